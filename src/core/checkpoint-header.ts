@@ -1,0 +1,52 @@
+import { type Digest, digestText } from './chunk.ts';
+import type { CheckpointId, SessionId } from './id.ts';
+
+/** A value in the codec's JSON form: special values are tagged, nothing is a class. */
+export type JsonValue = null | boolean | number | string | readonly JsonValue[] | { readonly [key: string]: JsonValue };
+
+/** Everything a checkpoint records but its state, in the form that its digest covers. */
+export type CheckpointHeader = {
+  readonly id: CheckpointId;
+  readonly sessionId: SessionId;
+  readonly branch: string;
+  readonly parentId?: CheckpointId;
+  readonly sequence: number;
+  readonly type: string;
+  readonly trigger?: string;
+  readonly agentId?: string;
+  readonly agentType?: string;
+  readonly userId?: string;
+  readonly status?: string;
+  readonly timestampMs: number;
+  readonly name?: string;
+  readonly note?: string;
+  readonly author?: string;
+  readonly reason?: string;
+  readonly metadata?: { readonly [key: string]: JsonValue };
+  readonly collectedFields?: JsonValue;
+  readonly requiredFields?: JsonValue;
+  readonly contextSummary?: string;
+  readonly fingerprint?: JsonValue;
+  readonly schemaVersion?: number;
+  readonly idempotencyKey?: string;
+  readonly stateDigest: Digest;
+  readonly stateBytes: number;
+};
+
+/** What stays of a deleted checkpoint: enough to walk the lineage and check the chain, and no content. */
+export type Tombstone = {
+  readonly id: CheckpointId;
+  readonly sessionId: SessionId;
+  readonly branch: string;
+  readonly parentId?: CheckpointId;
+  readonly sequence: number;
+  readonly timestampMs: number;
+  readonly stateDigest: Digest;
+  readonly deletedAtMs: number;
+  readonly reason: string;
+};
+
+/** The digest of a checkpoint: covers its header's text and its parent's digest, so that history is a chain. */
+export function digestCheckpoint(body: string, parentDigest: Digest | undefined): Digest {
+  return digestText(`${body}\n${parentDigest ?? ''}`);
+}

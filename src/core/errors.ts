@@ -1,0 +1,93 @@
+/** The closed set of failure kinds. Callers act on `code`, never on the class or the wording. */
+export type ErrorCode =
+  | 'NOT_FOUND'
+  | 'CONFLICT'
+  | 'INVALID_INPUT'
+  | 'CORRUPT'
+  | 'UNSUPPORTED'
+  | 'REPLAY_MISMATCH'
+  | 'STORAGE'
+  | 'CLOSED';
+
+/** Facts behind an error, safe to log and to send to a client. */
+export type ErrorDetails = Readonly<Record<string, unknown>>;
+
+type ErrorOptions = { readonly details?: ErrorDetails; readonly cause?: unknown };
+
+/** The base of every error this package throws; recognised by `code`. */
+export class SavestateError extends Error {
+  readonly code: ErrorCode;
+  readonly details: ErrorDetails;
+
+  constructor(code: ErrorCode, message: string, options: ErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.name = new.target.name;
+    this.code = code;
+    this.details = options.details ?? {};
+  }
+
+  toJSON(): { code: ErrorCode; message: string; details: ErrorDetails } {
+    return { code: this.code, message: this.message, details: this.details };
+  }
+}
+
+/** What was asked for does not exist, or its short form fits more than one. */
+export class NotFoundError extends SavestateError {
+  constructor(message: string, options?: ErrorOptions) {
+    super('NOT_FOUND', message, options);
+  }
+}
+
+/** Someone else changed it meanwhile: read again and retry. */
+export class ConflictError extends SavestateError {
+  constructor(message: string, options?: ErrorOptions) {
+    super('CONFLICT', message, options);
+  }
+}
+
+/** The caller passed something that cannot be taken; nothing was written. */
+export class InvalidInputError extends SavestateError {
+  constructor(message: string, options?: ErrorOptions) {
+    super('INVALID_INPUT', message, options);
+  }
+}
+
+/** Stored bytes do not match their digest or their form; they are never served. */
+export class CorruptError extends SavestateError {
+  constructor(message: string, options?: ErrorOptions) {
+    super('CORRUPT', message, options);
+  }
+}
+
+/** The storage, format version or class cannot do this. */
+export class UnsupportedError extends SavestateError {
+  constructor(message: string, options?: ErrorOptions) {
+    super('UNSUPPORTED', message, options);
+  }
+}
+
+/** A frozen replay met an input that differs from the recording. */
+export class ReplayMismatchError extends SavestateError {
+  constructor(message: string, options?: ErrorOptions) {
+    super('REPLAY_MISMATCH', message, options);
+  }
+}
+
+/** The disk, file or database failed; the cause holds the driver's own error. */
+export class StorageError extends SavestateError {
+  constructor(message: string, options?: ErrorOptions) {
+    super('STORAGE', message, options);
+  }
+}
+
+/** The storage, manager or session was closed before this call. */
+export class ClosedError extends SavestateError {
+  constructor(message: string, options?: ErrorOptions) {
+    super('CLOSED', message, options);
+  }
+}
+
+/** Whether a value is an error of this package, also when two copies of it are loaded. */
+export function hasErrorCode(error: unknown, code: ErrorCode): boolean {
+  return error instanceof Error && 'code' in error && error.code === code;
+}

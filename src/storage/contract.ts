@@ -1,0 +1,159 @@
+import type { CheckpointHeader, JsonValue } from '../core/checkpoint-header.ts';
+import type { Chunk, ChunkContent, Digest } from '../core/chunk.ts';
+import type { CheckpointId, SessionId } from '../core/id.ts';
+
+/** One checkpoint on its way into a storage. `body` is what is kept; `header` is the same, parsed, for the storage's indexes. */
+export type NewCheckpoint = {
+  readonly header: CheckpointHeader;
+  readonly body: string;
+  readonly digest: Digest;
+  readonly root: ChunkContent;
+};
+
+/** One checkpoint as a storage gives it back. Of a deleted one only the tombstone's text is left in `body`. */
+export type CheckpointRow = {
+  readonly id: CheckpointId;
+  readonly sessionId: SessionId;
+  readonly digest: Digest;
+  readonly body: string;
+  readonly isDeleted: boolean;
+};
+
+/** A row with the root chunk of its state; deleted ones have none. */
+export type CheckpointRowWithRoot = CheckpointRow & { readonly root?: ChunkContent };
+
+/** What a name points at: branch heads, tags, pins, marks and the current branch are all refs. */
+export type RefKind = 'branch' | 'tag' | 'pin' | 'mark' | 'current' | 'lease';
+
+/** One name of a session. `check` is made by `refCheck` and proves that no bit of it changed. */
+export type Ref = {
+  readonly sessionId: SessionId;
+  readonly kind: RefKind;
+  readonly name: string;
+  readonly target: string;
+  readonly check: string;
+};
+
+/**
+ * A compare-and-set of one ref. `expect`: the target it must have now; `null`: it must not exist; absent: anything.
+ * `target: null` removes it.
+ */
+export type RefChange = {
+  readonly kind: RefKind;
+  readonly name: string;
+  readonly expect?: string | null;
+  readonly target: string | null;
+};
+
+/** One entry of a branch's effect log. A later row with the same place replaces a `started` one. */
+export type EffectRow = {
+  readonly sessionId: SessionId;
+  readonly branch: string;
+  readonly ordinal: number;
+  readonly body: string;
+  readonly result?: ChunkContent;
+  readonly digest: Digest;
+};
+
+/**
+ * One atomic write. The storage first checks, inside the same transaction:
+ * 1. `checkpoint.header.idempotencyKey` was not used in this session (else: `duplicate`, nothing is written);
+ * 2. every id of `requires` exists and is not deleted (else: ConflictError);
+ * 3. every `expect` holds (else: ConflictError).
+ * Chunks that are already stored are skipped. A commit may refer to chunks it does not bring only if they are
+ * reachable from a checkpoint in `requires`: that, and nothing else, keeps the collector away from them.
+ */
+export type Commit = {
+  readonly sessionId: SessionId;
+  readonly checkpoint?: NewCheckpoint;
+  readonly chunks?: readonly Chunk[];
+  readonly effects?: readonly EffectRow[];
+  readonly refs?: readonly RefChange[];
+  readonly requires?: readonly CheckpointId[];
+  /** `relaxed`: survives the process but maybe not a power loss. For marks whose loss is harmless. */
+  readonly durability?: 'default' | 'relaxed';
+};
+
+/** `duplicate` names the checkpoint that an earlier commit with the same idempotency key stored. */
+export type CommitResult = { readonly status: 'stored' } | { readonly status: 'duplicate'; readonly id: CheckpointId };
+
+/** Filters are combined with "and"; a key that is absent does not filter. Order is by id, which is the order of lineage. */
+export type CheckpointQuery = {
+  readonly sessionId?: string;
+  readonly branch?: string;
+  readonly agentId?: string;
+  readonly userId?: string;
+  readonly type?: string;
+  readonly status?: string;
+  readonly fromMs?: number;
+  readonly toMs?: number;
+  readonly metadata?: { readonly [key: string]: JsonValue };
+  readonly idPrefix?: string;
+  readonly order?: 'newest' | 'oldest';
+  /** Continue after this id (exclusive) in the given order. */
+  readonly after?: string;
+  readonly limit: number;
+  readonly offset?: number;
+  /** `live` (default), or also tombstones. */
+  readonly include?: 'live' | 'all';
+};
+
+/** A checkpoint to turn into a tombstone, and the text that stays. */
+export type Deletion = { readonly id: CheckpointId; readonly body: string };
+
+/** What a collection removed. `bytes` counts what the storage gave back to the disk or to memory. */
+export type CollectResult = { readonly chunks: number; readonly bytes: number };
+
+/** Counts and size of a storage. */
+export type StorageStats = {
+  readonly checkpoints: number;
+  readonly tombstones: number;
+  readonly chunks: number;
+  readonly sessions: number;
+  readonly bytes: number;
+};
+
+/**
+ * The byte-level contract: chunks, rows and refs, and no knowledge of states. Storages are dumb on purpose; encoding, comparing,
+ * retention, redaction and caching live above, once. `storageContract` of `savestate/testing` proves an implementation.
+ * Everything returned is the caller's to keep; everything passed in may be kept but not changed.
+ */
+export interface ChunkStorage {
+  /** Names the backend in messages: `memory`, `file`, `sqlite`. */
+  readonly kind: string;
+  /** Limits the owner configured; the manager's retention enforces them. */
+  readonly limits: { readonly maxCheckpoints?: number; readonly maxCheckpointsPerUser?: number };
+  /** Resolves when the commit is durable. Commits of one process may share one sync. */
+  commit(commit: Commit): Promise<CommitResult>;
+  /** The chunks in the order asked for; `undefined` where a chunk is not stored. Does not check digests. */
+  readChunks(digests: readonly Digest[]): Promise<(Chunk | undefined)[]>;
+  readCheckpoint(id: CheckpointId): Promise<CheckpointRowWithRoot | undefined>;
+  /** Never reads states. */
+  listCheckpoints(query: CheckpointQuery): Promise<CheckpointRow[]>;
+  /** All refs, or those of a session, a kind, a name; ordered by session, kind, name. */
+  readRefs(filter?: { readonly sessionId?: string; readonly kind?: RefKind; readonly name?: string }): Promise<Ref[]>;
+  /** The whole effect log of a branch, or from an ordinal on, in order, in one read. */
+  readEffects(filter: {
+    readonly sessionId: string;
+    readonly branch?: string;
+    readonly fromOrdinal?: number;
+  }): Promise<EffectRow[]>;
+  /** Sessions in order of their ids; `after` is exclusive. */
+  listSessions(page: { readonly after?: string; readonly limit: number }): Promise<SessionId[]>;
+  /**
+   * Turns checkpoints into tombstones in one transaction, except those that a branch, tag or pin points at, which are left alone
+   * unless `force`, which then also removes those refs. Returns the ids that were deleted now.
+   */
+  deleteCheckpoints(deletions: readonly Deletion[], options?: { readonly force?: boolean }): Promise<CheckpointId[]>;
+  /** Removes a session with its checkpoints, tombstones, refs and effects. Returns whether it was there. */
+  deleteSession(sessionId: SessionId): Promise<boolean>;
+  /** Removes chunks that no live checkpoint and no effect reaches; safe beside commits of any process; gives space back. */
+  collect(options?: { readonly signal?: AbortSignal }): Promise<CollectResult>;
+  /** Digests of all stored chunks, in order; for verify. */
+  listChunks(page: { readonly after?: Digest; readonly limit: number }): Promise<Digest[]>;
+  /** What the backend's own checks find damaged, in plain words; empty if nothing. */
+  checkIntegrity(): Promise<string[]>;
+  stats(): Promise<StorageStats>;
+  /** Waits for commits under way. Idempotent. */
+  close(): Promise<void>;
+}

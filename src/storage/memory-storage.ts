@@ -1,0 +1,234 @@
+import type { CheckpointHeader } from '../core/checkpoint-header.ts';
+import type { Chunk, Digest } from '../core/chunk.ts';
+import { ClosedError, ConflictError } from '../core/errors.ts';
+import type { CheckpointId, SessionId } from '../core/id.ts';
+import type {
+  CheckpointQuery,
+  CheckpointRow,
+  CheckpointRowWithRoot,
+  ChunkStorage,
+  CollectResult,
+  Commit,
+  CommitResult,
+  Deletion,
+  EffectRow,
+  NewCheckpoint,
+  Ref,
+  RefChange,
+  RefKind,
+  StorageStats,
+} from './contract.ts';
+import { selectRows } from './query.ts';
+import { Reachable } from './reachable.ts';
+import { checkExpectation, createRef } from './ref.ts';
+
+type MemoryRow = CheckpointRowWithRoot & { readonly header: CheckpointHeader };
+
+type MemorySession = {
+  readonly refs: Map<string, Ref>;
+  readonly effects: Map<string, EffectRow>;
+  readonly idempotencyKeys: Map<string, CheckpointId>;
+};
+
+/** Keeps checkpoints in this process. For development and tests: nothing survives the process. */
+export class InMemoryCheckpointStorage implements ChunkStorage {
+  readonly kind = 'memory';
+  readonly limits: { readonly maxCheckpoints?: number };
+  readonly #sessions = new Map<SessionId, MemorySession>();
+  readonly #rows = new Map<CheckpointId, MemoryRow>();
+  readonly #chunks = new Map<Digest, Chunk>();
+  #isClosed = false;
+
+  constructor(options: { readonly maxCheckpoints?: number } = {}) {
+    this.limits = options;
+  }
+
+  async commit(commit: Commit): Promise<CommitResult> {
+    this.#checkOpen();
+    const session = this.#sessions.get(commit.sessionId) ?? createSession();
+    const key = commit.checkpoint?.header.idempotencyKey;
+    const stored = key === undefined ? undefined : session.idempotencyKeys.get(key);
+    if (stored !== undefined) return { status: 'duplicate', id: stored };
+    this.#checkRequired(commit);
+    for (const change of commit.refs ?? [])
+      checkExpectation(change, session.refs.get(refKey(change))?.target, commit.sessionId);
+    this.#sessions.set(commit.sessionId, session);
+    this.#write(commit, session);
+    return { status: 'stored' };
+  }
+
+  #checkRequired({ requires = [] }: Commit): void {
+    const missing = requires.find((id) => this.#rows.get(id)?.isDeleted !== false);
+    if (missing === undefined) return;
+    throw new ConflictError(`Checkpoint ${missing} was deleted meanwhile, so nothing can be saved on top of it.`, {
+      details: { missing },
+    });
+  }
+
+  #write({ sessionId, checkpoint, chunks = [], effects = [], refs = [] }: Commit, session: MemorySession): void {
+    for (const chunk of chunks) this.#chunks.set(chunk.digest, chunk);
+    if (checkpoint !== undefined) this.#writeCheckpoint(checkpoint, session);
+    for (const effect of effects) session.effects.set(effectKey(effect), effect);
+    for (const { kind, name, target } of refs) {
+      if (target === null) session.refs.delete(refKey({ kind, name }));
+      else session.refs.set(refKey({ kind, name }), createRef({ sessionId, kind, name, target }));
+    }
+  }
+
+  #writeCheckpoint({ header, body, digest, root }: NewCheckpoint, session: MemorySession): void {
+    const { id, sessionId, idempotencyKey } = header;
+    this.#rows.set(id, { id, sessionId, digest, body, isDeleted: false, root, header });
+    if (idempotencyKey !== undefined) session.idempotencyKeys.set(idempotencyKey, id);
+  }
+
+  async readChunks(digests: readonly Digest[]): Promise<(Chunk | undefined)[]> {
+    this.#checkOpen();
+    return digests.map((digest) => this.#chunks.get(digest));
+  }
+
+  async readCheckpoint(id: CheckpointId): Promise<CheckpointRowWithRoot | undefined> {
+    this.#checkOpen();
+    return this.#rows.get(id);
+  }
+
+  async listCheckpoints(query: CheckpointQuery): Promise<CheckpointRow[]> {
+    this.#checkOpen();
+    return selectRows(this.#sortedRows(), query).map(withoutRoot);
+  }
+
+  #sortedRows(): MemoryRow[] {
+    return [...this.#rows.values()].sort((a, b) => compare(a.id, b.id));
+  }
+
+  async readRefs(filter: { sessionId?: string; kind?: RefKind; name?: string } = {}): Promise<Ref[]> {
+    this.#checkOpen();
+    const all = [...this.#sessions.values()].flatMap((session) => [...session.refs.values()]);
+    const wanted = all.filter(
+      (ref) =>
+        (filter.sessionId ?? ref.sessionId) === ref.sessionId &&
+        (filter.kind ?? ref.kind) === ref.kind &&
+        (filter.name ?? ref.name) === ref.name,
+    );
+    return wanted.sort((a, b) => compare(refOrder(a), refOrder(b)));
+  }
+
+  async readEffects(filter: { sessionId: string; branch?: string; fromOrdinal?: number }): Promise<EffectRow[]> {
+    this.#checkOpen();
+    const all = [...(this.#sessions.get(filter.sessionId as SessionId)?.effects.values() ?? [])];
+    return all
+      .filter((row) => (filter.branch ?? row.branch) === row.branch && row.ordinal >= (filter.fromOrdinal ?? 0))
+      .sort((a, b) => compare(a.branch, b.branch) || a.ordinal - b.ordinal);
+  }
+
+  async listSessions({ after, limit }: { after?: string; limit: number }): Promise<SessionId[]> {
+    this.#checkOpen();
+    const ids = [...this.#sessions.keys()].sort(compare);
+    return ids.filter((id) => after === undefined || id > after).slice(0, limit);
+  }
+
+  async deleteCheckpoints(deletions: readonly Deletion[], options: { force?: boolean } = {}): Promise<CheckpointId[]> {
+    this.#checkOpen();
+    const deleted: CheckpointId[] = [];
+    for (const { id, body } of deletions) {
+      const row = this.#rows.get(id);
+      if (row === undefined || row.isDeleted || !this.#release(row, options.force === true)) continue;
+      const { root: _, ...rest } = row;
+      this.#rows.set(id, { ...rest, body, isDeleted: true, header: tombstoneHeader(body) });
+      if (row.header.idempotencyKey !== undefined) {
+        this.#sessions.get(row.sessionId)?.idempotencyKeys.delete(row.header.idempotencyKey);
+      }
+      deleted.push(id);
+    }
+    return deleted;
+  }
+
+  /** Whether no ref protects the row (any more). */
+  #release(row: MemoryRow, force: boolean): boolean {
+    const refs = this.#sessions.get(row.sessionId)?.refs ?? new Map<string, Ref>();
+    const holders = [...refs].filter(([, ref]) => ref.target === row.id);
+    if (force) for (const [key] of holders) refs.delete(key);
+    else if (holders.some(([, ref]) => ref.kind !== 'mark')) return false;
+    else for (const [key] of holders) refs.delete(key);
+    return true;
+  }
+
+  async deleteSession(sessionId: SessionId): Promise<boolean> {
+    this.#checkOpen();
+    for (const row of this.#rows.values()) if (row.sessionId === sessionId) this.#rows.delete(row.id);
+    return this.#sessions.delete(sessionId);
+  }
+
+  async collect(): Promise<CollectResult> {
+    this.#checkOpen();
+    const reachable = new Reachable();
+    for (const refs of this.#rootRefs()) reachable.add(refs);
+    for (let batch = reachable.take(); batch.length > 0; batch = reachable.take()) {
+      for (const digest of batch) reachable.add(this.#chunks.get(digest)?.refs ?? []);
+    }
+    const dead = [...this.#chunks.values()].filter((chunk) => !reachable.has(chunk.digest));
+    for (const { digest } of dead) this.#chunks.delete(digest);
+    return { chunks: dead.length, bytes: dead.reduce((sum, chunk) => sum + sizeOf(chunk), 0) };
+  }
+
+  *#rootRefs(): Generator<readonly Digest[]> {
+    for (const { root } of this.#rows.values()) if (root !== undefined) yield root.refs;
+    for (const { effects } of this.#sessions.values()) {
+      for (const { result } of effects.values()) if (result !== undefined) yield result.refs;
+    }
+  }
+
+  async listChunks({ after, limit }: { after?: Digest; limit: number }): Promise<Digest[]> {
+    this.#checkOpen();
+    const digests = [...this.#chunks.keys()].sort(compare);
+    return digests.filter((digest) => after === undefined || digest > after).slice(0, limit);
+  }
+
+  async checkIntegrity(): Promise<string[]> {
+    return [];
+  }
+
+  async stats(): Promise<StorageStats> {
+    this.#checkOpen();
+    const rows = [...this.#rows.values()];
+    const tombstones = rows.filter((row) => row.isDeleted).length;
+    const chunkBytes = [...this.#chunks.values()].reduce((sum, chunk) => sum + sizeOf(chunk), 0);
+    const rowBytes = rows.reduce(
+      (sum, row) => sum + row.body.length + (row.root === undefined ? 0 : sizeOf(row.root)),
+      0,
+    );
+    return {
+      checkpoints: rows.length - tombstones,
+      tombstones,
+      chunks: this.#chunks.size,
+      sessions: this.#sessions.size,
+      bytes: chunkBytes + rowBytes,
+    };
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+  }
+
+  #checkOpen(): void {
+    if (this.#isClosed) throw new ClosedError('This InMemoryCheckpointStorage was closed.');
+  }
+}
+
+function createSession(): MemorySession {
+  return { refs: new Map(), effects: new Map(), idempotencyKeys: new Map() };
+}
+
+const withoutRoot = ({ id, sessionId, digest, body, isDeleted }: MemoryRow): CheckpointRow => ({
+  id,
+  sessionId,
+  digest,
+  body,
+  isDeleted,
+});
+const tombstoneHeader = (body: string): CheckpointHeader => JSON.parse(body) as CheckpointHeader;
+const refKey = ({ kind, name }: Pick<RefChange, 'kind' | 'name'>): string => `${kind} ${name}`;
+const refOrder = (ref: Ref): string => JSON.stringify([ref.sessionId, ref.kind, ref.name]);
+const effectKey = ({ branch, ordinal }: EffectRow): string => `${ordinal} ${branch}`;
+const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
+const sizeOf = (content: { text: string; refs: readonly Digest[] }): number =>
+  content.text.length + content.refs.length * 32;

@@ -1,0 +1,47 @@
+import type { CheckpointHeader, JsonValue } from '../core/checkpoint-header.ts';
+import type { CheckpointQuery, CheckpointRow } from './contract.ts';
+
+/** The header fields a query compares by equality; each has a column in SQL storages. */
+export const EQUALITY_FIELDS = ['sessionId', 'branch', 'agentId', 'userId', 'type', 'status'] as const;
+
+/** Whether a header passes the filters of a query (not its paging). The reference that SQL storages must agree with. */
+export function matchesQuery(header: CheckpointHeader, query: CheckpointQuery): boolean {
+  for (const field of EQUALITY_FIELDS) {
+    if (query[field] !== undefined && header[field] !== query[field]) return false;
+  }
+  if (query.idPrefix !== undefined && !header.id.startsWith(query.idPrefix)) return false;
+  return (
+    isWithin(header.timestampMs, query) &&
+    (query.metadata === undefined || matchesMetadata(header.metadata, query.metadata))
+  );
+}
+
+function isWithin(timestampMs: number, { fromMs = -Infinity, toMs = Infinity }: CheckpointQuery): boolean {
+  return timestampMs >= fromMs && timestampMs <= toMs;
+}
+
+/** A row of a storage that keeps parsed headers in memory; a tombstone's header is the tombstone. */
+export type IndexedRow = CheckpointRow & { readonly header: CheckpointHeader };
+
+/** Answers a query from all rows, given in ascending order of their ids. */
+export function selectRows<Row extends IndexedRow>(ascending: readonly Row[], query: CheckpointQuery): Row[] {
+  const isOldestFirst = query.order === 'oldest';
+  const { after, offset = 0, limit } = query;
+  const isPastCursor = (id: string) => after === undefined || (isOldestFirst ? id > after : id < after);
+  const isWanted = (row: Row) =>
+    isPastCursor(row.id) && (!row.isDeleted || query.include === 'all') && matchesQuery(row.header, query);
+  const found: Row[] = [];
+  for (let i = 0; i < ascending.length && found.length < offset + limit; i++) {
+    const row = ascending[isOldestFirst ? i : ascending.length - 1 - i];
+    if (row !== undefined && isWanted(row)) found.push(row);
+  }
+  return found.slice(offset);
+}
+
+/** Values are equal if their JSON form is, so `{tags: ["a"]}` finds that very list. */
+function matchesMetadata(found: CheckpointHeader['metadata'], wanted: { readonly [key: string]: JsonValue }): boolean {
+  return Object.entries(wanted).every(
+    ([key, value]) =>
+      found !== undefined && Object.hasOwn(found, key) && JSON.stringify(found[key]) === JSON.stringify(value),
+  );
+}
