@@ -1,0 +1,29 @@
+/** One step into a value: a key, an index, or a note such as `<map key>`. */
+export type PathStep = string | number;
+
+const IDENTIFIER = /^[A-Za-z_$][\w$]*$/;
+
+/** Formats steps the way people write them in code: `$.messages[3].at`, `$["odd key"]`. */
+export function formatPath(steps: readonly PathStep[]): string {
+  return steps.reduce<string>((text, step) => text + formatStep(step), '$');
+}
+
+function formatStep(step: PathStep): string {
+  if (typeof step === 'number') return `[${step}]`;
+  if (step.startsWith('<')) return step;
+  return IDENTIFIER.test(step) ? `.${step}` : `[${JSON.stringify(step)}]`;
+}
+
+/** Formats steps as a JSON Pointer (RFC 6901): `/messages/3/at`. */
+export function formatPointer(steps: readonly PathStep[]): string {
+  return steps.map((step) => `/${String(step).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');
+}
+
+/** Reads a JSON Pointer; every step is a text. */
+export function parsePointer(pointer: string): string[] {
+  if (pointer === '') return [];
+  return pointer
+    .slice(1)
+    .split('/')
+    .map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'));
+}

@@ -1,0 +1,84 @@
+import { type Chunk, type ChunkContent, createChunk, type Digest } from './chunk.ts';
+import { type ClassCodec, ClassCodecs } from './class-codec.ts';
+import { Composer, type Redact } from './compose.ts';
+import { Decoder, type FindChunk, type Origins } from './decode.ts';
+import { InvalidInputError } from './errors.ts';
+import { DEFAULT_LIMITS, type ValueLimits } from './format.ts';
+import { Shadow, type ShadowChild } from './shadow.ts';
+import { sizeOf } from './size.ts';
+import { Walker } from './walk.ts';
+
+/** What a state was last encoded to; pass it to the next `encode` so that only the changes cost. */
+export type EncodedState = {
+  readonly root: Chunk;
+  /** The chunks that were not part of the state before. */
+  readonly chunks: readonly Chunk[];
+  readonly sizeBytes: number;
+  readonly shadow: ShadowChild;
+};
+
+/** How states are encoded: the caller's classes, limits and redaction. */
+export type StateCodecOptions = {
+  readonly classes?: readonly ClassCodec[];
+  readonly limits?: Partial<ValueLimits>;
+  readonly redact?: Redact;
+};
+
+/** Encodes states to chunks and back. Pure: the same state gives the same chunks, whatever led to it. */
+export class StateCodec {
+  readonly #classes: ClassCodecs;
+  readonly #limits: ValueLimits;
+  readonly #redact: Redact | undefined;
+
+  constructor({ classes, limits, redact }: StateCodecOptions = {}) {
+    this.#classes = new ClassCodecs(classes);
+    this.#limits = { ...DEFAULT_LIMITS, ...limits };
+    this.#redact = redact;
+  }
+
+  /** Encodes a state against the one before; throws an InvalidInputError that names the path of what cannot be saved. */
+  encode(state: unknown, before?: EncodedState): EncodedState {
+    const shadow = new Walker(this.#classes, this.#limits).walk(state, before?.shadow);
+    if (before !== undefined && shadow instanceof Shadow && shadow === before.shadow) return { ...before, chunks: [] };
+    const sizeBytes = sizeOf(shadow);
+    if (sizeBytes > this.#limits.maxBytes) {
+      throw new InvalidInputError(
+        `The state has about ${sizeBytes} bytes, and the limit is ${this.#limits.maxBytes}. Save less, or raise limits.maxBytes.`,
+        { details: { path: '$', sizeBytes } },
+      );
+    }
+    const composer = new Composer(this.#redact);
+    const root = createChunk(composer.composeRoot(shadow));
+    return { root, chunks: [...composer.chunks.values()], sizeBytes, shadow };
+  }
+
+  /** Decodes a state. Every call makes new objects: nothing is shared with another call or with what was saved. */
+  decode(root: ChunkContent, find: FindChunk): unknown {
+    return new Decoder(find, this.#classes).decode(root);
+  }
+
+  /** Decodes a state together with what `encode` needs to save changes of it cheaply. */
+  decodeForEditing(root: Chunk, find: FindChunk): { readonly state: unknown; readonly encoded: EncodedState } {
+    const origins: Origins = { digests: new Map(), levels: new Map() };
+    const state = new Decoder(find, this.#classes, origins).decode(root);
+    const shadow = new Walker(this.#classes, this.#limits).walk(state, undefined);
+    applyOrigins(shadow, origins);
+    return { state, encoded: { root, chunks: [], sizeBytes: sizeOf(shadow), shadow } };
+  }
+}
+
+function applyOrigins(child: ShadowChild, origins: Origins): void {
+  if (!(child instanceof Shadow) || child.kind === 'text') return;
+  child.digest = origins.digests.get(child.source as object);
+  child.levels = origins.levels.get(child.source as object);
+  for (const inner of child.children) applyOrigins(inner, origins);
+}
+
+/** Finds chunks in a map; for callers that loaded them all. */
+export function findIn(chunks: ReadonlyMap<Digest, ChunkContent>): FindChunk {
+  return (digest) => {
+    const chunk = chunks.get(digest);
+    if (chunk === undefined) throw new InvalidInputError(`Chunk ${digest} was not loaded.`);
+    return chunk;
+  };
+}

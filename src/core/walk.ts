@@ -1,0 +1,330 @@
+import { atomBytes, atomTag, encodeAtom } from './atom.ts';
+import type { ClassCodecs } from './class-codec.ts';
+import { errorClass, errorFields } from './error-value.ts';
+import { InvalidInputError } from './errors.ts';
+import { FIELD_CHARS, type ValueLimits } from './format.ts';
+import { formatPath, type PathStep } from './path.ts';
+import { Shadow, type ShadowChild, type ShadowKind } from './shadow.ts';
+
+/** `fresh`: the children that are not known to be frozen already; all, if absent. */
+type NewContent = {
+  readonly keys?: readonly string[];
+  readonly children?: readonly ShadowChild[];
+  readonly fresh?: readonly ShadowChild[];
+};
+
+type Fields = { readonly [key: string]: unknown };
+
+/** Arrays longer than this are checked for stray properties only when first seen: the check reads every key. */
+const STRAY_CHECK_ITEMS = 64;
+
+/**
+ * Walks a live value against the shadow of its last known form. Answers the same shadow where nothing changed and a new one
+ * where something did; sees every in-place mutation, because it skips by identity only what is deeply frozen.
+ * One walker serves one walk.
+ */
+export class Walker {
+  readonly #codecs: ClassCodecs;
+  readonly #limits: ValueLimits;
+  readonly #steps: PathStep[] = [];
+  readonly #ancestors: object[] = [];
+  #nodes = 0;
+
+  constructor(codecs: ClassCodecs, limits: ValueLimits) {
+    this.#codecs = codecs;
+    this.#limits = limits;
+  }
+
+  walk(value: unknown, old: ShadowChild): ShadowChild {
+    switch (typeof value) {
+      case 'object':
+        return value === null ? null : this.#walkObject(value, old instanceof Shadow ? old : undefined);
+      case 'string':
+        return value.length <= FIELD_CHARS ? value : this.#walkText(value, old);
+      case 'function':
+      case 'symbol':
+        throw this.#refuse(`a ${typeof value}`, 'Leave it out of the state, or give the agent a saveState method');
+      default:
+        return value;
+    }
+  }
+
+  #walkText(value: string, old: ShadowChild): Shadow {
+    if (old instanceof Shadow && old.source === value) return old;
+    const shadow = this.#create('text', value, {});
+    shadow.isFrozen = true;
+    if (old instanceof Shadow && old.kind === 'text') withChange(shadow, old, NO_ENDS);
+    return shadow;
+  }
+
+  #walkObject(value: object, old: Shadow | undefined): Shadow {
+    if (old?.isFrozen === true && old.source === value) return old;
+    if (this.#ancestors.includes(value))
+      throw this.#refuse('a reference to one of its own containers (a cycle)', 'Break the cycle');
+    if (this.#ancestors.length >= this.#limits.maxDepth) {
+      throw this.#refuse(`nested deeper than ${this.#limits.maxDepth} levels`, 'Flatten it, or raise limits.maxDepth');
+    }
+    this.#ancestors.push(value);
+    const shadow = this.#walkByPrototype(value, old);
+    this.#ancestors.pop();
+    return shadow;
+  }
+
+  #walkByPrototype(value: object, old: Shadow | undefined): Shadow {
+    const prototype: object | null = Object.getPrototypeOf(value);
+    if (prototype === Object.prototype) return this.#walkRecord('object', value as Fields, old);
+    if (prototype === Array.prototype) return this.#walkArray(value as unknown[], old);
+    if (prototype === null) return this.#walkRecord('bare', value as Fields, old);
+    if (prototype === Map.prototype)
+      return this.#walkItems('Map', [...(value as Map<unknown, unknown>)].flat(1), { source: value, old });
+    if (prototype === Set.prototype)
+      return this.#walkItems('Set', [...(value as Set<unknown>)], { source: value, old });
+    return this.#walkInstance(value, prototype, old);
+  }
+
+  #walkInstance(value: object, prototype: object, old: Shadow | undefined): Shadow {
+    const codec = this.#codecs.forPrototype(prototype);
+    if (codec !== undefined)
+      return this.#walkPayload(['class', codec.tag], value, { payload: codec.encode(value), old });
+    const tag = atomTag(prototype);
+    if (tag !== undefined) return this.#walkAtom(tag, value, old);
+    if (value instanceof Error)
+      return this.#walkPayload(['Error', errorClass(value)], value, { payload: errorFields(value), old });
+    const name = (prototype as { constructor?: { name?: string } }).constructor?.name || 'an unnamed class';
+    throw this.#refuse(`an instance of ${name}`, 'Register a class codec for it, or save plain data');
+  }
+
+  #walkAtom(tag: string, value: object, old: Shadow | undefined): Shadow {
+    const bytes = atomBytes(value);
+    const known = old?.keys[0] === tag ? old : undefined;
+    if (bytes !== undefined) {
+      if (known?.kind === 'bytes' && Buffer.compare(known.children[0] as Uint8Array, bytes) === 0)
+        return keep(known, value);
+      const shadow = this.#create('bytes', value, { keys: [tag], children: [Uint8Array.from(bytes)] });
+      return withChange(shadow, known, NO_ENDS);
+    }
+    const text = encodeAtom(tag, value);
+    if (known?.kind === 'atom' && known.children[0] === text) return keep(known, value);
+    return this.#create('atom', value, { keys: [tag], children: [text] });
+  }
+
+  /** An error or class instance: a tag, and one value that holds its data. */
+  #walkPayload(
+    [kind, tag]: [ShadowKind, string],
+    value: object,
+    { payload, old }: { payload: unknown; old: Shadow | undefined },
+  ): Shadow {
+    const known = old?.kind === kind && old.keys[0] === tag ? old : undefined;
+    const child = this.walk(payload, known?.children[0]);
+    if (known !== undefined && isSame(child, known.children[0])) return keep(known, value);
+    return this.#create(kind, value, { keys: [tag], children: [child] });
+  }
+
+  #walkRecord(kind: ShadowKind, value: Fields, old: Shadow | undefined): Shadow {
+    if (old?.kind !== kind) return this.#buildRecord(kind, value, undefined);
+    const { keys, children } = old;
+    let changed: ShadowChild[] | undefined;
+    let at = 0;
+    for (const key in value) {
+      if (key !== keys[at]) return this.#buildRecord(kind, value, old);
+      const before = children[at];
+      const after = this.#walkChild(value[key], before, key);
+      if (after !== before || after === 0) changed = replaceIfNew(changed, { children, at, after });
+      at++;
+    }
+    if (at !== keys.length) return this.#buildRecord(kind, value, old);
+    if (changed === undefined) return keep(old, value);
+    return withChange(this.#create(kind, value, { keys, children: changed }), old);
+  }
+
+  #walkChild(now: unknown, before: ShadowChild, step: PathStep): ShadowChild {
+    if (now === before && typeof now !== 'function' && typeof now !== 'symbol') return now;
+    this.#steps.push(step);
+    const after = this.walk(now, before);
+    this.#steps.pop();
+    return after;
+  }
+
+  /** The keys differ: reuses what is known of each key by its name. */
+  #buildRecord(kind: ShadowKind, value: Fields, old: Shadow | undefined): Shadow {
+    const keys = Object.keys(value);
+    if (Object.getOwnPropertySymbols(value).length > 0)
+      throw this.#refuse('an object with a symbol as key', 'Use texts as keys');
+    const places = new Map(old?.keys.map((key, at) => [key, at]));
+    const children = keys.map((key) => {
+      const place = places.get(key);
+      return this.#walkChild(value[key], place === undefined ? undefined : old?.children[place], key);
+    });
+    if (old !== undefined && isSameList(keys, old.keys) && isSameList(children, old.children)) return keep(old, value);
+    return withChange(this.#create(kind, value, { keys, children }), old);
+  }
+
+  #walkArray(value: readonly unknown[], old: Shadow | undefined): Shadow {
+    if (!Object.isFrozen(value)) return this.#walkItems('Array', value, { source: value, old });
+    if (old === undefined || value.length <= STRAY_CHECK_ITEMS) this.#checkArray(value);
+    const items = [...value];
+    const shadow = this.#walkItems('Array', items, { source: value, old });
+    shadow.items = items;
+    return shadow;
+  }
+
+  #walkItems(
+    kind: ShadowKind,
+    items: readonly unknown[],
+    { source, old }: { source: object; old: Shadow | undefined },
+  ): Shadow {
+    if (old?.kind !== kind) {
+      this.#checkArray(items);
+      return this.#create(kind, source, {
+        children: this.#walkRange(items, { from: 0, to: items.length, old: undefined }),
+      });
+    }
+    if (items.length <= STRAY_CHECK_ITEMS) this.#checkArray(items);
+    const prefix = this.#countPrefix(items, old);
+    if (prefix === items.length && prefix === old.children.length) return keep(old, source);
+    const suffix = this.#countSuffix(items, old, prefix);
+    const middle = this.#walkRange(items, { from: prefix, to: items.length - suffix, old });
+    const kept = prefix === old.children.length ? old.children : old.children.slice(0, prefix);
+    const children = suffix === 0 ? kept.concat(middle) : kept.concat(middle, old.children.slice(-suffix));
+    if (isSameList(children, old.children)) return keep(old, source);
+    const fresh = old.isFrozen ? middle : children;
+    return withChange(this.#create(kind, source, { children, fresh }), old, { prefix, suffix });
+  }
+
+  /** How many elements from the front are what they were. */
+  #countPrefix(items: readonly unknown[], old: Shadow): number {
+    const end = Math.min(items.length, old.children.length);
+    const frozen = frozenItems(old);
+    let at = 0;
+    if (frozen !== undefined) while (at < end && Object.is(items[at], frozen[at])) at++;
+    else while (at < end && this.#isUnchanged(items[at], old.children[at], at)) at++;
+    return at;
+  }
+
+  #countSuffix(items: readonly unknown[], old: Shadow, prefix: number): number {
+    const end = Math.min(items.length, old.children.length) - prefix;
+    const frozen = frozenItems(old);
+    const shift = old.children.length - items.length;
+    let count = 0;
+    for (let at = items.length - 1; count < end; at--, count++) {
+      if (
+        frozen !== undefined
+          ? !isSame(items[at], frozen[at + shift])
+          : !this.#isUnchanged(items[at], old.children[at + shift], at)
+      )
+        break;
+    }
+    return count;
+  }
+
+  #isUnchanged(item: unknown, before: ShadowChild, at: number): boolean {
+    if (!(before instanceof Shadow)) return isSame(item, before);
+    return before.source === item && this.#walkChild(item, before, at) === before;
+  }
+
+  /** Walks elements that changed or moved, pairing each with the shadow of the same live object, else of the same place. */
+  #walkRange(
+    items: readonly unknown[],
+    { from, to, old }: { from: number; to: number; old: Shadow | undefined },
+  ): ShadowChild[] {
+    const bySource = new Map<unknown, Shadow>();
+    const known = old?.children ?? [];
+    for (let at = from; at < known.length && to > from; at++) {
+      const child = known[at];
+      if (child instanceof Shadow) bySource.set(child.source, child);
+    }
+    const children: ShadowChild[] = [];
+    for (let at = from; at < to; at++) {
+      const item = items[at];
+      if (item === undefined && !(at in items))
+        throw this.#refuse(`a hole at index ${at} of an array`, 'Fill it, or use null');
+      children.push(this.#walkChild(item, bySource.get(item) ?? known[at], at));
+    }
+    return children;
+  }
+
+  #checkArray(items: readonly unknown[]): void {
+    const keys = Object.keys(items);
+    if (keys.length < items.length) throw this.#refuse('an array with holes', 'Fill them, or use null');
+    if (keys.length > items.length)
+      throw this.#refuse(`an array with the extra property "${keys[items.length]}"`, 'Save an object instead');
+  }
+
+  #create(kind: ShadowKind, source: unknown, content: NewContent): Shadow {
+    const { children = [], fresh = children } = content;
+    this.#nodes += 1 + fresh.length;
+    if (this.#nodes > this.#limits.maxNodes) {
+      throw this.#refuse(`more than ${this.#limits.maxNodes} values`, 'Save less, or raise limits.maxNodes');
+    }
+    const shadow = new Shadow(kind, source, content);
+    shadow.isFrozen = isFrozenContainer(kind, source) && fresh.every(isFrozenChild);
+    return shadow;
+  }
+
+  #refuse(found: string, advice: string): InvalidInputError {
+    const path = formatPath(this.#steps);
+    return new InvalidInputError(`Cannot save ${path}: it is ${found}. ${advice}.`, { details: { path } });
+  }
+}
+
+const NO_ENDS = { prefix: 0, suffix: 0 };
+
+/** Lets the composer build on the tree of the older shadow; without known ends it finds them itself. */
+function withChange(shadow: Shadow, from: Shadow | undefined, ends?: { prefix: number; suffix: number }): Shadow {
+  if (from?.levels !== undefined) shadow.change = { from, ...(ends ?? commonEnds(shadow, from)) };
+  return shadow;
+}
+
+/** How many pairs of a large object are the same at both ends. */
+function commonEnds(a: Shadow, b: Shadow): { prefix: number; suffix: number } {
+  const isEqualAt = (i: number, j: number) => a.keys[i] === b.keys[j] && isSame(a.children[i], b.children[j]);
+  const end = Math.min(a.keys.length, b.keys.length);
+  let prefix = 0;
+  while (prefix < end && isEqualAt(prefix, prefix)) prefix++;
+  let suffix = 0;
+  while (suffix < end - prefix && isEqualAt(a.keys.length - 1 - suffix, b.keys.length - 1 - suffix)) suffix++;
+  return { prefix, suffix };
+}
+
+/** Notes that a live value was found equal to a shadow. */
+function keep(shadow: Shadow, source: unknown): Shadow {
+  if (shadow.source !== source) {
+    shadow.source = source;
+    shadow.isFrozen = false;
+  }
+  if (!shadow.isFrozen && isFrozenContainer(shadow.kind, source))
+    shadow.isFrozen = shadow.children.every(isFrozenChild);
+  return shadow;
+}
+
+function isFrozenContainer(kind: ShadowKind, source: unknown): boolean {
+  return (kind === 'object' || kind === 'Array' || kind === 'bare') && Object.isFrozen(source);
+}
+
+function isFrozenChild(child: ShadowChild): boolean {
+  return !(child instanceof Shadow) || child.isFrozen;
+}
+
+/** The live elements behind a deeply frozen array: comparing with them skips by identity. */
+function frozenItems(shadow: Shadow): readonly unknown[] | undefined {
+  return shadow.isFrozen ? shadow.items : undefined;
+}
+
+/** Whether two primitives or shadows are the same; tells `0` from `-0`. */
+function isSame(a: unknown, b: unknown): boolean {
+  return a === b ? a !== 0 || Object.is(a, b) : Object.is(a, b);
+}
+
+function isSameList(a: readonly unknown[], b: readonly unknown[]): boolean {
+  return a.length === b.length && a.every((item, at) => isSame(item, b[at]));
+}
+
+function replaceIfNew(
+  changed: ShadowChild[] | undefined,
+  { children, at, after }: { children: readonly ShadowChild[]; at: number; after: ShadowChild },
+): ShadowChild[] | undefined {
+  if (isSame(after, children[at])) return changed;
+  const copy = changed ?? [...children];
+  copy[at] = after;
+  return copy;
+}
