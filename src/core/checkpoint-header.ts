@@ -10,6 +10,8 @@ export type CheckpointHeader = {
   readonly sessionId: SessionId;
   readonly branch: string;
   readonly parentId?: CheckpointId;
+  /** The parent's digest: what makes history a chain. */
+  readonly parentDigest?: Digest;
   readonly sequence: number;
   readonly type: string;
   readonly trigger?: string;
@@ -29,6 +31,10 @@ export type CheckpointHeader = {
   readonly fingerprint?: JsonValue;
   readonly schemaVersion?: number;
   readonly idempotencyKey?: string;
+  /** How many effects the branch had when this was saved; those after it are not part of the state yet. */
+  readonly effectCount?: number;
+  /** Effects before that which were still running. */
+  readonly effectsInFlight?: readonly number[];
   readonly stateDigest: Digest;
   readonly stateBytes: number;
 };
@@ -46,7 +52,7 @@ export type Tombstone = {
   readonly reason: string;
 };
 
-/** The digest of a checkpoint: covers its header's text and its parent's digest, so that history is a chain. */
-export function digestCheckpoint(body: string, parentDigest: Digest | undefined): Digest {
-  return digestText(`${body}\n${parentDigest ?? ''}`);
+/** The digest of a checkpoint: covers its whole header, and with the parent's digest in it all that came before. */
+export function digestCheckpoint(body: string): Digest {
+  return digestText(body);
 }

@@ -60,6 +60,15 @@ export class Composer {
       : this.#compose(state, undefined);
   }
 
+  /** The text of a whole value with nothing split off. */
+  composeFlat(value: ShadowChild, key?: string): string {
+    if (!(value instanceof Shadow)) return this.#primitive(value, key);
+    if (value.kind === 'text') return this.#redact?.(value.source as string, key) ?? JSON.stringify(value.source);
+    if (value.kind === 'bytes') return encodeAtom(value.keys[0] as string, value.children[0] as Uint8Array);
+    if (value.kind === 'atom') return value.children[0] as string;
+    return wrap(value, recordParts(value).map(({ lead, key: name, child }) => lead + this.composeFlat(child, name)).join(''));
+  }
+
   /** Fills in the text and refs of a shadow, if they are not there. */
   #compose(shadow: Shadow, key: string | undefined): ChunkContent {
     if (shadow.text !== undefined) return shadow as ChunkContent;

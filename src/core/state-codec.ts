@@ -1,3 +1,4 @@
+import type { JsonValue } from './checkpoint-header.ts';
 import { type Chunk, type ChunkContent, createChunk, type Digest } from './chunk.ts';
 import { type ClassCodec, ClassCodecs } from './class-codec.ts';
 import { Composer, type Redact } from './compose.ts';
@@ -19,9 +20,9 @@ export type EncodedState = {
 
 /** How states are encoded: the caller's classes, limits and redaction. */
 export type StateCodecOptions = {
-  readonly classes?: readonly ClassCodec[];
-  readonly limits?: Partial<ValueLimits>;
-  readonly redact?: Redact;
+  readonly classes?: readonly ClassCodec[] | undefined;
+  readonly limits?: Partial<ValueLimits> | undefined;
+  readonly redact?: Redact | undefined;
 };
 
 /** Encodes states to chunks and back. Pure: the same state gives the same chunks, whatever led to it. */
@@ -50,6 +51,17 @@ export class StateCodec {
     const composer = new Composer(this.#redact);
     const root = createChunk(composer.composeRoot(shadow));
     return { root, chunks: [...composer.chunks.values()], sizeBytes, shadow };
+  }
+
+  /** The JSON form of a value with nothing split off: for metadata, and for people to read. */
+  encodeJson(value: unknown): JsonValue {
+    const shadow = new Walker(this.#classes, this.#limits).walk(value, undefined);
+    return JSON.parse(new Composer(this.#redact).composeFlat(shadow)) as JsonValue;
+  }
+
+  /** Reads what `encodeJson` made. */
+  decodeJson(json: JsonValue): unknown {
+    return this.decode({ text: JSON.stringify(json), refs: [] }, findIn(new Map()));
   }
 
   /** Decodes a state. Every call makes new objects: nothing is shared with another call or with what was saved. */

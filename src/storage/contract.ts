@@ -23,7 +23,7 @@ export type CheckpointRow = {
 export type CheckpointRowWithRoot = CheckpointRow & { readonly root?: ChunkContent };
 
 /** What a name points at: branch heads, tags, pins, marks and the current branch are all refs. */
-export type RefKind = 'branch' | 'tag' | 'pin' | 'mark' | 'current' | 'lease';
+export type RefKind = 'branch' | 'tag' | 'pin' | 'mark' | 'current' | 'lease' | 'log';
 
 /** One name of a session. `check` is made by `refCheck` and proves that no bit of it changed. */
 export type Ref = {
@@ -45,7 +45,7 @@ export type RefChange = {
   readonly target: string | null;
 };
 
-/** One entry of a branch's effect log. A later row with the same place replaces a `started` one. */
+/** One entry of a branch's effect log. A later row with the same place replaces it: `started` becomes `done` or `failed`. */
 export type EffectRow = {
   readonly sessionId: SessionId;
   readonly branch: string;
@@ -58,8 +58,10 @@ export type EffectRow = {
 /**
  * One atomic write. The storage first checks, inside the same transaction:
  * 1. `checkpoint.header.idempotencyKey` was not used in this session (else: `duplicate`, nothing is written);
- * 2. every id of `requires` exists and is not deleted (else: ConflictError);
- * 3. every `expect` holds (else: ConflictError).
+ * 2. no checkpoint has this id already (else: ConflictError; a checkpoint is never replaced);
+ * 3. every id of `requires` exists and is not deleted (else: ConflictError);
+ * 4. every `expect` holds (else: ConflictError).
+ * Commits of one session made through one storage object are applied in the order of the calls.
  * Chunks that are already stored are skipped. A commit may refer to chunks it does not bring only if they are
  * reachable from a checkpoint in `requires`: that, and nothing else, keeps the collector away from them.
  */
@@ -132,7 +134,7 @@ export interface ChunkStorage {
   listCheckpoints(query: CheckpointQuery): Promise<CheckpointRow[]>;
   /** All refs, or those of a session, a kind, a name; ordered by session, kind, name. */
   readRefs(filter?: { readonly sessionId?: string; readonly kind?: RefKind; readonly name?: string }): Promise<Ref[]>;
-  /** The whole effect log of a branch, or from an ordinal on, in order, in one read. */
+  /** The whole effect log of a branch, or from an ordinal on, ordered by branch and ordinal, in one read. */
   readEffects(filter: {
     readonly sessionId: string;
     readonly branch?: string;
@@ -141,8 +143,8 @@ export interface ChunkStorage {
   /** Sessions in order of their ids; `after` is exclusive. */
   listSessions(page: { readonly after?: string; readonly limit: number }): Promise<SessionId[]>;
   /**
-   * Turns checkpoints into tombstones in one transaction, except those that a branch, tag or pin points at, which are left alone
-   * unless `force`, which then also removes those refs. Returns the ids that were deleted now.
+   * Turns checkpoints into tombstones in one transaction, except those that a branch, tag or pin of their session points at, which
+   * are left alone unless `force`. Removes every ref of the session that points at a deleted one. Returns the ids that were deleted now.
    */
   deleteCheckpoints(deletions: readonly Deletion[], options?: { readonly force?: boolean }): Promise<CheckpointId[]>;
   /** Removes a session with its checkpoints, tombstones, refs and effects. Returns whether it was there. */

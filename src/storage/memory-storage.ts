@@ -1,5 +1,5 @@
 import type { CheckpointHeader } from '../core/checkpoint-header.ts';
-import type { Chunk, Digest } from '../core/chunk.ts';
+import type { Chunk, ChunkContent, Digest } from '../core/chunk.ts';
 import { ClosedError, ConflictError } from '../core/errors.ts';
 import type { CheckpointId, SessionId } from '../core/id.ts';
 import type {
@@ -30,17 +30,21 @@ type MemorySession = {
   readonly idempotencyKeys: Map<string, CheckpointId>;
 };
 
+const PROTECTING_KINDS: ReadonlySet<RefKind> = new Set(['branch', 'tag', 'pin']);
+
 /** Keeps checkpoints in this process. For development and tests: nothing survives the process. */
 export class InMemoryCheckpointStorage implements ChunkStorage {
   readonly kind = 'memory';
   readonly limits: { readonly maxCheckpoints?: number };
   readonly #sessions = new Map<SessionId, MemorySession>();
   readonly #rows = new Map<CheckpointId, MemoryRow>();
+  /** The same rows in the order of their ids. */
+  #ascending: MemoryRow[] = [];
   readonly #chunks = new Map<Digest, Chunk>();
   #isClosed = false;
 
   constructor(options: { readonly maxCheckpoints?: number } = {}) {
-    this.limits = options;
+    this.limits = { ...options };
   }
 
   async commit(commit: Commit): Promise<CommitResult> {
@@ -49,12 +53,21 @@ export class InMemoryCheckpointStorage implements ChunkStorage {
     const key = commit.checkpoint?.header.idempotencyKey;
     const stored = key === undefined ? undefined : session.idempotencyKeys.get(key);
     if (stored !== undefined) return { status: 'duplicate', id: stored };
+    this.#checkNew(commit);
     this.#checkRequired(commit);
     for (const change of commit.refs ?? [])
       checkExpectation(change, session.refs.get(refKey(change))?.target, commit.sessionId);
     this.#sessions.set(commit.sessionId, session);
     this.#write(commit, session);
     return { status: 'stored' };
+  }
+
+  #checkNew({ checkpoint }: Commit): void {
+    if (checkpoint === undefined || !this.#rows.has(checkpoint.header.id)) return;
+    const { id } = checkpoint.header;
+    throw new ConflictError(`Checkpoint ${id} exists already, and a checkpoint never changes. Save with a new id.`, {
+      details: { id },
+    });
   }
 
   #checkRequired({ requires = [] }: Commit): void {
@@ -66,19 +79,37 @@ export class InMemoryCheckpointStorage implements ChunkStorage {
   }
 
   #write({ sessionId, checkpoint, chunks = [], effects = [], refs = [] }: Commit, session: MemorySession): void {
-    for (const chunk of chunks) this.#chunks.set(chunk.digest, chunk);
+    for (const chunk of chunks) if (!this.#chunks.has(chunk.digest)) this.#chunks.set(chunk.digest, freezeChunk(chunk));
     if (checkpoint !== undefined) this.#writeCheckpoint(checkpoint, session);
-    for (const effect of effects) session.effects.set(effectKey(effect), effect);
+    for (const effect of effects) session.effects.set(effectKey(effect), freezeEffect(effect));
     for (const { kind, name, target } of refs) {
       if (target === null) session.refs.delete(refKey({ kind, name }));
-      else session.refs.set(refKey({ kind, name }), createRef({ sessionId, kind, name, target }));
+      else session.refs.set(refKey({ kind, name }), Object.freeze(createRef({ sessionId, kind, name, target })));
     }
   }
 
   #writeCheckpoint({ header, body, digest, root }: NewCheckpoint, session: MemorySession): void {
     const { id, sessionId, idempotencyKey } = header;
-    this.#rows.set(id, { id, sessionId, digest, body, isDeleted: false, root, header });
+    const row: MemoryRow = {
+      id,
+      sessionId,
+      digest,
+      body,
+      isDeleted: false,
+      root: freezeContent(root),
+      // Parsed again, so that the caller's header is the caller's to change.
+      header: parseHeader(body),
+    };
+    this.#rows.set(id, row);
+    this.#insert(row);
     if (idempotencyKey !== undefined) session.idempotencyKeys.set(idempotencyKey, id);
+  }
+
+  /** Looks for the place from the end, because nearly every id is greater than all before it. */
+  #insert(row: MemoryRow): void {
+    let at = this.#ascending.length;
+    while (at > 0 && (this.#ascending[at - 1]?.id ?? '') > row.id) at--;
+    this.#ascending.splice(at, 0, row);
   }
 
   async readChunks(digests: readonly Digest[]): Promise<(Chunk | undefined)[]> {
@@ -88,16 +119,14 @@ export class InMemoryCheckpointStorage implements ChunkStorage {
 
   async readCheckpoint(id: CheckpointId): Promise<CheckpointRowWithRoot | undefined> {
     this.#checkOpen();
-    return this.#rows.get(id);
+    const row = this.#rows.get(id);
+    if (row?.root === undefined) return row && withoutRoot(row);
+    return { ...withoutRoot(row), root: row.root };
   }
 
   async listCheckpoints(query: CheckpointQuery): Promise<CheckpointRow[]> {
     this.#checkOpen();
-    return selectRows(this.#sortedRows(), query).map(withoutRoot);
-  }
-
-  #sortedRows(): MemoryRow[] {
-    return [...this.#rows.values()].sort((a, b) => compare(a.id, b.id));
+    return selectRows(this.#ascending, query).map(withoutRoot);
   }
 
   async readRefs(filter: { sessionId?: string; kind?: RefKind; name?: string } = {}): Promise<Ref[]> {
@@ -109,7 +138,7 @@ export class InMemoryCheckpointStorage implements ChunkStorage {
         (filter.kind ?? ref.kind) === ref.kind &&
         (filter.name ?? ref.name) === ref.name,
     );
-    return wanted.sort((a, b) => compare(refOrder(a), refOrder(b)));
+    return wanted.sort(compareRefs);
   }
 
   async readEffects(filter: { sessionId: string; branch?: string; fromOrdinal?: number }): Promise<EffectRow[]> {
@@ -133,28 +162,29 @@ export class InMemoryCheckpointStorage implements ChunkStorage {
       const row = this.#rows.get(id);
       if (row === undefined || row.isDeleted || !this.#release(row, options.force === true)) continue;
       const { root: _, ...rest } = row;
-      this.#rows.set(id, { ...rest, body, isDeleted: true, header: tombstoneHeader(body) });
+      this.#rows.set(id, { ...rest, body, isDeleted: true, header: parseHeader(body) });
       if (row.header.idempotencyKey !== undefined) {
         this.#sessions.get(row.sessionId)?.idempotencyKeys.delete(row.header.idempotencyKey);
       }
       deleted.push(id);
     }
+    if (deleted.length > 0) this.#ascending = this.#ascending.map((row) => this.#rows.get(row.id) ?? row);
     return deleted;
   }
 
-  /** Whether no ref protects the row (any more). */
+  /** Whether no ref protects the row (any more). Those that point at it and may, go with it. */
   #release(row: MemoryRow, force: boolean): boolean {
     const refs = this.#sessions.get(row.sessionId)?.refs ?? new Map<string, Ref>();
     const holders = [...refs].filter(([, ref]) => ref.target === row.id);
-    if (force) for (const [key] of holders) refs.delete(key);
-    else if (holders.some(([, ref]) => ref.kind !== 'mark')) return false;
-    else for (const [key] of holders) refs.delete(key);
+    if (!force && holders.some(([, ref]) => PROTECTING_KINDS.has(ref.kind))) return false;
+    for (const [key] of holders) refs.delete(key);
     return true;
   }
 
   async deleteSession(sessionId: SessionId): Promise<boolean> {
     this.#checkOpen();
     for (const row of this.#rows.values()) if (row.sessionId === sessionId) this.#rows.delete(row.id);
+    this.#ascending = this.#ascending.filter((row) => row.sessionId !== sessionId);
     return this.#sessions.delete(sessionId);
   }
 
@@ -184,12 +214,13 @@ export class InMemoryCheckpointStorage implements ChunkStorage {
   }
 
   async checkIntegrity(): Promise<string[]> {
+    this.#checkOpen();
     return [];
   }
 
   async stats(): Promise<StorageStats> {
     this.#checkOpen();
-    const rows = [...this.#rows.values()];
+    const rows = this.#ascending;
     const tombstones = rows.filter((row) => row.isDeleted).length;
     const chunkBytes = [...this.#chunks.values()].reduce((sum, chunk) => sum + sizeOf(chunk), 0);
     const rowBytes = rows.reduce(
@@ -225,9 +256,16 @@ const withoutRoot = ({ id, sessionId, digest, body, isDeleted }: MemoryRow): Che
   body,
   isDeleted,
 });
-const tombstoneHeader = (body: string): CheckpointHeader => JSON.parse(body) as CheckpointHeader;
+const parseHeader = (body: string): CheckpointHeader => JSON.parse(body) as CheckpointHeader;
+// Frozen copies can be handed out again and again without being copied again.
+const freezeContent = ({ text, refs }: ChunkContent): ChunkContent =>
+  Object.freeze({ text, refs: Object.freeze([...refs]) });
+const freezeChunk = (chunk: Chunk): Chunk => Object.freeze({ digest: chunk.digest, ...freezeContent(chunk) });
+const freezeEffect = ({ result, ...rest }: EffectRow): EffectRow =>
+  Object.freeze(result === undefined ? rest : { ...rest, result: freezeContent(result) });
 const refKey = ({ kind, name }: Pick<RefChange, 'kind' | 'name'>): string => `${kind} ${name}`;
-const refOrder = (ref: Ref): string => JSON.stringify([ref.sessionId, ref.kind, ref.name]);
+const compareRefs = (a: Ref, b: Ref): number =>
+  compare(a.sessionId, b.sessionId) || compare(a.kind, b.kind) || compare(a.name, b.name);
 const effectKey = ({ branch, ordinal }: EffectRow): string => `${ordinal} ${branch}`;
 const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 const sizeOf = (content: { text: string; refs: readonly Digest[] }): number =>

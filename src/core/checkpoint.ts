@@ -1,0 +1,129 @@
+import { type CheckpointHeader, digestCheckpoint, type JsonValue } from './checkpoint-header.ts';
+import type { Digest } from './chunk.ts';
+import { CorruptError, InvalidInputError } from './errors.ts';
+import { isCheckpointId } from './id.ts';
+
+/** A checkpoint with its whole state, as plain JSON; what storages that keep whole checkpoints store. */
+export type CheckpointJson = CheckpointHeader & { readonly digest: Digest; readonly state?: JsonValue };
+
+/** An immutable record of one moment: who, when, why, from where; the state is loaded separately. */
+export class Checkpoint {
+  readonly header: CheckpointHeader;
+  readonly digest: Digest;
+  /** The state in the codec's JSON form; only on checkpoints that go to or come from a storage of whole checkpoints. */
+  readonly encodedState: JsonValue | undefined;
+
+  constructor(header: CheckpointHeader, digest: Digest, encodedState?: JsonValue) {
+    this.header = header;
+    this.digest = digest;
+    this.encodedState = encodedState;
+    Object.freeze(this);
+  }
+
+  get id() {
+    return this.header.id;
+  }
+  get sessionId() {
+    return this.header.sessionId;
+  }
+  get branch() {
+    return this.header.branch;
+  }
+  get parentId() {
+    return this.header.parentId;
+  }
+  get sequence() {
+    return this.header.sequence;
+  }
+  get type() {
+    return this.header.type;
+  }
+  get trigger() {
+    return this.header.trigger;
+  }
+  get agentId() {
+    return this.header.agentId;
+  }
+  get agentType() {
+    return this.header.agentType;
+  }
+  get userId() {
+    return this.header.userId;
+  }
+  get status() {
+    return this.header.status;
+  }
+  get timestamp() {
+    return new Date(this.header.timestampMs);
+  }
+  get name() {
+    return this.header.name;
+  }
+  get note() {
+    return this.header.note;
+  }
+  get author() {
+    return this.header.author;
+  }
+  get reason() {
+    return this.header.reason;
+  }
+  get metadata() {
+    return this.header.metadata;
+  }
+  get collectedFields() {
+    return this.header.collectedFields;
+  }
+  get requiredFields() {
+    return this.header.requiredFields;
+  }
+  get contextSummary() {
+    return this.header.contextSummary;
+  }
+  get fingerprint() {
+    return this.header.fingerprint;
+  }
+  get schemaVersion() {
+    return this.header.schemaVersion;
+  }
+  get stateDigest() {
+    return this.header.stateDigest;
+  }
+  get stateBytes() {
+    return this.header.stateBytes;
+  }
+
+  toJSON(): CheckpointJson {
+    const { header, digest, encodedState: state } = this;
+    return state === undefined ? { ...header, digest } : { ...header, digest, state };
+  }
+
+  /** Reads what `toJSON` wrote; throws a CorruptError if it does not match its digest. */
+  static fromJSON(json: unknown): Checkpoint {
+    if (typeof json !== 'object' || json === null || !('digest' in json)) {
+      throw new InvalidInputError('This is not a checkpoint: expected the object that Checkpoint.toJSON() made.');
+    }
+    const { digest, state, ...header } = json as CheckpointJson;
+    const body = JSON.stringify(header);
+    return new Checkpoint(parseCheckpointBody(body, digest), digest, state);
+  }
+}
+
+/** Reads a stored header; throws a CorruptError if the text does not match its digest. */
+export function parseCheckpointBody(body: string, digest: Digest): CheckpointHeader {
+  if (digestCheckpoint(body) !== digest) {
+    throw new CorruptError('A checkpoint record is damaged: it does not match its digest. Run verify to see what it affects.', {
+      details: { digest },
+    });
+  }
+  const header = JSON.parse(body) as CheckpointHeader;
+  if (!isCheckpointId(header.id)) throw new CorruptError(`A checkpoint record has the id ${JSON.stringify(header.id)}.`);
+  return deepFreeze(header);
+}
+
+/** Freezes plain data all the way down. */
+export function deepFreeze<Value>(value: Value): Value {
+  if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value;
+  for (const child of Object.values(value)) deepFreeze(child);
+  return Object.freeze(value);
+}

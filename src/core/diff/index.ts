@@ -1,0 +1,7 @@
+export { applyPatch } from './apply-patch.ts';
+export type { AddChange, Change, MoveChange, RemoveChange, ReplaceChange, StateDiff } from './change.ts';
+export type { LoadChunks } from './chunk-source.ts';
+export { type ChangeCounts, type CountedChanges, countChanges } from './count-changes.ts';
+export { type DiffInput, diffStates } from './diff-states.ts';
+export { diffText, type TextChange } from './diff-text.ts';
+export { type JsonPatchOperation, toPatch } from './json-patch.ts';

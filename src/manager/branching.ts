@@ -1,0 +1,207 @@
+import type { Checkpoint } from '../core/checkpoint.ts';
+import { applyPatch, type JsonPatchOperation } from '../core/diff/index.ts';
+import { hasErrorCode, InvalidInputError, NotFoundError } from '../core/errors.ts';
+import { type CheckpointId, parseName, parseSessionId, type SessionId } from '../core/id.ts';
+import type { Commit, RefKind } from '../storage/contract.ts';
+import { buildCheckpoint } from './commit-builder.ts';
+import type { ManagerContext } from './context.ts';
+import type { BranchHead } from './history.ts';
+import { readPath } from './lineage.ts';
+import { loadState } from './loading.ts';
+import type { StoredCheckpoint } from './repository.ts';
+import { describeCheckpoint, type SaveOptions } from './save-options.ts';
+
+/** Changes a copy of a state: a JSON Patch, or a function that changes its argument or answers a new state. */
+export type StateEdit = readonly JsonPatchOperation[] | ((state: unknown) => unknown);
+
+/** How a fork is made. */
+export type ForkOptions = {
+  /** The new branch's name; chosen if absent. */
+  readonly branch?: string;
+  /** The new branch begins with a checkpoint of the edited state. */
+  readonly edit?: StateEdit;
+  readonly author?: string;
+  readonly reason?: string;
+};
+
+/** The branch a session is opened on when the caller names none. */
+export const DEFAULT_BRANCH = 'main';
+
+const CURRENT = 'branch';
+const NAME_TRIES = 100;
+
+/** Makes branches, tags and pins. History is only ever added to. */
+export class Branching {
+  readonly #context: ManagerContext;
+
+  constructor(context: ManagerContext) {
+    this.#context = context;
+  }
+
+  /** A new branch at a checkpoint; costs the same however long the history is. */
+  async fork(idOrPrefix: string, options: ForkOptions = {}): Promise<BranchHead> {
+    const origin = await this.#context.repository.open(idOrPrefix);
+    return this.#fork(origin, options, {});
+  }
+
+  /** A new branch at an ancestor of the current head, made current: the next `session()` opens it. */
+  async rewind(idOrPrefix: string, options: ForkOptions = {}): Promise<BranchHead> {
+    const origin = await this.#context.repository.open(idOrPrefix);
+    await this.#checkAncestor(origin.checkpoint);
+    return this.#fork(origin, options, { isRewind: true });
+  }
+
+  async #checkAncestor({ id, sessionId }: Checkpoint): Promise<void> {
+    const branch = await this.currentBranch(sessionId);
+    const headId = await this.#context.repository.readRef(sessionId, 'branch', branch);
+    if (headId === id) return;
+    const head = headId === undefined ? undefined : (await this.#context.repository.open(headId)).checkpoint;
+    if (head !== undefined)
+      for await (const entry of readPath(this.#context.storage, head)) if (entry.id === id) return;
+    throw new InvalidInputError(
+      `Checkpoint ${id} is not an ancestor of branch "${branch}", so there is nothing to rewind. Use fork to branch off it.`,
+      { details: { id, branch } },
+    );
+  }
+
+  async #fork(
+    origin: StoredCheckpoint,
+    options: ForkOptions,
+    { isRewind = false }: { isRewind?: boolean },
+  ): Promise<BranchHead> {
+    const { checkpoint } = origin;
+    const base = options.branch ?? `${isRewind ? 'rewind' : 'fork'}-${checkpoint.sequence}`;
+    for (let attempt = 1; ; attempt++) {
+      const branch = parseName(attempt === 1 ? base : `${base}-${attempt}`, 'A branch name');
+      try {
+        return await this.#commitFork(origin, branch, { options, isRewind });
+      } catch (error) {
+        const isTaken = hasErrorCode(error, 'CONFLICT') && options.branch === undefined && attempt < NAME_TRIES;
+        if (!isTaken) throw error;
+      }
+    }
+  }
+
+  async #commitFork(
+    origin: StoredCheckpoint,
+    branch: string,
+    { options, isRewind }: { options: ForkOptions; isRewind: boolean },
+  ): Promise<BranchHead> {
+    const { id, sessionId } = origin.checkpoint;
+    const edited = options.edit === undefined ? undefined : await this.#edit(origin, branch, options);
+    const headId = edited?.checkpoint?.header.id ?? id;
+    await this.#context.storage.commit({
+      sessionId,
+      ...edited,
+      requires: [id],
+      refs: [
+        { kind: 'branch', name: branch, expect: null, target: headId },
+        ...(isRewind ? [{ kind: 'current' as const, name: CURRENT, target: branch }] : []),
+      ],
+    });
+    return { sessionId, name: branch, headId };
+  }
+
+  async #edit(
+    origin: StoredCheckpoint,
+    branch: string,
+    { edit, author, reason }: ForkOptions,
+  ): Promise<Pick<Commit, 'checkpoint' | 'chunks'>> {
+    const { state, encoded: before } = await loadState(this.#context, origin);
+    const changed = typeof edit === 'function' ? (edit(state) ?? state) : applyPatch(state, edit ?? []);
+    const encoded = this.#context.codec.encode(changed, before);
+    const { agentId, agentType, userId, status } = origin.checkpoint;
+    const said: SaveOptions = {
+      type: 'manual',
+      trigger: 'edited',
+      agentId,
+      agentType,
+      userId,
+      status,
+      author,
+      reason,
+    } as SaveOptions;
+    const described = describeCheckpoint(said, this.#context.codec);
+    const place = { sessionId: origin.checkpoint.sessionId, branch, parent: origin.checkpoint, effects: {} };
+    const { record } = buildCheckpoint(this.#context, place, { described, encoded });
+    return { checkpoint: record, chunks: encoded.chunks };
+  }
+
+  /** The branch that `session()` opens. */
+  async currentBranch(sessionId: SessionId): Promise<string> {
+    return (await this.#context.repository.readRef(sessionId, 'current', CURRENT)) ?? DEFAULT_BRANCH;
+  }
+
+  /** Makes another branch current. */
+  async switchBranch(sessionId: string, branch: string): Promise<void> {
+    const id = parseSessionId(sessionId);
+    const headId = await this.#context.repository.readRef(id, 'branch', branch);
+    if (headId === undefined)
+      throw new NotFoundError(`Session "${id}" has no branch "${branch}".`, { details: { sessionId: id, branch } });
+    await this.#context.storage.commit({ sessionId: id, refs: [{ kind: 'current', name: CURRENT, target: branch }] });
+  }
+
+  /** Removes a branch's name; its checkpoints stay until retention drops them. */
+  async deleteBranch(sessionId: string, branch: string): Promise<void> {
+    const id = parseSessionId(sessionId);
+    if ((await this.currentBranch(id)) === branch) {
+      throw new InvalidInputError(
+        `Branch "${branch}" is the current one of session "${id}". Switch to another branch first.`,
+      );
+    }
+    await this.#removeRef(id, 'branch', branch);
+  }
+
+  /** Names a checkpoint; tags do not move and protect what they name. */
+  async tag(idOrPrefix: string, name: string): Promise<CheckpointId> {
+    return this.#addRef(idOrPrefix, 'tag', () => parseName(name, 'A tag'));
+  }
+
+  async untag(sessionId: string, name: string): Promise<void> {
+    await this.#removeRef(parseSessionId(sessionId), 'tag', name);
+  }
+
+  async tags(sessionId: string): Promise<{ readonly name: string; readonly checkpointId: CheckpointId }[]> {
+    const refs = await this.#context.storage.readRefs({ sessionId: parseSessionId(sessionId), kind: 'tag' });
+    return refs.map(({ name, target }) => ({ name, checkpointId: target as CheckpointId }));
+  }
+
+  /** Protects a checkpoint from retention. */
+  async pin(idOrPrefix: string): Promise<CheckpointId> {
+    return this.#addRef(idOrPrefix, 'pin', (id) => id, { isIdempotent: true });
+  }
+
+  async unpin(idOrPrefix: string): Promise<void> {
+    const { checkpoint } = await this.#context.repository.open(idOrPrefix);
+    await this.#removeRef(checkpoint.sessionId, 'pin', checkpoint.id);
+  }
+
+  /** Notes something about a checkpoint that retention goes by: its operation completed, or it was cleared. */
+  async mark(idOrPrefix: string, mark: 'completed' | 'cleared'): Promise<CheckpointId> {
+    return this.#addRef(idOrPrefix, 'mark', (id) => `${mark}:${id}`, { isIdempotent: true });
+  }
+
+  async #addRef(
+    idOrPrefix: string,
+    kind: RefKind,
+    ...[nameOf, { isIdempotent = false } = {}]: [
+      nameOf: (id: CheckpointId) => string,
+      options?: { isIdempotent?: boolean },
+    ]
+  ): Promise<CheckpointId> {
+    const { checkpoint } = await this.#context.repository.open(idOrPrefix);
+    const { id, sessionId } = checkpoint;
+    const change = { kind, name: nameOf(id), target: id, ...(!isIdempotent && { expect: null }) };
+    await this.#context.storage.commit({ sessionId, requires: [id], refs: [change] });
+    return id;
+  }
+
+  async #removeRef(sessionId: SessionId, kind: RefKind, name: string): Promise<void> {
+    const target = await this.#context.repository.readRef(sessionId, kind, name);
+    if (target === undefined)
+      throw new NotFoundError(`Session "${sessionId}" has no ${kind} "${name}".`, {
+        details: { sessionId, kind, name },
+      });
+    await this.#context.storage.commit({ sessionId, refs: [{ kind, name, expect: target, target: null }] });
+  }
+}

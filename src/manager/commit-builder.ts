@@ -1,0 +1,43 @@
+import { Checkpoint, deepFreeze } from '../core/checkpoint.ts';
+import { type CheckpointHeader, digestCheckpoint } from '../core/checkpoint-header.ts';
+import type { SessionId } from '../core/id.ts';
+import type { EncodedState } from '../core/state-codec.ts';
+import type { NewCheckpoint } from '../storage/contract.ts';
+import type { ManagerContext } from './context.ts';
+import type { DescribedHeader } from './save-options.ts';
+
+/** Where a new checkpoint goes. */
+export type Place = {
+  readonly sessionId: SessionId;
+  readonly branch: string;
+  readonly parent: Checkpoint | undefined;
+  readonly effects: { readonly effectCount?: number; readonly effectsInFlight?: readonly number[] };
+};
+
+/** Makes the record of a new checkpoint: gives it its id, its place in the lineage, and the digest that seals it. */
+export function buildCheckpoint(
+  { ports, migrations }: ManagerContext,
+  place: Place,
+  { described, encoded }: { described: DescribedHeader; encoded: EncodedState },
+): { readonly checkpoint: Checkpoint; readonly record: NewCheckpoint } {
+  const { parent, sessionId, branch, effects } = place;
+  const header: CheckpointHeader = {
+    id: ports.nextId(parent?.id),
+    sessionId,
+    branch,
+    ...(parent !== undefined && { parentId: parent.id, parentDigest: parent.digest }),
+    sequence: (parent?.sequence ?? 0) + 1,
+    ...described,
+    timestampMs: ports.now(),
+    ...(migrations.version !== undefined && { schemaVersion: migrations.version }),
+    ...effects,
+    stateDigest: encoded.root.digest,
+    stateBytes: encoded.sizeBytes,
+  };
+  const body = JSON.stringify(header);
+  const digest = digestCheckpoint(body);
+  return {
+    checkpoint: new Checkpoint(deepFreeze(header), digest),
+    record: { header, body, digest, root: encoded.root },
+  };
+}

@@ -1,0 +1,18 @@
+import type { StateCodec } from '../core/state-codec.ts';
+import type { ChunkStorage } from '../storage/contract.ts';
+import type { Events } from './events.ts';
+import type { Migrations } from './migrations.ts';
+import type { ManagerPorts } from './ports.ts';
+import type { Repository } from './repository.ts';
+import type { ShadowBudget } from './shadow-budget.ts';
+
+/** What the parts of one manager share. */
+export type ManagerContext = {
+  readonly storage: ChunkStorage;
+  readonly repository: Repository;
+  readonly codec: StateCodec;
+  readonly events: Events;
+  readonly ports: ManagerPorts;
+  readonly shadows: ShadowBudget;
+  readonly migrations: Migrations;
+};

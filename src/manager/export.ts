@@ -1,0 +1,116 @@
+import { Checkpoint, type CheckpointJson } from '../core/checkpoint.ts';
+import { type ChunkContent, type Digest, digestText } from '../core/chunk.ts';
+import { NotFoundError } from '../core/errors.ts';
+import { type CheckpointId, parseSessionId, type SessionId } from '../core/id.ts';
+import type { CheckpointRowWithRoot, EffectRow, Ref } from '../storage/contract.ts';
+import type { ManagerContext } from './context.ts';
+import { parseRow } from './repository.ts';
+
+/** How a file of an exported session begins. */
+export type ExportStart = { readonly format: 'savestate-session'; readonly version: 1; readonly sessionId: SessionId };
+
+/** One line of an exported session. Chunks come before the first line that needs them. */
+export type ExportLine =
+  | { readonly chunk: ChunkContent }
+  | { readonly checkpoint: { readonly body: string; readonly digest: Digest; readonly root: ChunkContent } }
+  | { readonly tombstone: { readonly body: string; readonly digest: Digest } }
+  | { readonly effect: Omit<EffectRow, 'sessionId'> }
+  | { readonly ref: Pick<Ref, 'kind' | 'name' | 'target'> };
+
+/** The last line: how many lines came before it, and the digest of their digests. */
+export type ExportEnd = { readonly end: { readonly lines: number; readonly digest: Digest } };
+
+export const EXPORT_START = { format: 'savestate-session', version: 1 } as const;
+
+const PAGE = 200;
+
+/** Chains the digests of lines, so that a missing, changed or reordered line is noticed at the end. */
+export function chainLine(digest: Digest | '', line: string): Digest {
+  return digestText(`${digest}\n${line}`);
+}
+
+/** Writes a session as lines of JSON, oldest checkpoint first, every chunk once. Streams: holds one checkpoint's chunks at a time. */
+export async function* exportSession(context: ManagerContext, sessionId: string): AsyncGenerator<string> {
+  const id = parseSessionId(sessionId);
+  const [anyRef] = await context.storage.readRefs({ sessionId: id });
+  if (anyRef === undefined)
+    throw new NotFoundError(`There is no session "${id}" to export.`, { details: { sessionId: id } });
+  let digest: Digest | '' = '';
+  let lines = 0;
+  const format = (value: unknown): string => {
+    const line = JSON.stringify(value);
+    digest = chainLine(digest, line);
+    lines++;
+    return `${line}\n`;
+  };
+  const start: ExportStart = { ...EXPORT_START, sessionId: id };
+  yield format(start);
+  for await (const line of exportLines(context, id)) yield format(line);
+  const end: ExportEnd = { end: { lines, digest: digest as Digest | '' as Digest } };
+  yield `${JSON.stringify(end)}\n`;
+}
+
+async function* exportLines(context: ManagerContext, sessionId: SessionId): AsyncGenerator<ExportLine> {
+  const written = new Set<Digest>();
+  for await (const row of readRows(context, sessionId)) {
+    if (row.isDeleted || row.root === undefined) {
+      yield { tombstone: { body: row.body, digest: row.digest } };
+      continue;
+    }
+    parseRow(row);
+    yield* exportChunks(context, row.root.refs, written);
+    yield { checkpoint: { body: row.body, digest: row.digest, root: row.root } };
+  }
+  for (const { sessionId: _, ...effect } of await context.storage.readEffects({ sessionId })) {
+    yield* exportChunks(context, effect.result?.refs ?? [], written);
+    yield { effect };
+  }
+  for (const { kind, name, target } of await context.storage.readRefs({ sessionId }))
+    yield { ref: { kind, name, target } };
+}
+
+async function* readRows({ storage }: ManagerContext, sessionId: SessionId): AsyncGenerator<CheckpointRowWithRoot> {
+  let after: CheckpointId | undefined;
+  do {
+    const rows = await storage.listCheckpoints({
+      sessionId,
+      order: 'oldest',
+      include: 'all',
+      limit: PAGE,
+      ...(after !== undefined && { after }),
+    });
+    for (const { id } of rows) {
+      const row = await storage.readCheckpoint(id);
+      if (row !== undefined) yield row;
+    }
+    after = rows.length < PAGE ? undefined : rows.at(-1)?.id;
+  } while (after !== undefined);
+}
+
+/** Chunks not written yet, those they refer to first. */
+async function* exportChunks(
+  context: ManagerContext,
+  refs: readonly Digest[],
+  written: Set<Digest>,
+): AsyncGenerator<ExportLine> {
+  const fresh = [...new Set(refs)].filter((digest) => !written.has(digest));
+  if (fresh.length === 0) return;
+  for (const digest of fresh) written.add(digest);
+  const chunks = await context.repository.readChunks(fresh);
+  yield* exportChunks(
+    context,
+    chunks.flatMap((chunk) => chunk.refs),
+    written,
+  );
+  for (const { text, refs: inner } of chunks) yield { chunk: { text, refs: inner } };
+}
+
+/** One checkpoint with its whole state as JSON that people can read; `Checkpoint.fromJSON` reads it back. */
+export async function exportCheckpoint(
+  { repository, codec }: ManagerContext,
+  idOrPrefix: string,
+): Promise<CheckpointJson> {
+  const { checkpoint, root } = await repository.open(idOrPrefix);
+  const state = codec.decode(root, await repository.loadChunks(root));
+  return new Checkpoint(checkpoint.header, checkpoint.digest, codec.encodeJson(state)).toJSON();
+}

@@ -1,0 +1,78 @@
+import { type CheckpointId, parseName, parseSessionId, type SessionId } from '../core/id.ts';
+import type { ManagerContext } from './context.ts';
+import { type LineageEntry, readSession } from './lineage.ts';
+import { deleteCheckpoints } from './retention-runner.ts';
+
+const PAGE = 500;
+
+/** Deletes everything of a user: whole sessions where they are the user's alone, else the user's checkpoints in them. Answers how many. */
+export async function clearUserHistory(context: ManagerContext, userId: string): Promise<number> {
+  parseName(userId, 'A user id');
+  const sessions = await sessionsOf(context, userId);
+  let count = 0;
+  for (const sessionId of sessions) count += await clearSessionOfUser(context, sessionId, userId);
+  if (count > 0) await context.storage.collect();
+  return count;
+}
+
+async function sessionsOf({ storage }: ManagerContext, userId: string): Promise<Set<SessionId>> {
+  const sessions = new Set<SessionId>();
+  let after: CheckpointId | undefined;
+  do {
+    const rows = await storage.listCheckpoints({ userId, limit: PAGE, ...(after !== undefined && { after }) });
+    for (const row of rows) sessions.add(row.sessionId);
+    after = rows.length < PAGE ? undefined : rows.at(-1)?.id;
+  } while (after !== undefined);
+  return sessions;
+}
+
+async function clearSessionOfUser(context: ManagerContext, sessionId: SessionId, userId: string): Promise<number> {
+  const entries: LineageEntry[] = [];
+  for await (const entry of readSession(context.storage, sessionId)) entries.push(entry);
+  const live = entries.filter((entry) => entry.checkpoint !== undefined);
+  const own = live.filter((entry) => entry.checkpoint?.userId === userId);
+  if (own.length === live.length) {
+    await deleteSession(context, sessionId);
+    return own.length;
+  }
+  const doomed = new Set(own.map((entry) => entry.id));
+  await moveHeads(context, sessionId, { entries, doomed });
+  const reason = 'the history of its user was cleared';
+  return (
+    await deleteCheckpoints(
+      context,
+      own.map(({ id }) => ({ id, reason })),
+      { force: true },
+    )
+  ).length;
+}
+
+/** Branches whose head goes are set back to the nearest ancestor that stays. */
+async function moveHeads(
+  { storage }: ManagerContext,
+  sessionId: SessionId,
+  { entries, doomed }: { entries: readonly LineageEntry[]; doomed: ReadonlySet<CheckpointId> },
+): Promise<void> {
+  const byId = new Map(entries.map((entry) => [entry.id, entry]));
+  for (const { name, target } of await storage.readRefs({ sessionId, kind: 'branch' })) {
+    let entry = byId.get(target as CheckpointId);
+    if (entry === undefined || !doomed.has(entry.id)) continue;
+    while (entry !== undefined && (doomed.has(entry.id) || entry.checkpoint === undefined)) {
+      entry = entry.parentId === undefined ? undefined : byId.get(entry.parentId);
+    }
+    await storage.commit({ sessionId, refs: [{ kind: 'branch', name, expect: target, target: entry?.id ?? null }] });
+  }
+}
+
+/** Removes a session and all that was in it; leaves no tombstone. Answers whether it was there. */
+export async function deleteSession(context: ManagerContext, sessionId: string): Promise<boolean> {
+  const id = parseSessionId(sessionId);
+  const ids: CheckpointId[] = [];
+  if (context.events.has('checkpoint_deleted')) {
+    for await (const entry of readSession(context.storage, id)) if (entry.checkpoint !== undefined) ids.push(entry.id);
+  }
+  const wasThere = await context.storage.deleteSession(id);
+  for (const checkpointId of ids)
+    await context.events.emit('checkpoint_deleted', checkpointId, 'its session was deleted');
+  return wasThere;
+}

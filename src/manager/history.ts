@@ -1,0 +1,174 @@
+import type { Checkpoint } from '../core/checkpoint.ts';
+import type { JsonValue, Tombstone } from '../core/checkpoint-header.ts';
+import { InvalidInputError } from '../core/errors.ts';
+import { type CheckpointId, isCheckpointId, parseSessionId, type SessionId } from '../core/id.ts';
+import type { CheckpointQuery } from '../storage/contract.ts';
+import { checkRef } from '../storage/ref.ts';
+import type { ManagerContext } from './context.ts';
+import { type LineageEntry, readPath, readSession } from './lineage.ts';
+import { parseRow } from './repository.ts';
+
+/** Which checkpoints a list is about; conditions are combined with "and", names match exactly. */
+export type ListFilter = {
+  readonly sessionId?: string;
+  readonly branch?: string;
+  readonly agentId?: string;
+  readonly userId?: string;
+  readonly type?: string;
+  readonly status?: string;
+  readonly from?: Date;
+  readonly to?: Date;
+  readonly metadata?: { readonly [key: string]: unknown };
+};
+
+/** How much of a list is wanted, and from where on. */
+export type ListPage = {
+  /** `newest` (default) or `oldest` first, in the order of lineage. */
+  readonly order?: 'newest' | 'oldest';
+  /** At most this many; default 50, at most 1,000. */
+  readonly limit?: number;
+  readonly offset?: number;
+  /** The `nextCursor` of the page before. */
+  readonly cursor?: string;
+};
+
+/** One page of checkpoints, without their states. `nextCursor` is absent on the last page. */
+export type CheckpointPage = { readonly checkpoints: readonly Checkpoint[]; readonly nextCursor?: string };
+
+/** One checkpoint of a session's tree; of a deleted one only the tombstone is left. */
+export type SessionTreeNode = {
+  readonly id: CheckpointId;
+  readonly parentId: CheckpointId | undefined;
+  readonly children: readonly CheckpointId[];
+  readonly checkpoint: Checkpoint | undefined;
+  readonly tombstone: Tombstone | undefined;
+};
+
+/** The whole history of a session: its branches and how its checkpoints hang together. */
+export type SessionTree = {
+  readonly sessionId: SessionId;
+  readonly roots: readonly CheckpointId[];
+  readonly leaves: readonly CheckpointId[];
+  readonly nodes: ReadonlyMap<CheckpointId, SessionTreeNode>;
+  readonly branches: readonly BranchHead[];
+};
+
+/** A branch and the checkpoint it is at. */
+export type BranchHead = { readonly sessionId: SessionId; readonly name: string; readonly headId: CheckpointId };
+
+const DEFAULT_LIMIT = 50;
+const MAX_LIMIT = 1000;
+
+/** Looks at checkpoints without loading states. */
+export class History {
+  readonly #context: ManagerContext;
+
+  constructor(context: ManagerContext) {
+    this.#context = context;
+  }
+
+  async list(filter: ListFilter, page: ListPage = {}): Promise<CheckpointPage> {
+    const limit = checkCount(page.limit ?? DEFAULT_LIMIT, 'limit', { min: 1, max: MAX_LIMIT });
+    const query = { ...this.#toQuery(filter), ...toPaging(page), limit: limit + 1 };
+    const rows = await this.#context.storage.listCheckpoints(query);
+    const checkpoints = rows.slice(0, limit).map(parseRow);
+    const last = checkpoints.at(-1);
+    return rows.length > limit && last !== undefined ? { checkpoints, nextCursor: last.id } : { checkpoints };
+  }
+
+  async latest(filter: ListFilter): Promise<Checkpoint | undefined> {
+    return (await this.list(filter, { limit: 1 })).checkpoints[0];
+  }
+
+  #toQuery({ from, to, metadata, ...names }: ListFilter): Omit<CheckpointQuery, 'limit'> {
+    return {
+      ...names,
+      ...(from !== undefined && { fromMs: from.getTime() }),
+      ...(to !== undefined && { toMs: to.getTime() }),
+      ...(metadata !== undefined && {
+        metadata: this.#context.codec.encodeJson(metadata) as { [key: string]: JsonValue },
+      }),
+    };
+  }
+
+  async branches(sessionId: string): Promise<BranchHead[]> {
+    const refs = await this.#context.storage.readRefs({ sessionId: parseSessionId(sessionId), kind: 'branch' });
+    return refs
+      .map(checkRef)
+      .map((ref) => ({ sessionId: ref.sessionId, name: ref.name, headId: ref.target as CheckpointId }));
+  }
+
+  async tree(sessionId: string): Promise<SessionTree> {
+    const id = parseSessionId(sessionId);
+    const entries: LineageEntry[] = [];
+    for await (const entry of readSession(this.#context.storage, id)) entries.push(entry);
+    const children = groupByParent(entries);
+    const nodes = new Map(
+      entries.toReversed().map(({ id: nodeId, parentId, checkpoint, tombstone }): [CheckpointId, SessionTreeNode] => [
+        nodeId,
+        {
+          id: nodeId,
+          parentId,
+          checkpoint,
+          tombstone,
+          children: (children.get(nodeId) ?? []).map((child) => child.id).toReversed(),
+        },
+      ]),
+    );
+    const all = [...nodes.values()];
+    return {
+      sessionId: id,
+      roots: all.filter((node) => node.parentId === undefined).map((node) => node.id),
+      leaves: all.filter((node) => node.children.length === 0).map((node) => node.id),
+      nodes,
+      branches: await this.branches(id),
+    };
+  }
+
+  /** The checkpoints saved directly on top of this one, oldest first. */
+  async children(idOrPrefix: string): Promise<Checkpoint[]> {
+    const { checkpoint } = await this.#context.repository.open(idOrPrefix);
+    const children: Checkpoint[] = [];
+    for await (const entry of readSession(this.#context.storage, checkpoint.sessionId)) {
+      if (entry.id <= checkpoint.id) break; // a child's id is always greater
+      if (entry.parentId === checkpoint.id && entry.checkpoint !== undefined) children.unshift(entry.checkpoint);
+    }
+    return children;
+  }
+
+  /** The way from a checkpoint to its root, itself first; deleted ones are there as tombstones. */
+  async pathToRoot(idOrPrefix: string): Promise<LineageEntry[]> {
+    const { checkpoint } = await this.#context.repository.open(idOrPrefix);
+    const path: LineageEntry[] = [];
+    for await (const entry of readPath(this.#context.storage, checkpoint)) path.push(entry);
+    return path;
+  }
+}
+
+function groupByParent(entries: readonly LineageEntry[]): Map<CheckpointId | undefined, LineageEntry[]> {
+  const groups = new Map<CheckpointId | undefined, LineageEntry[]>();
+  for (const entry of entries) {
+    const group = groups.get(entry.parentId);
+    if (group === undefined) groups.set(entry.parentId, [entry]);
+    else group.push(entry);
+  }
+  return groups;
+}
+
+function toPaging({
+  order = 'newest',
+  offset = 0,
+  cursor,
+}: ListPage): Pick<CheckpointQuery, 'order' | 'offset' | 'after'> {
+  if (cursor !== undefined && !isCheckpointId(cursor)) {
+    throw new InvalidInputError(`A cursor must be the nextCursor of an earlier page; found ${JSON.stringify(cursor)}.`);
+  }
+  checkCount(offset, 'offset', { min: 0, max: Number.MAX_SAFE_INTEGER });
+  return { order, offset, ...(cursor !== undefined && { after: cursor }) };
+}
+
+/** Accepts a whole number within bounds or throws. */
+export function checkCount(value: number, what: string, { min, max }: { min: number; max: number }): number {
+  if (Number.isSafeInteger(value) && value >= min && value <= max) return value;
+  throw new InvalidInputError(`${what} must be a whole number from ${min} to ${max}; found ${String(value)}.`);
+}

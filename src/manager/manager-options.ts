@@ -1,0 +1,35 @@
+import type { ClassCodec } from '../core/class-codec.ts';
+import type { ValueLimits } from '../core/format.ts';
+import type { ChunkStorage } from '../storage/contract.ts';
+import type { CheckpointStorage } from '../storage/whole/checkpoint-storage.ts';
+import type { AgentFactory } from './agent.ts';
+import type { EventName } from './events.ts';
+import type { Migration } from './migrations.ts';
+import type { RedactionOptions } from './redaction.ts';
+import type { RetentionPolicy } from './retention.ts';
+
+/** How a manager is made. Only `storage` is needed. */
+export type CheckpointManagerOptions = {
+  /** One of ours, a byte-level storage of your own, or any object that can save, load and list whole checkpoints. */
+  readonly storage: ChunkStorage | CheckpointStorage;
+  /** Makes empty agents by type name, for `restore` without `into` or `factory`. */
+  readonly agents?: { readonly [agentType: string]: AgentFactory };
+  /** Codecs for classes that may occur inside states. */
+  readonly classes?: readonly ClassCodec[];
+  readonly limits?: Partial<ValueLimits>;
+  /** What to keep. Default: routine, the last 3 per agent; pre_operation, until completed; recovery, 7 days or until cleared. */
+  readonly retention?: RetentionPolicy;
+  /** The version of the states this program saves; older ones go through `migrations` when restored. */
+  readonly schemaVersion?: number;
+  readonly migrations?: readonly Migration[];
+  /** Secrets are left out of checkpoints. Add keys and patterns, or, knowing what it means, switch it off. */
+  readonly secrets?: RedactionOptions | 'store-secrets-in-plain-text';
+  /** Memory for making saves cheap, over all sessions; default 256 MiB. Beyond it the next save of a session costs its whole size. */
+  readonly shadowBudgetBytes?: number;
+  /** Gets what an event handler throws; default: a process warning. */
+  readonly onHandlerError?: (error: unknown, event: EventName) => void;
+  /** The clock, for tests. */
+  readonly now?: () => number;
+  /** Random bytes for ids, for tests. */
+  readonly random?: (sizeBytes: number) => Uint8Array;
+};

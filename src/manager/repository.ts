@@ -1,0 +1,121 @@
+import { Checkpoint, parseCheckpointBody } from '../core/checkpoint.ts';
+import type { CheckpointHeader, Tombstone } from '../core/checkpoint-header.ts';
+import { type Chunk, type ChunkContent, checkChunk, createChunk, type Digest } from '../core/chunk.ts';
+import type { FindChunk } from '../core/decode.ts';
+import { CorruptError, NotFoundError } from '../core/errors.ts';
+import { type CheckpointId, isCheckpointId } from '../core/id.ts';
+import { findIn } from '../core/state-codec.ts';
+import type { CheckpointRow, ChunkStorage, RefKind } from '../storage/contract.ts';
+import { checkRef } from '../storage/ref.ts';
+
+/** A checkpoint and the root chunk of its state, both checked. */
+export type StoredCheckpoint = { readonly checkpoint: Checkpoint; readonly root: Chunk };
+
+/** At most this many candidates are named when a short id fits more than one checkpoint. */
+const CANDIDATES = 8;
+
+/** Reads a storage and checks everything it answers: damaged data is an error here, and never a value. */
+export class Repository {
+  readonly storage: ChunkStorage;
+
+  constructor(storage: ChunkStorage) {
+    this.storage = storage;
+  }
+
+  /** The checkpoint with this id or unique prefix; throws a NotFoundError that lists candidates. */
+  async open(idOrPrefix: string): Promise<StoredCheckpoint> {
+    const id = isCheckpointId(idOrPrefix) ? idOrPrefix : await this.#resolve(idOrPrefix);
+    const row = await this.storage.readCheckpoint(id);
+    if (row === undefined)
+      throw new NotFoundError(`There is no checkpoint ${id} in this storage.`, { details: { id } });
+    if (row.isDeleted || row.root === undefined) throw deletedError(row);
+    const checkpoint = parseRow(row);
+    const root = createChunk(row.root);
+    if (root.digest !== checkpoint.stateDigest) {
+      throw new CorruptError(
+        `The state of checkpoint ${id} is damaged: its root does not match its digest. Run verify.`,
+        { details: { id } },
+      );
+    }
+    return { checkpoint, root };
+  }
+
+  async #resolve(prefix: string): Promise<CheckpointId> {
+    const wanted = prefix.startsWith('chk_') ? prefix : `chk_${prefix}`;
+    const rows =
+      prefix === ''
+        ? []
+        : await this.storage.listCheckpoints({ idPrefix: wanted, limit: CANDIDATES + 1, include: 'all' });
+    const [first, second] = rows;
+    if (first !== undefined && second === undefined) return first.id;
+    const candidates = rows.slice(0, CANDIDATES).map((row) => row.id);
+    throw new NotFoundError(
+      first === undefined
+        ? `No checkpoint has an id that starts with ${JSON.stringify(prefix)}.`
+        : `"${prefix}" fits more than one checkpoint: ${candidates.join(', ')}${rows.length > CANDIDATES ? ', ...' : ''}. Give more characters.`,
+      { details: { prefix, candidates } },
+    );
+  }
+
+  /** Loads every chunk below a root, checked, a level at a time. */
+  async loadChunks(root: ChunkContent): Promise<FindChunk> {
+    const found = new Map<Digest, ChunkContent>();
+    let wanted = [...new Set(root.refs)];
+    while (wanted.length > 0) {
+      const chunks = await this.readChunks(wanted);
+      for (const chunk of chunks) found.set(chunk.digest, chunk);
+      const below = new Set(chunks.flatMap((chunk) => chunk.refs));
+      wanted = [...below].filter((digest) => !found.has(digest));
+    }
+    return findIn(found);
+  }
+
+  /** Chunks in the order asked for; an absent or damaged one is a CorruptError. */
+  async readChunks(digests: readonly Digest[]): Promise<Chunk[]> {
+    const chunks = await this.storage.readChunks(digests);
+    return chunks.map((chunk, at) => {
+      if (chunk === undefined) {
+        throw new CorruptError(`Chunk ${digests[at]} is missing from the storage. Run verify to see what it affects.`, {
+          details: { digest: digests[at] },
+        });
+      }
+      checkChunk(chunk);
+      return chunk;
+    });
+  }
+
+  /** What a name points at; undefined if there is no such name. */
+  async readRef(sessionId: string, kind: RefKind, name: string): Promise<string | undefined> {
+    const [ref] = await this.storage.readRefs({ sessionId, kind, name });
+    return ref === undefined ? undefined : checkRef(ref).target;
+  }
+}
+
+/** Checks a row and reads its header. */
+export function parseRow(row: CheckpointRow): Checkpoint {
+  const header: CheckpointHeader = parseCheckpointBody(row.body, row.digest);
+  if (header.id !== row.id || header.sessionId !== row.sessionId) {
+    throw new CorruptError(`The record stored as ${row.id} says it is ${header.id}. Run verify.`, {
+      details: { id: row.id },
+    });
+  }
+  return new Checkpoint(header, row.digest);
+}
+
+/** Reads a tombstone's text. */
+export function parseTombstone(row: CheckpointRow): Tombstone {
+  try {
+    const tombstone = JSON.parse(row.body) as Tombstone;
+    if (tombstone.id === row.id) return tombstone;
+  } catch {
+    // falls through to the same error: the text is not what was written
+  }
+  throw new CorruptError(`The tombstone of checkpoint ${row.id} is damaged.`, { details: { id: row.id } });
+}
+
+function deletedError(row: CheckpointRow): NotFoundError {
+  const { deletedAtMs, reason } = parseTombstone(row);
+  return new NotFoundError(`Checkpoint ${row.id} was deleted on ${new Date(deletedAtMs).toISOString()}: ${reason}.`, {
+    details: { id: row.id, deletedAtMs, reason },
+  });
+}

@@ -1,0 +1,174 @@
+import type { Checkpoint } from '../core/checkpoint.ts';
+import type { CheckpointHeader, Tombstone } from '../core/checkpoint-header.ts';
+import type { CheckpointId } from '../core/id.ts';
+import type { CheckpointQuery, Ref } from '../storage/contract.ts';
+import { checkRef } from '../storage/ref.ts';
+import type { ManagerContext } from './context.ts';
+import { parseRow } from './repository.ts';
+import { judge, type RetentionPolicy, type Verdict } from './retention.ts';
+
+/** What retention did, or would do. */
+export type PruneResult = {
+  readonly verdicts: readonly Verdict[];
+  readonly deleted: readonly CheckpointId[];
+  readonly isDryRun: boolean;
+};
+
+/** After a save the storage's own guard is enough: it never deletes what a branch, tag or pin points at. */
+const UNKNOWN: Protections = { protections: new Map(), completed: new Set(), cleared: new Set() };
+
+const PAGE = 500;
+const DELETE_BATCH = 200;
+
+/** Kinds of refs that protect what they point at, and how a verdict words it. */
+const PROTECTING = new Map<string, (ref: Ref) => string>([
+  ['branch', (ref) => `head of branch ${ref.name}`],
+  ['tag', (ref) => `tagged ${ref.name}`],
+  ['pin', () => 'pinned'],
+]);
+
+/** Applies a retention policy to a storage. Deleting leaves tombstones; chunks go with the next gc. */
+export class RetentionRunner {
+  readonly #context: ManagerContext;
+  readonly #policy: RetentionPolicy;
+
+  constructor(context: ManagerContext, policy: RetentionPolicy) {
+    this.#context = context;
+    this.#policy = policy;
+  }
+
+  /** Judges everything; deletes what is not kept unless `dryRun`. */
+  async prune({
+    policy = this.#policy,
+    dryRun = false,
+  }: {
+    policy?: RetentionPolicy;
+    dryRun?: boolean;
+  } = {}): Promise<PruneResult> {
+    const verdicts = await this.#judge(await this.#readAll({}), policy);
+    return { verdicts, deleted: dryRun ? [] : await this.#delete(verdicts), isDryRun: dryRun };
+  }
+
+  /** After a save only what this save can have pushed out is judged, so its cost does not follow the history. */
+  async afterSave({ header }: Checkpoint): Promise<readonly CheckpointId[]> {
+    const rule = this.#policy.types?.[header.type];
+    const deleted: CheckpointId[] = [];
+    if (rule?.keepLast !== undefined || rule?.maxAgeMs !== undefined) {
+      const peers = await this.#readAll({ type: header.type, ...ownerOf(header) });
+      const verdicts = judge({
+        checkpoints: peers,
+        policy: { types: { [header.type]: rule } },
+        ...UNKNOWN,
+        nowMs: this.#context.ports.now(),
+      });
+      deleted.push(...(await this.#delete(verdicts)));
+    }
+    const { maxCheckpoints, maxCheckpointsPerUser } = this.#policy;
+    if (maxCheckpoints !== undefined) deleted.push(...(await this.#dropBeyond({}, maxCheckpoints)));
+    if (maxCheckpointsPerUser !== undefined && header.userId !== undefined) {
+      deleted.push(...(await this.#dropBeyond({ userId: header.userId }, maxCheckpointsPerUser)));
+    }
+    return deleted;
+  }
+
+  /** Drops the oldest above a limit. What is protected stays, so a few more may remain. */
+  async #dropBeyond(filter: Omit<CheckpointQuery, 'limit'>, limit: number): Promise<CheckpointId[]> {
+    const rows = await this.#context.storage.listCheckpoints({
+      ...filter,
+      order: 'newest',
+      offset: limit,
+      limit: PAGE,
+    });
+    const reason = `more than ${limit} checkpoints`;
+    const isNeeded = (type: string) => this.#policy.types?.[type]?.untilCompleted === true;
+    const doomed = rows.map(parseRow).filter(({ type }) => !isNeeded(type));
+    return this.#delete(doomed.map(({ id }) => ({ id, keep: false, reason })));
+  }
+
+  async #judge(checkpoints: readonly CheckpointHeader[], policy: RetentionPolicy): Promise<Verdict[]> {
+    const held = await this.#readProtections();
+    return judge({ checkpoints, policy, ...held, nowMs: this.#context.ports.now() });
+  }
+
+  async #readProtections(): Promise<Protections> {
+    const protections = new Map<CheckpointId, string[]>();
+    const completed = new Set<CheckpointId>();
+    const cleared = new Set<CheckpointId>();
+    for (const ref of await this.#context.storage.readRefs()) {
+      checkRef(ref);
+      const id = ref.target as CheckpointId;
+      const reason = PROTECTING.get(ref.kind)?.(ref);
+      if (reason !== undefined) protections.set(id, [...(protections.get(id) ?? []), reason]);
+      if (ref.kind === 'mark') (ref.name.startsWith('completed:') ? completed : cleared).add(id);
+    }
+    return { protections, completed, cleared };
+  }
+
+  async #readAll(filter: Omit<CheckpointQuery, 'limit'>): Promise<CheckpointHeader[]> {
+    const headers: CheckpointHeader[] = [];
+    let after: CheckpointId | undefined;
+    do {
+      const page = { ...filter, limit: PAGE, ...(after !== undefined && { after }) };
+      const rows = await this.#context.storage.listCheckpoints(page);
+      for (const row of rows) headers.push(parseRow(row).header);
+      after = rows.length < PAGE ? undefined : rows.at(-1)?.id;
+    } while (after !== undefined);
+    return headers;
+  }
+
+  async #delete(verdicts: readonly Verdict[]): Promise<CheckpointId[]> {
+    const doomed = verdicts.filter((verdict) => !verdict.keep);
+    const deleted: CheckpointId[] = [];
+    for (let at = 0; at < doomed.length; at += DELETE_BATCH) {
+      deleted.push(...(await deleteCheckpoints(this.#context, doomed.slice(at, at + DELETE_BATCH))));
+    }
+    return deleted;
+  }
+}
+
+type Protections = {
+  readonly protections: ReadonlyMap<CheckpointId, string[]>;
+  readonly completed: ReadonlySet<CheckpointId>;
+  readonly cleared: ReadonlySet<CheckpointId>;
+};
+
+function ownerOf({ agentId, sessionId }: CheckpointHeader): { agentId: string } | { sessionId: string } {
+  return agentId === undefined ? { sessionId } : { agentId };
+}
+
+/** Turns checkpoints into tombstones and says so; answers those that were deleted now. */
+export async function deleteCheckpoints(
+  context: ManagerContext,
+  doomed: readonly { readonly id: CheckpointId; readonly reason: string }[],
+  options: { readonly force?: boolean } = {},
+): Promise<CheckpointId[]> {
+  const deletedAtMs = context.ports.now();
+  const deletions = await Promise.all(
+    doomed.map(async ({ id, reason }) => {
+      const row = await context.storage.readCheckpoint(id);
+      return row === undefined || row.isDeleted
+        ? []
+        : [{ id, body: formatTombstone(parseRow(row).header, deletedAtMs, reason) }];
+    }),
+  );
+  const deleted = await context.storage.deleteCheckpoints(deletions.flat(), options);
+  const reasons = new Map(doomed.map(({ id, reason }) => [id, reason]));
+  for (const id of deleted) await context.events.emit('checkpoint_deleted', id, reasons.get(id) ?? '');
+  return deleted;
+}
+
+function formatTombstone(header: CheckpointHeader, deletedAtMs: number, reason: string): string {
+  const { id, sessionId, branch, parentId, sequence, timestampMs, stateDigest } = header;
+  const tombstone: Tombstone = {
+    id,
+    sessionId,
+    branch,
+    ...(parentId !== undefined && { parentId }),
+    sequence,
+    timestampMs,
+    stateDigest,
+    deletedAtMs,
+    reason,
+  };
+  return JSON.stringify(tombstone);
+}

@@ -1,0 +1,270 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { CheckpointHeader } from '../core/checkpoint-header.ts';
+import type { Digest } from '../core/chunk.ts';
+import { InvalidInputError } from '../core/errors.ts';
+import type { CheckpointId, SessionId } from '../core/id.ts';
+import {
+  checkRetentionPolicy,
+  DEFAULT_RETENTION,
+  judge,
+  type RetentionCase,
+  type RetentionPolicy,
+} from './retention.ts';
+
+const DAY_MS = 86_400_000;
+const HOUR_MS = 3_600_000;
+const NOW_MS = Date.UTC(2026, 10, 15, 12);
+
+type Fields = Partial<Omit<CheckpointHeader, 'id' | 'sessionId'>> & { readonly sessionId?: string };
+
+const id = (number: number) => `chk_${String(number).padStart(22, '0')}` as CheckpointId;
+
+function header(number: number, fields: Fields = {}): CheckpointHeader {
+  const { sessionId = 's-1', ...rest } = fields;
+  return {
+    id: id(number),
+    sessionId: sessionId as SessionId,
+    branch: 'main',
+    sequence: number,
+    type: 'manual',
+    timestampMs: NOW_MS,
+    stateDigest: 'digest' as Digest,
+    stateBytes: 1,
+    ...rest,
+  };
+}
+
+const many = (count: number, fields: (number: number) => Fields) =>
+  Array.from({ length: count }, (_, at) => header(at + 1, fields(at + 1)));
+
+function decide(
+  checkpoints: readonly CheckpointHeader[],
+  policy: RetentionPolicy,
+  rest: Partial<RetentionCase> = {},
+): { kept: number[]; reasons: Record<number, string> } {
+  const verdicts = judge({ checkpoints, policy, protections: new Map(), nowMs: NOW_MS, ...rest });
+  expect(verdicts.map((verdict) => verdict.id)).toEqual(checkpoints.map((checkpoint) => checkpoint.id));
+  const numberOf = (verdict: { id: string }) => Number(verdict.id.slice(4));
+  return {
+    kept: verdicts
+      .filter((verdict) => verdict.keep)
+      .map(numberOf)
+      .sort((a, b) => a - b),
+    reasons: Object.fromEntries(verdicts.map((verdict) => [numberOf(verdict), verdict.reason])),
+  };
+}
+
+describe('protection and types', () => {
+  test('[R1] a protected checkpoint is kept whatever any rule says, and every reason is given', () => {
+    const protections = new Map([[id(1), ['head of branch main', 'tagged v1']]]);
+    const policy = { types: { routine: { keepLast: 0 } }, maxAgeDays: 0, maxCheckpoints: 0, maxCheckpointsPerUser: 0 };
+    const old = header(1, { type: 'routine', timestampMs: 0, userId: 'u-1' });
+    const { kept, reasons } = decide([old], policy, { protections });
+    expect(kept).toEqual([1]);
+    expect(reasons[1]).toBe('head of branch main; tagged v1');
+  });
+
+  test('[R2] routine: the last 3 of an agent are kept', () => {
+    const { kept, reasons } = decide(
+      many(5, () => ({ type: 'routine', agentId: 'a-1' })),
+      DEFAULT_RETENTION,
+    );
+    expect(kept).toEqual([3, 4, 5]);
+    expect(reasons[2]).toBe('routine: 4th newest of agent a-1, 3 are kept');
+    expect(reasons[5]).toBe('routine: within its rule');
+  });
+
+  test('[R2] agents match exactly: a-1 never touches a-10, nor the a-1 of another user', () => {
+    const owners: Fields[] = [{ agentId: 'a-1' }, { agentId: 'a-10' }, { agentId: 'a-1', userId: 'u-2' }];
+    const checkpoints = many(12, (number) => ({ type: 'routine', ...owners[number % 3] }));
+    expect(decide(checkpoints, DEFAULT_RETENTION).kept).toEqual([4, 5, 6, 7, 8, 9, 10, 11, 12]);
+  });
+
+  test('[R2] an agent is one agent in all sessions; without an agent each session counts on its own', () => {
+    const inTwoSessions = (number: number) => ({ type: 'routine', sessionId: `s-${number % 2}` });
+    expect(decide(many(8, inTwoSessions), DEFAULT_RETENTION).kept).toEqual([3, 4, 5, 6, 7, 8]);
+    const ofOneAgent = (number: number) => ({ ...inTwoSessions(number), agentId: 'a-1' });
+    expect(decide(many(8, ofOneAgent), DEFAULT_RETENTION).kept).toEqual([6, 7, 8]);
+    expect(decide(many(8, inTwoSessions), DEFAULT_RETENTION).reasons[1]).toBe(
+      'routine: 4th newest of session s-1, 3 are kept',
+    );
+  });
+
+  test('[R3] pre_operation: kept until its operation completes, whatever limits say', () => {
+    const checkpoints = many(2, () => ({ type: 'pre_operation', timestampMs: 0 }));
+    const policy = { ...DEFAULT_RETENTION, maxAgeDays: 1, maxCheckpoints: 0 };
+    const { kept, reasons } = decide(checkpoints, policy, { completed: new Set([id(1)]) });
+    expect(kept).toEqual([2]);
+    expect(reasons).toEqual({ 1: 'pre_operation: its operation completed', 2: 'operation still running' });
+  });
+
+  test('[R4] recovery: 7 days, or until cleared', () => {
+    const ages = [7 * DAY_MS, 7 * DAY_MS + 1, 0];
+    const checkpoints = many(3, (number) => ({ type: 'recovery', timestampMs: NOW_MS - (ages[number - 1] ?? 0) }));
+    const { kept, reasons } = decide(checkpoints, DEFAULT_RETENTION, { cleared: new Set([id(3)]) });
+    expect(kept).toEqual([1]);
+    expect(reasons[2]).toBe('recovery: older than 7 days');
+    expect(reasons[3]).toBe('recovery: cleared');
+  });
+
+  test('[R5] types without a rule are kept, also those named like properties of every object', () => {
+    const types = ['manual', 'auto', 'mine', 'toString', '__proto__'];
+    const checkpoints = many(50, (number) => ({ type: types[number % 5] as string, timestampMs: 0 }));
+    expect(decide(checkpoints, DEFAULT_RETENTION).kept).toHaveLength(50);
+    expect(decide(checkpoints, {}).reasons[1]).toBe('auto: no rule drops it');
+  });
+});
+
+describe('keep rules', () => {
+  test('[R6] keepLast keeps the newest of each session, by id and not by clock', () => {
+    const checkpoints = many(6, (number) => ({ sessionId: `s-${number % 2}`, timestampMs: NOW_MS - number * HOUR_MS }));
+    expect(decide(checkpoints, { keepLast: 2 }).kept).toEqual([3, 4, 5, 6]);
+    expect(decide(checkpoints.toReversed(), { keepLast: 2 }).kept).toEqual([3, 4, 5, 6]);
+    expect(decide(checkpoints, { keepLast: 0 }).kept).toEqual([]);
+  });
+
+  test('[R7] hourly, daily and weekly keep the newest of each of the last N periods that have one', () => {
+    const timesOf = (...times: string[]) => times.map((time, at) => header(at + 1, { timestampMs: Date.parse(time) }));
+    const hours = timesOf('2026-11-03T08:10Z', '2026-11-03T08:50Z', '2026-11-03T09:00Z', '2026-11-05T23:59Z');
+    expect(decide(hours, { keepHourly: 2 }).kept).toEqual([3, 4]);
+    expect(decide(hours, { keepHourly: 3 }).kept).toEqual([2, 3, 4]);
+    expect(decide(hours, { keepHourly: 3 }).reasons[2]).toBe('newest of the hour 2026-11-03 08');
+    const { kept, reasons } = decide(hours, { keepDaily: 2 });
+    expect(kept).toEqual([3, 4]);
+    expect(reasons[3]).toBe('newest of the day 2026-11-03');
+    expect(reasons[1]).toBe('manual: no keep rule asks for it');
+    const weeks = timesOf('2026-11-01T23:59Z', '2026-11-02T00:00Z', '2026-11-08T23:59Z', '2026-11-09T00:00Z');
+    expect(decide(weeks, { keepWeekly: 9 }).kept).toEqual([1, 3, 4]);
+    expect(decide(weeks, { keepWeekly: 9 }).reasons[3]).toBe('newest of the week of 2026-11-02');
+  });
+
+  test('[R8] a checkpoint stays if any keep rule asks for it', () => {
+    const checkpoints = many(6, (number) => ({ timestampMs: NOW_MS - (6 - number) * DAY_MS }));
+    const { kept, reasons } = decide(checkpoints, { keepLast: 1, keepDaily: 3 });
+    expect(kept).toEqual([4, 5, 6]);
+    expect(reasons[6]).toBe('among the last 1 of its session; newest of the day 2026-11-15');
+  });
+
+  test('[R9] a type with its own rule follows that and not the keep rules, nor takes their places', () => {
+    const checkpoints = [header(1), header(2), header(3, { type: 'routine' }), header(4, { type: 'recovery' })];
+    expect(decide(checkpoints, { ...DEFAULT_RETENTION, keepLast: 1 }).kept).toEqual([2, 3, 4]);
+  });
+});
+
+describe('limits', () => {
+  test('[R10] maxAgeDays drops what is older, of every type', () => {
+    const ages = [31, 30, 0, -5];
+    const types = ['routine', 'manual', 'auto', 'recovery'];
+    const checkpoints = many(4, (number) => ({
+      type: types[number - 1] as string,
+      timestampMs: NOW_MS - (ages[number - 1] ?? 0) * DAY_MS,
+    }));
+    const { kept, reasons } = decide(checkpoints, { ...DEFAULT_RETENTION, maxAgeDays: 30 });
+    expect(kept).toEqual([2, 3, 4]);
+    expect(reasons[1]).toBe('older than 30 days');
+  });
+
+  test('[R11] maxCheckpointsPerUser drops the oldest of each user, and nothing without a user', () => {
+    const users = ['u-1', 'u-10', undefined];
+    const checkpoints = many(9, (number) => {
+      const userId = users[number % 3];
+      return userId === undefined ? {} : { userId };
+    });
+    const { kept, reasons } = decide(checkpoints, { maxCheckpointsPerUser: 1 });
+    expect(kept).toEqual([2, 5, 7, 8, 9]);
+    expect(reasons[3]).toBe('beyond the 1 kept of user u-1, oldest first');
+  });
+
+  test('[R12] maxCheckpoints drops the oldest by id; protected ones count but are never dropped', () => {
+    const checkpoints = many(5, (number) => ({ timestampMs: NOW_MS - number }));
+    expect(decide(checkpoints, { maxCheckpoints: 2 }).kept).toEqual([4, 5]);
+    const protections = new Map([[id(1), ['pinned']]]);
+    expect(decide(checkpoints, { maxCheckpoints: 2 }, { protections }).kept).toEqual([1, 5]);
+    expect(decide(checkpoints, { maxCheckpoints: 0 }, { protections }).kept).toEqual([1]);
+    expect(decide(checkpoints, { maxCheckpoints: 2 }).reasons[1]).toBe('beyond the 2 kept in all, oldest first');
+  });
+
+  test('[R12] what another rule dropped does not count', () => {
+    const checkpoints = many(4, (number) => ({ timestampMs: number > 2 ? 0 : NOW_MS }));
+    expect(decide(checkpoints, { maxAgeDays: 1, maxCheckpoints: 2 }).kept).toEqual([1, 2]);
+  });
+});
+
+const count = fc.option(fc.nat({ max: 6 }), { nil: undefined });
+const policies = fc
+  .record({
+    maxCheckpoints: count,
+    maxCheckpointsPerUser: count,
+    maxAgeDays: count,
+    keepLast: count,
+    keepHourly: count,
+    keepDaily: count,
+    keepWeekly: count,
+    types: fc.constantFrom({}, DEFAULT_RETENTION.types),
+  })
+  .map((policy) => Object.fromEntries(Object.entries(policy).filter(([, value]) => value !== undefined)));
+const headers = fc
+  .array(
+    fc.record({
+      type: fc.constantFrom('routine', 'recovery', 'pre_operation', 'manual'),
+      timestampMs: fc.integer({ min: NOW_MS - 20 * DAY_MS, max: NOW_MS + DAY_MS }),
+      agentId: fc.constantFrom('a-1', 'a-10'),
+      userId: fc.constantFrom('u-1', 'u-2'),
+      sessionId: fc.constantFrom('s-1', 's-2'),
+      isPinned: fc.boolean(),
+    }),
+    { maxLength: 30 },
+  )
+  .map((rows) => rows.map(({ isPinned, ...fields }, at) => ({ checkpoint: header(at + 1, fields), isPinned })));
+
+test('[R13] the verdicts depend on nothing but the input: not on its order; pinned ones stay; limits hold', () => {
+  fc.assert(
+    fc.property(headers, policies, (rows, policy: RetentionPolicy) => {
+      checkRetentionPolicy(policy);
+      const checkpoints = rows.map((row) => row.checkpoint);
+      const pinned = rows.filter((row) => row.isPinned).map((row) => row.checkpoint.id);
+      const protections = new Map(pinned.map((pinnedId) => [pinnedId, ['pinned']]));
+      const completed = new Set(checkpoints.map((checkpoint) => checkpoint.id));
+      const { kept, reasons } = decide(checkpoints, policy, { protections, completed });
+      expect(decide(checkpoints.toReversed(), policy, { protections, completed })).toEqual({ kept, reasons });
+      expect(kept).toEqual(expect.arrayContaining(pinned.map((pinnedId) => Number(pinnedId.slice(4)))));
+      expect(kept.length).toBeLessThanOrEqual(Math.max(policy.maxCheckpoints ?? Infinity, pinned.length));
+      expect(Object.values(reasons).every((reason) => reason.length > 0)).toBe(true);
+    }),
+    { numRuns: 500 },
+  );
+});
+
+describe('bad policies', () => {
+  const bad: [string, unknown, string[]][] = [
+    ['a negative count', { maxCheckpoints: -1 }, ['retention.maxCheckpoints', '-1', 'a whole number, 0 or more']],
+    ['a fraction', { maxAgeDays: 1.5 }, ['retention.maxAgeDays', '1.5', 'a whole number']],
+    ['NaN', { keepLast: Number.NaN }, ['retention.keepLast', 'NaN']],
+    ['Infinity', { keepDaily: Infinity }, ['retention.keepDaily', 'Infinity']],
+    ['a text', { keepHourly: '3' }, ['retention.keepHourly', '"3"']],
+    ['null', { keepWeekly: null }, ['retention.keepWeekly', 'null']],
+    ['an unknown key', { keepYearly: 1 }, ['retention', '"keepYearly"', 'keepWeekly']],
+    ['an inherited name', { toString: 1 }, ['retention', '"toString"']],
+    [
+      'an unknown key of a type',
+      { types: { routine: { keep: 3 } } },
+      ['retention.types["routine"]', '"keep"', 'keepLast'],
+    ],
+    ['a bad count of a type', { types: { 'a b': { maxAgeMs: -5 } } }, ['retention.types["a b"].maxAgeMs', '-5']],
+    ['a flag that is none', { types: { x: { untilCleared: 1 } } }, ['retention.types["x"].untilCleared', '1', 'true']],
+    ['a type that is no object', { types: { routine: 3 } }, ['retention.types["routine"]', '3', 'an object']],
+    ['types as a list', { types: [] }, ['retention.types', 'a list', 'an object']],
+    ['no policy', undefined, ['retention', 'undefined', 'an object']],
+  ];
+  test.each(bad)('[R14] %s is refused by name', (_, policy, parts) => {
+    const check = () => checkRetentionPolicy(policy);
+    expect(check).toThrow(InvalidInputError);
+    for (const part of parts) expect(check).toThrow(part);
+  });
+
+  test('[R14] the default, the empty policy and undefined options are taken', () => {
+    for (const policy of [DEFAULT_RETENTION, {}, { types: {} }, { keepLast: undefined }, { types: { mine: {} } }])
+      expect(() => checkRetentionPolicy(policy)).not.toThrow();
+  });
+});

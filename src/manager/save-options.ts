@@ -1,0 +1,101 @@
+import type { CheckpointHeader } from '../core/checkpoint-header.ts';
+import { InvalidInputError } from '../core/errors.ts';
+import { parseName } from '../core/id.ts';
+import type { StateCodec } from '../core/state-codec.ts';
+
+/** What a caller may say about a checkpoint. Whatever is absent is not recorded. */
+export type SaveOptions = {
+  /** `routine`, `pre_operation`, `recovery`, `auto`, `manual` (the default), or a name of your own; retention goes by it. */
+  readonly type?: string;
+  /** What made it be saved: `message_appended`, `step_completed`, ... */
+  readonly trigger?: string;
+  readonly status?: string;
+  readonly name?: string;
+  readonly note?: string;
+  readonly metadata?: { readonly [key: string]: unknown };
+  readonly agentId?: string;
+  readonly agentType?: string;
+  readonly userId?: string;
+  readonly author?: string;
+  readonly reason?: string;
+  readonly collectedFields?: unknown;
+  readonly requiredFields?: unknown;
+  readonly contextSummary?: string;
+  /** Prompts, model, tools, workflow: whatever must be the same for a resume to make sense. */
+  readonly fingerprint?: unknown;
+  /** A save that is repeated with the same key is stored once. */
+  readonly idempotencyKey?: string;
+  readonly signal?: AbortSignal;
+};
+
+/** The part of a header that comes from the caller. */
+export type DescribedHeader = Pick<
+  CheckpointHeader,
+  | 'type'
+  | 'trigger'
+  | 'agentId'
+  | 'agentType'
+  | 'userId'
+  | 'status'
+  | 'name'
+  | 'note'
+  | 'author'
+  | 'reason'
+  | 'metadata'
+  | 'collectedFields'
+  | 'requiredFields'
+  | 'contextSummary'
+  | 'fingerprint'
+  | 'idempotencyKey'
+>;
+
+const NAMES = ['trigger', 'agentId', 'agentType', 'userId', 'status', 'name', 'idempotencyKey'] as const;
+const TEXTS = ['note', 'author', 'reason', 'contextSummary'] as const;
+const VALUES = ['metadata', 'collectedFields', 'requiredFields', 'fingerprint'] as const;
+
+/** A header is read for every list entry, so what callers put into it is bounded; long things belong into the state. */
+const MAX_TEXT_CHARS = 16_384;
+const MAX_VALUE_CHARS = 65_536;
+
+/** Checks what the caller said and brings it into the stored form. */
+export function describeCheckpoint(options: SaveOptions, codec: StateCodec): DescribedHeader {
+  const header: Record<string, unknown> = { type: parseName(options.type ?? 'manual', 'type') };
+  for (const field of NAMES) if (options[field] !== undefined) header[field] = parseName(options[field], field);
+  for (const field of TEXTS)
+    if (options[field] !== undefined) header[field] = redactText(parseText(options[field], field), codec);
+  for (const field of VALUES)
+    if (options[field] !== undefined) header[field] = encodeValue(options[field], field, codec);
+  return header as DescribedHeader;
+}
+
+function parseText(text: unknown, field: string): string {
+  if (typeof text === 'string' && text.length <= MAX_TEXT_CHARS) return text;
+  throw new InvalidInputError(
+    `${field} must be a text of at most ${MAX_TEXT_CHARS} characters; found ${typeof text === 'string' ? `${text.length} characters` : typeof text}.`,
+    { details: { field } },
+  );
+}
+
+/** Texts of the header are cleaned of secrets like those of the state. */
+function redactText(text: string, codec: StateCodec): string {
+  const json = codec.encodeJson(text);
+  return typeof json === 'string' ? json : '[secret]';
+}
+
+function encodeValue(value: unknown, field: string, codec: StateCodec): unknown {
+  if (field === 'metadata' && (typeof value !== 'object' || value === null || Array.isArray(value))) {
+    throw new InvalidInputError(
+      `metadata must be an object; found ${Array.isArray(value) ? 'an array' : typeof value}.`,
+      { details: { field } },
+    );
+  }
+  const json = codec.encodeJson(value);
+  const chars = JSON.stringify(json).length;
+  if (chars <= MAX_VALUE_CHARS) return json;
+  throw new InvalidInputError(
+    `${field} has ${chars} characters as JSON, and the limit is ${MAX_VALUE_CHARS}. Put it into the state.`,
+    {
+      details: { field, chars },
+    },
+  );
+}

@@ -1,0 +1,83 @@
+import type { Checkpoint } from '../core/checkpoint.ts';
+import { NotFoundError } from '../core/errors.ts';
+import { parseName, parseSessionId, type SessionId } from '../core/id.ts';
+import type { Branching } from './branching.ts';
+import type { ManagerContext } from './context.ts';
+import { loadState } from './loading.ts';
+import { openRecordings, type ReplayOptions } from './recordings.ts';
+import { Session, type SessionOptions } from './session.ts';
+
+type OpenerParts = {
+  readonly branching: Branching;
+  readonly afterSave: (checkpoint: Checkpoint) => Promise<void>;
+};
+
+/** Opens sessions and knows those that are open. */
+export class SessionOpener {
+  readonly #context: ManagerContext;
+  readonly #parts: OpenerParts;
+  readonly #open = new Set<Session>();
+
+  constructor(context: ManagerContext, parts: OpenerParts) {
+    this.#context = context;
+    this.#parts = parts;
+  }
+
+  /** Opens a session at the head of a branch. `withState: false` leaves the state unloaded, for callers that have it. */
+  async open(
+    sessionId: string,
+    options: SessionOptions,
+    { withState = true }: { withState?: boolean } = {},
+  ): Promise<Session> {
+    const id = parseSessionId(sessionId);
+    const branch = parseName(options.branch ?? (await this.#parts.branching.currentBranch(id)), 'A branch name');
+    const headId = await this.#context.repository.readRef(id, 'branch', branch);
+    if (headId === undefined && options.branch !== undefined) await this.#checkNew(id, branch);
+    const stored = headId === undefined ? undefined : await this.#context.repository.open(headId);
+    const head = stored?.checkpoint;
+    const loaded = stored === undefined || !withState ? NOTHING : await loadState(this.#context, stored);
+    const log = await openRecordings(this.#context, { sessionId: id, branch, head }, toReplay(options));
+    const start = { sessionId: id, branch, isBranchStored: head !== undefined, head, ...loaded, ...log };
+    const session = new Session(this.#context, start, {
+      options,
+      afterSave: this.#parts.afterSave,
+      onClose: (closed) => void this.#open.delete(closed),
+    });
+    this.#open.add(session);
+    return session;
+  }
+
+  /** A branch that is named but does not exist is a mistake, unless the session itself is new. */
+  async #checkNew(sessionId: SessionId, branch: string): Promise<void> {
+    const branches = await this.#context.storage.readRefs({ sessionId, kind: 'branch' });
+    if (branches.length === 0) return;
+    const names = branches.map(({ name }) => name).join(', ');
+    throw new NotFoundError(`Session "${sessionId}" has no branch "${branch}" (it has: ${names}). Make it with fork.`, {
+      details: { sessionId, branch },
+    });
+  }
+
+  /** The session to go on in from a checkpoint: on its branch if it is the head there, on a new one otherwise. */
+  async resumeAt({ id, sessionId, branch }: Checkpoint): Promise<Session> {
+    const headId = await this.#context.repository.readRef(sessionId, 'branch', branch);
+    const name = headId === id ? branch : (await this.#parts.branching.fork(id)).name;
+    return this.open(sessionId, { branch: name }, { withState: false });
+  }
+
+  /** A session that is open already, or opens it. */
+  async reuse(sessionId: string): Promise<Session> {
+    const id = parseSessionId(sessionId);
+    for (const session of this.#open) if (session.id === id) return session;
+    return this.open(id, {}, { withState: false });
+  }
+
+  async closeAll(): Promise<void> {
+    await Promise.all([...this.#open].map((session) => session.close()));
+  }
+}
+
+const NOTHING = { state: undefined, encoded: undefined };
+
+function toReplay({ mode = 'live', replayFrom = 'head', replayBranch }: SessionOptions): ReplayOptions {
+  return { mode, from: replayFrom, ...(replayBranch !== undefined && { branch: replayBranch }) };
+}

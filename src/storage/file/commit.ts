@@ -1,0 +1,88 @@
+import { ConflictError, StorageError } from '../../core/errors.ts';
+import type { CheckpointId } from '../../core/id.ts';
+import type { Commit, CommitResult } from '../contract.ts';
+import { checkExpectation } from '../ref.ts';
+import type { LogContent } from './log-entry.ts';
+import { refKey, type SessionLog } from './session-log.ts';
+import type { Store } from './store.ts';
+
+// Each lost race means that another process got its commit through, so this many in a row means something is wrong.
+const MAX_RACES = 1000;
+
+/** Takes one commit, durably. Only inside a shared section, and one at a time of each session in a process. */
+export async function commitDurably(store: Store, commit: Commit): Promise<CommitResult> {
+  store.files.checkWritable();
+  for (let races = 0; races < MAX_RACES; races++) {
+    const log = await store.sessions.get(commit.sessionId);
+    const earlier = await checkCommit(store, log, commit);
+    if (earlier !== undefined) return { status: 'duplicate', id: earlier };
+    // Everything the entry refers to is durable before the entry exists; after a lost race it is there already.
+    if (races === 0) await store.chunks.write(commit.chunks ?? []);
+    if (await publish(store, log, commit)) return { status: 'stored' };
+  }
+  throw new StorageError(`Session "${commit.sessionId}" lost ${MAX_RACES} races against other processes. Retry later.`);
+}
+
+/** Makes the checks of the contract; answers the checkpoint that an earlier commit with the same key stored. */
+async function checkCommit(
+  store: Store,
+  log: SessionLog | undefined,
+  commit: Commit,
+): Promise<CheckpointId | undefined> {
+  log?.checkWhole();
+  const earlier = findEarlier(log, commit);
+  if (log !== undefined && earlier !== undefined) {
+    await store.sessions.makeDurable(log);
+    return earlier;
+  }
+  checkNew(store, log, commit);
+  await checkRequired(store, commit);
+  for (const change of commit.refs ?? []) {
+    checkExpectation(change, log?.refs.get(refKey(change))?.target, commit.sessionId);
+  }
+  return undefined;
+}
+
+/** Whether the commit's entry got the next number; a commit without rows needs none. */
+async function publish({ sessions }: Store, log: SessionLog | undefined, commit: Commit): Promise<boolean> {
+  const content = contentOf(commit);
+  if (content === undefined) return true;
+  return log === undefined ? sessions.create(commit.sessionId, content) : sessions.append(log, content);
+}
+
+function findEarlier(log: SessionLog | undefined, { checkpoint }: Commit): CheckpointId | undefined {
+  const key = checkpoint?.header.idempotencyKey;
+  return key === undefined ? undefined : log?.idempotencyKeys.get(key);
+}
+
+/** Looks where the id may be without reading every session: ids are unique by their making. */
+function checkNew({ sessions }: Store, log: SessionLog | undefined, { checkpoint }: Commit): void {
+  if (checkpoint === undefined) return;
+  const { id } = checkpoint.header;
+  if (log?.rows.has(id) !== true && !sessions.isKnown(id)) return;
+  throw new ConflictError(`Checkpoint ${id} exists already, and a checkpoint never changes. Save with a new id.`, {
+    details: { id },
+  });
+}
+
+async function checkRequired({ sessions }: Store, { requires = [] }: Commit): Promise<void> {
+  for (const id of requires) {
+    const found = await sessions.find(id);
+    if (found === undefined || found.row.isDeleted) {
+      throw new ConflictError(`Checkpoint ${id} was deleted meanwhile, so nothing can be saved on top of it.`, {
+        details: { missing: id },
+      });
+    }
+    await sessions.makeDurable(found.log);
+  }
+}
+
+/** The rows of a commit as its log entry keeps them; `undefined` if it has none. */
+function contentOf({ checkpoint, effects = [], refs = [] }: Commit): LogContent | undefined {
+  if (checkpoint === undefined && effects.length === 0 && refs.length === 0) return undefined;
+  return {
+    ...(checkpoint && { checkpoint }),
+    ...(effects.length > 0 && { effects }),
+    ...(refs.length > 0 && { refs: refs.map(({ kind, name, target }) => ({ kind, name, target })) }),
+  };
+}

@@ -1,0 +1,102 @@
+import { randomUUID } from 'node:crypto';
+import { StorageError } from '../../core/errors.ts';
+import { type FileSystem, hasFileCode } from './file-system.ts';
+
+const OWNED_NAME = /^(temp|writer|exclusive)-(\d+-\d+)-[0-9a-f]{16}$/;
+
+/** A name that tells which process made it, so that others may clear it away when that process is dead. */
+export function ownedName(kind: 'temp' | 'writer' | 'exclusive', processId: string): string {
+  return `${kind}-${processId}-${randomUUID().replaceAll('-', '').slice(0, 16)}`;
+}
+
+/** Reads an owned name back; `undefined` if it is none. */
+export function parseOwnedName(name: string): { readonly kind: string; readonly processId: string } | undefined {
+  const [, kind, processId] = OWNED_NAME.exec(name) ?? [];
+  return kind === undefined || processId === undefined ? undefined : { kind, processId };
+}
+
+/**
+ * The writing side of a store: temporary files that are durable before they get their name, and folder syncs.
+ * After a failed sync nobody knows what reached the disk, and asking again may answer "all is well" for pages that were
+ * dropped; so from then on nothing more is written or acknowledged until the storage is opened anew.
+ */
+export class DurableFiles {
+  readonly fileSystem: FileSystem;
+  readonly #tempFolder: string;
+  #failure: unknown;
+
+  constructor(fileSystem: FileSystem, tempFolder: string) {
+    this.fileSystem = fileSystem;
+    this.#tempFolder = tempFolder;
+  }
+
+  /** Throws a StorageError after a failed sync. */
+  checkWritable(): void {
+    if (this.#failure === undefined) return;
+    throw new StorageError(
+      'An earlier sync to the disk failed, so this storage takes no more writes. Check the disk, then open it again.',
+      { cause: this.#failure },
+    );
+  }
+
+  /** A path that no one else uses, for a file or folder that is made ready before it gets its name. */
+  tempPath(): string {
+    return `${this.#tempFolder}/${ownedName('temp', this.fileSystem.processId)}`;
+  }
+
+  /** Writes a temporary file and makes its content durable. The caller links or renames it into place. */
+  async writeTemp(text: string): Promise<string> {
+    const path = this.tempPath();
+    try {
+      await this.writeSynced(path, text);
+    } catch (error) {
+      await this.discard(path);
+      throw error;
+    }
+    return path;
+  }
+
+  /** Creates a file and makes its content durable. */
+  async writeSynced(path: string, text: string): Promise<void> {
+    this.checkWritable();
+    const file = await this.fileSystem.createFile(path);
+    try {
+      await file.write(text);
+      await file.sync().catch((error: unknown) => this.#failSync(error));
+    } finally {
+      await file.close();
+    }
+  }
+
+  #failSync(error: unknown): never {
+    // A full disk may show only here. The file has no name yet and is thrown away, so nothing is in doubt.
+    if (!hasFileCode(error, 'ENOSPC', 'EDQUOT')) this.#failure ??= error;
+    throw error;
+  }
+
+  async syncFolder(path: string): Promise<void> {
+    this.checkWritable();
+    try {
+      await this.fileSystem.syncFolder(path);
+    } catch (error) {
+      this.#failure ??= error;
+      throw error;
+    }
+    // Another commit's sync may have failed meanwhile: then this one is not acknowledged either.
+    this.checkWritable();
+  }
+
+  /** Removes what has no name yet. What cannot be removed now goes when the store is next opened. */
+  async discard(path: string): Promise<void> {
+    await this.fileSystem.removeTree(path).catch(() => undefined);
+  }
+
+  /** Removes what processes that are dead now had under way. */
+  async clearLeftovers(): Promise<void> {
+    for (const { name } of (await this.fileSystem.readFolder(this.#tempFolder)) ?? []) {
+      const owner = parseOwnedName(name);
+      if (owner === undefined || owner.processId === this.fileSystem.processId) continue;
+      if (!(await this.fileSystem.isProcessAlive(owner.processId))) await this.discard(`${this.#tempFolder}/${name}`);
+    }
+  }
+}

@@ -1,0 +1,47 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, test } from 'vitest';
+import { SimulatedDisk } from '../../testing/simulated-disk.ts';
+import { storageContract } from '../../testing/storage-contract.ts';
+import type { ChunkStorage } from '../contract.ts';
+import { FileCheckpointStorage } from './file-storage.ts';
+
+const paths = new Map<ChunkStorage, string>();
+
+function openAt(path: string): FileCheckpointStorage {
+  const storage = new FileCheckpointStorage({ path });
+  paths.set(storage, path);
+  return storage;
+}
+
+storageContract('FileCheckpointStorage', {
+  describe,
+  test,
+  open: async () => {
+    const path = await mkdtemp(join(tmpdir(), 'savestate-file-'));
+    return { storage: openAt(path), dispose: () => rm(path, { recursive: true }) };
+  },
+  reopen: async (storage) => {
+    await storage.close();
+    return openAt(paths.get(storage) ?? '');
+  },
+});
+
+const disks = new Map<ChunkStorage, SimulatedDisk>();
+
+function openOn(disk: SimulatedDisk): FileCheckpointStorage {
+  const storage = new FileCheckpointStorage({ path: '/store', fileSystem: disk.fileSystem() });
+  disks.set(storage, disk);
+  return storage;
+}
+
+storageContract('FileCheckpointStorage on a simulated disk', {
+  describe,
+  test,
+  open: async () => openOn(new SimulatedDisk()),
+  reopen: async (storage) => {
+    await storage.close();
+    return openOn(disks.get(storage) ?? new SimulatedDisk());
+  },
+});

@@ -1,0 +1,224 @@
+import { resolve } from 'node:path';
+import type { Chunk, Digest } from '../../core/chunk.ts';
+import { ClosedError, InvalidInputError, SavestateError, StorageError } from '../../core/errors.ts';
+import type { CheckpointId, SessionId } from '../../core/id.ts';
+import type {
+  CheckpointQuery,
+  CheckpointRow,
+  CheckpointRowWithRoot,
+  ChunkStorage,
+  CollectResult,
+  Commit,
+  CommitResult,
+  Deletion,
+  EffectRow,
+  Ref,
+  RefKind,
+  StorageStats,
+} from '../contract.ts';
+import { selectRows } from '../query.ts';
+import { KeyedQueue } from './bounded.ts';
+import { collectChunks } from './collect.ts';
+import { commitDurably } from './commit.ts';
+import { deleteDurably } from './deletion.ts';
+import { type FileSystem, hasFileCode } from './file-system.ts';
+import { IntegrityCheck } from './integrity.ts';
+import { nodeFileSystem } from './node-file-system.ts';
+import type { LogRow } from './session-log.ts';
+import { measureStore } from './stats.ts';
+import { openStore, type Store } from './store.ts';
+
+// More sessions at once only queue up inside the disk.
+const PARALLEL_COMMITS = 8;
+// Batches of the collector take milliseconds; who holds a marker this long hangs.
+const LOCK_TIMEOUT_MS = 30_000;
+
+/** Where a file storage keeps its files. */
+export type FileStorageOptions = {
+  /** The folder of the store; made if it is missing. */
+  readonly path: string;
+  /** Another disk than this machine's, for tests. */
+  readonly fileSystem?: FileSystem;
+  /** How long to wait for another process that deletes or collects, or saves; then a StorageError names it. */
+  readonly lockTimeoutMs?: number;
+};
+
+/**
+ * Keeps checkpoints as plain files that people and `sha256sum` can read: chunks by digest, and a numbered log for each session.
+ * Every commit survives a power loss, the `relaxed` ones too. Several processes of one host may share a store.
+ */
+export class FileCheckpointStorage implements ChunkStorage {
+  readonly kind = 'file';
+  readonly limits = {};
+  readonly #path: string;
+  readonly #fileSystem: FileSystem;
+  readonly #lockTimeoutMs: number;
+  readonly #queue = new KeyedQueue(PARALLEL_COMMITS);
+  readonly #active = new Set<Promise<unknown>>();
+  #store: Promise<Store> | undefined;
+  #isClosed = false;
+
+  constructor({ path, fileSystem = nodeFileSystem(), lockTimeoutMs = LOCK_TIMEOUT_MS }: FileStorageOptions) {
+    this.#path = resolve(path);
+    this.#fileSystem = fileSystem;
+    this.#lockTimeoutMs = lockTimeoutMs;
+  }
+
+  commit(commit: Commit): Promise<CommitResult> {
+    return this.#run('save', (store) =>
+      this.#queue.run(commit.sessionId, () => store.markers.shared(() => commitDurably(store, commit))),
+    );
+  }
+
+  readChunks(digests: readonly Digest[]): Promise<(Chunk | undefined)[]> {
+    return this.#run('read chunks', ({ chunks }) => chunks.read(digests));
+  }
+
+  readCheckpoint(id: CheckpointId): Promise<CheckpointRowWithRoot | undefined> {
+    return this.#run('read a checkpoint', async ({ sessions }) => {
+      for (;;) {
+        const found = await sessions.find(id);
+        if (found === undefined || found.row.isDeleted) return found && withoutHeader(found.row);
+        const entry = await sessions.readEntry(found.log, found.row.number);
+        const root = entry?.checkpoint?.root;
+        // Without a root it was deleted between the two reads; looking again finds the tombstone.
+        if (root !== undefined) return { ...withoutHeader(found.row), root };
+      }
+    });
+  }
+
+  listCheckpoints(query: CheckpointQuery): Promise<CheckpointRow[]> {
+    return this.#run('list checkpoints', async (store) => {
+      const [first, ...others] = (await readLogs(store, query.sessionId)).map((log) => log.sortedRows());
+      const rows = others.length === 0 ? (first ?? []) : [first ?? [], ...others].flat().sort(byId);
+      return selectRows(rows, query).map(withoutHeader);
+    });
+  }
+
+  readRefs(filter: { sessionId?: string; kind?: RefKind; name?: string } = {}): Promise<Ref[]> {
+    return this.#run('read refs', async (store) => {
+      const refs = (await readLogs(store, filter.sessionId)).flatMap((log) => [...log.refs.values()]);
+      return refs
+        .filter((ref) => (filter.kind ?? ref.kind) === ref.kind && (filter.name ?? ref.name) === ref.name)
+        .sort((a, b) => compare(a.sessionId, b.sessionId) || compare(a.kind, b.kind) || compare(a.name, b.name))
+        .map((ref) => ({ ...ref }));
+    });
+  }
+
+  readEffects(filter: { sessionId: string; branch?: string; fromOrdinal?: number }): Promise<EffectRow[]> {
+    return this.#run('read effects', async (store) => {
+      const rows = (await readLogs(store, filter.sessionId)).flatMap((log) => [...log.effects.values()]);
+      return rows
+        .filter((row) => (filter.branch ?? row.branch) === row.branch && row.ordinal >= (filter.fromOrdinal ?? 0))
+        .sort((a, b) => compare(a.branch, b.branch) || a.ordinal - b.ordinal)
+        .map((row) => structuredClone(row));
+    });
+  }
+
+  listSessions({ after, limit }: { after?: string; limit: number }): Promise<SessionId[]> {
+    return this.#run('list sessions', async ({ sessions }) =>
+      (await sessions.ids()).filter((id) => after === undefined || id > after).slice(0, limit),
+    );
+  }
+
+  deleteCheckpoints(deletions: readonly Deletion[], options: { force?: boolean } = {}): Promise<CheckpointId[]> {
+    return this.#run('delete checkpoints', (store) => deleteDurably(store, deletions, options.force === true));
+  }
+
+  deleteSession(sessionId: SessionId): Promise<boolean> {
+    return this.#run('delete a session', ({ markers, sessions }) =>
+      markers.exclusive(() => sessions.remove(sessionId)),
+    );
+  }
+
+  collect(options: { signal?: AbortSignal } = {}): Promise<CollectResult> {
+    return this.#run('collect chunks', (store) => collectChunks(store, options.signal));
+  }
+
+  listChunks(page: { after?: Digest; limit: number }): Promise<Digest[]> {
+    return this.#run('list chunks', ({ chunks }) => chunks.list(page));
+  }
+
+  /** Also checks a store that is too damaged to open. */
+  checkIntegrity(): Promise<string[]> {
+    return this.#track('check the store', async () => {
+      const store = await this.#open().catch((error: unknown) => {
+        if (error instanceof SavestateError) return undefined;
+        throw error;
+      });
+      const check = new IntegrityCheck(this.#fileSystem, (work) => store?.markers.shared(work) ?? work());
+      return check.run(store?.root ?? this.#path);
+    });
+  }
+
+  stats(): Promise<StorageStats> {
+    return this.#run('measure the store', measureStore);
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await Promise.allSettled(this.#active);
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  #run<T>(what: string, work: (store: Store) => Promise<T>): Promise<T> {
+    return this.#track(what, async () => work(await this.#open()));
+  }
+
+  async #track<T>(what: string, work: () => Promise<T>): Promise<T> {
+    if (this.#isClosed) throw new ClosedError(`The file storage in ${this.#path} was closed, so it cannot ${what}.`);
+    const result = work().catch((error: unknown) => {
+      throw this.#wrap(what, error);
+    });
+    this.#active.add(result);
+    try {
+      return await result;
+    } finally {
+      this.#active.delete(result);
+    }
+  }
+
+  /** Opens the store once; a failed attempt is not remembered, so that a full disk may be emptied and tried again. */
+  #open(): Promise<Store> {
+    this.#store ??= openStore({
+      path: this.#path,
+      fileSystem: this.#fileSystem,
+      lockTimeoutMs: this.#lockTimeoutMs,
+    }).catch((error: unknown) => {
+      this.#store = undefined;
+      throw error;
+    });
+    return this.#store;
+  }
+
+  #wrap(what: string, error: unknown): unknown {
+    if (error instanceof SavestateError || isAbort(error)) return error;
+    if (hasFileCode(error, 'ENOTDIR')) return new InvalidInputError(`${this.#path} is not a folder.`, { cause: error });
+    const reason = error instanceof Error ? error.message : String(error);
+    return new StorageError(`The file storage in ${this.#path} could not ${what}: ${reason}.`, {
+      details: { path: this.#path },
+      cause: error,
+    });
+  }
+}
+
+async function readLogs({ sessions }: Store, sessionId: string | undefined) {
+  const logs = sessionId === undefined ? await sessions.all() : [await sessions.get(sessionId)];
+  const found = logs.filter((log) => log !== undefined);
+  for (const log of found) log.checkWhole();
+  return found;
+}
+
+const withoutHeader = ({ id, sessionId, digest, body, isDeleted }: LogRow): CheckpointRow => ({
+  id,
+  sessionId,
+  digest,
+  body,
+  isDeleted,
+});
+const byId = (a: LogRow, b: LogRow): number => compare(a.id, b.id);
+const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
+const isAbort = (error: unknown): boolean => error instanceof Error && error.name === 'AbortError';

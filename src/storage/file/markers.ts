@@ -1,0 +1,128 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { StorageError } from '../../core/errors.ts';
+import { ownedName, parseOwnedName } from './durable-files.ts';
+import type { FileSystem } from './file-system.ts';
+import { LocalLock } from './local-lock.ts';
+
+const FIRST_PAUSE_MS = 1;
+const MAX_PAUSE_MS = 50;
+
+type MarkerKind = 'writer' | 'exclusive';
+type Marker = { readonly name: string; readonly kind: string; readonly processId: string };
+
+/** Who is in the way, and whether to take the own marker away until they are gone. */
+type Judge = (
+  others: readonly Marker[],
+  mine: string,
+) => { readonly holder: Marker | undefined; readonly stepsBack: boolean };
+
+/**
+ * Keeps commits (shared) apart from deletions and collections (exclusive), across the processes of one host.
+ * Each side first shows its own marker, an empty file, and then looks for the other's; so of two that come at once at least
+ * one sees the other. Nothing is taken over: a marker counts until its owner removes it or is dead.
+ */
+export class Markers {
+  readonly #fileSystem: FileSystem;
+  readonly #folder: string;
+  readonly #timeoutMs: number;
+  /** Sorts out who goes first inside this process, where nobody has to poll. */
+  readonly #lock = new LocalLock();
+
+  constructor(options: { readonly fileSystem: FileSystem; readonly folder: string; readonly timeoutMs: number }) {
+    this.#fileSystem = options.fileSystem;
+    this.#folder = options.folder;
+    this.#timeoutMs = options.timeoutMs;
+  }
+
+  /** Runs beside other shared work, and never beside exclusive work. */
+  shared<T>(work: () => Promise<T>): Promise<T> {
+    return this.#hold(
+      'writer',
+      (others) => {
+        const holder = others.find((other) => other.kind === 'exclusive');
+        // A commit steps back for a collector, which then gets its turn however many commits keep coming.
+        return { holder, stepsBack: holder !== undefined };
+      },
+      work,
+    );
+  }
+
+  /** Runs alone. */
+  exclusive<T>(work: () => Promise<T>): Promise<T> {
+    return this.#hold(
+      'exclusive',
+      (others, mine) => {
+        // Of several that wait, the one with the smallest name stays and the others step back: no two wait for each other.
+        const stepsBack = others.some((other) => other.kind === 'exclusive' && other.name < mine);
+        return { holder: others[0], stepsBack };
+      },
+      work,
+    );
+  }
+
+  #hold<T>(kind: MarkerKind, judge: Judge, work: () => Promise<T>): Promise<T> {
+    return this.#lock.run(kind === 'exclusive', async () => {
+      const mine = await this.#enter(kind, judge);
+      try {
+        return await work();
+      } finally {
+        await this.#remove(mine);
+      }
+    });
+  }
+
+  async #enter(kind: MarkerKind, judge: Judge): Promise<string> {
+    const deadlineMs = performance.now() + this.#timeoutMs;
+    let mine: string | undefined;
+    try {
+      for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, MAX_PAUSE_MS)) {
+        mine ??= await this.#create(kind);
+        const { holder, stepsBack } = judge(await this.#readOthers(mine), mine);
+        if (holder === undefined) return mine;
+        if (performance.now() > deadlineMs) throw this.#timedOut(holder);
+        if (stepsBack) mine = await this.#remove(mine);
+        await sleep(pauseMs);
+      }
+    } catch (error) {
+      if (mine !== undefined) await this.#remove(mine);
+      throw error;
+    }
+  }
+
+  #timedOut({ kind, processId }: Marker): StorageError {
+    const [pid] = processId.split('-');
+    const doing = kind === 'exclusive' ? 'deleting or collecting' : 'saving';
+    return new StorageError(
+      `Process ${pid} was still ${doing} after ${this.#timeoutMs} ms, so nothing was changed. Retry later, or stop it.`,
+      { details: { pid: Number(pid), timeoutMs: this.#timeoutMs } },
+    );
+  }
+
+  async #create(kind: MarkerKind): Promise<string> {
+    const name = ownedName(kind, this.#fileSystem.processId);
+    const file = await this.#fileSystem.createFile(`${this.#folder}/${name}`);
+    await file.close();
+    return name;
+  }
+
+  async #remove(name: string): Promise<undefined> {
+    await this.#fileSystem.unlink(`${this.#folder}/${name}`);
+    return undefined;
+  }
+
+  /** The markers of living processes but this one; those of dead processes are cleared away. */
+  async #readOthers(mine: string): Promise<Marker[]> {
+    const markers: Marker[] = [];
+    for (const { name } of (await this.#fileSystem.readFolder(this.#folder)) ?? []) {
+      const owner = parseOwnedName(name);
+      if (owner === undefined || name === mine) continue;
+      if (await this.#isAlive(owner.processId)) markers.push({ name, ...owner });
+      else await this.#fileSystem.removeTree(`${this.#folder}/${name}`);
+    }
+    return markers;
+  }
+
+  async #isAlive(processId: string): Promise<boolean> {
+    return processId === this.#fileSystem.processId || (await this.#fileSystem.isProcessAlive(processId));
+  }
+}

@@ -1,0 +1,105 @@
+import type { CheckpointHeader } from '../../core/checkpoint-header.ts';
+import type { Digest } from '../../core/chunk.ts';
+import type { CorruptError } from '../../core/errors.ts';
+import type { CheckpointId, SessionId } from '../../core/id.ts';
+import type { Deletion, EffectRow, Ref, RefChange } from '../contract.ts';
+import type { IndexedRow } from '../query.ts';
+import { createRef } from '../ref.ts';
+import type { LogEntry, LoggedCheckpoint, SessionOpening } from './log-entry.ts';
+
+/** A checkpoint of a folded log and the number of the entry that holds its root. */
+export type LogRow = IndexedRow & { readonly number: number };
+
+/** One session as its log tells it: the fold of all entries read so far. Does no I/O. */
+export class SessionLog {
+  readonly sessionId: SessionId;
+  readonly incarnation: string;
+  readonly folder: string;
+  readonly rows = new Map<CheckpointId, LogRow>();
+  readonly refs = new Map<string, Ref>();
+  readonly effects = new Map<string, EffectRow>();
+  readonly idempotencyKeys = new Map<string, CheckpointId>();
+  /** Entries whose checkpoint was deleted but may still hold its content. */
+  readonly toErase = new Set<number>();
+  /** The last entry known to survive a power loss; entries of other processes may not have been synced yet. */
+  syncedThrough = 0;
+  readonly #erased = new Map<CheckpointId, { readonly digest: Digest; readonly number: number }>();
+  readonly #damages: CorruptError[] = [];
+  #next = 1;
+  #sorted: LogRow[] | undefined;
+
+  constructor(opening: SessionOpening, folder: string) {
+    this.sessionId = opening.sessionId;
+    this.incarnation = opening.incarnation;
+    this.folder = folder;
+  }
+
+  /** The number that the next entry will have. */
+  get next(): number {
+    return this.#next;
+  }
+
+  get isWhole(): boolean {
+    return this.#damages.length === 0;
+  }
+
+  /** Throws the first damage found: what refs, keys and lists say depends on every entry. */
+  checkWhole(): void {
+    const [first] = this.#damages;
+    if (first !== undefined) throw first;
+  }
+
+  /** Rows in the order of their ids. */
+  sortedRows(): readonly LogRow[] {
+    this.#sorted ??= [...this.rows.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
+    return this.#sorted;
+  }
+
+  /** Folds the next entry in; others are ignored, because two readers may have read the same one. */
+  apply(number: number, entry: LogEntry | CorruptError): void {
+    if (number !== this.#next) return;
+    this.#next++;
+    this.#sorted = undefined;
+    if (entry instanceof Error) this.#damages.push(entry);
+    else this.#fold(entry, number);
+  }
+
+  #fold({ checkpoint, erased, deletions = [], effects = [], refs = [] }: LogEntry, number: number): void {
+    if (checkpoint !== undefined) this.#addCheckpoint(checkpoint, number);
+    if (erased !== undefined) this.#erased.set(erased.id, { digest: erased.digest, number });
+    for (const deletion of deletions) this.#delete(deletion);
+    for (const { branch, ordinal, digest, body, result } of effects) {
+      const effect = { sessionId: this.sessionId, branch, ordinal, digest, body, ...(result && { result }) };
+      this.effects.set(`${ordinal} ${branch}`, effect);
+    }
+    for (const change of refs) this.#changeRef(change);
+  }
+
+  #addCheckpoint({ header, body, digest }: LoggedCheckpoint, number: number): void {
+    const { id, idempotencyKey } = header;
+    this.rows.set(id, { id, sessionId: this.sessionId, digest, body, isDeleted: false, header, number });
+    if (idempotencyKey !== undefined) this.idempotencyKeys.set(idempotencyKey, id);
+  }
+
+  #delete({ id, body }: Deletion): void {
+    const row = this.rows.get(id);
+    const origin = row ?? this.#erased.get(id);
+    // The entry that brought it is damaged: the log as a whole already says so.
+    if (origin === undefined) return;
+    if (row !== undefined) this.toErase.add(row.number);
+    if (row?.header.idempotencyKey !== undefined) this.idempotencyKeys.delete(row.header.idempotencyKey);
+    const header = JSON.parse(body) as CheckpointHeader;
+    const { digest, number } = origin;
+    this.rows.set(id, { id, sessionId: this.sessionId, digest, body, isDeleted: true, header, number });
+  }
+
+  #changeRef({ kind, name, target }: Omit<RefChange, 'expect'>): void {
+    if (target === null) this.refs.delete(refKey({ kind, name }));
+    else this.refs.set(refKey({ kind, name }), createRef({ sessionId: this.sessionId, kind, name, target }));
+  }
+}
+
+/** The key of a ref in `SessionLog.refs`. */
+export function refKey({ kind, name }: Pick<RefChange, 'kind' | 'name'>): string {
+  return `${kind} ${name}`;
+}

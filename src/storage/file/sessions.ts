@@ -1,0 +1,308 @@
+import { randomUUID } from 'node:crypto';
+import { CorruptError } from '../../core/errors.ts';
+import type { CheckpointId, SessionId } from '../../core/id.ts';
+import { mapBounded } from './bounded.ts';
+import type { DurableFiles } from './durable-files.ts';
+import { type FileSystem, hasFileCode } from './file-system.ts';
+import {
+  entryName,
+  formatEntry,
+  formatOpening,
+  type LogContent,
+  type LogEntry,
+  parseEntry,
+  parseEntryName,
+  parseOpening,
+  type SessionOpening,
+} from './log-entry.ts';
+import { type LogRow, SessionLog } from './session-log.ts';
+import { encodeSessionId } from './session-name.ts';
+
+// Enough to keep libuv's four threads busy, few enough to stay far from any limit of open files.
+const PARALLEL_READS = 16;
+const PARALLEL_WRITES = 8;
+/** The file that opens a session's folder. */
+export const OPENING_NAME = 'session.json';
+
+/** A row and the log it is in. */
+export type FoundRow = { readonly log: SessionLog; readonly row: LogRow };
+
+/** The logs of all sessions: loads each when first asked for, and catches up with what other processes wrote since. */
+export class Sessions {
+  readonly #files: DurableFiles;
+  readonly #fileSystem: FileSystem;
+  readonly #folder: string;
+  readonly #logs = new Map<string, SessionLog>();
+  /** Which session a checkpoint is in; a hint that is checked on use. */
+  readonly #homes = new Map<CheckpointId, SessionId>();
+
+  constructor(files: DurableFiles, folder: string) {
+    this.#files = files;
+    this.#fileSystem = files.fileSystem;
+    this.#folder = folder;
+  }
+
+  /** The log of a session as it is now; `undefined` if there is none. */
+  async get(sessionId: string): Promise<SessionLog | undefined> {
+    return this.#refresh(encodeSessionId(sessionId));
+  }
+
+  /** All logs, in the order of session ids. */
+  async all(): Promise<SessionLog[]> {
+    const logs = await mapBounded(await this.#names(), PARALLEL_READS, (name) => this.#refresh(name));
+    return logs.filter((log) => log !== undefined).sort((a, b) => (a.sessionId < b.sessionId ? -1 : 1));
+  }
+
+  /** The ids of all sessions, in order; reads no logs. */
+  async ids(): Promise<SessionId[]> {
+    const openings = await mapBounded(await this.#names(), PARALLEL_READS, (name) => this.#readOpening(name));
+    return openings
+      .filter((opening) => opening !== undefined)
+      .map(({ sessionId }) => sessionId)
+      .sort();
+  }
+
+  /** Finds a checkpoint, in its session if that is known, else in all. Damage elsewhere matters only if it is not found. */
+  async find(id: CheckpointId): Promise<FoundRow | undefined> {
+    const home = this.#homes.get(id);
+    const known = home === undefined ? undefined : await this.get(home);
+    const row = known?.rows.get(id);
+    if (known !== undefined && row !== undefined) return { log: known, row };
+    return this.#findEverywhere(id);
+  }
+
+  /** Whether a session that was read already holds the checkpoint. */
+  isKnown(id: CheckpointId): boolean {
+    const home = this.#homes.get(id);
+    return home !== undefined && this.#logs.get(encodeSessionId(home))?.rows.has(id) === true;
+  }
+
+  async #findEverywhere(id: CheckpointId): Promise<FoundRow | undefined> {
+    let damage: unknown;
+    const refresh = async (name: string) => {
+      const log = await this.#refresh(name);
+      if (log?.isWhole === false) damage ??= captureDamage(log);
+      return log;
+    };
+    const refreshOrNote = (name: string) =>
+      refresh(name).catch((error: unknown) => {
+        if (!(error instanceof CorruptError)) throw error;
+        damage ??= error;
+        return undefined;
+      });
+    const logs = await mapBounded(await this.#names(), PARALLEL_READS, refreshOrNote);
+    for (const log of logs) {
+      const row = log?.rows.get(id);
+      if (log !== undefined && row !== undefined) return { log, row };
+    }
+    if (damage !== undefined) throw damage;
+    return undefined;
+  }
+
+  async #names(): Promise<string[]> {
+    const entries = (await this.#fileSystem.readFolder(this.#folder)) ?? [];
+    return entries.filter(({ kind }) => kind === 'folder').map(({ name }) => name);
+  }
+
+  async #refresh(name: string): Promise<SessionLog | undefined> {
+    for (;;) {
+      const opening = await this.#readOpening(name);
+      if (opening === undefined) {
+        this.#logs.delete(name);
+        return undefined;
+      }
+      const cached = this.#logs.get(name);
+      const log = cached?.incarnation === opening.incarnation ? cached : await this.#load(name, opening);
+      // A log that was replaced while it was read is read again: each round means that a session was deleted meanwhile.
+      if (log !== undefined && (await this.#catchUp(log))) return log;
+    }
+  }
+
+  async #readOpening(name: string): Promise<SessionOpening | undefined> {
+    const path = `${this.#folder}/${name}/${OPENING_NAME}`;
+    for (;;) {
+      const bytes = await this.#fileSystem.readFile(path);
+      if (bytes !== undefined) return checkOpening(parseOpening(bytes, path), name, path);
+      // Folders appear with their opening in them, and go as a whole: if it is in the list, the session is a moment old.
+      const entries = await this.#fileSystem.readFolder(`${this.#folder}/${name}`);
+      if (entries === undefined) return undefined;
+      if (!entries.some((entry) => entry.name === OPENING_NAME)) {
+        throw new CorruptError(`${path} is missing.`, { details: { path } });
+      }
+    }
+  }
+
+  /** Reads a whole log; `undefined` if another took its place meanwhile. */
+  async #load(name: string, opening: SessionOpening): Promise<SessionLog | undefined> {
+    const log = new SessionLog(opening, `${this.#folder}/${name}`);
+    const entries = (await this.#fileSystem.readFolder(log.folder)) ?? [];
+    const last = entries.reduce((max, entry) => Math.max(max, parseEntryName(entry.name) ?? 0), 0);
+    // A session without a first entry cannot be; asking for it anyway tells damage from a session that went away.
+    const numbers = Array.from({ length: Math.max(last, 1) }, (_, index) => index + 1);
+    for (let at = 0; at < numbers.length; at += PARALLEL_READS) {
+      const batch = numbers.slice(at, at + PARALLEL_READS);
+      const read = await mapBounded(batch, PARALLEL_READS, (number) => this.#readOrNote(log, number));
+      if (read.some((entry) => entry === 'replaced')) return undefined;
+      for (const [index, number] of batch.entries()) this.#apply(log, number, read[index] ?? missing(log, number));
+    }
+    if (!log.isWhole && (await this.#readOpening(name))?.incarnation !== log.incarnation) return undefined;
+    this.#logs.set(name, log);
+    return log;
+  }
+
+  /** Folds in what was written since; `false` if the log was replaced by one of a new session. */
+  async #catchUp(log: SessionLog): Promise<boolean> {
+    for (;;) {
+      const number = log.next;
+      const entry = await this.#readOrNote(log, number);
+      if (entry === 'replaced') return false;
+      if (entry === undefined) return true;
+      this.#apply(log, number, entry);
+    }
+  }
+
+  #apply(log: SessionLog, number: number, entry: LogEntry | CorruptError | 'replaced'): void {
+    if (entry === 'replaced') return;
+    log.apply(number, entry);
+    if (entry instanceof CorruptError) return;
+    const id = entry.checkpoint?.header.id ?? entry.erased?.id;
+    if (id !== undefined) this.#homes.set(id, log.sessionId);
+  }
+
+  async #readOrNote(log: SessionLog, number: number): Promise<LogEntry | CorruptError | 'replaced' | undefined> {
+    try {
+      const entry = await this.readEntry(log, number);
+      return entry !== undefined && entry.incarnation !== log.incarnation ? 'replaced' : entry;
+    } catch (error) {
+      if (error instanceof CorruptError) return error;
+      throw error;
+    }
+  }
+
+  /** Reads one entry from its file; `undefined` if there is none. */
+  async readEntry(log: SessionLog, number: number): Promise<LogEntry | undefined> {
+    const path = `${log.folder}/${entryName(number)}`;
+    const bytes = await this.#fileSystem.readFile(path);
+    if (bytes === undefined) return undefined;
+    const entry = parseEntry(bytes, path);
+    if (entry.number === number && entry.sessionId === log.sessionId) return entry;
+    throw new CorruptError(`${path} holds entry ${entry.number} of session "${entry.sessionId}".`, {
+      details: { path },
+    });
+  }
+
+  /** Makes durable what other processes wrote and may not have synced yet, before anything is built on it. */
+  async makeDurable(log: SessionLog, through: number = log.next - 1): Promise<void> {
+    if (log.syncedThrough >= through) return;
+    if (log.syncedThrough === 0) await this.#files.syncFolder(this.#folder);
+    await this.#files.syncFolder(log.folder);
+    log.syncedThrough = Math.max(log.syncedThrough, through);
+  }
+
+  /** Makes every deletion durable that other processes began: of entries, and of whole sessions. */
+  async makeAllDurable(logs: readonly SessionLog[]): Promise<void> {
+    await this.#files.syncFolder(this.#folder);
+    await mapBounded(logs, PARALLEL_WRITES, (log) => this.makeDurable(log));
+  }
+
+  /** Writes the first entry of a session, durably; `false` if another process was first. */
+  async create(sessionId: SessionId, content: LogContent): Promise<boolean> {
+    const opening = { sessionId, incarnation: randomUUID() };
+    const name = encodeSessionId(sessionId);
+    const temp = this.#files.tempPath();
+    const log = new SessionLog(opening, `${this.#folder}/${name}`);
+    const text = formatEntry({ ...opening, number: 1, ...content });
+    try {
+      await this.#fileSystem.makeFolder(temp);
+      await this.#files.writeSynced(`${temp}/${OPENING_NAME}`, formatOpening(opening));
+      await this.#files.writeSynced(`${temp}/${entryName(1)}`, text);
+      await this.#files.syncFolder(temp);
+      await this.#fileSystem.rename(temp, log.folder);
+    } catch (error) {
+      await this.#files.discard(temp);
+      if (hasFileCode(error, 'ENOTEMPTY', 'EEXIST')) return false;
+      throw error;
+    }
+    await this.#files.syncFolder(this.#folder);
+    // What is folded is what was written, not the caller's objects, which the caller may go on to change.
+    this.#apply(log, 1, parseEntry(Buffer.from(text), log.folder));
+    log.syncedThrough = 1;
+    this.#logs.set(name, log);
+    return true;
+  }
+
+  /** Writes the next entry of a log, durably; `false` if another process took its number. */
+  async append(log: SessionLog, content: LogContent): Promise<boolean> {
+    const number = log.next;
+    const text = formatEntry({ sessionId: log.sessionId, incarnation: log.incarnation, number, ...content });
+    await this.makeDurable(log, number - 1);
+    const temp = await this.#files.writeTemp(text);
+    try {
+      await this.#fileSystem.link(temp, `${log.folder}/${entryName(number)}`);
+    } catch (error) {
+      if (hasFileCode(error, 'EEXIST')) return false;
+      throw error;
+    } finally {
+      await this.#files.discard(temp);
+    }
+    await this.#files.syncFolder(log.folder);
+    log.syncedThrough = number;
+    this.#apply(log, number, parseEntry(Buffer.from(text), log.folder));
+    return true;
+  }
+
+  /** Rewrites the entries of deleted checkpoints without their content. Only inside a shared section. */
+  async eraseDeleted(log: SessionLog): Promise<void> {
+    const numbers = [...log.toErase];
+    if (numbers.length === 0) return;
+    // The deletion may be another process's: content goes only when a power cut cannot undo the deletion any more.
+    await this.makeDurable(log);
+    await mapBounded(numbers, PARALLEL_WRITES, (number) => this.#erase(log, number));
+    await this.#files.syncFolder(log.folder);
+    for (const number of numbers) log.toErase.delete(number);
+  }
+
+  async #erase(log: SessionLog, number: number): Promise<void> {
+    const entry = await this.readEntry(log, number);
+    // Gone with its session, or done by another process.
+    if (entry?.checkpoint === undefined || entry.incarnation !== log.incarnation) return;
+    const { checkpoint, ...rest } = entry;
+    const erased = { id: checkpoint.header.id, digest: checkpoint.digest };
+    const temp = await this.#files.writeTemp(formatEntry({ ...rest, erased }));
+    await this.#fileSystem.rename(temp, `${log.folder}/${entryName(number)}`);
+  }
+
+  /** Removes a session's folder; answers whether there was one. Only inside an exclusive section. */
+  async remove(sessionId: SessionId): Promise<boolean> {
+    const name = encodeSessionId(sessionId);
+    const path = `${this.#folder}/${name}`;
+    if ((await this.#fileSystem.readFolder(path)) === undefined) return false;
+    this.#files.checkWritable();
+    const trash = this.#files.tempPath();
+    await this.#fileSystem.rename(path, trash);
+    for (const id of this.#logs.get(name)?.rows.keys() ?? []) this.#homes.delete(id);
+    this.#logs.delete(name);
+    await this.#files.syncFolder(this.#folder);
+    await this.#fileSystem.removeTree(trash);
+    return true;
+  }
+}
+
+function checkOpening(opening: SessionOpening, name: string, path: string): SessionOpening {
+  if (encodeSessionId(opening.sessionId) === name) return opening;
+  throw new CorruptError(`${path} belongs to another session, "${opening.sessionId}".`, { details: { path } });
+}
+
+function captureDamage(log: SessionLog): unknown {
+  try {
+    log.checkWhole();
+    return undefined;
+  } catch (error) {
+    return error;
+  }
+}
+
+function missing(log: SessionLog, number: number): CorruptError {
+  const path = `${log.folder}/${entryName(number)}`;
+  return new CorruptError(`${path} is missing, but later entries of its session are there.`, { details: { path } });
+}

@@ -1,0 +1,90 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { SavestateError } from '../../core/errors.ts';
+import type { CommitResult } from '../contract.ts';
+import type { PreparedCommit } from './prepared-commit.ts';
+import type { SqliteConnection } from './sqlite-connection.ts';
+import { SqliteWriter } from './sqlite-writer.ts';
+
+/** Commits of one transaction, which blocks the event loop: at some 40 µs each, this many stay below 3 ms. */
+const MAX_GROUP = 64;
+
+type Waiting = {
+  readonly prepared: PreparedCommit;
+  readonly resolve: (result: CommitResult) => void;
+  readonly reject: (error: unknown) => void;
+};
+
+/** A commit that failed after it had written something: the group must be rolled back and repeated without it. */
+class SpoiledGroup extends Error {
+  readonly waiting: Waiting;
+  constructor(waiting: Waiting, cause: SavestateError) {
+    super(cause.message, { cause });
+    this.waiting = waiting;
+  }
+}
+
+/** Lets commits that arrive in the same turn of the event loop share one transaction and so one sync. */
+export class CommitQueue {
+  readonly #connection: SqliteConnection;
+  readonly #writer: SqliteWriter;
+  #waiting: Waiting[] = [];
+  #running: Promise<void> | undefined;
+
+  constructor(connection: SqliteConnection) {
+    this.#connection = connection;
+    this.#writer = new SqliteWriter(connection);
+  }
+
+  /** Resolves when the commit is durable. Commits are applied in the order of their arrival. */
+  add(prepared: PreparedCommit): Promise<CommitResult> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ prepared, resolve, reject });
+      this.#running ??= this.#run();
+    });
+  }
+
+  /** Resolves when everything added so far is decided. */
+  async drain(): Promise<void> {
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    while (this.#waiting.length > 0) {
+      await nextTurn();
+      await this.#flush(this.#waiting.splice(0, MAX_GROUP));
+    }
+    this.#running = undefined;
+  }
+
+  async #flush(group: readonly Waiting[]): Promise<void> {
+    if (group.length === 0) return;
+    const isRelaxed = group.every(({ prepared }) => prepared.commit.durability === 'relaxed');
+    try {
+      const answers = await this.#connection.write(() => group.map((waiting) => this.#answer(waiting)), { isRelaxed });
+      for (const answer of answers) answer();
+    } catch (error) {
+      if (!(error instanceof Error && error.cause instanceof SpoiledGroup)) {
+        for (const { reject } of group) reject(error);
+        return;
+      }
+      const { waiting, cause } = error.cause;
+      waiting.reject(cause);
+      await this.#flush(group.filter((other) => other !== waiting));
+    }
+  }
+
+  /** Applies one commit and says what to tell its caller once the transaction has ended well. */
+  #answer(waiting: Waiting): () => void {
+    let isDirty = false;
+    try {
+      const result = this.#writer.apply(waiting.prepared, () => {
+        isDirty = true;
+      });
+      return () => waiting.resolve(result);
+    } catch (error) {
+      if (!(error instanceof SavestateError)) throw error;
+      if (isDirty) throw new SpoiledGroup(waiting, error);
+      return () => waiting.reject(error);
+    }
+  }
+}

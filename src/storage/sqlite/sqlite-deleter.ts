@@ -1,0 +1,90 @@
+import type { CheckpointHeader } from '../../core/checkpoint-header.ts';
+import type { CheckpointId, SessionId } from '../../core/id.ts';
+import type { Deletion } from '../contract.ts';
+import { tombstoneCheck } from './prepared-commit.ts';
+import { type TextEncoder, unpackDigest } from './sqlite-codec.ts';
+import type { SqliteConnection } from './sqlite-connection.ts';
+import { isBindable, type SqlValue } from './sqlite-driver.ts';
+
+type LiveColumns = { n: number; session: number; digest: Uint8Array };
+type Holder = { readonly kind: string; readonly name: string };
+
+/** Turns checkpoints into tombstones, in the caller's transaction. Returns the ids that were deleted now. */
+export function deleteCheckpoints(
+  connection: SqliteConnection,
+  deletions: readonly Deletion[],
+  options: { readonly force: boolean; readonly encodeText: TextEncoder },
+): CheckpointId[] {
+  const holders = new Holders(connection);
+  const select = connection.prepare('SELECT n, session, digest FROM checkpoint WHERE id=? AND deleted=0');
+  const bury = connection.prepare(
+    'UPDATE checkpoint SET deleted=1, timestamp=?, branch=?, type=?, status=?, agent=?, user=?, idempotency=NULL, root_refs=NULL, root_text=NULL, mark=?, body=? WHERE n=?',
+  );
+  const deleted: CheckpointId[] = [];
+  for (const { id, body } of deletions) {
+    const row = isBindable(id) ? (select.get(id) as LiveColumns | undefined) : undefined;
+    if (row === undefined || !holders.release(row.session, id, options.force)) continue;
+    const check = tombstoneCheck({ id, digest: unpackDigest(row.digest), body });
+    bury.run(...tombstoneColumns(body), check, options.encodeText(body), row.n);
+    deleted.push(id);
+  }
+  return deleted;
+}
+
+/** A tombstone is found by what its own record says, as every other checkpoint is. */
+function tombstoneColumns(body: string): SqlValue[] {
+  const { timestampMs, branch, type, status, agentId, userId } = JSON.parse(body) as Partial<CheckpointHeader>;
+  return [timestampMs ?? 0, ...[branch, type, status, agentId, userId].map((value) => value ?? null)];
+}
+
+/** Who points at what. Each session's refs are read once, however many of its checkpoints are to be deleted. */
+class Holders {
+  readonly #connection: SqliteConnection;
+  readonly #bySession = new Map<number, Map<string, Holder[]>>();
+
+  constructor(connection: SqliteConnection) {
+    this.#connection = connection;
+  }
+
+  /** Whether no ref protects the checkpoint (any more). Marks never do; with `force` nothing does, and all are removed. */
+  release(session: number, id: CheckpointId, force: boolean): boolean {
+    const holders = this.#of(session).get(id) ?? [];
+    if (!force && holders.some(({ kind }) => kind !== 'mark')) return false;
+    const remove = this.#connection.prepare('DELETE FROM ref WHERE session=? AND kind=? AND name=?');
+    for (const { kind, name } of holders) remove.run(session, kind, name);
+    return true;
+  }
+
+  #of(session: number): Map<string, Holder[]> {
+    let byTarget = this.#bySession.get(session);
+    if (byTarget === undefined) {
+      const rows = this.#connection.prepare('SELECT kind, name, target FROM ref WHERE session=?').all(session);
+      byTarget = groupByTarget(rows as (Holder & { target: string })[]);
+      this.#bySession.set(session, byTarget);
+    }
+    return byTarget;
+  }
+}
+
+function groupByTarget(rows: readonly (Holder & { target: string })[]): Map<string, Holder[]> {
+  const groups = new Map<string, Holder[]>();
+  for (const row of rows) {
+    const group = groups.get(row.target);
+    if (group === undefined) groups.set(row.target, [row]);
+    else group.push(row);
+  }
+  return groups;
+}
+
+/** Removes every row of a session, in the caller's transaction. Returns whether it was there. */
+export function deleteSession(connection: SqliteConnection, sessionId: SessionId): boolean {
+  if (!isBindable(sessionId)) return false;
+  const row = connection.prepare('SELECT n FROM session WHERE name=?').get(sessionId) as { n: number } | undefined;
+  if (row === undefined) return false;
+  for (const table of ['checkpoint', 'effect', 'ref'])
+    connection.prepare(`DELETE FROM ${table} WHERE session=?`).run(row.n);
+  connection.prepare('DELETE FROM session WHERE n=?').run(row.n);
+  // Numbers of removed rows are used again, so a collector must not trust "greater than what I have seen" any more.
+  connection.prepare('UPDATE epoch SET value=value+1').run();
+  return true;
+}

@@ -1,0 +1,94 @@
+import { createRequire } from 'node:module';
+import { UnsupportedError } from '../../core/errors.ts';
+
+/** What can be bound to a statement and read from a column. */
+export type SqlValue = null | number | string | Uint8Array;
+
+/** A prepared statement, as far as this package uses it. Rows are decoded, that is given a type, where they are read. */
+export interface SqlStatement {
+  run(...values: readonly SqlValue[]): { readonly changes: number | bigint };
+  get(...values: readonly SqlValue[]): unknown;
+  all(...values: readonly SqlValue[]): unknown[];
+}
+
+/** One connection to a database file. */
+export interface SqlDatabase {
+  exec(sql: string): void;
+  prepare(sql: string): SqlStatement;
+  close(): void;
+}
+
+type SqliteModule = { readonly DatabaseSync: new (path: string) => SqlDatabase };
+
+/** SQLite before this version can corrupt a database that two connections write to at once (the WAL-reset bug). */
+const MIN_SQLITE_VERSION = [3, 51, 3] as const;
+
+let loaded: SqliteModule | undefined;
+
+/** Opens a connection with the SQLite that Node brings, or, before Node 22.13, with the package that has the same API. */
+export function openDatabase(path: string): SqlDatabase {
+  loaded ??= loadBuiltIn() ?? loadPackage();
+  return new loaded.DatabaseSync(path);
+}
+
+/** Throws an UnsupportedError if this SQLite is too old to be trusted with several connections. */
+export function checkSqliteVersion(db: SqlDatabase): void {
+  const { version } = db.prepare('SELECT sqlite_version() AS version').get() as { version: string };
+  if (isAtLeast(version.split('.').map(Number), MIN_SQLITE_VERSION)) return;
+  throw new UnsupportedError(
+    `SQLite ${version} can corrupt a database that two processes use at once; version ${MIN_SQLITE_VERSION.join('.')} or newer is needed. Update Node.js.`,
+    { details: { found: version, needed: MIN_SQLITE_VERSION.join('.') } },
+  );
+}
+
+/** Cheap, and true of hardly any name; the exact test takes several times as long. */
+const SUSPECT = /[\0\ud800-\udfff]/;
+
+/** Whether SQLite takes a text as it is: it cuts texts off at a NUL, and has no form for half a surrogate pair. */
+export function isBindable(text: string): boolean {
+  return !SUSPECT.test(text) || !/\0|\p{Cs}/u.test(text);
+}
+
+/** Ends a transaction that failed. The first error is the one to report, so this throws none. */
+export function rollBack(db: SqlDatabase): void {
+  try {
+    db.exec('ROLLBACK');
+  } catch {
+    // After some errors (a full disk, for one) SQLite has ended the transaction itself.
+    return;
+  }
+}
+
+function isAtLeast(found: readonly number[], needed: readonly number[]): boolean {
+  const at = needed.findIndex((part, i) => (found[i] ?? 0) !== part);
+  return at < 0 || (found[at] ?? 0) > (needed[at] ?? 0);
+}
+
+function loadBuiltIn(): SqliteModule | undefined {
+  return withoutSqliteWarning(() => process.getBuiltinModule('node:sqlite') as SqliteModule | undefined);
+}
+
+function loadPackage(): SqliteModule {
+  try {
+    return createRequire(import.meta.url)('@photostructure/sqlite') as SqliteModule;
+  } catch (cause) {
+    throw new UnsupportedError(
+      `Node.js ${process.version} has no node:sqlite, and the package @photostructure/sqlite cannot be loaded. Use Node.js 22.13 or newer, or install that package.`,
+      { cause },
+    );
+  }
+}
+
+/** Node 22 warns that its SQLite is experimental. Whoever uses this package cannot act on that; every other warning passes. */
+function withoutSqliteWarning<T>(load: () => T): T {
+  const original = process.emitWarning;
+  const filtered = (...args: Parameters<typeof original>): void => {
+    if (!/SQLite is an experimental feature/.test(String(args[0]))) Reflect.apply(original, process, args);
+  };
+  process.emitWarning = filtered as typeof original;
+  try {
+    return load();
+  } finally {
+    process.emitWarning = original;
+  }
+}

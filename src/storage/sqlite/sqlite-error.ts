@@ -1,0 +1,61 @@
+import { CorruptError, SavestateError, StorageError } from '../../core/errors.ts';
+
+const BUSY = 5;
+const LOCKED = 6;
+const READONLY = 8;
+const IOERR = 10;
+const CORRUPT = 11;
+const FULL = 13;
+const CANTOPEN = 14;
+const CONSTRAINT = 19;
+const NOTADB = 26;
+
+/** SQLite's primary result code of a driver's error, or undefined if it is another kind of error. */
+function resultCode(error: unknown): number | undefined {
+  if (!(error instanceof Error) || !('errcode' in error) || typeof error.errcode !== 'number') return undefined;
+  return error.errcode & 0xff;
+}
+
+/** Whether another connection holds a lock, so that trying again later helps. */
+export function isBusy(error: unknown): boolean {
+  const code = resultCode(error);
+  return code === BUSY || code === LOCKED;
+}
+
+/** Whether a row broke a uniqueness rule of the schema. */
+export function isConstraint(error: unknown): boolean {
+  return resultCode(error) === CONSTRAINT;
+}
+
+/** Turns whatever a driver threw into an error of this package; those of this package stay as they are. */
+export function toSavestateError(error: unknown, path: string): SavestateError {
+  if (error instanceof SavestateError) return error;
+  const code = resultCode(error);
+  const options = { cause: error, details: { path, ...(code === undefined ? {} : { sqliteCode: code }) } };
+  const isDamage = code === CORRUPT || code === NOTADB;
+  return isDamage
+    ? new CorruptError(describe(code, path), options)
+    : new StorageError(`${describe(code, path)}${code === undefined ? ` (${String(error)})` : ''}`, options);
+}
+
+function describe(code: number | undefined, path: string): string {
+  switch (code) {
+    case BUSY:
+    case LOCKED:
+      return `The database ${path} is locked by another process. Nothing was written; try again, or find the process that holds it.`;
+    case READONLY:
+      return `The database ${path} cannot be written: the file or its folder is read-only. Change its permissions or choose another path.`;
+    case IOERR:
+      return `Reading or writing the database ${path} failed. Nothing of this call was stored; check the disk.`;
+    case CORRUPT:
+      return `The database ${path} is damaged. Run verify to see what it affects, and restore the file from a backup.`;
+    case FULL:
+      return `The disk is full, so nothing of this call was stored in ${path}. What was stored before is safe; free some space and retry.`;
+    case CANTOPEN:
+      return `The database ${path} cannot be opened: the path is not a file, or its folder cannot be used. Check the path and its permissions.`;
+    case NOTADB:
+      return `The file ${path} is not a SQLite database. Choose another path, or restore the file from a backup.`;
+    default:
+      return `The database ${path} failed unexpectedly${code === undefined ? '' : ` (SQLite code ${code})`}.`;
+  }
+}

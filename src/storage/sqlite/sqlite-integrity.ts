@@ -1,0 +1,212 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { CheckpointHeader } from '../../core/checkpoint-header.ts';
+import { SavestateError } from '../../core/errors.ts';
+import type { SessionId } from '../../core/id.ts';
+import { effectCheck, tombstoneCheck } from './prepared-commit.ts';
+import { DIGEST_BYTES, decodeText, PREFIX_BYTES, unpackDigest } from './sqlite-codec.ts';
+import type { SqliteConnection } from './sqlite-connection.ts';
+import { decodeEffect } from './sqlite-reader.ts';
+import { findSchemaDamage } from './sqlite-schema.ts';
+
+const ROWS_PER_TURN = 500;
+/** SQLite stops at 100 findings unless told otherwise; beyond this many a list helps nobody. */
+const MAX_FINDINGS = 10_000;
+
+type Check = (connection: SqliteConnection) => Iterable<string>;
+type CheckpointColumns = {
+  n: number;
+  id: string;
+  name: string | null;
+  deleted: number;
+  timestamp: number;
+  branch: string | null;
+  type: string | null;
+  status: string | null;
+  agent: string | null;
+  user: string | null;
+  idempotency: string | null;
+  mark: string | null;
+  digest: Uint8Array;
+  body: string | Uint8Array;
+  refs_bytes: number | null;
+  refs_type: string;
+  has_root: number;
+};
+type EffectColumns = RefsLength & {
+  n: number;
+  session: SessionId | null;
+  branch: string;
+  ordinal: number;
+  mark: string;
+  digest: Uint8Array;
+  body: string | Uint8Array;
+  text: string | Uint8Array | null;
+  refs: Uint8Array | null;
+};
+
+/** What SQLite and our own rules find damaged. A check that cannot go on says so and leaves the rest to the others. */
+export async function findDamage(connection: SqliteConnection): Promise<string[]> {
+  const checks: Check[] = [
+    checkFile,
+    checkSchema,
+    checkCheckpoints,
+    checkEffects,
+    checkChunks,
+    checkSessions,
+    checkEpoch,
+  ];
+  const findings: string[] = [];
+  for (const check of checks) {
+    try {
+      for await (const finding of inTurns(check(connection))) findings.push(finding);
+    } catch (error) {
+      if (error instanceof SavestateError && error.code === 'CLOSED') throw error;
+      findings.push(`A check could not be finished: ${error instanceof Error ? error.message : String(error)}.`);
+    }
+  }
+  return [...new Set(findings)];
+}
+
+/** Gives way to others at each empty finding, which the checks yield after every page. */
+async function* inTurns(findings: Iterable<string>): AsyncGenerator<string> {
+  for (const finding of findings) {
+    if (finding === '') await nextTurn();
+    else yield finding;
+  }
+}
+
+function* checkFile(connection: SqliteConnection): Generator<string> {
+  const rows = connection.db.prepare(`PRAGMA integrity_check(${MAX_FINDINGS})`).all();
+  for (const row of rows as { integrity_check: string }[]) {
+    if (row.integrity_check !== 'ok') yield `SQLite: ${row.integrity_check}`;
+  }
+}
+
+function checkSchema(connection: SqliteConnection): string[] {
+  return findSchemaDamage(connection.db);
+}
+
+function* checkCheckpoints(connection: SqliteConnection): Generator<string> {
+  const sql = `SELECT c.n, c.id, s.name, c.deleted, c.timestamp, c.branch, c.type, c.status, c.agent, c.user, c.idempotency, c.mark, c.digest, c.body, length(c.root_refs) AS refs_bytes, typeof(c.root_refs) AS refs_type, c.root_text IS NOT NULL AS has_root FROM checkpoint c LEFT JOIN session s ON s.n=c.session WHERE c.n>? ORDER BY c.n LIMIT ${ROWS_PER_TURN}`;
+  for (const row of pages<CheckpointColumns>(connection, sql)) {
+    if (row === undefined) yield '';
+    else yield* checkCheckpoint(row);
+  }
+}
+
+function* checkCheckpoint(row: CheckpointColumns): Generator<string> {
+  const where = `Checkpoint ${row.id}`;
+  if (row.name === null) yield `${where} belongs to a session that is not there.`;
+  if (row.digest.length !== DIGEST_BYTES) yield `${where} has a digest of ${row.digest.length} bytes.`;
+  if (!isRefsLength(row)) yield `${where} has a damaged list of references.`;
+  const header = readOrUndefined(() => JSON.parse(decodeText(row.body)) as CheckpointHeader);
+  if (row.deleted !== 0 && !isTombstoneWhole(row)) yield `${where} was deleted, and its tombstone is damaged.`;
+  if (header === undefined) {
+    yield `${where} has a record that cannot be read.`;
+    return;
+  }
+  for (const [what, column, value] of duplicates(row, header)) {
+    if (column !== (value ?? null)) yield `${where} is filed under another ${what} than its record says.`;
+  }
+}
+
+/** Each column that repeats a part of the record, with that part. */
+function duplicates(row: CheckpointColumns, header: CheckpointHeader): [string, unknown, unknown][] {
+  const isTombstone = 'deletedAtMs' in header;
+  return [
+    ['id', row.id, header.id],
+    ['session', row.name, header.sessionId],
+    ['branch', row.branch, header.branch],
+    ['type', row.type, header.type],
+    ['status', row.status, header.status],
+    ['agent', row.agent, header.agentId],
+    ['user', row.user, header.userId],
+    ['time', row.timestamp, header.timestampMs],
+    ['idempotency key', row.idempotency, header.idempotencyKey],
+    ['state of deletion', row.deleted, isTombstone ? 1 : 0],
+    ['state of deletion', row.has_root, isTombstone ? 0 : 1],
+  ];
+}
+
+function isTombstoneWhole({ id, digest, body, mark }: CheckpointColumns): boolean {
+  return mark === readOrUndefined(() => tombstoneCheck({ id, digest: unpackDigest(digest), body: decodeText(body) }));
+}
+
+/** Undefined in place of whatever error a damaged row leads to. */
+function readOrUndefined<T>(read: () => T): T | undefined {
+  try {
+    return read();
+  } catch {
+    return undefined;
+  }
+}
+
+function* checkEffects(connection: SqliteConnection): Generator<string> {
+  const sql = `SELECT e.n, s.name AS session, e.branch, e.ordinal, e.mark, e.digest, e.body, e.text, e.refs, length(e.refs) AS refs_bytes, typeof(e.refs) AS refs_type FROM effect e LEFT JOIN session s ON s.n=e.session WHERE e.n>? ORDER BY e.n LIMIT ${ROWS_PER_TURN}`;
+  for (const row of pages<EffectColumns>(connection, sql)) {
+    if (row === undefined) yield '';
+    else yield* checkEffect(row);
+  }
+}
+
+function* checkEffect(row: EffectColumns): Generator<string> {
+  const { session, ...columns } = row;
+  const where = `Effect ${row.ordinal} of branch "${row.branch}" of session "${session}"`;
+  if (!isRefsLength(row)) yield `${where} has a damaged list of references.`;
+  else if (session === null) yield `${where} belongs to a session that is not there.`;
+  else if (readOrUndefined(() => effectCheck(decodeEffect({ ...columns, session }))) !== row.mark)
+    yield `${where} is damaged.`;
+}
+
+function* checkChunks(connection: SqliteConnection): Generator<string> {
+  const sql = `SELECT n, hex(prefix) AS prefix, length(prefix) + length(rest) AS digest_bytes, length(prefix) AS prefix_bytes, length(refs) AS refs_bytes, typeof(refs) AS refs_type, typeof(text) AS text_type FROM chunk WHERE n>? ORDER BY n LIMIT ${ROWS_PER_TURN}`;
+  type Columns = RefsLength & {
+    n: number;
+    prefix: string;
+    digest_bytes: number;
+    prefix_bytes: number;
+    text_type: string;
+  };
+  for (const row of pages<Columns>(connection, sql)) {
+    if (row === undefined) {
+      yield '';
+      continue;
+    }
+    const where = `The chunk whose digest starts with ${row.prefix.toLowerCase()}`;
+    if (row.prefix_bytes !== PREFIX_BYTES || row.digest_bytes !== DIGEST_BYTES) yield `${where} has a damaged digest.`;
+    if (!isRefsLength(row)) yield `${where} has a damaged list of references.`;
+    if (row.text_type !== 'text' && row.text_type !== 'blob') yield `${where} has no text.`;
+  }
+}
+
+function* checkSessions(connection: SqliteConnection): Generator<string> {
+  const sql = 'SELECT DISTINCT r.session FROM ref r LEFT JOIN session s ON s.n=r.session WHERE s.n IS NULL';
+  for (const { session } of connection.db.prepare(sql).all() as { session: number }[]) {
+    yield `Branches or tags belong to session number ${session}, which is not there.`;
+  }
+}
+
+function* checkEpoch(connection: SqliteConnection): Generator<string> {
+  const rows = connection.db.prepare('SELECT n, typeof(value) AS type FROM epoch').all() as {
+    n: number;
+    type: string;
+  }[];
+  if (rows.length !== 1 || rows[0]?.type !== 'integer') yield 'The count of removed sessions is damaged.';
+}
+
+type RefsLength = { refs_bytes: number | null; refs_type: string };
+
+function isRefsLength({ refs_bytes, refs_type }: RefsLength): boolean {
+  return refs_bytes === null || (refs_type === 'blob' && refs_bytes > 0 && refs_bytes % DIGEST_BYTES === 0);
+}
+
+/** Every row of a query that is paged by number; undefined after each page. */
+function* pages<Row extends { n: number }>(connection: SqliteConnection, sql: string): Generator<Row | undefined> {
+  for (let last = Number.MIN_SAFE_INTEGER, isDone = false; !isDone; ) {
+    const rows = connection.db.prepare(sql).all(last) as Row[];
+    yield* rows;
+    isDone = rows.length < ROWS_PER_TURN;
+    last = rows.at(-1)?.n ?? last;
+    yield undefined;
+  }
+}

@@ -1,0 +1,157 @@
+import { execFileSync } from 'node:child_process';
+import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { Builders, commitOf, moveBranch, rowWithRootOf } from '../../testing/contract/builders.ts';
+import { checkSqliteVersion, openDatabase, type SqlDatabase } from './sqlite-driver.ts';
+import { readPragma } from './sqlite-schema.ts';
+import { SqliteCheckpointStorage } from './sqlite-storage.ts';
+
+let folder: string;
+let path: string;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'savestate-open-'));
+  path = join(folder, 'test.db');
+});
+
+afterEach(() => rmSync(folder, { recursive: true }));
+
+function openError(options: ConstructorParameters<typeof SqliteCheckpointStorage>[0]): unknown {
+  try {
+    new SqliteCheckpointStorage(options);
+    return undefined;
+  } catch (error) {
+    return error;
+  }
+}
+
+function withDatabase<T>(work: (db: SqlDatabase) => T): T {
+  const db = openDatabase(path);
+  try {
+    return work(db);
+  } finally {
+    db.close();
+  }
+}
+
+test('memory databases and missing paths are refused', () => {
+  expect(openError({ path: ':memory:' })).toMatchObject({
+    code: 'INVALID_INPUT',
+    message: expect.stringMatching(/InMemory/),
+  });
+  expect(openError({ path: '' })).toMatchObject({ code: 'INVALID_INPUT' });
+  expect(openError({ path, busyTimeoutMs: -1 })).toMatchObject({ code: 'INVALID_INPUT' });
+});
+
+test('a folder that does not exist is named and not created', () => {
+  const missing = join(folder, 'missing', 'test.db');
+  expect(openError({ path: missing })).toMatchObject({
+    code: 'INVALID_INPUT',
+    message: expect.stringMatching(/missing/),
+  });
+  expect(existsSync(join(folder, 'missing'))).toBe(false);
+});
+
+test('a folder in place of the file is refused', () => {
+  mkdirSync(path);
+  expect(openError({ path })).toMatchObject({ code: 'STORAGE', message: expect.stringMatching(/not a file/) });
+});
+
+test.each(['short', 'x'.repeat(10_000)])('a file that is not SQLite is refused and left alone', (text) => {
+  writeFileSync(path, text);
+  expect(openError({ path })).toMatchObject({ code: 'CORRUPT', message: expect.stringMatching(/not a SQLite/) });
+  expect(readFileSync(path, 'utf8')).toBe(text);
+});
+
+test('the database of another program is refused and left alone', () => {
+  withDatabase((db) => db.exec('CREATE TABLE theirs(a); PRAGMA user_version=7'));
+  const before = readFileSync(path);
+  expect(openError({ path })).toMatchObject({
+    code: 'INVALID_INPUT',
+    message: expect.stringMatching(/another program/),
+  });
+  expect(readFileSync(path).equals(before)).toBe(true);
+});
+
+test('a newer format is refused and left alone', async () => {
+  await new SqliteCheckpointStorage({ path }).close();
+  withDatabase((db) => db.exec('PRAGMA user_version=2'));
+  expect(openError({ path })).toMatchObject({ code: 'UNSUPPORTED', details: { found: 2, supported: 1 } });
+  expect(withDatabase((db) => readPragma(db, 'user_version'))).toBe(2);
+});
+
+test('a changed table definition is found at opening', async () => {
+  await new SqliteCheckpointStorage({ path }).close();
+  withDatabase((db) => db.exec('DROP INDEX checkpoint_id'));
+  expect(openError({ path })).toMatchObject({ code: 'CORRUPT', message: expect.stringMatching(/checkpoint_id/) });
+});
+
+test('an SQLite with the WAL-reset bug is refused', () => {
+  const old = { prepare: () => ({ get: () => ({ version: '3.51.2' }) }) } as unknown as SqlDatabase;
+  expect(() => checkSqliteVersion(old)).toThrow(/3\.51\.2/);
+  const recent = { prepare: () => ({ get: () => ({ version: '3.53.0' }) }) } as unknown as SqlDatabase;
+  expect(() => checkSqliteVersion(recent)).not.toThrow();
+});
+
+test.each(['power', 'process'] as const)('durability %s is set again on every opening', async (durability) => {
+  for (let round = 0; round < 2; round++) await new SqliteCheckpointStorage({ path, durability }).close();
+  expect(withDatabase((db) => db.prepare('PRAGMA journal_mode').get())).toMatchObject({ journal_mode: 'wal' });
+});
+
+test('closing leaves one file, and everything is in it', async () => {
+  const make = new Builders();
+  const checkpoint = make.checkpoint();
+  const storage = new SqliteCheckpointStorage({ path });
+  await storage.commit(commitOf(checkpoint, { refs: [moveBranch('main', checkpoint, null)] }));
+  await storage.close();
+  expect(existsSync(`${path}-wal`)).toBe(false);
+  await using again = new SqliteCheckpointStorage({ path, compress: true });
+  expect(await again.readCheckpoint(checkpoint.header.id)).toEqual(rowWithRootOf(checkpoint));
+});
+
+test('a read-only file in a read-only folder is refused', async () => {
+  await new SqliteCheckpointStorage({ path }).close();
+  chmodSync(path, 0o444);
+  chmodSync(folder, 0o555);
+  try {
+    expect(openAsNobody()).toMatchObject({ code: 'STORAGE', message: expect.stringMatching(/read-only/) });
+  } finally {
+    chmodSync(folder, 0o755);
+  }
+});
+
+test('a new file in a read-only folder is refused', () => {
+  chmodSync(folder, 0o555);
+  try {
+    expect(openAsNobody()).toMatchObject({ code: 'STORAGE', message: expect.stringMatching(/permissions/) });
+  } finally {
+    chmodSync(folder, 0o755);
+  }
+});
+
+/** Root may write everything, so that these two tests give up being root while they open the file. */
+function openAsNobody(): unknown {
+  const { seteuid, geteuid } = process;
+  if (seteuid === undefined || geteuid?.call(process) !== 0) return openError({ path, busyTimeoutMs: 0 });
+  if (existsSync(path)) chownSync(path, 0, 0);
+  seteuid.call(process, 65534);
+  try {
+    return openError({ path, busyTimeoutMs: 0 });
+  } finally {
+    seteuid.call(process, 0);
+  }
+}
+
+test('the warning about an experimental SQLite, and only that, is silent', () => {
+  const script = `import('${new URL('../../../dist/storage/sqlite/sqlite-storage.js', import.meta.url)}').then(async ({ SqliteCheckpointStorage: S }) => {
+    await new S({ path: ${JSON.stringify(path)} }).close();
+    process.emitWarning('still heard');
+  })`;
+  const stderr = execFileSync('sh', ['-c', '"$0" -e "$1" 2>&1 >/dev/null', process.execPath, script], {
+    encoding: 'utf8',
+  });
+  expect(stderr).not.toMatch(/Experimental/);
+  expect(stderr).toMatch(/still heard/);
+});

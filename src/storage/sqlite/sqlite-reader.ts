@@ -1,0 +1,189 @@
+import { Buffer } from 'node:buffer';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Chunk, Digest } from '../../core/chunk.ts';
+import type { CheckpointId, SessionId } from '../../core/id.ts';
+import type { CheckpointRow, CheckpointRowWithRoot, EffectRow, Ref, RefKind } from '../contract.ts';
+import {
+  decodeContent,
+  decodeText,
+  isDigest,
+  PREFIX_BYTES,
+  packDigest,
+  unpackDigest,
+  unpackRefs,
+} from './sqlite-codec.ts';
+import type { SqliteConnection } from './sqlite-connection.ts';
+import { isBindable, type SqlStatement, type SqlValue } from './sqlite-driver.ts';
+
+/** Chunks read without giving way to others: some milliseconds' worth. */
+const CHUNKS_PER_TURN = 1000;
+
+type StoredText = string | Uint8Array;
+type ChunkColumns = { refs: Uint8Array | null; text: StoredText };
+/** The columns of a checkpoint's row without its root, as `CHECKPOINT_COLUMNS` names them. */
+export type CheckpointColumns = {
+  id: CheckpointId;
+  session: SessionId;
+  digest: Uint8Array;
+  body: StoredText;
+  deleted: number;
+};
+type RootColumns = CheckpointColumns & { root_text: StoredText | null; root_refs: Uint8Array | null };
+/** The columns of an effect, with its session's name. */
+export type EffectColumns = {
+  session: SessionId;
+  branch: string;
+  ordinal: number;
+  digest: Uint8Array;
+  body: StoredText;
+  text: StoredText | null;
+  refs: Uint8Array | null;
+};
+
+/** What a listing reads of a checkpoint; needs the tables `checkpoint c` and `session s`. */
+export const CHECKPOINT_COLUMNS = 'c.id, s.name AS session, c.digest, c.body, c.deleted';
+
+/** Reads rows back into what was committed. */
+export class SqliteReader {
+  readonly #connection: SqliteConnection;
+  readonly #selectChunk: SqlStatement;
+  readonly #selectCheckpoint: SqlStatement;
+
+  constructor(connection: SqliteConnection) {
+    this.#connection = connection;
+    this.#selectChunk = connection.db.prepare('SELECT refs, text FROM chunk WHERE prefix=? AND rest=?');
+    this.#selectCheckpoint = connection.db.prepare(
+      `SELECT ${CHECKPOINT_COLUMNS}, c.root_text, c.root_refs FROM checkpoint c JOIN session s ON s.n=c.session WHERE c.id=?`,
+    );
+  }
+
+  async chunks(digests: readonly Digest[]): Promise<(Chunk | undefined)[]> {
+    const found: (Chunk | undefined)[] = [];
+    while (found.length < digests.length) {
+      if (found.length > 0) await nextTurn();
+      const slice = digests.slice(found.length, found.length + CHUNKS_PER_TURN);
+      for (const chunk of await this.#connection.read(() => this.#chunkSlice(slice))) found.push(chunk);
+    }
+    return found;
+  }
+
+  /** One read transaction for all, which is cheaper than one for each. */
+  #chunkSlice(digests: readonly Digest[]): (Chunk | undefined)[] {
+    this.#connection.prepare('BEGIN').run();
+    try {
+      return digests.map((digest) => this.#chunk(digest));
+    } finally {
+      this.#connection.prepare('COMMIT').run();
+    }
+  }
+
+  #chunk(digest: Digest): Chunk | undefined {
+    if (!isDigest(digest)) return undefined;
+    const bytes = packDigest(digest);
+    const row = this.#selectChunk.get(bytes.subarray(0, PREFIX_BYTES), bytes.subarray(PREFIX_BYTES));
+    if (row === undefined) return undefined;
+    const { refs, text } = row as ChunkColumns;
+    return { digest, text: decodeText(text), refs: unpackRefs(refs) };
+  }
+
+  async checkpoint(id: CheckpointId): Promise<CheckpointRowWithRoot | undefined> {
+    if (!isBindable(id)) return undefined;
+    return this.#connection.read(() => {
+      const row = this.#selectCheckpoint.get(id) as RootColumns | undefined;
+      if (row === undefined) return undefined;
+      const root = decodeContent(row.root_text, row.root_refs);
+      return { ...decodeCheckpoint(row), ...(root === undefined ? {} : { root }) };
+    });
+  }
+
+  async refs(filter: { sessionId?: string; kind?: RefKind; name?: string }): Promise<Ref[]> {
+    const where = new Conditions();
+    where.add('s.name=?', filter.sessionId);
+    where.add('r.kind=?', filter.kind);
+    where.add('r.name=?', filter.name);
+    const sql = `SELECT s.name AS sessionId, r.kind, r.name, r.target, r.mark AS "check" FROM session s JOIN ref r ON r.session=s.n ${where.sql} ORDER BY s.name, r.kind, r.name`;
+    return this.#connection.read(() => {
+      const rows = this.#connection.prepare(sql).all(...where.values) as Ref[];
+      return rows.map((row) => ({ ...row }));
+    });
+  }
+
+  async effects(filter: { sessionId: string; branch?: string; fromOrdinal?: number }): Promise<EffectRow[]> {
+    const where = new Conditions();
+    where.add('s.name=?', filter.sessionId);
+    where.add('e.branch=?', filter.branch);
+    where.add('e.ordinal>=?', filter.fromOrdinal);
+    const sql = `SELECT s.name AS session, e.branch, e.ordinal, e.digest, e.body, e.text, e.refs FROM session s JOIN effect e ON e.session=s.n ${where.sql} ORDER BY e.branch, e.ordinal`;
+    return this.#connection.read(() =>
+      (this.#connection.prepare(sql).all(...where.values) as EffectColumns[]).map(decodeEffect),
+    );
+  }
+
+  async sessions({ after, limit }: { after?: string; limit: number }): Promise<SessionId[]> {
+    const where = new Conditions();
+    where.addCursor('name>?', after);
+    const sql = `SELECT name FROM session ${where.sql} ORDER BY name LIMIT ?`;
+    return this.#connection.read(() =>
+      (this.#connection.prepare(sql).all(...where.values, sqlLimit(limit)) as { name: SessionId }[]).map(
+        ({ name }) => name,
+      ),
+    );
+  }
+
+  async chunkDigests({ after, limit }: { after?: Digest; limit: number }): Promise<Digest[]> {
+    const where = new Conditions();
+    // A prefix belongs to one chunk only, so that the order of the prefixes is that of the digests.
+    where.add('prefix>?', after === undefined ? undefined : packDigest(after).subarray(0, PREFIX_BYTES));
+    const sql = `SELECT prefix, rest FROM chunk ${where.sql} ORDER BY prefix LIMIT ?`;
+    return this.#connection.read(() => {
+      const rows = this.#connection.prepare(sql).all(...where.values, sqlLimit(limit));
+      return (rows as { prefix: Uint8Array; rest: Uint8Array }[]).map(({ prefix, rest }) =>
+        unpackDigest(Buffer.concat([prefix, rest])),
+      );
+    });
+  }
+}
+
+/** Collects the conditions of a query whose filters are optional; values are always bound, never part of the text. */
+export class Conditions {
+  readonly values: SqlValue[] = [];
+  readonly #texts: string[] = [];
+
+  /** A condition on a value that must be found as it is; a text that SQLite cannot take is nowhere to be found. */
+  add(text: string, value: SqlValue | undefined): void {
+    if (typeof value === 'string' && !isBindable(value)) this.#texts.push('FALSE');
+    else this.addCursor(text, value);
+  }
+
+  /** A condition on a place in an order, which need not be a place where something is. */
+  addCursor(text: string, value: SqlValue | undefined): void {
+    if (value === undefined) return;
+    this.#texts.push(text);
+    this.values.push(value);
+  }
+
+  get sql(): string {
+    return this.#texts.length === 0 ? '' : `WHERE ${this.#texts.join(' AND ')}`;
+  }
+}
+
+/** SQLite writes "no limit" as -1. */
+export function sqlLimit(limit: number): number {
+  return Number.isFinite(limit) ? limit : -1;
+}
+
+export function decodeCheckpoint({ id, session, digest, body, deleted }: CheckpointColumns): CheckpointRow {
+  return { id, sessionId: session, digest: unpackDigest(digest), body: decodeText(body), isDeleted: deleted !== 0 };
+}
+
+export function decodeEffect({ session, branch, ordinal, digest, body, text, refs }: EffectColumns): EffectRow {
+  const result = decodeContent(text, refs);
+  return {
+    sessionId: session,
+    branch,
+    ordinal,
+    body: decodeText(body),
+    ...(result === undefined ? {} : { result }),
+    digest: unpackDigest(digest),
+  };
+}

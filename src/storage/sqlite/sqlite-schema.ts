@@ -1,0 +1,129 @@
+import { CorruptError, InvalidInputError, UnsupportedError } from '../../core/errors.ts';
+import { rollBack, type SqlDatabase } from './sqlite-driver.ts';
+
+/** "SaVe" in ASCII: tells our files from those of other programs that use SQLite. */
+export const APPLICATION_ID = 0x53615665;
+
+/** Grows with every change that an older release could not read. The compression dictionary is part of it. */
+export const FORMAT_VERSION = 1;
+
+/**
+ * Every table and index, in the order of creation. The texts are compared byte by byte with what a file holds.
+ *
+ * A digest is split: 16 bytes make the narrow index, the rest stays in the row. What is read alone stands first in its row,
+ * so that SQLite need not follow the overflow pages of long texts. Texts are TEXT as they are, or BLOB if compressed.
+ * A `mark` is a short check of what no digest covers: refs, effects and tombstones (NULL for live checkpoints).
+ * Indexes that only some rows need are partial: a row without a user, an agent or a key pays nothing for them.
+ */
+export const SCHEMA: readonly { readonly name: string; readonly sql: string }[] = [
+  { name: 'session', sql: 'CREATE TABLE session(n INTEGER PRIMARY KEY, name TEXT NOT NULL)' },
+  { name: 'session_name', sql: 'CREATE UNIQUE INDEX session_name ON session(name)' },
+  {
+    name: 'chunk',
+    sql: 'CREATE TABLE chunk(n INTEGER PRIMARY KEY, prefix BLOB NOT NULL, rest BLOB NOT NULL, refs BLOB, text NOT NULL)',
+  },
+  { name: 'chunk_prefix', sql: 'CREATE UNIQUE INDEX chunk_prefix ON chunk(prefix)' },
+  {
+    name: 'checkpoint',
+    sql: 'CREATE TABLE checkpoint(n INTEGER PRIMARY KEY, id TEXT NOT NULL, session INTEGER NOT NULL, deleted INTEGER NOT NULL, timestamp INTEGER NOT NULL, branch TEXT, type TEXT, status TEXT, agent TEXT, user TEXT, idempotency TEXT, mark TEXT, digest BLOB NOT NULL, root_refs BLOB, body NOT NULL, root_text)',
+  },
+  { name: 'checkpoint_id', sql: 'CREATE UNIQUE INDEX checkpoint_id ON checkpoint(id)' },
+  { name: 'checkpoint_session', sql: 'CREATE INDEX checkpoint_session ON checkpoint(session, id)' },
+  {
+    name: 'checkpoint_user',
+    sql: 'CREATE INDEX checkpoint_user ON checkpoint(user, id) WHERE user IS NOT NULL',
+  },
+  {
+    name: 'checkpoint_agent',
+    sql: 'CREATE INDEX checkpoint_agent ON checkpoint(agent, id) WHERE agent IS NOT NULL',
+  },
+  {
+    name: 'checkpoint_idempotency',
+    sql: 'CREATE UNIQUE INDEX checkpoint_idempotency ON checkpoint(session, idempotency) WHERE idempotency IS NOT NULL',
+  },
+  {
+    name: 'ref',
+    sql: 'CREATE TABLE ref(session INTEGER NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, target TEXT NOT NULL, mark TEXT NOT NULL, PRIMARY KEY(session, kind, name)) WITHOUT ROWID',
+  },
+  {
+    name: 'effect',
+    sql: 'CREATE TABLE effect(n INTEGER PRIMARY KEY, session INTEGER NOT NULL, branch TEXT NOT NULL, ordinal INTEGER NOT NULL, mark TEXT NOT NULL, digest BLOB NOT NULL, refs BLOB, body NOT NULL, text)',
+  },
+  { name: 'effect_place', sql: 'CREATE UNIQUE INDEX effect_place ON effect(session, branch, ordinal)' },
+  { name: 'epoch', sql: 'CREATE TABLE epoch(n INTEGER PRIMARY KEY, value INTEGER NOT NULL)' },
+];
+
+/** What the file at a path is. */
+export type FileState = 'empty' | 'ours';
+
+/** Says whether the file is new or ours; throws for another program's database and for a newer format. */
+export function inspectFile(db: SqlDatabase, path: string): FileState {
+  // One statement, so that a process that creates the file just now is seen either before or after it did.
+  const { applicationId, version, count } = db
+    .prepare(
+      'SELECT count(*) AS count, (SELECT application_id FROM pragma_application_id) AS applicationId, (SELECT user_version FROM pragma_user_version) AS version FROM sqlite_schema',
+    )
+    .get() as { applicationId: number; version: number; count: number };
+  if (applicationId === 0 && version === 0 && count === 0) return 'empty';
+  if (applicationId !== APPLICATION_ID) {
+    throw new InvalidInputError(
+      `${path} is a SQLite database of another program (application id ${applicationId}, ${count} tables and indexes). Choose another path; the file was left as it is.`,
+      { details: { path, applicationId } },
+    );
+  }
+  if (version > FORMAT_VERSION) {
+    throw new UnsupportedError(
+      `${path} has format version ${version}; this release reads versions up to ${FORMAT_VERSION}. Update savestate to open it.`,
+      { details: { path, found: version, supported: FORMAT_VERSION } },
+    );
+  }
+  return 'ours';
+}
+
+/** Creates everything, with the marks that make the file ours, in one transaction; does nothing if another process was faster. */
+export function createSchema(db: SqlDatabase, path: string): void {
+  db.exec('BEGIN IMMEDIATE');
+  try {
+    if (inspectFile(db, path) === 'empty') {
+      for (const { sql } of SCHEMA) db.exec(sql);
+      db.exec(`INSERT INTO epoch VALUES(1, 0); PRAGMA application_id=${APPLICATION_ID}`);
+      db.exec(`PRAGMA user_version=${FORMAT_VERSION}`);
+    }
+    db.exec('COMMIT');
+  } catch (error) {
+    rollBack(db);
+    throw error;
+  }
+}
+
+/** Throws a CorruptError if the tables are not those of the format. */
+export function checkSchema(db: SqlDatabase, path: string): void {
+  const [first] = findSchemaDamage(db);
+  if (first === undefined) return;
+  throw new CorruptError(`${path} is damaged: ${first} Restore the file from a backup.`, { details: { path } });
+}
+
+/** What differs from the format, in plain words. */
+export function findSchemaDamage(db: SqlDatabase): string[] {
+  const found = db.prepare('SELECT name, sql FROM sqlite_schema').all() as { name: string; sql: string | null }[];
+  const sqlByName = new Map(found.map(({ name, sql }) => [name, sql]));
+  const findings: string[] = [];
+  for (const { name, sql } of SCHEMA) {
+    if (sqlByName.get(name) !== sql) findings.push(`The definition of "${name}" is missing or changed.`);
+  }
+  if (found.length !== SCHEMA.length)
+    findings.push(`There are ${found.length} tables and indexes instead of ${SCHEMA.length}.`);
+  if (readPragma(db, 'application_id') !== APPLICATION_ID)
+    findings.push('The application id is not that of savestate.');
+  const version = readPragma(db, 'user_version');
+  if (version !== FORMAT_VERSION) findings.push(`The format version is ${version} instead of ${FORMAT_VERSION}.`);
+  return findings;
+}
+
+/** A pragma that answers with one number. */
+export function readPragma(
+  db: SqlDatabase,
+  name: 'application_id' | 'user_version' | 'page_count' | 'page_size' | 'freelist_count',
+): number {
+  return Object.values(db.prepare(`PRAGMA ${name}`).get() as Record<string, number>)[0] ?? 0;
+}

@@ -1,0 +1,156 @@
+import { statSync } from 'node:fs';
+import type { Chunk, Digest } from '../../core/chunk.ts';
+import { ClosedError, InvalidInputError } from '../../core/errors.ts';
+import type { CheckpointId, SessionId } from '../../core/id.ts';
+import type {
+  CheckpointQuery,
+  CheckpointRow,
+  CheckpointRowWithRoot,
+  ChunkStorage,
+  CollectResult,
+  Commit,
+  CommitResult,
+  Deletion,
+  EffectRow,
+  Ref,
+  RefKind,
+  StorageStats,
+} from '../contract.ts';
+import { CommitQueue } from './commit-queue.ts';
+import { prepareCommit } from './prepared-commit.ts';
+import { encodeCompressed, encodePlain, type TextEncoder } from './sqlite-codec.ts';
+import { SqliteCollector } from './sqlite-collector.ts';
+import { SqliteConnection } from './sqlite-connection.ts';
+import { deleteCheckpoints, deleteSession } from './sqlite-deleter.ts';
+import { findDamage } from './sqlite-integrity.ts';
+import { listCheckpoints } from './sqlite-listing.ts';
+import { SqliteReader } from './sqlite-reader.ts';
+
+const DEFAULT_BUSY_TIMEOUT_MS = 10_000;
+
+/** How a SqliteCheckpointStorage is opened. */
+export type SqliteStorageOptions = {
+  /** The database file; it is created if it does not exist, its folder is not. */
+  readonly path: string;
+  readonly maxCheckpointsPerUser?: number;
+  /** `power` (default): what was committed survives a power loss. `process`: it survives the end of the process. */
+  readonly durability?: 'power' | 'process';
+  /** Deflates what is written from now on. What is stored already is read either way. */
+  readonly compress?: boolean;
+  /** How long to wait for another process that writes (10 s by default). */
+  readonly busyTimeoutMs?: number;
+};
+
+/** Keeps checkpoints in one SQLite file, which several processes may use at once. Opens it at once, or throws. */
+export class SqliteCheckpointStorage implements ChunkStorage {
+  readonly kind = 'sqlite';
+  readonly limits: { readonly maxCheckpointsPerUser?: number };
+  readonly #connection: SqliteConnection;
+  readonly #queue: CommitQueue;
+  readonly #reader: SqliteReader;
+  readonly #encodeText: TextEncoder;
+  #closing: Promise<void> | undefined;
+
+  constructor(options: SqliteStorageOptions) {
+    const { path, durability = 'power', busyTimeoutMs = DEFAULT_BUSY_TIMEOUT_MS, maxCheckpointsPerUser } = options;
+    checkBusyTimeout(busyTimeoutMs);
+    this.limits = maxCheckpointsPerUser === undefined ? {} : { maxCheckpointsPerUser };
+    this.#encodeText = options.compress === true ? encodeCompressed : encodePlain;
+    this.#connection = new SqliteConnection({ path, durability, busyTimeoutMs });
+    this.#queue = new CommitQueue(this.#connection);
+    this.#reader = new SqliteReader(this.#connection);
+  }
+
+  async commit(commit: Commit): Promise<CommitResult> {
+    this.#checkOpen();
+    return this.#queue.add(prepareCommit(commit, this.#encodeText));
+  }
+
+  async readChunks(digests: readonly Digest[]): Promise<(Chunk | undefined)[]> {
+    this.#checkOpen();
+    return this.#reader.chunks(digests);
+  }
+
+  async readCheckpoint(id: CheckpointId): Promise<CheckpointRowWithRoot | undefined> {
+    this.#checkOpen();
+    return this.#reader.checkpoint(id);
+  }
+
+  async listCheckpoints(query: CheckpointQuery): Promise<CheckpointRow[]> {
+    this.#checkOpen();
+    return listCheckpoints(this.#connection, query);
+  }
+
+  async readRefs(filter: { sessionId?: string; kind?: RefKind; name?: string } = {}): Promise<Ref[]> {
+    this.#checkOpen();
+    return this.#reader.refs(filter);
+  }
+
+  async readEffects(filter: { sessionId: string; branch?: string; fromOrdinal?: number }): Promise<EffectRow[]> {
+    this.#checkOpen();
+    return this.#reader.effects(filter);
+  }
+
+  async listSessions(page: { after?: string; limit: number }): Promise<SessionId[]> {
+    this.#checkOpen();
+    return this.#reader.sessions(page);
+  }
+
+  async deleteCheckpoints(deletions: readonly Deletion[], options: { force?: boolean } = {}): Promise<CheckpointId[]> {
+    this.#checkOpen();
+    const settings = { force: options.force === true, encodeText: this.#encodeText };
+    return this.#connection.write(() => deleteCheckpoints(this.#connection, deletions, settings));
+  }
+
+  async deleteSession(sessionId: SessionId): Promise<boolean> {
+    this.#checkOpen();
+    return this.#connection.write(() => deleteSession(this.#connection, sessionId));
+  }
+
+  async collect(options: { signal?: AbortSignal } = {}): Promise<CollectResult> {
+    this.#checkOpen();
+    return new SqliteCollector(this.#connection).run(options.signal);
+  }
+
+  async listChunks(page: { after?: Digest; limit: number }): Promise<Digest[]> {
+    this.#checkOpen();
+    return this.#reader.chunkDigests(page);
+  }
+
+  async checkIntegrity(): Promise<string[]> {
+    this.#checkOpen();
+    return findDamage(this.#connection);
+  }
+
+  async stats(): Promise<StorageStats> {
+    this.#checkOpen();
+    const sql =
+      'SELECT (SELECT count(*) FROM checkpoint WHERE deleted=0) AS checkpoints, (SELECT count(*) FROM checkpoint WHERE deleted<>0) AS tombstones, (SELECT count(*) FROM chunk) AS chunks, (SELECT count(*) FROM session) AS sessions';
+    const counts = await this.#connection.read(
+      () => this.#connection.prepare(sql).get() as Omit<StorageStats, 'bytes'>,
+    );
+    return { ...counts, bytes: sizeOf(this.#connection.path) + sizeOf(`${this.#connection.path}-wal`) };
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#queue.drain().then(() => this.#connection.close());
+    return this.#closing;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  #checkOpen(): void {
+    if (this.#closing !== undefined) throw new ClosedError(`The storage ${this.#connection.path} was closed.`);
+  }
+}
+
+function checkBusyTimeout(busyTimeoutMs: number): void {
+  if (Number.isInteger(busyTimeoutMs) && busyTimeoutMs >= 0) return;
+  throw new InvalidInputError(`busyTimeoutMs must be a whole number of milliseconds; found ${busyTimeoutMs}.`);
+}
+
+function sizeOf(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+}

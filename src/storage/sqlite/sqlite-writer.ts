@@ -1,0 +1,152 @@
+import { Buffer } from 'node:buffer';
+import { ConflictError, CorruptError, InvalidInputError } from '../../core/errors.ts';
+import type { CheckpointId } from '../../core/id.ts';
+import type { Commit, CommitResult, RefChange } from '../contract.ts';
+import { checkExpectation } from '../ref.ts';
+import type { PreparedCommit, PreparedRef } from './prepared-commit.ts';
+import type { SqliteConnection } from './sqlite-connection.ts';
+import { isBindable, type SqlStatement, type SqlValue } from './sqlite-driver.ts';
+import { isConstraint } from './sqlite-error.ts';
+
+/** Writes commits inside a transaction that its caller opened. */
+export class SqliteWriter {
+  readonly #selectSession: SqlStatement;
+  readonly #insertSession: SqlStatement;
+  readonly #selectKey: SqlStatement;
+  readonly #selectDeleted: SqlStatement;
+  readonly #selectRef: SqlStatement;
+  readonly #moveRef: SqlStatement;
+  readonly #upsertRef: SqlStatement;
+  readonly #deleteRef: SqlStatement;
+  readonly #insertChunk: SqlStatement;
+  readonly #selectRest: SqlStatement;
+  readonly #insertCheckpoint: SqlStatement;
+  readonly #replaceEffect: SqlStatement;
+
+  constructor({ db }: SqliteConnection) {
+    this.#selectSession = db.prepare('SELECT n FROM session WHERE name=?');
+    this.#insertSession = db.prepare('INSERT INTO session(name) VALUES(?)');
+    this.#selectKey = db.prepare('SELECT id FROM checkpoint WHERE session=? AND idempotency=?');
+    this.#selectDeleted = db.prepare('SELECT deleted FROM checkpoint WHERE id=?');
+    this.#selectRef = db.prepare('SELECT target FROM ref WHERE session=? AND kind=? AND name=?');
+    this.#moveRef = db.prepare('UPDATE ref SET target=?, mark=? WHERE session=? AND kind=? AND name=? AND target=?');
+    this.#upsertRef = db.prepare(
+      'INSERT INTO ref VALUES(?,?,?,?,?) ON CONFLICT(session, kind, name) DO UPDATE SET target=excluded.target, mark=excluded.mark',
+    );
+    this.#deleteRef = db.prepare('DELETE FROM ref WHERE session=? AND kind=? AND name=?');
+    this.#insertChunk = db.prepare(
+      'INSERT INTO chunk(prefix, rest, refs, text) VALUES(?,?,?,?) ON CONFLICT(prefix) DO NOTHING',
+    );
+    this.#selectRest = db.prepare('SELECT rest FROM chunk WHERE prefix=?');
+    this.#insertCheckpoint = db.prepare(
+      'INSERT INTO checkpoint(session, deleted, id, timestamp, branch, type, status, agent, user, idempotency, digest, root_refs, body, root_text) VALUES(?,0,?,?,?,?,?,?,?,?,?,?,?,?)',
+    );
+    // REPLACE gives the row a new, greater number: that is how the collector knows that it changed.
+    this.#replaceEffect = db.prepare(
+      'INSERT OR REPLACE INTO effect(session, branch, ordinal, mark, digest, refs, body, text) VALUES(?,?,?,?,?,?,?,?)',
+    );
+  }
+
+  /**
+   * Applies one commit. An error thrown before `markDirty` was called left no trace, so that the transaction may go on without
+   * this commit; after it, the transaction must be rolled back.
+   */
+  apply(prepared: PreparedCommit, markDirty: () => void): CommitResult {
+    const { commit } = prepared;
+    const found = this.#selectSession.get(commit.sessionId) as { n: number } | undefined;
+    const duplicate = found === undefined ? undefined : this.#findDuplicate(commit, found.n);
+    if (duplicate !== undefined) return { status: 'duplicate', id: duplicate };
+    this.#checkRequired(commit);
+    const move = findMove(prepared);
+    if (found === undefined || move === undefined) {
+      this.#checkRefs(prepared, found?.n);
+      markDirty();
+      const session = found?.n ?? this.#addSession(commit.sessionId);
+      for (const ref of prepared.refs) this.#writeRef(ref, session);
+      this.#writeRows(prepared, session);
+    } else {
+      this.#move(move, commit, found.n);
+      markDirty();
+      this.#writeRows(prepared, found.n);
+    }
+    return { status: 'stored' };
+  }
+
+  #checkRefs({ commit, refs }: PreparedCommit, session: number | undefined): void {
+    for (const { change } of refs) checkExpectation(change, this.#target(change, session), commit.sessionId);
+  }
+
+  #findDuplicate({ checkpoint }: Commit, session: number): CheckpointId | undefined {
+    const key = checkpoint?.header.idempotencyKey;
+    if (key === undefined) return undefined;
+    return (this.#selectKey.get(session, key) as { id: CheckpointId } | undefined)?.id;
+  }
+
+  #checkRequired({ requires = [] }: Commit): void {
+    for (const id of requires) {
+      const row = this.#selectDeleted.get(id) as { deleted: number } | undefined;
+      if (row?.deleted === 0 && isBindable(id)) continue;
+      throw new ConflictError(`Checkpoint ${id} was deleted meanwhile, so nothing can be saved on top of it.`, {
+        details: { missing: id },
+      });
+    }
+  }
+
+  /** The steady state: one head moves from where it is known to be. Compares and sets in one statement. */
+  #move({ change, check }: PreparedRef, { sessionId }: Commit, session: number): void {
+    const { kind, name, target, expect } = change;
+    const { changes } = this.#moveRef.run(target, check, session, kind, name, expect as string);
+    if (Number(changes) === 0) checkExpectation(change, this.#target(change, session), sessionId);
+  }
+
+  #target({ kind, name }: RefChange, session: number | undefined): string | undefined {
+    if (session === undefined) return undefined;
+    return (this.#selectRef.get(session, kind, name) as { target: string } | undefined)?.target;
+  }
+
+  #writeRef({ change: { kind, name, target }, check }: PreparedRef, session: number): void {
+    if (target === null) this.#deleteRef.run(session, kind, name);
+    else this.#upsertRef.run(session, kind, name, target, check);
+  }
+
+  #addSession(sessionId: string): number {
+    this.#insertSession.run(sessionId);
+    return (this.#selectSession.get(sessionId) as { n: number }).n;
+  }
+
+  #writeRows({ commit, chunks, checkpoint, effects }: PreparedCommit, session: number): void {
+    for (const columns of chunks) this.#writeChunk(columns);
+    if (checkpoint !== undefined) this.#writeCheckpoint(commit, [session, ...checkpoint]);
+    for (const columns of effects) this.#replaceEffect.run(session, ...columns);
+  }
+
+  #writeChunk(columns: readonly SqlValue[]): void {
+    if (Number(this.#insertChunk.run(...columns).changes) === 1) return;
+    const [prefix, rest] = columns as [Uint8Array, Uint8Array];
+    const stored = this.#selectRest.get(prefix) as { rest: Uint8Array };
+    if (Buffer.compare(stored.rest, rest) === 0) return;
+    const digest = Buffer.concat([prefix, rest]).toString('hex');
+    throw new CorruptError(
+      `Chunk ${digest} cannot be stored: another chunk has the same first half of its digest, so that one must be damaged. Run verify.`,
+      { details: { digest } },
+    );
+  }
+
+  #writeCheckpoint({ checkpoint }: Commit, columns: readonly SqlValue[]): void {
+    try {
+      this.#insertCheckpoint.run(...columns);
+    } catch (cause) {
+      if (!isConstraint(cause)) throw cause;
+      throw new InvalidInputError(`Checkpoint ${checkpoint?.header.id} exists already; ids are never used twice.`, {
+        cause,
+      });
+    }
+  }
+}
+
+/** The only ref change of a commit, if it moves a ref from a known target to another. */
+function findMove({ refs }: PreparedCommit): PreparedRef | undefined {
+  const [only] = refs;
+  const isMove = refs.length === 1 && typeof only?.change.expect === 'string' && only.change.target !== null;
+  return isMove ? only : undefined;
+}

@@ -1,0 +1,163 @@
+import { Checkpoint } from '../../core/checkpoint.ts';
+import type { JsonValue } from '../../core/checkpoint-header.ts';
+import type { ChunkContent, Digest } from '../../core/chunk.ts';
+import { CorruptError, UnsupportedError } from '../../core/errors.ts';
+import type { CheckpointId, SessionId } from '../../core/id.ts';
+import { findIn, type StateCodec } from '../../core/state-codec.ts';
+import type {
+  CheckpointQuery,
+  CheckpointRow,
+  CheckpointRowWithRoot,
+  ChunkStorage,
+  CollectResult,
+  Commit,
+  CommitResult,
+  Deletion,
+  EffectRow,
+  Ref,
+  RefKind,
+  StorageStats,
+} from '../contract.ts';
+import { InMemoryCheckpointStorage } from '../memory-storage.ts';
+import type { CheckpointStorage } from './checkpoint-storage.ts';
+
+/**
+ * Lets a manager work on a storage that only knows whole checkpoints. What the inner storage cannot hold (names, effects, chunks) is
+ * kept in this process; checkpoints themselves are durable as soon as the inner storage says so.
+ */
+export class WholeCheckpointStorage implements ChunkStorage {
+  readonly kind = 'whole-checkpoint';
+  readonly limits = {};
+  readonly #inner: CheckpointStorage;
+  readonly #memory = new InMemoryCheckpointStorage();
+  readonly #codec: StateCodec;
+
+  /** The codec is the manager's: it knows the classes that may occur in states. */
+  constructor(inner: CheckpointStorage, codec: StateCodec) {
+    this.#inner = inner;
+    this.#codec = codec;
+  }
+
+  async commit(commit: Commit): Promise<CommitResult> {
+    if (commit.effects !== undefined && commit.effects.length > 0) throw unsupported('record effects (steps)');
+    for (const id of commit.requires ?? []) await this.#fetch(id);
+    const result = await this.#memory.commit(commit);
+    if (commit.checkpoint !== undefined && result.status === 'stored') await this.#saveWhole(commit, commit.checkpoint);
+    return result;
+  }
+
+  /** A checkpoint that the inner storage refused is taken back, so that nothing points at it. */
+  async #saveWhole(commit: Commit, { header, digest, root }: NonNullable<Commit['checkpoint']>): Promise<void> {
+    try {
+      await this.#inner.save(new Checkpoint(header, digest, await this.#toJson(root)));
+    } catch (error) {
+      const undo = (commit.refs ?? []).map(({ kind, name, expect }) => ({ kind, name, target: expect ?? null }));
+      await this.#memory.commit({ sessionId: commit.sessionId, refs: undo });
+      await this.#memory.deleteCheckpoints([{ id: header.id, body: JSON.stringify(header) }], { force: true });
+      throw error;
+    }
+  }
+
+  async #toJson(root: ChunkContent): Promise<JsonValue> {
+    const chunks = new Map<Digest, ChunkContent>();
+    for (let wanted = [...root.refs]; wanted.length > 0; ) {
+      const found = (await this.#memory.readChunks(wanted)).filter((chunk) => chunk !== undefined);
+      for (const chunk of found) chunks.set(chunk.digest, chunk);
+      wanted = found.flatMap((chunk) => chunk.refs).filter((ref) => !chunks.has(ref));
+    }
+    return this.#codec.encodeJson(this.#codec.decode(root, findIn(chunks)));
+  }
+
+  /** Brings a checkpoint of the inner storage into this process, checked. */
+  async #fetch(id: CheckpointId): Promise<void> {
+    if ((await this.#memory.readCheckpoint(id)) !== undefined) return;
+    const checkpoint = await this.#inner.load(id);
+    if (checkpoint !== null && checkpoint !== undefined) await this.#take(checkpoint);
+  }
+
+  async #take(given: Checkpoint): Promise<CheckpointRow> {
+    const { header, digest, encodedState = null } = Checkpoint.fromJSON(JSON.parse(JSON.stringify(given)));
+    const known = await this.#memory.readCheckpoint(header.id);
+    if (known !== undefined) return known;
+    const { root, chunks } = this.#codec.encode(this.#codec.decodeJson(encodedState));
+    if (root.digest !== header.stateDigest) {
+      throw new CorruptError(`The storage answered checkpoint ${header.id} with another state than was saved.`, {
+        details: { id: header.id },
+      });
+    }
+    const body = JSON.stringify(header);
+    await this.#memory.commit({ sessionId: header.sessionId, checkpoint: { header, body, digest, root }, chunks });
+    return { id: header.id, sessionId: header.sessionId, digest, body, isDeleted: false };
+  }
+
+  async readChunks(digests: readonly Digest[]) {
+    return this.#memory.readChunks(digests);
+  }
+
+  async readCheckpoint(id: CheckpointId): Promise<CheckpointRowWithRoot | undefined> {
+    await this.#fetch(id);
+    return this.#memory.readCheckpoint(id);
+  }
+
+  async listCheckpoints(query: CheckpointQuery): Promise<CheckpointRow[]> {
+    const { userId, limit, offset = 0, order = 'newest', after: _, include: __, ...rest } = query;
+    if (userId === undefined || Object.keys(rest).length > 0 || order !== 'newest' || query.after !== undefined) {
+      return this.#memory.listCheckpoints(query);
+    }
+    const checkpoints = await this.#inner.listByUser(userId, limit, offset);
+    return Promise.all(checkpoints.map((checkpoint) => this.#take(checkpoint)));
+  }
+
+  async readRefs(filter?: { sessionId?: string; kind?: RefKind; name?: string }): Promise<Ref[]> {
+    return this.#memory.readRefs(filter);
+  }
+
+  async readEffects(filter: { sessionId: string; branch?: string; fromOrdinal?: number }): Promise<EffectRow[]> {
+    return this.#memory.readEffects(filter);
+  }
+
+  async listSessions(page: { after?: string; limit: number }): Promise<SessionId[]> {
+    return this.#memory.listSessions(page);
+  }
+
+  async deleteCheckpoints(deletions: readonly Deletion[], options?: { force?: boolean }): Promise<CheckpointId[]> {
+    if (this.#inner.delete === undefined) throw unsupported('delete checkpoints; give it a delete method');
+    const deleted = await this.#memory.deleteCheckpoints(deletions, options);
+    for (const id of deleted) await this.#inner.delete(id);
+    return deleted;
+  }
+
+  async deleteSession(sessionId: SessionId): Promise<boolean> {
+    if (this.#inner.delete === undefined) throw unsupported('delete sessions; give it a delete method');
+    const rows = await this.#memory.listCheckpoints({ sessionId, limit: Number.MAX_SAFE_INTEGER });
+    for (const { id } of rows) await this.#inner.delete(id);
+    return this.#memory.deleteSession(sessionId);
+  }
+
+  async collect(): Promise<CollectResult> {
+    return this.#memory.collect();
+  }
+
+  async listChunks(page: { after?: Digest; limit: number }): Promise<Digest[]> {
+    return this.#memory.listChunks(page);
+  }
+
+  async checkIntegrity(): Promise<string[]> {
+    return this.#memory.checkIntegrity();
+  }
+
+  async stats(): Promise<StorageStats> {
+    return this.#memory.stats();
+  }
+
+  async close(): Promise<void> {
+    await this.#memory.close();
+    await this.#inner.close?.();
+  }
+}
+
+function unsupported(what: string): UnsupportedError {
+  return new UnsupportedError(
+    `A storage of whole checkpoints (save, load, listByUser) cannot ${what}. Use one of the built-in storages.`,
+  );
+}

@@ -1,0 +1,154 @@
+import assert from 'node:assert/strict';
+import { checkChunk, createChunk, type Digest, digestText } from '../../core/chunk.ts';
+import type { CheckpointId } from '../../core/id.ts';
+import { commitOf, contentOf, rowWithRootOf, session } from './builders.ts';
+import { assertSame, listDigests, rule } from './contract-test.ts';
+import { HOSTILE_TEXTS } from './hostile-text.ts';
+
+/** Above the number of variables that one SQLite statement takes. */
+const MANY_DIGESTS = 33_000;
+
+/** JSON texts of every kind of character, as the codec writes them: control characters and lone surrogates escaped. */
+const JSON_TEXTS = [
+  '0',
+  'null',
+  '{}',
+  '[]',
+  '""',
+  ' [1]',
+  '"#"',
+  '{"$":0}',
+  '"\\ud800"',
+  '"\\u0000"',
+  '{"__proto__":1}',
+];
+const TEXTS: readonly string[] = [
+  ...HOSTILE_TEXTS.map((text) => JSON.stringify(text)),
+  ...JSON_TEXTS,
+  JSON.stringify(Array.from({ length: 0x800 }, (_, code) => String.fromCharCode(code)).join('')),
+  JSON.stringify('\ufffd\uffff\ue000\u{10ffff}\u{10000}'),
+];
+
+export const chunkRules = [
+  rule(
+    '[C10] chunks come in the order asked for, repeats included, undefined where absent',
+    async ({ storage, make }) => {
+      const [a, b, c] = [make.chunk(), make.chunk(), make.chunk()];
+      await storage.commit({ sessionId: session('s-1'), chunks: [a, b, c] });
+      const absent = digestText('absent');
+      const found = await storage.readChunks([c.digest, absent, a.digest, c.digest, b.digest]);
+      assertSame(
+        found.map((chunk) => chunk?.digest ?? 'none'),
+        [c.digest, 'none', a.digest, c.digest, b.digest],
+      );
+      assert.equal(found[1], undefined);
+      assertSame(await storage.readChunks([]), []);
+    },
+  ),
+
+  rule('[C10] any number of chunks can be asked for at once', async ({ storage, make }) => {
+    const chunk = make.chunk();
+    await storage.commit({ sessionId: session('s-1'), chunks: [chunk] });
+    const asked = Array.from({ length: MANY_DIGESTS }, (_, n) => digestText(`${n}`));
+    const found = await storage.readChunks([...asked, chunk.digest]);
+    assert.equal(found.length, MANY_DIGESTS + 1);
+    assert.ok(found.slice(0, -1).every((item) => item === undefined));
+    assertSame(found.at(-1), chunk);
+  }),
+
+  rule('[C10] what is no digest is not found', async ({ storage, make }) => {
+    const chunk = make.chunk();
+    await storage.commit({ sessionId: session('s-1'), chunks: [chunk] });
+    const near = [chunk.digest.slice(0, -1), chunk.digest.toUpperCase(), `${chunk.digest}0`, chunk.digest.slice(0, 32)];
+    const found = await storage.readChunks([...near, ...HOSTILE_TEXTS] as Digest[]);
+    assert.ok(found.every((item) => item === undefined));
+  }),
+
+  rule('[C11] a chunk brought twice is stored once', async ({ storage, make }) => {
+    const [a, b] = [make.chunk(), make.chunk()];
+    await storage.commit({ sessionId: session('s-1'), chunks: [a, b, a] });
+    await storage.commit({ sessionId: session('s-2'), chunks: [b, createChunk(a)] });
+    assertSame(await listDigests(storage), [a.digest, b.digest].sort());
+    assert.equal((await storage.stats()).chunks, 2);
+    assertSame(await storage.readChunks([a.digest, b.digest]), [a, b]);
+  }),
+
+  rule('[C12] texts with every kind of character come back as they went in', async ({ storage, make }) => {
+    const chunks = TEXTS.map((text) => make.chunk([], text));
+    const checkpoints = TEXTS.map((text, n) => make.checkpoint({ root: chunks[n] ?? { text, refs: [] }, note: text }));
+    const effects = TEXTS.map((text, ordinal) => make.effect({ ordinal, body: text, result: { text, refs: [] } }));
+    await storage.commit({ sessionId: session('s-1'), chunks, effects });
+    await Promise.all(checkpoints.map((checkpoint) => storage.commit(commitOf(checkpoint))));
+    const found = await storage.readChunks(chunks.map((chunk) => chunk.digest));
+    for (const [n, chunk] of found.entries()) {
+      assert.ok(chunk !== undefined);
+      assert.equal(chunk.text, TEXTS[n]);
+      checkChunk(chunk);
+    }
+    for (const { header, body, root } of checkpoints) {
+      const row = await storage.readCheckpoint(header.id);
+      assertSame([row?.body, row?.root?.text], [body, root.text]);
+    }
+    assertSame(await storage.readEffects({ sessionId: 's-1' }), effects);
+  }),
+
+  rule('[C12] a text of a megabyte comes back as it went in', async ({ storage, make }) => {
+    const text = JSON.stringify(Array.from({ length: 40_000 }, (_, n) => `${n} "zeile" 😀 \\ é\n`));
+    assert.ok(text.length > 1_000_000);
+    const chunk = make.chunk([], text);
+    const checkpoint = make.checkpoint({ root: { text, refs: [] }, contextSummary: text });
+    const effect = make.effect({ ordinal: 0, body: text, result: { text, refs: [] } });
+    await storage.commit(commitOf(checkpoint, { chunks: [chunk], effects: [effect] }));
+    const [found] = await storage.readChunks([chunk.digest]);
+    const row = await storage.readCheckpoint(checkpoint.header.id);
+    const [entry] = await storage.readEffects({ sessionId: 's-1' });
+    const texts = [found?.text, row?.root?.text, entry?.body, entry?.result?.text];
+    assert.ok(texts.every((item) => item === text));
+    assert.ok(row?.body === checkpoint.body);
+  }),
+
+  rule('[C13] references keep their order and their repeats', async ({ storage, make }) => {
+    const [a, b] = [make.chunk(), make.chunk()];
+    const node = createChunk(contentOf(b, a, b, b, a));
+    const checkpoint = make.checkpoint({ root: contentOf(node, a, node) });
+    const effect = make.effect({ ordinal: 0, result: contentOf(b, b, a) });
+    await storage.commit(commitOf(checkpoint, { chunks: [a, b, node], effects: [effect] }));
+    assertSame(await storage.readChunks([node.digest]), [node]);
+    assertSame(await storage.readCheckpoint(checkpoint.header.id), rowWithRootOf(checkpoint));
+    assertSame(await storage.readEffects({ sessionId: 's-1' }), [effect]);
+  }),
+
+  rule('[C13] a chunk and a root may have a thousand references', async ({ storage, make }) => {
+    const leaves = Array.from({ length: 1_000 }, () => make.chunk());
+    const node = createChunk(contentOf(...leaves));
+    const checkpoint = make.checkpoint({ root: contentOf(...leaves, node) });
+    await storage.commit(commitOf(checkpoint, { chunks: [...leaves, node] }));
+    assertSame(await storage.readChunks([node.digest]), [node]);
+    assertSame(await storage.readCheckpoint(checkpoint.header.id), rowWithRootOf(checkpoint));
+    assert.equal((await storage.collect()).chunks, 0);
+  }),
+
+  rule('[C14] listing chunks gives each digest once, ascending, page by page', async ({ storage, make }) => {
+    const chunks = Array.from({ length: 25 }, () => make.chunk());
+    await storage.commit({ sessionId: session('s-1'), chunks });
+    const found: Digest[] = [];
+    for (let page = await storage.listChunks({ limit: 7 }); page.length > 0; ) {
+      found.push(...page);
+      const after = page.at(-1);
+      page = after === undefined ? [] : await storage.listChunks({ after, limit: 7 });
+    }
+    assertSame(found, chunks.map((chunk) => chunk.digest).sort());
+    assertSame(await storage.listChunks({ limit: 0 }), []);
+  }),
+
+  rule('[C15] a checkpoint is read with its root; an unknown one is undefined', async ({ storage, make }) => {
+    const [a, b] = [make.checkpoint(), make.checkpoint({ root: { text: '[]', refs: [] } })];
+    await storage.commit(commitOf(a));
+    await storage.commit(commitOf(b));
+    assertSame(await storage.readCheckpoint(a.header.id), rowWithRootOf(a));
+    assertSame(await storage.readCheckpoint(b.header.id), rowWithRootOf(b));
+    const near = [a.header.id.slice(0, -1), a.header.id.toUpperCase(), `${a.header.id}0`, 'chk_'];
+    for (const id of [...near, ...HOSTILE_TEXTS])
+      assert.equal(await storage.readCheckpoint(id as CheckpointId), undefined);
+  }),
+];

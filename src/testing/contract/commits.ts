@@ -1,0 +1,242 @@
+import assert from 'node:assert/strict';
+import type { Commit } from '../../storage/contract.ts';
+import {
+  type Builders,
+  type CheckpointParts,
+  commitOf,
+  contentOf,
+  deletionOf,
+  moveBranch,
+  rowWithRootOf,
+  session,
+} from './builders.ts';
+import { assertNoTrace, assertRejects, assertSame, listDigests, readAll, rule } from './contract-test.ts';
+
+const ABSENT = 'chk_0000000000000000000000';
+
+/** A commit that brings one of everything. Its idempotency key is `once`, unless another is given. */
+function fullCommit(make: Builders, parts: CheckpointParts = {}, rest: Partial<Commit> = {}): Commit {
+  const [chunk, resultChunk] = [make.chunk(), make.chunk()];
+  const checkpoint = make.checkpoint({ root: contentOf(chunk), idempotencyKey: 'once', ...parts });
+  const effects = [make.effect({ sessionId: checkpoint.header.sessionId, ordinal: 0, result: contentOf(resultChunk) })];
+  return commitOf(checkpoint, {
+    chunks: [chunk, resultChunk],
+    effects,
+    refs: [moveBranch('main', checkpoint)],
+    ...rest,
+  });
+}
+
+export const commitRules = [
+  rule('[C1] a commit stores its chunks, row, effects and refs together', async ({ storage, make }) => {
+    const commit = fullCommit(make);
+    assertSame(await storage.commit(commit), { status: 'stored' });
+    const { checkpoint, chunks = [], effects } = commit;
+    assert.ok(checkpoint);
+    assertSame(await storage.readCheckpoint(checkpoint.header.id), rowWithRootOf(checkpoint));
+    assertSame(await storage.readChunks(chunks.map((chunk) => chunk.digest)), chunks);
+    assertSame(await storage.readEffects({ sessionId: 's-1' }), effects);
+    const refs = await storage.readRefs();
+    assertSame(
+      refs.map(({ kind, name, target }) => [kind, name, target]),
+      [['branch', 'main', checkpoint.header.id]],
+    );
+  }),
+
+  rule('[C1] a commit whose expectation fails leaves nothing', async ({ storage, make }) => {
+    await storage.commit(fullCommit(make));
+    const before = await readAll(storage);
+    const refused = fullCommit(
+      make,
+      { idempotencyKey: 'other' },
+      {
+        refs: [
+          { kind: 'tag', name: 'good', expect: null, target: ABSENT },
+          { kind: 'branch', name: 'main', expect: ABSENT, target: ABSENT },
+          { kind: 'mark', name: 'also-good', target: ABSENT },
+        ],
+      },
+    );
+    const { checkpoint } = refused;
+    assert.ok(checkpoint);
+    await assertRejects(storage.commit(refused), 'CONFLICT');
+    assertSame(await storage.readCheckpoint(checkpoint.header.id), undefined);
+    assertSame(await readAll(storage), before);
+  }),
+
+  rule('[C1] a refused first commit of a session leaves no session and no used key', async ({ storage, make }) => {
+    const refused = fullCommit(make, { sessionId: 's-2' }, { requires: [make.id()] });
+    await assertRejects(storage.commit(refused), 'CONFLICT');
+    await assertNoTrace(storage, session('s-2'));
+    assertSame(await listDigests(storage), []);
+    assertSame(await storage.commit({ ...refused, requires: [] }), { status: 'stored' });
+  }),
+
+  rule('[C2] a ref moves if it is where the commit expects it, and not otherwise', async ({ storage, make }) => {
+    const [a, b, c] = [make.checkpoint(), make.checkpoint(), make.checkpoint()];
+    await storage.commit(commitOf(a, { refs: [moveBranch('main', a)] }));
+    await storage.commit(commitOf(b, { refs: [moveBranch('main', b, a.header.id)] }));
+    await assertRejects(storage.commit(commitOf(c, { refs: [moveBranch('main', c, a.header.id)] })), 'CONFLICT');
+    const [ref] = await storage.readRefs({ kind: 'branch' });
+    assert.equal(ref?.target, b.header.id);
+  }),
+
+  rule('[C2] a ref that does not exist is not where anyone expects it', async ({ storage, make }) => {
+    const a = make.checkpoint();
+    await assertRejects(storage.commit(commitOf(a, { refs: [moveBranch('main', a, ABSENT)] })), 'CONFLICT');
+    await assertRejects(storage.commit(commitOf(a, { refs: [moveBranch('main', a, '')] })), 'CONFLICT');
+    assertSame(await storage.readRefs(), []);
+  }),
+
+  rule('[C2] the same name of another session or kind is another ref', async ({ storage, make }) => {
+    const [a, b] = [make.checkpoint({ sessionId: 's-1' }), make.checkpoint({ sessionId: 's-2' })];
+    await storage.commit(commitOf(a, { refs: [moveBranch('main', a, null)] }));
+    await storage.commit(commitOf(b, { refs: [moveBranch('main', b, null)] }));
+    const tag = { kind: 'tag', name: 'main', expect: null, target: a.header.id } as const;
+    await storage.commit({ sessionId: session('s-1'), refs: [tag] });
+    assert.equal((await storage.readRefs({ name: 'main' })).length, 3);
+  }),
+
+  rule('[C3] `expect: null` takes a ref only if it does not exist', async ({ storage, make }) => {
+    const [a, b] = [make.checkpoint(), make.checkpoint()];
+    await storage.commit(commitOf(a, { refs: [moveBranch('main', a, null)] }));
+    await assertRejects(storage.commit(commitOf(b, { refs: [moveBranch('main', b, null)] })), 'CONFLICT');
+    await storage.commit({
+      sessionId: session('s-1'),
+      refs: [{ kind: 'branch', name: 'main', expect: a.header.id, target: null }],
+    });
+    await storage.commit(commitOf(b, { refs: [moveBranch('main', b, null)] }));
+    const [ref] = await storage.readRefs();
+    assert.equal(ref?.target, b.header.id);
+  }),
+
+  rule('[C4] without `expect` a ref is set whatever it is', async ({ storage, make }) => {
+    const [a, b] = [make.checkpoint(), make.checkpoint()];
+    await storage.commit(commitOf(a, { refs: [moveBranch('main', a)] }));
+    await storage.commit(commitOf(b, { refs: [moveBranch('main', b)] }));
+    const [ref] = await storage.readRefs();
+    assert.equal(ref?.target, b.header.id);
+  }),
+
+  rule('[C4] `target: null` removes a ref, under the same expectations', async ({ storage, make }) => {
+    const [a, sessionId] = [make.checkpoint(), session('s-1')];
+    await storage.commit(commitOf(a, { refs: [moveBranch('main', a), moveBranch('side', a)] }));
+    const remove = { kind: 'branch', name: 'main', target: null } as const;
+    await assertRejects(storage.commit({ sessionId, refs: [{ ...remove, expect: ABSENT }] }), 'CONFLICT');
+    await assertRejects(storage.commit({ sessionId, refs: [{ ...remove, expect: null }] }), 'CONFLICT');
+    await storage.commit({ sessionId, refs: [remove] });
+    await storage.commit({ sessionId, refs: [remove] });
+    const refs = await storage.readRefs();
+    assertSame(
+      refs.map((ref) => ref.name),
+      ['side'],
+    );
+  }),
+
+  rule('[C5] a failed expectation is a CONFLICT that says what was expected and found', async ({ storage, make }) => {
+    const [a, b] = [make.checkpoint(), make.checkpoint()];
+    await storage.commit(commitOf(a, { refs: [moveBranch('main', a)] }));
+    const place = { sessionId: 's-1', kind: 'branch', name: 'main' };
+    const moved = await assertRejects(
+      storage.commit(commitOf(b, { refs: [moveBranch('main', b, ABSENT)] })),
+      'CONFLICT',
+    );
+    assertSame(moved.details, { ...place, expected: ABSENT, found: a.header.id });
+    const exists = await assertRejects(
+      storage.commit(commitOf(b, { refs: [moveBranch('main', b, null)] })),
+      'CONFLICT',
+    );
+    assertSame(exists.details, { ...place, expected: null, found: a.header.id });
+    const gone = await assertRejects(storage.commit(commitOf(b, { refs: [moveBranch('x', b, ABSENT)] })), 'CONFLICT');
+    assertSame(gone.details, { ...place, name: 'x', expected: ABSENT, found: null });
+  }),
+
+  rule('[C6] a commit needs the checkpoints it requires, of any session', async ({ storage, make }) => {
+    const [a, b] = [make.checkpoint({ sessionId: 's-1' }), make.checkpoint({ sessionId: 's-2' })];
+    await storage.commit(commitOf(a));
+    assertSame(await storage.commit(commitOf(b, { requires: [a.header.id] })), { status: 'stored' });
+    const [missing, c] = [make.id(), make.checkpoint()];
+    const refused = storage.commit(commitOf(c, { requires: [a.header.id, missing] }));
+    const error = await assertRejects(refused, 'CONFLICT');
+    assert.equal(error.details.missing, missing);
+    assertSame(await storage.readCheckpoint(c.header.id), undefined);
+  }),
+
+  rule('[C6] a deleted checkpoint is not there to build on', async ({ storage, make }) => {
+    const [a, b] = [make.checkpoint(), make.checkpoint()];
+    await storage.commit(commitOf(a));
+    await storage.deleteCheckpoints([deletionOf(a)]);
+    const error = await assertRejects(storage.commit(commitOf(b, { requires: [a.header.id] })), 'CONFLICT');
+    assert.equal(error.details.missing, a.header.id);
+    assertSame(await storage.readCheckpoint(b.header.id), undefined);
+  }),
+
+  rule(
+    '[C7] a second commit with a used idempotency key writes nothing and names the first',
+    async ({ storage, make }) => {
+      const first = fullCommit(make);
+      await storage.commit(first);
+      const before = await readAll(storage);
+      const result = await storage.commit(fullCommit(make));
+      assertSame(result, { status: 'duplicate', id: first.checkpoint?.header.id });
+      assertSame(await readAll(storage), before);
+    },
+  ),
+
+  rule('[C7] a used key is answered before requirements and expectations are looked at', async ({ storage, make }) => {
+    const first = fullCommit(make);
+    await storage.commit(first);
+    const stale: Partial<Commit> = {
+      requires: [make.id()],
+      refs: [{ kind: 'branch', name: 'main', expect: ABSENT, target: null }],
+    };
+    const result = await storage.commit(fullCommit(make, {}, stale));
+    assertSame(result, { status: 'duplicate', id: first.checkpoint?.header.id });
+  }),
+
+  rule('[C7] of commits with one key at the same time, one is stored', async ({ storage, make }) => {
+    const commits = Array.from({ length: 10 }, () => fullCommit(make));
+    const results = await Promise.all(commits.map((commit) => storage.commit(commit)));
+    const rows = await storage.listCheckpoints({ limit: 20 });
+    assert.equal(rows.length, 1);
+    assert.equal(results.filter((result) => result.status === 'stored').length, 1);
+    for (const result of results) if (result.status === 'duplicate') assert.equal(result.id, rows[0]?.id);
+  }),
+
+  rule('[C8] an idempotency key belongs to its session', async ({ storage, make }) => {
+    for (const sessionId of ['s-1', 's-10', 'S-1', 's']) {
+      assertSame(await storage.commit(fullCommit(make, { sessionId })), { status: 'stored' });
+    }
+  }),
+
+  rule('[C8] a key is free again when its checkpoint or its session is deleted', async ({ storage, make }) => {
+    const first = make.checkpoint({ idempotencyKey: 'once' });
+    await storage.commit(commitOf(first));
+    await storage.deleteCheckpoints([deletionOf(first)]);
+    const second = make.checkpoint({ idempotencyKey: 'once' });
+    assertSame(await storage.commit(commitOf(second)), { status: 'stored' });
+    await storage.deleteSession(session('s-1'));
+    assertSame(await storage.commit(commitOf(make.checkpoint({ idempotencyKey: 'once' }))), { status: 'stored' });
+  }),
+
+  rule('[C9] a stored checkpoint is never replaced, not even a deleted one', async ({ storage, make }) => {
+    const [a, b] = [make.checkpoint(), make.checkpoint()];
+    await storage.commit(commitOf(a));
+    await storage.commit(commitOf(b));
+    await storage.deleteCheckpoints([deletionOf(b)]);
+    const before = await readAll(storage);
+    for (const { header } of [a, b]) {
+      const chunk = make.chunk();
+      const again = make.checkpoint({ id: header.id, note: 'other', root: contentOf(chunk) });
+      await assert.rejects(storage.commit(commitOf(again, { chunks: [chunk], refs: [moveBranch('x', again)] })));
+    }
+    assertSame(await readAll(storage), before);
+  }),
+
+  rule('[C9] an empty commit and a relaxed commit are commits', async ({ storage, make }) => {
+    assertSame(await storage.commit({ sessionId: session('s-1') }), { status: 'stored' });
+    const a = make.checkpoint();
+    assertSame(await storage.commit(commitOf(a, { durability: 'relaxed' })), { status: 'stored' });
+    assertSame(await storage.readCheckpoint(a.header.id), rowWithRootOf(a));
+  }),
+];

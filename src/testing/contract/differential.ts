@@ -1,0 +1,85 @@
+import type { CheckpointQuery, CheckpointRow, ChunkStorage, NewCheckpoint } from '../../storage/contract.ts';
+import { type IndexedRow, selectRows } from '../../storage/query.ts';
+import {
+  type Builders,
+  type CheckpointParts,
+  commitOf,
+  deletionOf,
+  indexedRowOf,
+  rowOf,
+  tombstoneRowOf,
+} from './builders.ts';
+import { assertSame, rule } from './contract-test.ts';
+
+const ROWS = 200;
+const QUERIES = 200;
+
+/** Few values, so that filters meet; some are prefixes, look-alikes or other types of each other. */
+const NAMES = ['a', 'a-1', 'a-10', 'A', "a'", '%', 'é'] as const;
+const VALUES = [1, '1', true, null, 'a', 'a"b', ['a'], { a: 1 }, {}] as const;
+const KEYS = ['k', 'K', 'k.k', '__proto__', 'k"', ''] as const;
+const TIMES = [0, 1, 1_000, 1_700_000_000_000] as const;
+
+function randomRow({ random }: Builders): CheckpointParts {
+  const perhaps = (parts: CheckpointParts): CheckpointParts => (random.below(2) === 0 ? parts : {});
+  return {
+    sessionId: random.pick(NAMES),
+    branch: random.pick(NAMES),
+    type: random.pick(NAMES),
+    timestampMs: random.pick(TIMES),
+    ...perhaps({ agentId: random.pick(NAMES) }),
+    ...perhaps({ userId: random.pick(NAMES) }),
+    ...perhaps({ status: random.pick(NAMES) }),
+    ...perhaps({ metadata: { [random.pick(KEYS)]: random.pick(VALUES), [random.pick(KEYS)]: random.pick(VALUES) } }),
+  };
+}
+
+function randomQuery({ random }: Builders, ids: readonly [string, ...string[]]): CheckpointQuery {
+  const rarely = (parts: Partial<CheckpointQuery>): Partial<CheckpointQuery> => (random.below(6) === 0 ? parts : {});
+  return {
+    limit: random.pick([0, 1, 5, 20, 1_000]),
+    ...(random.below(2) === 0 ? { order: random.pick(['newest', 'oldest']) } : {}),
+    ...(random.below(2) === 0 ? { include: random.pick(['live', 'all']) } : {}),
+    ...rarely({ sessionId: random.pick(NAMES) }),
+    ...rarely({ branch: random.pick(NAMES) }),
+    ...rarely({ agentId: random.pick(NAMES) }),
+    ...rarely({ userId: random.pick(NAMES) }),
+    ...rarely({ type: random.pick(NAMES) }),
+    ...rarely({ status: random.pick(NAMES) }),
+    ...rarely({ fromMs: random.pick(TIMES) }),
+    ...rarely({ toMs: random.pick(TIMES) }),
+    ...rarely({ metadata: { [random.pick(KEYS)]: random.pick(VALUES) } }),
+    ...rarely({ idPrefix: random.pick(ids).slice(0, random.pick([0, 4, 13, 14, 26])) }),
+    ...rarely({ after: random.pick(ids) }),
+    ...rarely({ offset: random.pick([0, 1, 7, 1_000]) }),
+  };
+}
+
+/** Stores rows of which every eighth is deleted again, and gives the reference rows in ascending order. */
+async function storeRandomRows(storage: ChunkStorage, make: Builders): Promise<IndexedRow[]> {
+  const checkpoints = Array.from({ length: ROWS }, () => make.checkpoint(randomRow(make)));
+  await Promise.all(checkpoints.map((checkpoint) => storage.commit(commitOf(checkpoint))));
+  const isDoomed = (_: NewCheckpoint, n: number): boolean => n % 8 === 0;
+  await storage.deleteCheckpoints(checkpoints.filter(isDoomed).map(deletionOf));
+  return checkpoints.map((item, n) => indexedRowOf(isDoomed(item, n) ? tombstoneRowOf(item) : rowOf(item)));
+}
+
+const withoutHeader = ({ id, sessionId, digest, body, isDeleted }: IndexedRow): CheckpointRow => ({
+  id,
+  sessionId,
+  digest,
+  body,
+  isDeleted,
+});
+
+export const differentialRules = [
+  rule('[C24] random queries are answered as the reference implementation answers them', async ({ storage, make }) => {
+    const rows = await storeRandomRows(storage, make);
+    const [first, ...others] = rows.map((row) => row.id);
+    for (let n = 0; n < QUERIES && first !== undefined; n++) {
+      const query = randomQuery(make, [first, ...others]);
+      const wanted = selectRows(rows, query).map(withoutHeader);
+      assertSame(await storage.listCheckpoints(query), wanted, JSON.stringify(query));
+    }
+  }),
+];

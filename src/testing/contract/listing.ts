@@ -1,0 +1,271 @@
+import assert from 'node:assert/strict';
+import type { JsonValue } from '../../core/checkpoint-header.ts';
+import type { CheckpointQuery, ChunkStorage, NewCheckpoint } from '../../storage/contract.ts';
+import { commitOf, deletionOf, rowOf, session, tombstoneRowOf } from './builders.ts';
+import { ALL, assertSame, everything, rule } from './contract-test.ts';
+import { HOSTILE_NAMES, HOSTILE_TEXTS } from './hostile-text.ts';
+
+/** Values that a careless comparison takes for one another. */
+const SCALARS: readonly JsonValue[] = [null, true, false, 0, 1, -1, 1.5, 1e21, 1e-7, 9_007_199_254_740_991, 0.1, 100];
+const TEXTS_LIKE_SCALARS = ['', 'null', 'true', 'false', '0', '1', '1.0', '1.5', '1e21', '[]', '{}', '"1"', 'a', 'A'];
+const LISTS: readonly JsonValue[] = [[], [1], ['1'], [1, 2], [2, 1], [[1]], [null], ['a']];
+const STRUCTURES: readonly JsonValue[] = [
+  ...LISTS,
+  {},
+  { a: 1 },
+  { a: '1' },
+  { a: null },
+  { a: { b: 1 } },
+  { a: 1, b: 2 },
+  { b: 2, a: 1 },
+];
+
+/** Stores checkpoints at once and gives them back. */
+async function store<Item extends NewCheckpoint>(
+  storage: ChunkStorage,
+  checkpoints: readonly Item[],
+): Promise<readonly Item[]> {
+  await Promise.all(checkpoints.map((checkpoint) => storage.commit(commitOf(checkpoint))));
+  return checkpoints;
+}
+
+/** Asserts that a query finds exactly these, oldest first. */
+async function assertFinds(
+  storage: ChunkStorage,
+  filters: Partial<CheckpointQuery>,
+  wanted: readonly NewCheckpoint[],
+): Promise<void> {
+  const rows = await storage.listCheckpoints(everything(filters));
+  assertSame(rows.map((row) => row.id).sort(), wanted.map(({ header }) => header.id).sort(), JSON.stringify(filters));
+}
+
+export const listingRules = [
+  rule(
+    '[C16] checkpoints are listed newest first, or oldest first, whatever the order of arrival',
+    async ({ storage, make }) => {
+      const ascending = Array.from({ length: 30 }, () => make.checkpoint());
+      const arriving = [...ascending].sort(() => make.random.below(3) - 1);
+      for (const checkpoint of arriving) await storage.commit(commitOf(checkpoint));
+      const rows = ascending.map(rowOf);
+      assertSame(await storage.listCheckpoints({ order: 'oldest', limit: ALL }), rows);
+      assertSame(await storage.listCheckpoints({ order: 'newest', limit: ALL }), rows.toReversed());
+      assertSame(await storage.listCheckpoints({ limit: ALL }), rows.toReversed());
+    },
+  ),
+
+  rule('[C16] order is by id and never by time', async ({ storage, make }) => {
+    const [a, b] = [make.checkpoint({ timestampMs: 2_000 }), make.checkpoint({ timestampMs: 1_000 })];
+    await store(storage, [a, b]);
+    assertSame(await storage.listCheckpoints({ limit: 2 }), [rowOf(b), rowOf(a)]);
+  }),
+
+  rule('[C17] each filter selects by equality', async ({ storage, make }) => {
+    const fields = ['sessionId', 'branch', 'agentId', 'userId', 'type', 'status'] as const;
+    const marked = await store(
+      storage,
+      fields.map((field) => make.checkpoint({ [field]: 'wanted' })),
+    );
+    await store(storage, [make.checkpoint({ agentId: 'a', userId: 'u', status: 's' })]);
+    for (const [n, field] of fields.entries())
+      await assertFinds(storage, { [field]: 'wanted' }, marked.slice(n, n + 1));
+    for (const field of fields) await assertFinds(storage, { [field]: 'unknown' }, []);
+  }),
+
+  rule('[C17] filters are combined with "and"', async ({ storage, make }) => {
+    const [a, b, c] = await store(storage, [
+      make.checkpoint({ userId: 'u', agentId: 'a', metadata: { k: 1 } }),
+      make.checkpoint({ userId: 'u', agentId: 'b', metadata: { k: 1 } }),
+      make.checkpoint({ userId: 'v', agentId: 'a', metadata: { k: 2 } }),
+    ]);
+    assert.ok(a && b && c);
+    await assertFinds(storage, { userId: 'u', agentId: 'a' }, [a]);
+    await assertFinds(storage, { userId: 'u', metadata: { k: 1 } }, [a, b]);
+    await assertFinds(storage, { agentId: 'a', metadata: { k: 2 }, idPrefix: c.header.id }, [c]);
+    await assertFinds(storage, { userId: 'v', agentId: 'b' }, []);
+    await assertFinds(storage, {}, [a, b, c]);
+  }),
+
+  rule('[C17] bounds of time are inclusive', async ({ storage, make }) => {
+    const times = [0, 1_000, 2_000.5, 3_000];
+    const [zero, a, b, c] = await store(
+      storage,
+      times.map((timestampMs) => make.checkpoint({ timestampMs })),
+    );
+    assert.ok(zero && a && b && c);
+    await assertFinds(storage, { fromMs: 1_000 }, [a, b, c]);
+    await assertFinds(storage, { toMs: 2_000.5 }, [zero, a, b]);
+    await assertFinds(storage, { fromMs: 2_000.5, toMs: 2_000.5 }, [b]);
+    await assertFinds(storage, { fromMs: 0, toMs: 0 }, [zero]);
+    await assertFinds(storage, { fromMs: 2_001, toMs: 2_999 }, []);
+  }),
+
+  rule('[C18] `limit` and `offset` cut the answer', async ({ storage, make }) => {
+    const rows = (
+      await store(
+        storage,
+        Array.from({ length: 9 }, () => make.checkpoint()),
+      )
+    ).map(rowOf);
+    assertSame(await storage.listCheckpoints({ order: 'oldest', limit: 4 }), rows.slice(0, 4));
+    assertSame(await storage.listCheckpoints({ order: 'oldest', limit: 4, offset: 3 }), rows.slice(3, 7));
+    assertSame(await storage.listCheckpoints({ limit: 4, offset: 7 }), rows.toReversed().slice(7));
+    assertSame(await storage.listCheckpoints({ limit: 4, offset: 9 }), []);
+    assertSame(await storage.listCheckpoints({ limit: 0 }), []);
+    const after = rows[4]?.id ?? '';
+    assertSame(await storage.listCheckpoints({ order: 'oldest', after, limit: 2, offset: 1 }), rows.slice(6, 8));
+  }),
+
+  rule('[C18] pages have no gaps and no repeats while new checkpoints arrive', async ({ storage, make }) => {
+    for (const order of ['oldest', 'newest'] as const) {
+      const sessionId = `paged-${order}`;
+      const old = await store(
+        storage,
+        Array.from({ length: 20 }, () => make.checkpoint({ sessionId })),
+      );
+      const arrived: NewCheckpoint[] = [];
+      const seen: string[] = [];
+      for (let page = await storage.listCheckpoints({ sessionId, order, limit: 3 }); page.length > 0; ) {
+        seen.push(...page.map((row) => row.id));
+        if (arrived.length < 5) arrived.push(...(await store(storage, [make.checkpoint({ sessionId })])));
+        page = await storage.listCheckpoints({ sessionId, order, limit: 3, after: seen.at(-1) ?? '' });
+      }
+      const wanted = order === 'oldest' ? [...old, ...arrived] : old.toReversed();
+      assertSame(
+        seen,
+        wanted.map(({ header }) => header.id),
+      );
+    }
+  }),
+
+  rule('[C18] a cursor need not be the id of a checkpoint that is still there', async ({ storage, make }) => {
+    const [a, b, c] = await store(storage, [make.checkpoint(), make.checkpoint(), make.checkpoint()]);
+    assert.ok(a && b && c);
+    await storage.deleteCheckpoints([deletionOf(b)]);
+    assertSame(await storage.listCheckpoints({ order: 'oldest', after: b.header.id, limit: 9 }), [rowOf(c)]);
+    assertSame(await storage.listCheckpoints({ after: b.header.id, limit: 9 }), [rowOf(a)]);
+    assertSame(await storage.listCheckpoints({ order: 'oldest', after: '', limit: 9 }), [rowOf(a), rowOf(c)]);
+  }),
+
+  rule('[C19] an id prefix is matched literally', async ({ storage, make }) => {
+    const [a, b] = await store(storage, [make.checkpoint(), make.checkpoint()]);
+    assert.ok(a && b);
+    await assertFinds(storage, { idPrefix: a.header.id }, [a]);
+    for (const idPrefix of ['chk_', 'chk', '']) await assertFinds(storage, { idPrefix }, [a, b]);
+    const strangers = ['CHK_', 'chk%', 'c_k_', '____', '%', 'chk*', 'chk_[0-9]', `${a.header.id}0`, 'hk_'];
+    for (const idPrefix of strangers) await assertFinds(storage, { idPrefix }, []);
+  }),
+
+  rule('[C20] a metadata filter compares whole JSON values', async ({ storage, make }) => {
+    const values = [...SCALARS, ...TEXTS_LIKE_SCALARS, ...STRUCTURES];
+    const stored = await store(
+      storage,
+      values.map((k) => make.checkpoint({ metadata: { k } })),
+    );
+    const [other] = await store(storage, [make.checkpoint({ metadata: { other: 1, b: 2 } })]);
+    const [bare] = await store(storage, [make.checkpoint()]);
+    assert.ok(other && bare);
+    for (const [n, k] of values.entries()) await assertFinds(storage, { metadata: { k } }, stored.slice(n, n + 1));
+    await assertFinds(storage, { metadata: { other: 1, b: 2 } }, [other]);
+    await assertFinds(storage, { metadata: { other: 1, b: 3 } }, []);
+    await assertFinds(storage, { metadata: {} }, [...stored, other, bare]);
+  }),
+
+  rule('[C20] metadata keys and values may be any text', async ({ storage, make }) => {
+    const keyed = await store(
+      storage,
+      HOSTILE_TEXTS.map((key) => make.checkpoint({ metadata: { [key]: 'here' } })),
+    );
+    const valued = await store(
+      storage,
+      HOSTILE_TEXTS.map((value) => make.checkpoint({ metadata: { value } })),
+    );
+    await store(storage, [make.checkpoint({ metadata: { deep: { a: 'here', b: { a: 'here' } }, list: ['here'] } })]);
+    for (const [n, text] of HOSTILE_TEXTS.entries()) {
+      await assertFinds(storage, { metadata: { [text]: 'here' } }, keyed.slice(n, n + 1));
+      await assertFinds(storage, { metadata: { value: text } }, valued.slice(n, n + 1));
+      await assertFinds(storage, { metadata: { [text]: 'elsewhere' } }, []);
+    }
+    const paths = ['deep.a', '$.deep.a', 'deep.b.a', 'list[0]', 'deep"."a', "deep'.'a"];
+    for (const path of paths) await assertFinds(storage, { metadata: { [path]: 'here' } }, []);
+    // What every object inherits is not metadata of a checkpoint.
+    await assertFinds(storage, { metadata: { ['__proto__']: {} } }, []);
+  }),
+
+  rule('[C21] filter values are data: no text selects more than itself', async ({ storage, make }) => {
+    for (const field of ['sessionId', 'branch', 'agentId', 'userId', 'type', 'status'] as const) {
+      const named = await store(
+        storage,
+        HOSTILE_NAMES.map((name) => make.checkpoint({ sessionId: 'z', [field]: name })),
+      );
+      for (const [n, name] of HOSTILE_NAMES.entries())
+        await assertFinds(storage, { [field]: name }, named.slice(n, n + 1));
+      const strangers = HOSTILE_TEXTS.filter((text) => !HOSTILE_NAMES.includes(text));
+      for (const text of strangers) await assertFinds(storage, { [field]: text }, []);
+    }
+  }),
+
+  rule('[C21] cursors and prefixes are data', async ({ storage, make }) => {
+    const stored = await store(storage, [make.checkpoint(), make.checkpoint()]);
+    for (const text of HOSTILE_TEXTS) {
+      await assertFinds(
+        storage,
+        { idPrefix: text },
+        stored.filter(({ header }) => header.id.startsWith(text)),
+      );
+      await assertFinds(
+        storage,
+        { after: text },
+        stored.filter(({ header }) => header.id > text),
+      );
+    }
+  }),
+
+  rule('[C22] names match exactly: "a-1" is not "a-10", nor "A-1"', async ({ storage, make }) => {
+    const names = ['a-1', 'a-10', 'a-', 'A-1', 'a-1 ', ' a-1', 'a_1', 'a-01'];
+    for (const field of ['sessionId', 'branch', 'agentId', 'userId'] as const) {
+      const stored = await store(
+        storage,
+        names.map((name) => make.checkpoint({ sessionId: field, [field]: name })),
+      );
+      for (const [n, name] of names.entries()) await assertFinds(storage, { [field]: name }, stored.slice(n, n + 1));
+    }
+  }),
+
+  rule('[C23] tombstones are listed on request, and filtered by what they still say', async ({ storage, make }) => {
+    const [a, b] = await store(storage, [
+      make.checkpoint({ userId: 'u', metadata: { k: 1 } }),
+      make.checkpoint({ userId: 'u' }),
+    ]);
+    assert.ok(a && b);
+    await storage.deleteCheckpoints([deletionOf(a)]);
+    assertSame(await storage.listCheckpoints(everything()), [rowOf(b)]);
+    assertSame(await storage.listCheckpoints(everything({ include: 'live' })), [rowOf(b)]);
+    assertSame(await storage.listCheckpoints(everything({ include: 'all' })), [tombstoneRowOf(a), rowOf(b)]);
+    await assertFinds(storage, { include: 'all', branch: 'main', idPrefix: a.header.id }, [a]);
+    await assertFinds(storage, { include: 'all', sessionId: 's-1', toMs: a.header.timestampMs }, [a]);
+    await assertFinds(storage, { include: 'all', userId: 'u' }, [b]);
+    await assertFinds(storage, { include: 'all', type: 'routine' }, [b]);
+    await assertFinds(storage, { include: 'all', metadata: { k: 1 } }, []);
+  }),
+
+  rule('[C25] sessions are listed once each, in order, page by page', async ({ storage, make }) => {
+    const names = ['b', 'a-10', 'a-1', 'a', 'A', 'a-2', 'c', 'Z'];
+    await store(
+      storage,
+      names.flatMap((sessionId) => [make.checkpoint({ sessionId }), make.checkpoint({ sessionId })]),
+    );
+    await storage.commit({ sessionId: session('only-ref'), refs: [{ kind: 'mark', name: 'm', target: 'x' }] });
+    await storage.commit({
+      sessionId: session('only-effect'),
+      effects: [make.effect({ sessionId: 'only-effect', ordinal: 0 })],
+    });
+    const wanted = [...names, 'only-ref', 'only-effect'].sort();
+    assertSame(await storage.listSessions({ limit: ALL }), wanted);
+    const found: string[] = [];
+    for (let page = await storage.listSessions({ limit: 3 }); page.length > 0; ) {
+      found.push(...page);
+      page = await storage.listSessions({ limit: 3, after: page.at(-1) ?? '' });
+    }
+    assertSame(found, wanted);
+  }),
+];

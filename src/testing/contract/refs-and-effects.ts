@@ -1,0 +1,128 @@
+import assert from 'node:assert/strict';
+import type { RefChange } from '../../storage/contract.ts';
+import { checkRef, createRef } from '../../storage/ref.ts';
+import { contentOf, session } from './builders.ts';
+import { assertSame, rule } from './contract-test.ts';
+import { HOSTILE_NAMES } from './hostile-text.ts';
+
+const KINDS = ['branch', 'tag', 'pin', 'mark', 'current', 'lease'] as const;
+const LOG_LENGTH = 5_000;
+
+export const refRules = [
+  rule('[C26] refs are given by session, kind and name, in that order', async ({ storage }) => {
+    const names = ['b', 'a', 'a!', 'a"', 'B', 'a-1', 'a-10'];
+    const sessions = ['s-1', 's', 's!', 's-10'];
+    const refs = KINDS.flatMap((kind) => names.map((name) => ({ kind, name, target: `${kind} ${name}` })));
+    for (const sessionId of sessions) await storage.commit({ sessionId: session(sessionId), refs });
+    const wanted = sessions
+      .toSorted()
+      .flatMap((sessionId) =>
+        KINDS.toSorted().flatMap((kind) =>
+          names
+            .toSorted()
+            .map((name) => createRef({ sessionId: session(sessionId), kind, name, target: `${kind} ${name}` })),
+        ),
+      );
+    const where = (sessionId?: string, kind?: string, name?: string) =>
+      wanted.filter(
+        (ref) =>
+          (sessionId ?? ref.sessionId) === ref.sessionId &&
+          (kind ?? ref.kind) === ref.kind &&
+          (name ?? ref.name) === ref.name,
+      );
+    assertSame(await storage.readRefs(), wanted);
+    assertSame(await storage.readRefs({}), wanted);
+    assertSame(await storage.readRefs({ sessionId: 's-1' }), where('s-1'));
+    assertSame(await storage.readRefs({ kind: 'tag' }), where(undefined, 'tag'));
+    assertSame(await storage.readRefs({ name: 'a-1' }), where(undefined, undefined, 'a-1'));
+    assertSame(await storage.readRefs({ sessionId: 's', kind: 'pin' }), where('s', 'pin'));
+    assertSame(await storage.readRefs({ sessionId: 's-10', kind: 'mark', name: 'B' }), where('s-10', 'mark', 'B'));
+    assertSame(await storage.readRefs({ sessionId: 'unknown' }), []);
+  }),
+
+  rule('[C27] names and targets of refs may be any name, and each ref carries a valid check', async ({ storage }) => {
+    const refs = HOSTILE_NAMES.map((name): RefChange => ({ kind: 'branch', name, target: `to ${name}` }));
+    for (const sessionId of HOSTILE_NAMES)
+      await storage.commit({ sessionId: session(sessionId), refs: refs.slice(0, 2) });
+    await storage.commit({ sessionId: session('all-names'), refs });
+    for (const { name } of refs) {
+      const [ref, ...others] = await storage.readRefs({ sessionId: 'all-names', kind: 'branch', name });
+      assert.ok(ref !== undefined && others.length === 0, name);
+      assertSame(
+        checkRef(ref),
+        createRef({ sessionId: session('all-names'), kind: 'branch', name, target: `to ${name}` }),
+      );
+    }
+    for (const sessionId of HOSTILE_NAMES) assert.equal((await storage.readRefs({ sessionId })).length, 2, sessionId);
+  }),
+
+  rule('[C27] the check follows the target when the ref moves', async ({ storage }) => {
+    const sessionId = session('s-1');
+    for (const target of ['x', 'y'])
+      await storage.commit({ sessionId, refs: [{ kind: 'current', name: 'c', target }] });
+    assertSame(await storage.readRefs(), [createRef({ sessionId, kind: 'current', name: 'c', target: 'y' })]);
+  }),
+
+  rule('[C27] a thousand refs can be changed in one commit', async ({ storage }) => {
+    const refs = Array.from(
+      { length: 1_000 },
+      (_, n): RefChange => ({ kind: 'tag', name: `t${n}`, expect: null, target: `${n}` }),
+    );
+    await storage.commit({ sessionId: session('s-1'), refs });
+    assert.equal((await storage.readRefs({ kind: 'tag' })).length, 1_000);
+  }),
+];
+
+export const effectRules = [
+  rule('[C28] effects are read in order, of one branch or all, from an ordinal on', async ({ storage, make }) => {
+    const sessionId = session('s-1');
+    const rows = ['a', 'a-1', 'b'].flatMap((branch) =>
+      [0, 1, 2, 9, 10, 11, 100].map((ordinal) => make.effect({ branch, ordinal })),
+    );
+    const arriving = rows.toSorted((a, b) => b.ordinal - a.ordinal);
+    for (const effect of arriving.slice(0, 6)) await storage.commit({ sessionId, effects: [effect] });
+    await storage.commit({ sessionId, effects: arriving.slice(6) });
+    await storage.commit({
+      sessionId: session('s-10'),
+      effects: [make.effect({ sessionId: 's-10', branch: 'a', ordinal: 3 })],
+    });
+    const inBranch = (branch: string) => rows.filter((row) => row.branch === branch);
+    assertSame(await storage.readEffects({ sessionId: 's-1' }), rows);
+    assertSame(await storage.readEffects({ sessionId: 's-1', branch: 'a' }), inBranch('a'));
+    assertSame(
+      await storage.readEffects({ sessionId: 's-1', branch: 'a-1', fromOrdinal: 9 }),
+      inBranch('a-1').slice(3),
+    );
+    assertSame(await storage.readEffects({ sessionId: 's-1', branch: 'b', fromOrdinal: 3 }), inBranch('b').slice(3));
+    assertSame(
+      await storage.readEffects({ sessionId: 's-1', fromOrdinal: 100 }),
+      rows.filter((row) => row.ordinal === 100),
+    );
+    assertSame(await storage.readEffects({ sessionId: 's-1', branch: 'b', fromOrdinal: 101 }), []);
+    assertSame(await storage.readEffects({ sessionId: 's-1', branch: 'none' }), []);
+    assertSame(await storage.readEffects({ sessionId: 'unknown' }), []);
+  }),
+
+  rule('[C29] a later effect of the same place replaces the earlier, result included', async ({ storage, make }) => {
+    const sessionId = session('s-1');
+    const chunk = make.chunk();
+    const started = make.effect({ ordinal: 1 });
+    const finished = make.effect({ ordinal: 1, result: contentOf(chunk) });
+    const neighbours = [make.effect({ ordinal: 0 }), make.effect({ ordinal: 2 })] as const;
+    await storage.commit({ sessionId, effects: [started, ...neighbours] });
+    await storage.commit({ sessionId, effects: [finished], chunks: [chunk] });
+    assertSame(await storage.readEffects({ sessionId }), [neighbours[0], finished, neighbours[1]]);
+    await storage.commit({ sessionId, effects: [finished, started] });
+    assertSame(await storage.readEffects({ sessionId }), [neighbours[0], started, neighbours[1]]);
+  }),
+
+  rule('[C30] a log of 5,000 effects is written at once and read at once', async ({ storage, make }) => {
+    const effects = Array.from({ length: LOG_LENGTH }, (_, ordinal) => make.effect({ ordinal }));
+    await storage.commit({ sessionId: session('s-1'), effects });
+    assertSame(await storage.readEffects({ sessionId: 's-1', branch: 'main' }), effects);
+    assertSame(
+      await storage.readEffects({ sessionId: 's-1', branch: 'main', fromOrdinal: 4_990 }),
+      effects.slice(4_990),
+    );
+  }),
+];

@@ -1,0 +1,2 @@
+export { faultyStorage } from './faulty-storage.ts';
+export { storageContract } from './storage-contract.ts';

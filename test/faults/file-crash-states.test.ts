@@ -1,0 +1,55 @@
+import { expect, test } from 'vitest';
+import type { FileSystem } from '../../src/storage/file/file-system.ts';
+import { withLateSync, withoutFileSync, withoutFolderSync } from '../../src/testing/planted-bugs.ts';
+import { SimulatedDisk } from '../../src/testing/simulated-disk.ts';
+import { expectedStates, findFault, runSteps, scriptSteps } from './file-crash-script.ts';
+
+const FULL = process.env.SAVESTATE_TRIALS === 'full';
+const STATES = FULL ? 100_000 : 10_000;
+const BUG_STATES = FULL ? 20_000 : 3_000;
+const PER_OPERATION = 10;
+
+/** Cuts the power at every operation of the script, many times, and counts the stores that come back wrong. */
+async function countFaults(total: number, plant: (fileSystem: FileSystem) => FileSystem) {
+  let states = 0;
+  const faults: string[] = [];
+  for (let seed = 1; states < total; seed++) {
+    const steps = scriptSteps(seed);
+    const expected = await expectedStates(steps);
+    const disk = new SimulatedDisk();
+    disk.startRecording();
+    const acknowledged = await runSteps(disk, plant(disk.fileSystem()), steps);
+    for (const state of disk.crashStates({ seed, countPerOperation: PER_OPERATION })) {
+      if (states === total) break;
+      states++;
+      const fault = await findFault(state, acknowledged, expected);
+      if (fault !== undefined) faults.push(`seed ${seed}, operation ${state.operation}: ${fault}`);
+    }
+  }
+  return { states, faults };
+}
+
+test('a power cut at any operation loses no acknowledged step and shows no half of one', async () => {
+  const { states, faults } = await countFaults(STATES, (fileSystem) => fileSystem);
+  console.info(`file storage: ${states} states after a power cut, ${faults.length} faults`);
+  expect(faults).toEqual([]);
+});
+
+const withoutSyncOf = (pattern: RegExp) => (fileSystem: FileSystem) => withoutFolderSync(fileSystem, pattern);
+
+test.each([
+  ['files that are not synced', withoutFileSync],
+  ['folders that are not synced', withoutSyncOf(/^/)],
+  ['syncs that are acknowledged too early', withLateSync],
+  ['a store whose own name is not synced', withoutSyncOf(/^\/data$/)],
+  ['a store whose format and folders are not synced', withoutSyncOf(/\/store$/)],
+  ['new folders of chunks that are not synced', withoutSyncOf(/\/chunks$/)],
+  ['new chunks that are not synced', withoutSyncOf(/\/chunks\/..$/)],
+  ['new and removed sessions that are not synced', withoutSyncOf(/\/sessions$/)],
+  ['new sessions whose first entry is not synced', withoutSyncOf(/\/temp\/[^/]+$/)],
+  ['new entries that are not synced', withoutSyncOf(/\/sessions\/[^/]+$/)],
+])('finds out about %s', async (name, plant) => {
+  const { states, faults } = await countFaults(BUG_STATES, plant);
+  console.info(`planted bug, ${name}: ${faults.length} faults in ${states} states`);
+  expect(faults.length).toBeGreaterThan(0);
+});

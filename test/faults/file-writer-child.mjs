@@ -1,0 +1,35 @@
+// One of several processes that save to the same sessions of a file store; prints each id when it was acknowledged.
+import { FileCheckpointStorage } from '../../dist/storage/file/file-storage.js';
+import { Builders, commitOf, contentOf, moveBranch } from '../../dist/testing/contract/builders.js';
+
+const [path, seed, saves] = [process.argv[2], Number(process.argv[3]), Number(process.argv[4])];
+const storage = new FileCheckpointStorage({ path });
+const make = new Builders(seed);
+
+async function save(sessionId) {
+  for (;;) {
+    const [head] = await storage.readRefs({ sessionId, kind: 'branch', name: 'main' });
+    const row = head && (await storage.readCheckpoint(head.target));
+    const parent = row && { header: JSON.parse(row.body), digest: row.digest };
+    const chunk = make.chunk([], JSON.stringify(`chunk ${make.random.below(20)}`));
+    const checkpoint = make.checkpoint({ sessionId, root: contentOf(chunk), ...(parent && { parent }) });
+    try {
+      await storage.commit(
+        commitOf(checkpoint, {
+          chunks: [chunk],
+          requires: parent ? [parent.header.id] : [],
+          refs: [moveBranch('main', checkpoint, head?.target ?? null)],
+        }),
+      );
+      return checkpoint.header.id;
+    } catch (error) {
+      if (error.code !== 'CONFLICT') throw error;
+    }
+  }
+}
+
+for (let n = 0; n < saves; n++) {
+  process.stdout.write(`${await save(n % 3 === 0 ? 'other' : 'shared')}\n`);
+  if (n % 10 === 9) await storage.collect();
+}
+await storage.close();
