@@ -1,13 +1,13 @@
 export { Checkpoint } from './core/checkpoint.ts';
 export type { ClassCodec } from './core/class-codec.ts';
-export { hasErrorCode, SavestateError } from './core/errors.ts';
 export type { ErrorCode } from './core/errors.ts';
+export { hasErrorCode, SavestateError } from './core/errors.ts';
 export type { CheckpointId, SessionId } from './core/id.ts';
 export { SecretRef } from './core/secret-ref.ts';
 export type { AgentFactory, StatefulAgent } from './manager/agent.ts';
 export type { ForkOptions, StateEdit } from './manager/branching.ts';
-export { CheckpointManager } from './manager/checkpoint-manager.ts';
 export type { RestoreOptions } from './manager/checkpoint-manager.ts';
+export { CheckpointManager } from './manager/checkpoint-manager.ts';
 export type { CheckpointComparison } from './manager/compare.ts';
 export type { EffectMode, StepAttempt, StepOptions } from './manager/effect-log.ts';
 export type { EventName, ManagerEvents } from './manager/events.ts';

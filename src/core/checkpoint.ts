@@ -112,12 +112,16 @@ export class Checkpoint {
 /** Reads a stored header; throws a CorruptError if the text does not match its digest. */
 export function parseCheckpointBody(body: string, digest: Digest): CheckpointHeader {
   if (digestCheckpoint(body) !== digest) {
-    throw new CorruptError('A checkpoint record is damaged: it does not match its digest. Run verify to see what it affects.', {
-      details: { digest },
-    });
+    throw new CorruptError(
+      'A checkpoint record is damaged: it does not match its digest. Run verify to see what it affects.',
+      {
+        details: { digest },
+      },
+    );
   }
   const header = JSON.parse(body) as CheckpointHeader;
-  if (!isCheckpointId(header.id)) throw new CorruptError(`A checkpoint record has the id ${JSON.stringify(header.id)}.`);
+  if (!isCheckpointId(header.id))
+    throw new CorruptError(`A checkpoint record has the id ${JSON.stringify(header.id)}.`);
   return deepFreeze(header);
 }
 

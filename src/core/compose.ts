@@ -66,7 +66,12 @@ export class Composer {
     if (value.kind === 'text') return this.#redact?.(value.source as string, key) ?? JSON.stringify(value.source);
     if (value.kind === 'bytes') return encodeAtom(value.keys[0] as string, value.children[0] as Uint8Array);
     if (value.kind === 'atom') return value.children[0] as string;
-    return wrap(value, recordParts(value).map(({ lead, key: name, child }) => lead + this.composeFlat(child, name)).join(''));
+    return wrap(
+      value,
+      recordParts(value)
+        .map(({ lead, key: name, child }) => lead + this.composeFlat(child, name))
+        .join(''),
+    );
   }
 
   /** Fills in the text and refs of a shadow, if they are not there. */

@@ -3,7 +3,7 @@ import { type Chunk, type ChunkContent, createChunk, type Digest } from './chunk
 import { type ClassCodec, ClassCodecs } from './class-codec.ts';
 import { Composer, type Redact } from './compose.ts';
 import { Decoder, type FindChunk, type Origins } from './decode.ts';
-import { InvalidInputError } from './errors.ts';
+import { CorruptError, InvalidInputError } from './errors.ts';
 import { DEFAULT_LIMITS, type ValueLimits } from './format.ts';
 import { Shadow, type ShadowChild } from './shadow.ts';
 import { sizeOf } from './size.ts';
@@ -90,7 +90,9 @@ function applyOrigins(child: ShadowChild, origins: Origins): void {
 export function findIn(chunks: ReadonlyMap<Digest, ChunkContent>): FindChunk {
   return (digest) => {
     const chunk = chunks.get(digest);
-    if (chunk === undefined) throw new InvalidInputError(`Chunk ${digest} was not loaded.`);
+    if (chunk === undefined) {
+      throw new CorruptError(`Chunk ${digest} is missing. Run verify to see what it affects.`, { details: { digest } });
+    }
     return chunk;
   };
 }

@@ -3,8 +3,10 @@ import { type ChunkContent, type Digest, digestText } from '../core/chunk.ts';
 import { NotFoundError } from '../core/errors.ts';
 import { type CheckpointId, parseSessionId, type SessionId } from '../core/id.ts';
 import type { CheckpointRowWithRoot, EffectRow, Ref } from '../storage/contract.ts';
+import { checkRef } from '../storage/ref.ts';
 import type { ManagerContext } from './context.ts';
-import { parseRow } from './repository.ts';
+import { parseEffect } from './effect-record.ts';
+import { parseRoot, parseTombstone } from './repository.ts';
 
 /** How a file of an exported session begins. */
 export type ExportStart = { readonly format: 'savestate-session'; readonly version: 1; readonly sessionId: SessionId };
@@ -54,19 +56,24 @@ async function* exportLines(context: ManagerContext, sessionId: SessionId): Asyn
   const written = new Set<Digest>();
   for await (const row of readRows(context, sessionId)) {
     if (row.isDeleted || row.root === undefined) {
+      parseTombstone(row);
       yield { tombstone: { body: row.body, digest: row.digest } };
       continue;
     }
-    parseRow(row);
+    parseRoot(row, row.root);
     yield* exportChunks(context, row.root.refs, written);
     yield { checkpoint: { body: row.body, digest: row.digest, root: row.root } };
   }
-  for (const { sessionId: _, ...effect } of await context.storage.readEffects({ sessionId })) {
+  for (const row of await context.storage.readEffects({ sessionId })) {
+    parseEffect(row);
+    const { sessionId: _, ...effect } = row;
     yield* exportChunks(context, effect.result?.refs ?? [], written);
     yield { effect };
   }
-  for (const { kind, name, target } of await context.storage.readRefs({ sessionId }))
+  for (const ref of await context.storage.readRefs({ sessionId })) {
+    const { kind, name, target } = checkRef(ref);
     yield { ref: { kind, name, target } };
+  }
 }
 
 async function* readRows({ storage }: ManagerContext, sessionId: SessionId): AsyncGenerator<CheckpointRowWithRoot> {

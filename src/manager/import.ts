@@ -100,6 +100,7 @@ class Importer {
   }
 
   async #take(line: ExportLine): Promise<void> {
+    checkShape(line, this.#lines);
     if ('chunk' in line) this.#takeChunk(line.chunk);
     else if ('checkpoint' in line) await this.#takeCheckpoint(line.checkpoint);
     else if ('tombstone' in line) await this.#takeTombstone(line.tombstone);
@@ -190,6 +191,36 @@ class Importer {
     return { sessionId: this.#sessionId, ...this.#counts };
   }
 }
+
+const HEX_DIGEST = /^[0-9a-f]{64}$/;
+
+/** The file comes from outside: the parts of a line that are used must be what their names say. */
+function checkShape(line: ExportLine, number: number): void {
+  const [kind = '', value] = Object.entries(line)[0] ?? [];
+  const fields = (typeof value === 'object' && value !== null ? value : {}) as Record<string, unknown>;
+  const isSound = SHAPES[kind]?.(fields) ?? false;
+  if (!isSound) throw new CorruptError(`The exported session is damaged: line ${number} is not what was written.`);
+}
+
+const isText = (value: unknown): boolean => typeof value === 'string';
+const isDigest = (value: unknown): boolean => typeof value === 'string' && HEX_DIGEST.test(value);
+const isContent = (value: unknown): boolean => {
+  const { text, refs } = (value ?? {}) as { text?: unknown; refs?: unknown };
+  return isText(text) && Array.isArray(refs) && refs.every(isDigest);
+};
+
+const SHAPES: Record<string, (fields: Record<string, unknown>) => boolean> = {
+  chunk: isContent,
+  checkpoint: ({ body, digest, root }) => isText(body) && isDigest(digest) && isContent(root),
+  tombstone: ({ body, digest }) => isText(body) && isDigest(digest),
+  effect: ({ branch, ordinal, body, digest, result }) =>
+    isText(branch) &&
+    Number.isSafeInteger(ordinal) &&
+    isText(body) &&
+    isDigest(digest) &&
+    (result === undefined || isContent(result)),
+  ref: ({ kind, name, target }) => isText(kind) && isText(name) && isText(target),
+};
 
 async function* splitLines(source: AsyncIterable<string | Uint8Array>): AsyncGenerator<string> {
   const decoder = new TextDecoder('utf-8', { fatal: true });

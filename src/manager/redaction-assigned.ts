@@ -1,3 +1,4 @@
+import { charSet, skipBack } from './redaction-chars.ts';
 import { isCredential, isReference, type SecretKeys, type Suspicion } from './redaction-keys.ts';
 import type { Span } from './redaction-spans.ts';
 
@@ -13,15 +14,21 @@ type Assigned = {
 /** `:`, `=`, `:=` or `=>` after a name; not a comparison, and not the colon of an address. */
 const SEPARATOR = /(?<=\w["'`\\]{0,4}[ \t]?)(?::=|=>|[:=](?![=:/]))[ \t]{0,3}/g;
 const QUOTE = /\\{0,3}["'`]/y;
-const BARE_VALUE = /[^\s"'`,;&<>(){}[\]\\|]{1,4096}/y;
-const REST_OF_LINE = /[^\r\n"'`\\]{1,4096}/y;
+const BARE_VALUE = /[^\s"'`,;&<>(){}[\]\\|]+/y;
+const REST_OF_LINE = /[^\r\n"'`\\]+/y;
 const SCHEME = /(?:bearer|basic|token|digest|apikey)[ +]/iy;
-const MAX_VALUE_CHARS = 8192;
+/** A quote that is closed later than this was an apostrophe. */
+const MAX_QUOTED_CHARS = 8192;
 const MAX_KEY_CHARS = 64;
 const MAX_GAP_CHARS = 6;
 
-const KEY_CHAR = /[\w-]/;
-const GAP_CHAR = /["'`\\ \t]/;
+const KEY_CHARS = charSet('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-');
+const GAP_CHARS = charSet('"\'`\\ \t');
+
+/** Nothing is looked for inside a longer value, so that the work does not grow with the square of the text. */
+const LONG_VALUE_CHARS = 256;
+
+const COOKIE = /^[\w-]{1,256}=[^\s;>]/;
 
 /** A text that is JSON: tool arguments, answers of services. */
 const JSON_TEXT = /^\s*[{[]/;
@@ -39,26 +46,27 @@ const PROPERTY_PATH = /^[A-Za-z_$][\w$]*(?:\??\.[A-Za-z_$][\w$]*)+$/;
 export function findAssigned(text: string, keys: SecretKeys): Span[] {
   const isJson = JSON_TEXT.test(text);
   const spans: Span[] = [];
+  let from = 0;
   for (const { index, 0: separator } of text.matchAll(SEPARATOR)) {
-    const key = keyBefore(text, index);
-    const suspicion = keys.suspect(key);
-    if (suspicion === 'none') continue;
+    const key = index < from ? '' : keyBefore(text, index);
+    if (keys.suspect(key) === 'none') continue;
     const assigned = readValue(text, key, index + separator.length);
     if (assigned === undefined) continue;
-    const isField = isJson && assigned.quote !== '';
-    const value = text.slice(assigned.start, assigned.end);
-    if (isField ? keys.isSecret(key, value) : isLikely(text, assigned, suspicion))
-      spans.push({ start: assigned.start, end: assigned.end, name: key });
+    const { start, end } = assigned;
+    const isSecret =
+      isJson && assigned.quote !== ''
+        ? keys.isSecret(key, text.slice(start, end))
+        : isLikely(text, assigned, keys.suspect(key));
+    if (isSecret) spans.push({ start, end, name: key });
+    if (isSecret || end - start > LONG_VALUE_CHARS) from = end;
   }
   return spans;
 }
 
 /** The name that ends before a separator, without its quotes; empty if there is none. */
 export function keyBefore(text: string, separatorAt: number): string {
-  let end = separatorAt;
-  while (end > separatorAt - MAX_GAP_CHARS && GAP_CHAR.test(text.charAt(end - 1))) end--;
-  let start = end;
-  while (start > end - MAX_KEY_CHARS && KEY_CHAR.test(text.charAt(start - 1))) start--;
+  const end = skipBack(text, separatorAt, { chars: GAP_CHARS, max: MAX_GAP_CHARS });
+  const start = skipBack(text, end, { chars: KEY_CHARS, max: MAX_KEY_CHARS });
   return text.slice(start, end);
 }
 
@@ -67,7 +75,8 @@ function readValue(text: string, key: string, from: number): Assigned | undefine
   const start = from + quote.length;
   const valueAt = start + matchAt(SCHEME, text, start).length;
   const end = quote === '' ? bareEnd(text, key, valueAt) : text.indexOf(quote, valueAt);
-  if (end <= valueAt || end - valueAt > MAX_VALUE_CHARS) return undefined;
+  const isTooFar = quote !== '' && end - valueAt > MAX_QUOTED_CHARS;
+  if (end <= valueAt || isTooFar) return undefined;
   return { key, start: valueAt, end, quote };
 }
 
@@ -85,7 +94,7 @@ function isLikely(text: string, { key, start, end, quote }: Assigned, suspicion:
   const value = text.slice(start, end);
   const isCode = quote === '' && (PROPERTY_PATH.test(value) || '([{'.includes(text.charAt(end) || ' '));
   if (isCode || isReference(value)) return false;
-  if (/cookie$/i.test(key)) return value.includes('=');
+  if (/cookie$/i.test(key)) return COOKIE.test(value);
   if (suspicion === 'sure' && PASSWORD_NAME.test(key)) return isLikelyPassword(value);
   return isCredential(value) && HAS_DIGIT.test(value);
 }

@@ -230,12 +230,12 @@ const INNOCENT: [string, string][] = [
   ['scikit', 'pip install sk-learn-contrib-py-earth-extensions && import sklearn'],
   [
     'references',
-    'apiKey: env:OPENAI_API_KEY, password: ${DB_PASSWORD}, token: <your-token-here-1234>, secret={{ secrets.KEY_1234567890 }}',
+    `apiKey: env:OPENAI_API_KEY, password: \${DB_PASSWORD}, token: <your-token-here-1234>, secret={{ secrets.KEY_1234567890 }}`,
   ],
   ['masked', 'password: ********, api_key=****************, PASSWORD=$DB_PASSWORD1'],
   [
     'template address',
-    'postgres://${USER}:${PASSWORD}@host/db and https://<user>:<password>@host and redis://localhost:6379',
+    `postgres://\${USER}:\${PASSWORD}@host/db and https://<user>:<password>@host and redis://localhost:6379`,
   ],
   [
     'address with port',

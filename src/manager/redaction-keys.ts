@@ -8,7 +8,7 @@ const SECRET_NAMES = (
 ).split(' ');
 
 /** Names that are also used for harmless things: a secret only if the value looks like a credential. */
-const DOUBTFUL_NAMES = ['token', 'accesskey', 'accountkey', 'masterkey', 'authkey', 'sharedaccesskey', 'sig'];
+const DOUBTFUL_NAMES = ['token', 'accesskey', 'accountkey', 'masterkey', 'authkey', 'sharedaccesskey'];
 
 /** Plain enough to be recognised at the end of a name that has no word boundaries, such as `dbpassword`. */
 const GLUED_NAME =

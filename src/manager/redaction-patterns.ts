@@ -3,7 +3,7 @@ export type SecretPattern = { readonly name: string; readonly pattern: RegExp };
 
 /**
  * The name of a format, how its tokens begin, and how they go on. Bodies have bounded quantifiers and no choice that could be
- * taken twice, and a token begins only where a word begins: so the search is linear in the text.
+ * taken twice, and a token is looked for only where a word begins: so the search is linear in the text.
  */
 type TokenFormat = readonly [name: string, start: string, body: string];
 
@@ -32,7 +32,7 @@ const TOKEN_FORMATS: readonly TokenFormat[] = [
   ['huggingface_token', '(?:hf|api_org)_', '[A-Za-z0-9]{30,60}'],
   ['jwt', 'eyJ', String.raw`[\w-]{10,8000}\.[\w-]{10,16000}\.[\w-]{10,2000}`],
   ['discord_token', '[MNO](?=[A-Za-z0-9_-]{23,27}\\.)', String.raw`[\w-]{23,27}\.[\w-]{6}\.[\w-]{27,38}`],
-  ['telegram_token', String.raw`\d{8,10}:AA`, `${WORD}{32,33}`],
+  ['telegram_token', String.raw`(?:bot)?\d{8,10}(?::|%3A)AA`, `${WORD}{32,33}`],
   ['shopify_token', 'shp(?:at|ca|pa|ss)_', '[0-9a-fA-F]{32}'],
   ['digitalocean_token', 'do[opr]_v1_', '[0-9a-f]{64}'],
   ['databricks_token', 'dapi', '[0-9a-f]{32}(?:-[0-9])?'],
@@ -68,32 +68,29 @@ const TOKEN_FORMATS: readonly TokenFormat[] = [
   ['age_key', 'AGE-SECRET-KEY-1', '[0-9A-Z]{58}'],
 ];
 
-/** Where the start of a word may be: also after the `\n` of a text inside a text, and after `%3D` in an address. */
-const WORD_START = String.raw`(?:(?<![\w.-])|(?<=\\[nrt]|%[0-9A-F]{2}))`;
-const WORD_END = String.raw`(?![\w-])`;
+/** Secrets at the end of web addresses: nothing in the word itself gives them away, but the address before it does. */
+const WEBHOOK_FORMATS: readonly TokenFormat[] = [
+  [
+    'slack_webhook',
+    String.raw`(?<=slack\.com\/(?:services|workflows|triggers)\/\w{8,14}\/\w{8,14}\/)`,
+    String.raw`\w{16,64}`,
+  ],
+  ['discord_webhook', String.raw`(?<=\/api\/webhooks\/\d{17,20}\/)`, `${WORD}{60,80}`],
+];
 
-/** Formats that are recognised by their first characters. */
-export const TOKEN_PATTERNS: readonly SecretPattern[] = TOKEN_FORMATS.map(([name, start, body]) => ({
+const FORMATS = [...TOKEN_FORMATS, ...WEBHOOK_FORMATS];
+
+/** Formats that are recognised at the start of a word; sticky, because the start is known. */
+export const TOKEN_PATTERNS: readonly SecretPattern[] = FORMATS.map(([name, start, body]) => ({
   name,
-  pattern: new RegExp(`${WORD_START}${start}${body}${WORD_END}`, 'g'),
+  pattern: new RegExp(`${start}${body}(?![\\w-])`, 'y'),
 }));
 
-/** Secrets in web addresses: their last part is a long word too, but the address gives them away. */
-const WEBHOOK_STARTS = [
-  String.raw`slack\.com\/(?:services|workflows|triggers)\/\w{8,14}\/\w{8,14}\/`,
-  String.raw`\/api\/webhooks\/\d{17,20}\/`,
-];
+/** Tells at the start of a word whether any of the formats may be there. */
+export const TOKEN_START = new RegExp([...new Set(FORMATS.map(([, start]) => start))].join('|'), 'y');
 
-export const WEBHOOK_PATTERNS: readonly SecretPattern[] = [
-  { name: 'slack_webhook', pattern: new RegExp(`(?<=${WEBHOOK_STARTS[0]})\\w{16,64}`, 'g') },
-  { name: 'discord_webhook', pattern: new RegExp(`(?<=${WEBHOOK_STARTS[1]})[\\w-]{60,80}`, 'g') },
-];
-
-/** Tells, at the start of a long word, whether one of the formats above may be there. */
-export const TOKEN_START = new RegExp(
-  `(?:${[...new Set(TOKEN_FORMATS.map(([, start]) => start))].join('|')}|(?<=${WEBHOOK_STARTS.join('|')}))`,
-  'y',
-);
+/** The signature of an Azure address. */
+export const SAS_PATTERN: SecretPattern = { name: 'azure_sas', pattern: /(?<=[?&;]sig=)[\w%+/=-]{32,200}/g };
 
 /** Takes what follows the first line even if the end is missing: half a key is a leak, too. */
 export const PRIVATE_KEY_PATTERN: SecretPattern = {

@@ -1,41 +1,42 @@
 import { keyBefore } from './redaction-assigned.ts';
+import { charSet, skipBack } from './redaction-chars.ts';
 import type { SecretKeys } from './redaction-keys.ts';
-import { TOKEN_START } from './redaction-patterns.ts';
+import { TOKEN_PATTERNS, TOKEN_START } from './redaction-patterns.ts';
+import type { Span } from './redaction-spans.ts';
 
-/** Every token is at least one word of this length. Prose has few such words, so nearly all texts are done after the first look. */
-const LONG_WORD_CHARS = 16;
+/** Every token is a word of at least this length. Prose has few such words, so nearly all texts are done after the first look. */
+const LONG_WORD_CHARS = 20;
 
-const WORD_CHARS = new Uint8Array(128);
-for (const char of 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.')
-  WORD_CHARS[char.charCodeAt(0)] = 1;
+const WORD_CHARS = charSet('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.');
+const LEAD_CHARS = charSet('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.+/~%');
+const GAP_CHARS = charSet('"\'`\\ \t>');
 
 /** How far the start of a value may be before its first long word: `ab+cd/longword`. */
-const MAX_LEAD_CHARS = 64;
-const LEAD_CHAR = /[\w+/.~%-]/;
-const GAP_CHAR = /["'`\\ \t>]/;
+const MAX_LEAD_CHARS = 40;
 const MAX_GAP_CHARS = 8;
 
-/** Which kinds of secrets a text may hold. */
-export type Hints = { readonly hasToken: boolean; readonly hasAssigned: boolean };
+/** The number of a Telegram bot, which is the first part of its token. */
+const BOT_NUMBER = /(?:bot)?\d{8,10}(?::|%3A)$/;
+const BOT_NUMBER_CHARS = 16;
 
-/**
- * Looks at the long words of a text only: does one begin like a token, or is one assigned to a suspicious name? Says yes too
- * often rather than too seldom; the patterns decide.
- */
-export function scanWords(text: string, keys: SecretKeys): Hints {
-  let hasToken = false;
+/** The tokens in a text, and whether something may be assigned to a suspicious name in it. */
+export type Words = { readonly tokens: readonly Span[]; readonly hasAssigned: boolean };
+
+/** Looks at the long words of a text, and at nothing else. */
+export function scanWords(text: string, keys: SecretKeys): Words {
+  const tokens: Span[] = [];
   let hasAssigned = false;
   let end = 0;
   for (let start = findLongWord(text, 0); start >= 0; start = findLongWord(text, end)) {
     end = wordEnd(text, start + LONG_WORD_CHARS);
-    hasToken ||= startsToken(text, start);
+    const token = findToken(text, start);
+    if (token !== undefined) tokens.push(token);
     hasAssigned ||= isAssigned(text, start, keys) || isName(text, end, keys);
-    if (hasToken && hasAssigned) break;
   }
-  return { hasToken, hasAssigned };
+  return { tokens, hasAssigned };
 }
 
-/** Looks at every 16th character, and back from there to the last one that is not part of a word: most are never read. */
+/** Looks at every 20th character, and back from there to the last one that is not part of a word: most are never read. */
 function findLongWord(text: string, from: number): number {
   let before = from - 1;
   for (let at = before + LONG_WORD_CHARS; at < text.length; at = before + LONG_WORD_CHARS) {
@@ -57,39 +58,50 @@ function isWordChar(code: number): boolean {
   return code < 128 && WORD_CHARS[code] === 1;
 }
 
-/** In a text inside a text a word may follow `\n`, in an address `%3D`; the bot's number comes before a Telegram token. */
-function startsToken(text: string, start: number): boolean {
-  if (isTokenStart(text, start)) return true;
+/** In a text inside a text a word may follow `\n`, and in an address `%3D`; neither is part of it. */
+function findToken(text: string, start: number): Span | undefined {
   switch (text.charAt(start - 1)) {
     case '\\':
-      return isTokenStart(text, start + 1);
+      return tokenAt(text, start) ?? tokenAt(text, start + 1);
     case '%':
-      return isTokenStart(text, start + 2);
+      return tokenAt(text, start + 2) ?? tokenAt(text, botNumberAt(text, start + 2));
     case ':':
-      return /\d{8,10}$/.test(text.slice(Math.max(0, start - 11), start - 1)) && text.startsWith('AA', start);
+      return tokenAt(text, start) ?? tokenAt(text, botNumberAt(text, start));
     default:
-      return false;
+      return tokenAt(text, start);
   }
 }
 
-function isTokenStart(text: string, at: number): boolean {
-  TOKEN_START.lastIndex = at;
-  return TOKEN_START.test(text);
+function botNumberAt(text: string, tokenAt: number): number {
+  const before = text.slice(Math.max(0, tokenAt - BOT_NUMBER_CHARS), tokenAt);
+  return tokenAt - (BOT_NUMBER.exec(before)?.[0].length ?? 0);
+}
+
+function tokenAt(text: string, start: number): Span | undefined {
+  TOKEN_START.lastIndex = start;
+  if (!TOKEN_START.test(text)) return undefined;
+  for (const { name, pattern } of TOKEN_PATTERNS) {
+    pattern.lastIndex = start;
+    if (pattern.test(text)) return { start, end: pattern.lastIndex, name };
+  }
+  return undefined;
 }
 
 function isAssigned(text: string, start: number, keys: SecretKeys): boolean {
-  let at = start;
-  while (at > start - MAX_LEAD_CHARS && LEAD_CHAR.test(text.charAt(at - 1))) at--;
-  const valueAt = at;
-  while (at > valueAt - MAX_GAP_CHARS && GAP_CHAR.test(text.charAt(at - 1))) at--;
-  const separator = text.charAt(at - 1);
-  return (separator === ':' || separator === '=') && keys.suspect(keyBefore(text, at - 1)) !== 'none';
+  if (text.charAt(start - 1) === ' ' && text.slice(start - 7, start - 1).toLowerCase() === 'bearer') return true;
+  const valueAt = skipBack(text, start, { chars: LEAD_CHARS, max: MAX_LEAD_CHARS });
+  const at = skipBack(text, valueAt, { chars: GAP_CHARS, max: MAX_GAP_CHARS });
+  return isSeparator(text, at - 1) && keys.suspect(keyBefore(text, at - 1)) !== 'none';
 }
 
 /** Whether the long word is itself the name that something is assigned to: `AWS_SECRET_ACCESS_KEY=`. */
 function isName(text: string, end: number, keys: SecretKeys): boolean {
   let at = end;
-  while (at < end + MAX_GAP_CHARS && GAP_CHAR.test(text.charAt(at))) at++;
-  const isFollowed = text.charAt(at) === ':' || text.charAt(at) === '=';
-  return isFollowed && keys.suspect(keyBefore(text, end)) !== 'none';
+  while (at < end + MAX_GAP_CHARS && GAP_CHARS[text.charCodeAt(at)] === 1) at++;
+  return isSeparator(text, at) && keys.suspect(keyBefore(text, end)) !== 'none';
+}
+
+function isSeparator(text: string, at: number): boolean {
+  const char = text.charAt(at);
+  return char === ':' || char === '=';
 }

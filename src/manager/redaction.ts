@@ -5,10 +5,9 @@ import { SecretKeys } from './redaction-keys.ts';
 import {
   BEARER_PATTERN,
   PRIVATE_KEY_PATTERN,
+  SAS_PATTERN,
   type SecretPattern,
-  TOKEN_PATTERNS,
   URL_PASSWORD_PATTERN,
-  WEBHOOK_PATTERNS,
 } from './redaction-patterns.ts';
 import { scanWords } from './redaction-scan.ts';
 import { mergeSpans, replaceSpans, type Span } from './redaction-spans.ts';
@@ -33,8 +32,11 @@ const MIN_TEXT_CHARS = 8;
 /** A shorter live value would be found in innocent words, and saved states would fall apart. */
 const MIN_LIVE_CHARS = 4;
 
-/** Words before secrets that may be short. The other names count only with a long word, which `scanWords` sees. */
-const SHORT_SECRET_HINT = /ass[wp]|ASS[WP]|[Pp]wd=|earer|asic |ookie:/;
+/** Words before passwords, which may be short. Under other names only long words count, which `scanWords` sees. */
+const PASSWORD_HINT = /ass[wp]|ASS[WP]/;
+
+/** Other marks of secrets without a long word; each begins with a rare letter, so that looking for it costs next to nothing. */
+const SHORT_HINTS = ['Basic ', 'Cookie', 'Pwd='];
 
 /** Makes the function that keeps secrets out of checkpoints. It depends on its arguments alone, so equal states stay equal. */
 export function createRedactor(options: RedactionOptions = {}): Redact {
@@ -66,12 +68,12 @@ function redactSpans(text: string, spans: readonly Span[]): string {
 /** Finds the built-in formats. Each group has a cheap hint, because nearly every text holds none of them. */
 function findKnown(text: string, keys: SecretKeys): Span[] {
   if (text.length < MIN_TEXT_CHARS) return [];
-  const spans: Span[] = [];
-  const { hasToken, hasAssigned } = scanWords(text, keys);
-  if (hasToken) spans.push(...findPatterns(text, TOKEN_PATTERNS), ...findPatterns(text, WEBHOOK_PATTERNS));
+  const { tokens, hasAssigned } = scanWords(text, keys);
+  const spans = [...tokens];
   if (text.includes('PRIVATE KEY')) spans.push(...findPatterns(text, [PRIVATE_KEY_PATTERN]));
   if (text.includes('@')) spans.push(...findPatterns(text, [URL_PASSWORD_PATTERN]));
-  if (hasAssigned || SHORT_SECRET_HINT.test(text))
+  if (text.includes('&sig=') || text.includes('?sig=')) spans.push(...findPatterns(text, [SAS_PATTERN]));
+  if (hasAssigned || PASSWORD_HINT.test(text) || SHORT_HINTS.some((hint) => text.includes(hint)))
     spans.push(...findPatterns(text, [BEARER_PATTERN]), ...findAssigned(text, keys));
   return spans;
 }

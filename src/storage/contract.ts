@@ -129,6 +129,8 @@ export interface ChunkStorage {
   commit(commit: Commit): Promise<CommitResult>;
   /** The chunks in the order asked for; `undefined` where a chunk is not stored. Does not check digests. */
   readChunks(digests: readonly Digest[]): Promise<(Chunk | undefined)[]>;
+  /** Every stored chunk reachable from these, themselves included, each once, in any order: one bulk read for a whole state. */
+  readReachable(digests: readonly Digest[]): Promise<Chunk[]>;
   readCheckpoint(id: CheckpointId): Promise<CheckpointRowWithRoot | undefined>;
   /** Never reads states. */
   listCheckpoints(query: CheckpointQuery): Promise<CheckpointRow[]>;

@@ -1,6 +1,7 @@
 /** What one needs to write a byte-level storage. */
-export { formatChunk, parseChunk } from '../core/chunk.ts';
+
 export type { Chunk, ChunkContent, Digest } from '../core/chunk.ts';
+export { formatChunk, parseChunk } from '../core/chunk.ts';
 export type * from './contract.ts';
 export { matchesQuery, selectRows } from './query.ts';
 export { Reachable } from './reachable.ts';

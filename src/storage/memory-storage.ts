@@ -19,7 +19,7 @@ import type {
   StorageStats,
 } from './contract.ts';
 import { selectRows } from './query.ts';
-import { Reachable } from './reachable.ts';
+import { Reachable, readReachableByLevel } from './reachable.ts';
 import { checkExpectation, createRef } from './ref.ts';
 
 type MemoryRow = CheckpointRowWithRoot & { readonly header: CheckpointHeader };
@@ -117,6 +117,10 @@ export class InMemoryCheckpointStorage implements ChunkStorage {
     return digests.map((digest) => this.#chunks.get(digest));
   }
 
+  async readReachable(digests: readonly Digest[]): Promise<Chunk[]> {
+    return readReachableByLevel((wanted) => this.readChunks(wanted), digests);
+  }
+
   async readCheckpoint(id: CheckpointId): Promise<CheckpointRowWithRoot | undefined> {
     this.#checkOpen();
     const row = this.#rows.get(id);
@@ -190,7 +194,7 @@ export class InMemoryCheckpointStorage implements ChunkStorage {
 
   async collect(): Promise<CollectResult> {
     this.#checkOpen();
-    const reachable = new Reachable();
+    const reachable = new Reachable<Digest>();
     for (const refs of this.#rootRefs()) reachable.add(refs);
     for (let batch = reachable.take(); batch.length > 0; batch = reachable.take()) {
       for (const digest of batch) reachable.add(this.#chunks.get(digest)?.refs ?? []);

@@ -79,6 +79,12 @@ class FaultyStorage implements ChunkStorage {
     return chunks.map((chunk) => chunk && this.#damage(chunk));
   }
 
+  async readReachable(digests: readonly Digest[]): Promise<Chunk[]> {
+    await this.#enter('readReachable');
+    const chunks = await this.#inner.readReachable(digests);
+    return chunks.map((chunk) => this.#damage(chunk)).filter((chunk) => chunk !== undefined);
+  }
+
   #damage(chunk: Chunk): Chunk | undefined {
     const fault = this.#plan.chunks?.[chunk.digest];
     if (fault === undefined) return chunk;

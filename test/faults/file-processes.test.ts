@@ -19,6 +19,9 @@ const SAVES = 3;
 
 type Acknowledged = { readonly id: CheckpointId; readonly operation: number };
 
+// One source of ids for all simulated processes: they share a clock that stands still, and ids must differ all the same.
+const ids = new Builders(42);
+
 /** Saves on top of whatever the head of a session is, and starts again when another process was faster. */
 async function saveOnHead(storage: ChunkStorage, make: Builders, sessionId: string): Promise<NewCheckpoint> {
   for (;;) {
@@ -29,7 +32,7 @@ async function saveOnHead(storage: ChunkStorage, make: Builders, sessionId: stri
     const header = row && (JSON.parse(row.body) as CheckpointHeader);
     const parent = row && header && { header, body: row.body, digest: row.digest, root: { text: '', refs: [] } };
     const chunk = make.chunk([], JSON.stringify(`chunk ${make.random.below(5)}`));
-    const checkpoint = make.checkpoint({ sessionId, root: contentOf(chunk), ...(parent && { parent }) });
+    const checkpoint = make.checkpoint({ id: ids.id(), sessionId, root: contentOf(chunk), ...(parent && { parent }) });
     const refs = [moveBranch('main', checkpoint, head?.target ?? null)];
     const requires = parent ? [parent.header.id] : [];
     try {
@@ -138,6 +141,7 @@ async function buildOnStopped(disk: SimulatedDisk, nth: number): Promise<Acknowl
     for (const sessionId of ['shared', 'shared', 'other']) await save(stopped, make, sessionId);
   };
   await Promise.race([first(), new Promise((resolve) => setTimeout(resolve, 20))]);
+  disk.startRecording();
   const make = new Builders(1_000 + nth);
   for (const sessionId of ['shared', 'other']) await save(other, make, sessionId);
   return acknowledged;
@@ -148,9 +152,8 @@ test('a process never relies on what another wrote and did not sync', async () =
   let states = 0;
   for (let nth = 1; nth <= STOPS; nth++) {
     const disk = new SimulatedDisk();
-    disk.startRecording();
     const acknowledged = await buildOnStopped(disk, nth);
-    for (const state of disk.crashStates({ seed: nth, countPerOperation: FULL ? 20 : 2 })) {
+    for (const state of disk.crashStates({ seed: nth, countPerOperation: FULL ? 40 : 4 })) {
       states++;
       const fault = await findFault(state, acknowledged);
       if (fault !== undefined) faults.push(`stopped at ${nth}, ${fault}`);
@@ -181,6 +184,7 @@ async function collectAfterKilled(disk: SimulatedDisk, nth: number): Promise<Ack
     await killed.deleteSession('other' as SessionId);
   };
   await Promise.race([work(), new Promise((resolve) => setTimeout(resolve, 20))]);
+  disk.startRecording();
   disk.endProcess(dying);
   await new FileCheckpointStorage({ path: PATH, fileSystem: disk.fileSystem() }).collect();
   return acknowledged;
@@ -202,9 +206,8 @@ test('a collection removes nothing on the word of a deletion that a power cut ma
   let states = 0;
   for (let nth = 1; nth <= 2.5 * STOPS; nth++) {
     const disk = new SimulatedDisk();
-    disk.startRecording();
     const acknowledged = await collectAfterKilled(disk, nth);
-    for (const { operation, disk: after } of disk.crashStates({ seed: nth, countPerOperation: FULL ? 10 : 2 })) {
+    for (const { operation, disk: after } of disk.crashStates({ seed: nth, countPerOperation: FULL ? 40 : 4 })) {
       states++;
       const storage = new FileCheckpointStorage({ path: PATH, fileSystem: after.fileSystem() });
       const wanted = acknowledged.filter((ack) => ack.operation <= operation).map(({ id }) => id);

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -17,18 +17,22 @@ const SAVES = 30;
 
 type Outcome = { readonly acknowledged: readonly string[]; readonly code: number | null; readonly stderr: string };
 
-/** Runs a writing process to its end; the child itself goes to `onStart`, to be killed. */
-function write(args: readonly string[], onStart: (child: ChildProcess) => void): Promise<Outcome> {
+/** Runs a writing process to its end, or kills it a moment after it acknowledged so many saves. */
+function write(
+  args: readonly string[],
+  kill?: { readonly afterSaves: number; readonly delayMs: number },
+): Promise<Outcome> {
   return new Promise((resolve) => {
     const child = spawn(process.execPath, [CHILD, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
     let [stdout, stderr] = ['', ''];
     child.stdout.on('data', (data) => {
       stdout += data;
+      const isDue = kill !== undefined && stdout.split('\n').length > kill.afterSaves;
+      if (isDue) setTimeout(() => child.kill('SIGKILL'), kill.delayMs);
     });
     child.stderr.on('data', (data) => {
       stderr += data;
     });
-    onStart(child);
     // What follows the last line feed was cut off by the kill.
     child.on('close', (code) => resolve({ acknowledged: stdout.split('\n').slice(0, -1), code, stderr }));
   });
@@ -40,11 +44,9 @@ test('real processes that save to the same sessions and collect, one of them kil
   for (let round = 0; round < ROUNDS; round++) {
     const path = await mkdtemp(join(tmpdir(), 'savestate-file-'));
     const outcomes = await Promise.all([
-      write([path, `${round * 10 + 1}`, `${SAVES}`], () => undefined),
-      write([path, `${round * 10 + 2}`, `${SAVES}`], () => undefined),
-      write([path, `${round * 10 + 3}`, '100000'], (child) => {
-        setTimeout(() => child.kill('SIGKILL'), 200 + random.below(400));
-      }),
+      write([path, `${round * 10 + 1}`, `${SAVES}`]),
+      write([path, `${round * 10 + 2}`, `${SAVES}`]),
+      write([path, `${round * 10 + 3}`, '100000'], { afterSaves: random.below(SAVES), delayMs: random.below(20) }),
     ]);
     for (const { code, stderr } of outcomes.slice(0, 2)) expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     const wanted = outcomes.flatMap((outcome) => outcome.acknowledged);

@@ -1,10 +1,14 @@
 // One of several processes that save to the same sessions of a file store; prints each id when it was acknowledged.
+import { randomBytes } from 'node:crypto';
+import { createCheckpointIds } from '../../dist/core/id.js';
 import { FileCheckpointStorage } from '../../dist/storage/file/file-storage.js';
 import { Builders, commitOf, contentOf, moveBranch } from '../../dist/testing/contract/builders.js';
 
 const [path, seed, saves] = [process.argv[2], Number(process.argv[3]), Number(process.argv[4])];
 const storage = new FileCheckpointStorage({ path });
 const make = new Builders(seed);
+// Ids of processes that share a store come from the clock and from chance, not from a seed.
+const nextId = createCheckpointIds({ now: Date.now, randomBytes });
 
 async function save(sessionId) {
   for (;;) {
@@ -12,7 +16,12 @@ async function save(sessionId) {
     const row = head && (await storage.readCheckpoint(head.target));
     const parent = row && { header: JSON.parse(row.body), digest: row.digest };
     const chunk = make.chunk([], JSON.stringify(`chunk ${make.random.below(20)}`));
-    const checkpoint = make.checkpoint({ sessionId, root: contentOf(chunk), ...(parent && { parent }) });
+    const checkpoint = make.checkpoint({
+      id: nextId(parent?.header.id),
+      sessionId,
+      root: contentOf(chunk),
+      ...(parent && { parent }),
+    });
     try {
       await storage.commit(
         commitOf(checkpoint, {

@@ -55,31 +55,25 @@ class Aligner {
 
   /** How far each diagonal reaches after 0, 1, 2... edits (Myers 1986); undefined if there are too many. */
   #trace({ before: [b, bEnd], after: [a, aEnd] }: Range): Int32Array[] | undefined {
-    const lengths: [number, number] = [bEnd - b, aEnd - a];
-    const limit = Math.min(lengths[0] + lengths[1], MAX_EDITS);
+    const limit = Math.min(bEnd - b + aEnd - a, MAX_EDITS);
     const trace: Int32Array[] = [];
-    let last = new Int32Array(3);
+    let last = ORIGIN;
     for (let edits = 0; edits <= limit; edits++) {
       const reach = new Int32Array(2 * edits + 3); // diagonal k is at index k + edits + 1
-      for (let k = -edits; k <= edits; k += 2) {
-        const x = this.#slide([b, a], lengths, [firstStep(last, edits, k), k]);
-        reach[k + edits + 1] = x;
-        if (x < lengths[0] || x - k < lengths[1]) continue;
-        trace.push(reach);
-        return trace;
-      }
       trace.push(reach);
+      for (let k = -edits; k <= edits; k += 2) {
+        let x = b + firstStep(last, edits, k);
+        let y = a + x - b - k;
+        while (x < bEnd && y < aEnd && this.#before[x] === this.#after[y]) {
+          x++;
+          y++;
+        }
+        reach[k + edits + 1] = x - b;
+        if (x >= bEnd && y >= aEnd) return trace;
+      }
       last = reach;
     }
     return undefined;
-  }
-
-  /** Follows equal elements along a diagonal. */
-  #slide(start: readonly number[], [n, m]: [number, number], [from, k]: [number, number]): number {
-    const [b, a] = start as [number, number];
-    let x = from;
-    while (x < n && x - k < m && this.#before[b + x] === this.#after[a + x - k]) x++;
-    return x;
   }
 
   /** Walks the trace back from its end and notes the equal runs. */

@@ -101,8 +101,3 @@ export function* together<Result>(computations: readonly Steps<Result>[]): Steps
   }
   return results;
 }
-
-/** Runs two computations side by side. */
-export function* both<A, B>(one: Steps<A>, other: Steps<B>): Steps<[A, B]> {
-  return (yield* together<A | B>([one, other])) as [A, B];
-}

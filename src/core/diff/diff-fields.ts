@@ -1,5 +1,5 @@
-import { both, type ChunkSource, type Steps, together } from './chunk-source.ts';
-import { type Comparison, type InnerDelta, innerDelta, openValues } from './delta.ts';
+import { type ChunkSource, type Steps, together } from './chunk-source.ts';
+import { type Comparison, type InnerDelta, openValues } from './delta.ts';
 import { alignEntries, type Entry, entriesOf, openItems } from './entry.ts';
 import { type Linked, type LinkedObject, Pairs, Tree } from './linked.ts';
 
@@ -20,11 +20,7 @@ type Sides = { readonly before: readonly Unit[]; readonly after: readonly Unit[]
 type IsSorted = (key: string) => boolean;
 
 /** Compares two objects or maps by key. Answers `whole` if a change is at a key that no path can name. */
-export function* diffFields(
-  comparison: Comparison,
-  before: Fields,
-  after: Fields,
-): Steps<InnerDelta | 'whole' | undefined> {
+export function* diffFields(comparison: Comparison, before: Fields, after: Fields): Steps<InnerDelta | 'whole'> {
   const { chunks } = comparison;
   const read = yield* readUnits(chunks, before, after);
   if (!hasPaths(read)) return 'whole';
@@ -137,11 +133,7 @@ function* openBlocks(chunks: ChunkSource, units: Sides, misplaced: ReadonlySet<U
 }
 
 /** Compares what is left in fields; blocks are the same on both sides. */
-function* diffUnits(
-  { chunks, compare }: Comparison,
-  units: Sides,
-  rebuilt: ReadonlySet<unknown>,
-): Steps<InnerDelta | undefined> {
+function* diffUnits(comparison: Comparison, units: Sides, rebuilt: ReadonlySet<unknown>): Steps<InnerDelta> {
   const before = units.before.filter(isField);
   const after = units.after.filter(isField);
   const olds = new Map(before.map(({ key, value }) => [key, value]));
@@ -149,19 +141,13 @@ function* diffUnits(
   const removes = before.filter(({ key }) => !news.has(key) || rebuilt.has(key));
   const adds = after.filter(({ key }) => !olds.has(key) || rebuilt.has(key));
   const kept = after.filter(({ key, value }) => olds.has(key) && !rebuilt.has(key) && olds.get(key) !== value);
-  const [deltas] = yield* both(
-    together(kept.map(({ key, value }) => compare(olds.get(key) as Linked, value))),
-    openValues(
-      chunks,
-      [...removes, ...adds].map(({ value }) => value),
-    ),
-  );
-  return innerDelta({
-    removes: removes.map(toStep),
-    moves: [],
-    adds: adds.map(toStep),
-    nested: kept.flatMap(({ key }, at) => (deltas[at] ? [[key as string, deltas[at]] as const] : [])),
+  const nested = kept.map((field) => {
+    const [key, value] = toStep(field);
+    return [key, comparison.compare(olds.get(key) as Linked, value)] as const;
   });
+  const opened = [...removes, ...adds].map(({ value }) => value);
+  yield* openValues(comparison.chunks, opened);
+  return { removes: removes.map(toStep), moves: [], adds: adds.map(toStep), nested };
 }
 
 function toStep({ key, value }: Field): [string, Linked] {

@@ -1,6 +1,6 @@
 import { findIncreasing } from './align.ts';
-import { both, type ChunkSource, type Steps, together } from './chunk-source.ts';
-import { type Comparison, type InnerDelta, innerDelta, openValues } from './delta.ts';
+import type { ChunkSource, Steps } from './chunk-source.ts';
+import { type Comparison, type InnerDelta, openValues } from './delta.ts';
 import { alignEntries, type Entry, entriesOf, type Segment } from './entry.ts';
 import { kindOf, type Linked, type LinkedObject, Tree } from './linked.ts';
 import { type Mover, placeMoves } from './list-moves.ts';
@@ -25,32 +25,27 @@ const MAX_MOVES = 10_000;
 
 /** Compares two arrays, flat or trees: removals, moves, additions, and what changed inside elements that stayed. */
 export function* diffList(
-  { chunks, compare }: Comparison,
+  comparison: Comparison,
   before: Tree | readonly Linked[],
   after: Tree | readonly Linked[],
-): Steps<InnerDelta | undefined> {
+): Steps<InnerDelta> {
+  const { chunks } = comparison;
   const segments = yield* alignEntries(chunks, entriesOf(before), entriesOf(after));
   const sides = findLoose(segments);
   const moved = coupleMoves(sides);
   const left: Sides = { before: sides.before.filter(isAlone), after: sides.after.filter(isAlone) };
   yield* chunks.open([...left.before, ...left.after].map(linkedOf));
   const paired = couplePairs(left, chunks);
+  const nested = paired.map(([one, other]) => [other.index, comparison.compare(one.value, other.value)] as const);
   const removed = left.before.filter(isAlone);
   const added = left.after.filter(isAlone);
-  const [deltas] = yield* both(
-    together(paired.map(([one, other]) => compare(one.value, other.value))),
-    openValues(chunks, [...removed, ...added, ...moved.map(([one]) => one)].map(linkedOf)),
-  );
-  const nested = paired.flatMap(([, { index }], at) => {
-    const delta = deltas[at];
-    return delta === undefined ? [] : [[index, delta] as const];
-  });
-  return innerDelta({
+  yield* openValues(chunks, [...removed, ...added, ...moved.map(([one]) => one)].map(linkedOf));
+  return {
     removes: removed.map(({ index, value }) => [index, value] as const).reverse(),
     moves: listMoves(sides, moved),
     adds: added.map(({ index, value }) => [index, value] as const),
     nested,
-  });
+  };
 }
 
 function linkedOf({ value }: Loose): Linked {

@@ -2,11 +2,11 @@ import type { ChunkContent } from '../chunk.ts';
 import type { FindChunk } from '../decode.ts';
 import type { StateDiff } from './change.ts';
 import { ChunkSource, type LoadChunks, type Steps } from './chunk-source.ts';
-import { type Comparison, type Delta, listChanges, openValues } from './delta.ts';
+import { type Comparison, type InnerDelta, listChanges, type Outcome, openValues } from './delta.ts';
 import { diffFields, type Fields } from './diff-fields.ts';
 import { diffList } from './diff-list.ts';
 import { kindOf, type Linked, linkChunk, Ref, type Tree } from './linked.ts';
-import { isSameLinked } from './unlink.ts';
+import { isSameLinked } from './same-linked.ts';
 
 /** Two states by their root chunks, and how to get at what is below them. */
 export type DiffInput = {
@@ -21,30 +21,51 @@ export type DiffInput = {
 /** Finds what changed between two states. Loads and decodes what differs, and nothing that both have at the same place. */
 export async function diffStates({ before, after, load, decode }: DiffInput): Promise<StateDiff> {
   const chunks = new ChunkSource(load);
-  const comparison: Comparison = { chunks, compare: (one, other) => compare(comparison, one, other) };
-  const steps = comparison.compare(linkChunk(before), linkChunk(after));
-  let step = steps.next();
-  while (step.done !== true) {
-    await chunks.fill();
-    step = steps.next();
-  }
-  const delta = step.value;
-  if (delta === undefined) return { changes: [] };
+  const comparison = new StateComparison(chunks);
+  const outcome = comparison.compare(linkChunk(before), linkChunk(after));
+  await comparison.finish();
   const find: FindChunk = (digest) => chunks.find(digest);
-  return { changes: listChanges(delta, (content) => decode(content, find)) };
+  return { changes: listChanges(outcome, (content) => decode(content, find)) };
 }
 
-function* compare(comparison: Comparison, before: Linked, after: Linked): Steps<Delta | undefined> {
-  if (isSameRef(before, after)) return undefined;
-  const { chunks } = comparison;
-  yield* chunks.open([before, after]);
-  const one = chunks.resolve(before);
-  const other = chunks.resolve(after);
-  const kind = kindOf(one);
-  const delta = kind === kindOf(other) ? yield* compareKind(comparison, kind, [one, other]) : 'whole';
-  if (delta !== 'whole') return delta;
-  yield* openValues(chunks, [one, other]);
-  return { before: one, after: other };
+/**
+ * Compares pairs of values side by side, so that what they need is loaded together. Pairs inside pairs wait in the same
+ * row: a state may be nested deeper than calls can be.
+ */
+class StateComparison implements Comparison {
+  readonly chunks: ChunkSource;
+  #tasks: Steps<void>[] = [];
+
+  constructor(chunks: ChunkSource) {
+    this.chunks = chunks;
+  }
+
+  compare(before: Linked, after: Linked): Outcome {
+    const outcome: Outcome = { delta: undefined };
+    if (!isSameRef(before, after)) this.#tasks.push(this.#run(before, after, outcome));
+    return outcome;
+  }
+
+  async finish(): Promise<void> {
+    while (this.#tasks.length > 0) {
+      const waiting: Steps<void>[] = [];
+      for (const task of this.#tasks) if (task.next().done !== true) waiting.push(task); // tasks may add tasks
+      this.#tasks = waiting;
+      await this.chunks.fill();
+    }
+  }
+
+  *#run(before: Linked, after: Linked, outcome: Outcome): Steps<void> {
+    const { chunks } = this;
+    yield* chunks.open([before, after]);
+    const one = chunks.resolve(before);
+    const other = chunks.resolve(after);
+    if (isSameLinked(one, other)) return;
+    const kind = kindOf(one);
+    const delta = kind === kindOf(other) ? yield* compareKind(this, kind, [one, other]) : 'whole';
+    if (delta === 'whole') yield* openValues(chunks, [one, other]);
+    outcome.delta = delta === 'whole' ? { before: one, after: other } : delta;
+  }
 }
 
 function isSameRef(before: Linked, after: Linked): boolean {
@@ -55,7 +76,7 @@ function* compareKind(
   comparison: Comparison,
   kind: string,
   [before, after]: readonly [Linked, Linked],
-): Steps<Delta | 'whole' | undefined> {
+): Steps<InnerDelta | 'whole'> {
   switch (kind) {
     case 'Array':
       return yield* diffList(comparison, before as Tree | Linked[], after as Tree | Linked[]);
@@ -64,6 +85,6 @@ function* compareKind(
     case 'bare':
       return yield* diffFields(comparison, before as Fields, after as Fields);
     default:
-      return isSameLinked(before, after) ? undefined : 'whole';
+      return 'whole';
   }
 }

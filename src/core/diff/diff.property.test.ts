@@ -27,10 +27,15 @@ async function diff(before: unknown, after: unknown): Promise<StateDiff> {
   });
 }
 
+/** Deep equality on Node 20 takes two invalid dates for different; the digest does not, and it sees the order of map entries. */
 async function expectPatched(before: unknown, after: unknown): Promise<void> {
   const kept = codec.encode(before).root.digest;
   const patched = applyPatch(before, toPatch(await diff(before, after)));
-  expect(isSameValue(patched, after)).toBe(true);
+  const later = codec.encode(after);
+  expect(codec.encode(patched).root.digest).toBe(later.root.digest);
+  const chunks = new Map(later.chunks.map((chunk) => [chunk.digest, chunk]));
+  const isComparable = isSameValue(codec.decode(later.root, findIn(chunks)), after);
+  expect(isSameValue(patched, after)).toBe(isComparable);
   expect(codec.encode(before).root.digest).toBe(kept);
 }
 

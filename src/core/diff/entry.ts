@@ -5,7 +5,7 @@ import type { ChunkSource, Steps } from './chunk-source.ts';
 import { type Linked, linkChunk, Ref, Tree } from './linked.ts';
 import { identify } from './unlink.ts';
 
-/** An element of a collection (height 0), or a closed node of its tree. Equal names at one height mean equal content. */
+/** An element of a collection (height 0), or a closed node of its tree. Equal names mean equal content. */
 export type Entry = {
   readonly name: string;
   readonly height: number;
@@ -35,9 +35,9 @@ function itemEntry(value: Linked): Entry {
   return { name: identify(value), height: 0, items: 1, value };
 }
 
-/** A leaf may have the very text, and so the digest, of an array that is an element: the height tells them apart. */
+/** A leaf may have the very text, and so the digest, of an array that is an element: those are named with a sign before it. */
 function nodeEntry(value: Ref, height: number, items: number): Entry {
-  return { name: `${height}:${value.digest}`, height, items, value };
+  return { name: value.digest, height, items, value };
 }
 
 function readNode(content: ChunkContent, height: number): Entry[] {
@@ -47,7 +47,7 @@ function readNode(content: ChunkContent, height: number): Entry[] {
     return refs.map((digest, at) => nodeEntry(new Ref(digest), height - 1, counts[at] ?? 0));
   }
   const hasOnlyRefs = refs.length > 0 && text.length === refs.length * (REF_TEXT.length + 1) + 1;
-  if (hasOnlyRefs) return refs.map((digest) => ({ name: digest, height: 0, items: 1, value: new Ref(digest) }));
+  if (hasOnlyRefs) return refs.map((digest) => itemEntry(new Ref(digest)));
   return (linkChunk(content) as Linked[]).map(itemEntry);
 }
 
@@ -65,7 +65,7 @@ export function* alignEntries(
     segments = segments.flatMap((segment) => (segment.state === 'open' ? split(segment) : [segment]));
     const open = segments.filter(({ state }) => state === 'open');
     if (open.length === 0) return segments;
-    yield* chunks.open(open.flatMap(highestRefs));
+    yield* chunks.open(highestRefs(open));
     segments = segments.map((segment) => (segment.state === 'open' ? expand(chunks, segment) : segment));
   }
 }
@@ -100,17 +100,24 @@ function topHeight({ before, after }: Pick<Segment, 'before' | 'after'>): number
   return height;
 }
 
-function highestRefs(segment: Segment): Linked[] {
-  const height = topHeight(segment);
-  return [...segment.before, ...segment.after].filter((entry) => entry.height === height).map(({ value }) => value);
+function* highestRefs(segments: readonly Segment[]): Iterable<Linked> {
+  for (const segment of segments) {
+    const height = topHeight(segment);
+    for (const entry of segment.before) if (entry.height === height) yield entry.value;
+    for (const entry of segment.after) if (entry.height === height) yield entry.value;
+  }
 }
 
 function expand(chunks: ChunkSource, segment: Segment): Segment {
   const height = topHeight(segment);
-  const open = (entries: readonly Entry[]) =>
-    entries.flatMap((entry) =>
-      entry.height === height ? readNode(chunks.find((entry.value as Ref).digest), height) : entry,
-    );
+  const open = (entries: readonly Entry[]) => {
+    const opened: Entry[] = [];
+    for (const entry of entries) {
+      if (entry.height < height) opened.push(entry);
+      else for (const child of readNode(chunks.find((entry.value as Ref).digest), height)) opened.push(child);
+    }
+    return opened;
+  };
   return { state: 'open', before: open(segment.before), after: open(segment.after) };
 }
 

@@ -47,27 +47,17 @@ function writeFields(fields: LinkedObject, refs: Digest[]): string {
   return keys[0] === '$' ? `{"$":["object",${text}]}` : text;
 }
 
-/** Whether two values are the same: what a value is written as depends on the value alone. */
-export function isSameLinked(a: Linked, b: Linked): boolean {
-  if (typeof a !== 'object' || a === null || typeof b !== 'object' || b === null) return a === b;
-  const one = unlink(a);
-  const other = unlink(b);
-  return one.text === other.text && one.refs.length === other.refs.length && one.refs.every(isAt(other.refs));
-}
-
-function isAt(refs: readonly Digest[]): (digest: Digest, index: number) => boolean {
-  return (digest, index) => refs[index] === digest;
-}
-
 /**
- * The name of an array's element: its digest if it is a chunk, or would be one in a tree, else its text. Equal elements have
- * equal names also when one array is a tree and the other is flat. A digest is no JSON, so the two kinds never meet.
+ * The name of an element: its digest if it is a chunk, or would be one in a tree, else its text. Equal elements have equal
+ * names also when one collection is a tree and the other is flat. No JSON starts with `=`, so the two kinds never meet.
  */
 export function identify(value: Linked): string {
-  if (value instanceof Ref) return value.digest;
+  if (value instanceof Ref) return `=${value.digest}`;
   if (typeof value === 'string' && value.length <= FIELD_CHARS) return JSON.stringify(value);
   const content = unlink(value);
-  return content.text.length <= ITEM_CHARS && content.refs.length === 0 ? content.text : createChunk(content).digest;
+  return content.text.length <= ITEM_CHARS && content.refs.length === 0
+    ? content.text
+    : `=${createChunk(content).digest}`;
 }
 
 /** Builds a value that shares nothing with any other: a parsed chunk may stand behind several places of a state. */

@@ -14,7 +14,7 @@ const PARALLEL_READS = 16;
  * an exclusive section that first marks what was committed meanwhile, so a chunk that a commit just relied on is kept.
  */
 export async function collectChunks(store: Store, signal: AbortSignal | undefined): Promise<CollectResult> {
-  await store.files.clearLeftovers();
+  await store.files.clearLeftovers(`${store.root}/sessions`);
   await finishErasures(store);
   const marking = new Marking(store);
   await marking.update();
@@ -52,7 +52,7 @@ async function removeDead(store: Store, marking: Marking, batch: readonly Digest
 /** The reachable chunks, brought up to date as logs grow. It only ever grows itself, which errs on the side of keeping. */
 class Marking {
   readonly #store: Store;
-  readonly #reachable = new Reachable();
+  readonly #reachable = new Reachable<Digest>();
   /** By incarnation: the entry after the last one marked. */
   readonly #marked = new Map<string, number>();
 

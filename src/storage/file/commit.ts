@@ -36,7 +36,7 @@ async function checkCommit(
     return earlier;
   }
   checkNew(store, log, commit);
-  await checkRequired(store, commit);
+  await checkRequired(store, log, commit);
   for (const change of commit.refs ?? []) {
     checkExpectation(change, log?.refs.get(refKey(change))?.target, commit.sessionId);
   }
@@ -65,8 +65,14 @@ function checkNew({ sessions }: Store, log: SessionLog | undefined, { checkpoint
   });
 }
 
-async function checkRequired({ sessions }: Store, { requires = [] }: Commit): Promise<void> {
+async function checkRequired(
+  { sessions }: Store,
+  log: SessionLog | undefined,
+  { requires = [] }: Commit,
+): Promise<void> {
   for (const id of requires) {
+    // Nearly always the parent, in the log at hand; what that says is made durable before the entry is added to it.
+    if (log?.rows.get(id)?.isDeleted === false) continue;
     const found = await sessions.find(id);
     if (found === undefined || found.row.isDeleted) {
       throw new ConflictError(`Checkpoint ${id} was deleted meanwhile, so nothing can be saved on top of it.`, {

@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { StorageError } from '../../core/errors.ts';
+import { mapBounded } from './bounded.ts';
 import { type FileSystem, hasFileCode } from './file-system.ts';
 
+const PARALLEL_CHECKS = 16;
 const OWNED_NAME = /^(temp|writer|exclusive)-(\d+-\d+)-[0-9a-f]{16}$/;
 
 /** A name that tells which process made it, so that others may clear it away when that process is dead. */
@@ -91,12 +93,22 @@ export class DurableFiles {
     await this.fileSystem.removeTree(path).catch(() => undefined);
   }
 
-  /** Removes what processes that are dead now had under way. */
-  async clearLeftovers(): Promise<void> {
-    for (const { name } of (await this.fileSystem.readFolder(this.#tempFolder)) ?? []) {
-      const owner = parseOwnedName(name);
-      if (owner === undefined || owner.processId === this.fileSystem.processId) continue;
-      if (!(await this.fileSystem.isProcessAlive(owner.processId))) await this.discard(`${this.#tempFolder}/${name}`);
-    }
+  /**
+   * Removes what processes that are dead now had under way. Some of it may be folders that were moved here from `origin` to be
+   * removed: that move is made durable first, or else a power cut could bring back a folder with half of its files gone.
+   */
+  async clearLeftovers(origin: string): Promise<void> {
+    const names = ((await this.fileSystem.readFolder(this.#tempFolder)) ?? []).map(({ name }) => name);
+    const isLeft = await mapBounded(names, PARALLEL_CHECKS, (name) => this.#isLeftover(name));
+    const left = names.filter((_, index) => isLeft[index]);
+    if (left.length === 0) return;
+    await this.syncFolder(origin);
+    for (const name of left) await this.discard(`${this.#tempFolder}/${name}`);
+  }
+
+  async #isLeftover(name: string): Promise<boolean> {
+    const owner = parseOwnedName(name);
+    if (owner === undefined || owner.processId === this.fileSystem.processId) return false;
+    return !(await this.fileSystem.isProcessAlive(owner.processId));
   }
 }

@@ -237,6 +237,25 @@ test('a damaged entry names its file, and the rest stays usable', async () => {
   expect(await again.checkIntegrity()).toEqual([]);
 });
 
+test('files put back from another life of a session, or taken away, are damage and not an endless search', async () => {
+  const disk = new SimulatedDisk();
+  const storage = new FileCheckpointStorage({ path: PATH, fileSystem: disk.fileSystem() });
+  const make = new Builders();
+  const first = make.checkpoint();
+  await storage.commit(commitOf(first));
+  const entry = `${PATH}/sessions/s-s-1/00000001.json`;
+  const old = disk.find(entry);
+  await storage.deleteSession(session('s-1'));
+  const second = make.checkpoint();
+  await storage.commit(commitOf(second));
+  await disk.fileSystem().unlink(entry);
+  await expect(storage.readCheckpoint(second.header.id)).rejects.toMatchObject({ code: 'CORRUPT' });
+  disk.change({ folder: disk.parent(entry), name: '00000001.json', node: old });
+  const again = new FileCheckpointStorage({ path: PATH, fileSystem: disk.fileSystem() });
+  await expect(again.readCheckpoint(second.header.id)).rejects.toMatchObject({ code: 'CORRUPT' });
+  expect(await again.checkIntegrity()).toHaveLength(1);
+});
+
 test('a session that another process deleted and made again is noticed', async () => {
   const disk = new SimulatedDisk();
   const open = () => new FileCheckpointStorage({ path: PATH, fileSystem: disk.fileSystem() });

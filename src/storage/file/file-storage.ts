@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import type { Chunk, Digest } from '../../core/chunk.ts';
-import { ClosedError, InvalidInputError, SavestateError, StorageError } from '../../core/errors.ts';
+import { ClosedError, CorruptError, InvalidInputError, SavestateError, StorageError } from '../../core/errors.ts';
 import type { CheckpointId, SessionId } from '../../core/id.ts';
 import type {
   CheckpointQuery,
@@ -17,6 +17,7 @@ import type {
   StorageStats,
 } from '../contract.ts';
 import { selectRows } from '../query.ts';
+import { readReachableByLevel } from '../reachable.ts';
 import { KeyedQueue } from './bounded.ts';
 import { collectChunks } from './collect.ts';
 import { commitDurably } from './commit.ts';
@@ -74,16 +75,22 @@ export class FileCheckpointStorage implements ChunkStorage {
     return this.#run('read chunks', ({ chunks }) => chunks.read(digests));
   }
 
+  async readReachable(digests: readonly Digest[]): Promise<Chunk[]> {
+    return readReachableByLevel((wanted) => this.readChunks(wanted), digests);
+  }
+
   readCheckpoint(id: CheckpointId): Promise<CheckpointRowWithRoot | undefined> {
     return this.#run('read a checkpoint', async ({ sessions }) => {
-      for (;;) {
+      // A live row without a root was deleted between the two reads; looking again finds the tombstone.
+      for (let round = 0; round < 2; round++) {
         const found = await sessions.find(id);
         if (found === undefined || found.row.isDeleted) return found && withoutHeader(found.row);
-        const entry = await sessions.readEntry(found.log, found.row.number);
-        const root = entry?.checkpoint?.root;
-        // Without a root it was deleted between the two reads; looking again finds the tombstone.
+        const root = (await sessions.readEntry(found.log, found.row.number))?.checkpoint?.root;
         if (root !== undefined) return { ...withoutHeader(found.row), root };
       }
+      throw new CorruptError(`The log entry of checkpoint ${id} is missing or has another content.`, {
+        details: { id },
+      });
     });
   }
 

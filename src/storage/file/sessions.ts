@@ -21,6 +21,8 @@ import { encodeSessionId } from './session-name.ts';
 // Enough to keep libuv's four threads busy, few enough to stay far from any limit of open files.
 const PARALLEL_READS = 16;
 const PARALLEL_WRITES = 8;
+// Sessions are not deleted and made again this often while one of them is read.
+const MAX_RELOADS = 20;
 /** The file that opens a session's folder. */
 export const OPENING_NAME = 'session.json';
 
@@ -105,7 +107,8 @@ export class Sessions {
   }
 
   async #refresh(name: string): Promise<SessionLog | undefined> {
-    for (;;) {
+    // A log that was replaced while it was read is read again: each round means that a session was deleted meanwhile.
+    for (let round = 0; round < MAX_RELOADS; round++) {
       const opening = await this.#readOpening(name);
       if (opening === undefined) {
         this.#logs.delete(name);
@@ -113,9 +116,12 @@ export class Sessions {
       }
       const cached = this.#logs.get(name);
       const log = cached?.incarnation === opening.incarnation ? cached : await this.#load(name, opening);
-      // A log that was replaced while it was read is read again: each round means that a session was deleted meanwhile.
       if (log !== undefined && (await this.#catchUp(log))) return log;
     }
+    const path = `${this.#folder}/${name}`;
+    throw new CorruptError(`${path} mixes entries of a session with those of a deleted one of the same name.`, {
+      details: { path },
+    });
   }
 
   async #readOpening(name: string): Promise<SessionOpening | undefined> {

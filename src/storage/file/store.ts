@@ -41,8 +41,8 @@ export async function openStore({ fileSystem, lockTimeoutMs, ...options }: Store
   const bytes = found ?? (await fileSystem.readFile(path)) ?? new Uint8Array();
   checkFormat(Buffer.from(bytes).toString('latin1'), root);
   await makeStoreFolders(files, root);
-  await files.clearLeftovers();
-  await new DurableFiles(fileSystem, root).clearLeftovers();
+  await files.clearLeftovers(`${root}/sessions`);
+  await new DurableFiles(fileSystem, root).clearLeftovers(root);
   return {
     root,
     fileSystem,

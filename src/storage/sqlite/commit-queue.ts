@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { SavestateError } from '../../core/errors.ts';
 import type { CommitResult } from '../contract.ts';
+import type { ChunkNumbers } from './chunk-numbers.ts';
 import type { PreparedCommit } from './prepared-commit.ts';
 import type { SqliteConnection } from './sqlite-connection.ts';
 import { SqliteWriter } from './sqlite-writer.ts';
@@ -26,13 +27,15 @@ class SpoiledGroup extends Error {
 /** Lets commits that arrive in the same turn of the event loop share one transaction and so one sync. */
 export class CommitQueue {
   readonly #connection: SqliteConnection;
+  readonly #numbers: ChunkNumbers;
   readonly #writer: SqliteWriter;
   #waiting: Waiting[] = [];
   #running: Promise<void> | undefined;
 
-  constructor(connection: SqliteConnection) {
+  constructor(connection: SqliteConnection, numbers: ChunkNumbers) {
     this.#connection = connection;
-    this.#writer = new SqliteWriter(connection);
+    this.#numbers = numbers;
+    this.#writer = new SqliteWriter(connection, numbers);
   }
 
   /** Resolves when the commit is durable. Commits are applied in the order of their arrival. */
@@ -63,6 +66,7 @@ export class CommitQueue {
       const answers = await this.#connection.write(() => group.map((waiting) => this.#answer(waiting)), { isRelaxed });
       for (const answer of answers) answer();
     } catch (error) {
+      this.#numbers.forget();
       if (!(error instanceof Error && error.cause instanceof SpoiledGroup)) {
         for (const { reject } of group) reject(error);
         return;

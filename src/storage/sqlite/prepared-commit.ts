@@ -2,21 +2,29 @@ import { type Digest, digestText } from '../../core/chunk.ts';
 import { InvalidInputError } from '../../core/errors.ts';
 import type { Commit, EffectRow, NewCheckpoint, RefChange } from '../contract.ts';
 import { refCheck } from '../ref.ts';
-import { PREFIX_BYTES, packDigest, packRefs, type TextEncoder } from './sqlite-codec.ts';
+import { PREFIX_BYTES, packDigest, type TextEncoder } from './sqlite-codec.ts';
 import { isBindable, type SqlValue } from './sqlite-driver.ts';
 
 /** A ref change with the check of its new content. */
 export type PreparedRef = { readonly change: RefChange; readonly check: string };
 
+/** A chunk's columns; its refs become numbers in the transaction. */
+export type PreparedChunk = {
+  readonly digest: Digest;
+  readonly prefix: Uint8Array;
+  readonly rest: Uint8Array;
+  readonly refs: readonly Digest[];
+  readonly text: SqlValue;
+};
+
 /** A commit turned into columns before its transaction starts, so that encoding and compressing hold no lock. */
 export type PreparedCommit = {
   readonly commit: Commit;
-  /** prefix, rest, refs, text */
-  readonly chunks: readonly (readonly SqlValue[])[];
-  /** All columns after the session's number. */
+  readonly chunks: readonly PreparedChunk[];
+  /** All columns after the session's number and the refs. */
   readonly checkpoint: readonly SqlValue[] | undefined;
-  /** All columns after the session's number. */
-  readonly effects: readonly (readonly SqlValue[])[];
+  /** All columns after the session's number and the refs, with the refs of the result. */
+  readonly effects: readonly { readonly columns: readonly SqlValue[]; readonly refs: readonly Digest[] }[];
   readonly refs: readonly PreparedRef[];
 };
 
@@ -33,14 +41,15 @@ export function prepareCommit(commit: Commit, encodeText: TextEncoder): Prepared
   checkNames(commit);
   return {
     commit,
-    chunks: chunks.map((chunk) => {
-      const digest = packDigest(chunk.digest);
-      return [
-        digest.subarray(0, PREFIX_BYTES),
-        digest.subarray(PREFIX_BYTES),
-        packRefs(chunk.refs),
-        encodeText(chunk.text),
-      ];
+    chunks: chunks.map(({ digest, refs: inner, text }) => {
+      const bytes = packDigest(digest);
+      return {
+        digest,
+        prefix: bytes.subarray(0, PREFIX_BYTES),
+        rest: bytes.subarray(PREFIX_BYTES),
+        refs: inner,
+        text: encodeText(text),
+      };
     }),
     checkpoint: checkpoint === undefined ? undefined : prepareCheckpoint(checkpoint, encodeText),
     effects: effects.map((effect) => prepareEffect(effect, encodeText)),
@@ -80,23 +89,18 @@ function prepareCheckpoint({ header, body, digest, root }: NewCheckpoint, encode
     header.userId ?? null,
     header.idempotencyKey ?? null,
     packDigest(digest),
-    packRefs(root.refs),
     encodeText(body),
     encodeText(root.text),
   ];
 }
 
-function prepareEffect(effect: EffectRow, encodeText: TextEncoder): SqlValue[] {
+function prepareEffect(effect: EffectRow, encodeText: TextEncoder): PreparedCommit['effects'][number] {
   const { branch, ordinal, digest, body, result } = effect;
-  return [
-    branch,
-    ordinal,
-    effectCheck(effect),
-    packDigest(digest),
-    result === undefined ? null : packRefs(result.refs),
-    encodeText(body),
-    result === undefined ? null : encodeText(result.text),
-  ];
+  const text = result === undefined ? null : encodeText(result.text);
+  return {
+    columns: [branch, ordinal, effectCheck(effect), packDigest(digest), encodeText(body), text],
+    refs: result?.refs ?? [],
+  };
 }
 
 /** Sixteen hexadecimal characters that change if any part of an effect does, its place too. */

@@ -1,7 +1,6 @@
 import { Buffer } from 'node:buffer';
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
-import type { ChunkContent, Digest } from '../../core/chunk.ts';
-import { splitDigests } from '../../core/chunk.ts';
+import type { Digest } from '../../core/chunk.ts';
 import { CorruptError, InvalidInputError } from '../../core/errors.ts';
 import { DICTIONARY_1 } from './compression-dictionary.ts';
 
@@ -72,27 +71,14 @@ export function unpackDigest(bytes: Uint8Array): Digest {
   return asBuffer(bytes).toString('hex') as Digest;
 }
 
-/** Digests side by side, 32 bytes each; none is NULL, which takes no space. */
-export function packRefs(refs: readonly Digest[]): Uint8Array | null {
-  if (refs.length === 0) return null;
-  const hexText = refs.length === 1 ? (refs[0] ?? '') : refs.join('');
+/** Digests side by side, 32 bytes each. */
+export function packRefs(refs: readonly Digest[]): Buffer {
+  const hexText = refs.join('');
   const bytes = Buffer.from(hexText, 'hex');
   if (bytes.length !== refs.length * DIGEST_BYTES || hexText.length !== 2 * bytes.length) {
     throw new InvalidInputError('A chunk refers to something that is not a digest.');
   }
   return bytes;
-}
-
-export function unpackRefs(bytes: Uint8Array | null): Digest[] {
-  if (bytes === null) return [];
-  if (bytes.length % DIGEST_BYTES !== 0)
-    throw new CorruptError('A list of references is damaged. Run verify to see what it affects.');
-  return splitDigests(asBuffer(bytes).toString('hex'));
-}
-
-/** A content as two columns; a deleted checkpoint's or an effect without a result has none. */
-export function decodeContent(text: string | Uint8Array | null, refs: Uint8Array | null): ChunkContent | undefined {
-  return text === null ? undefined : { text: decodeText(text), refs: unpackRefs(refs) };
 }
 
 /** A view of the same bytes: `Uint8Array` itself has no hexadecimal form. */

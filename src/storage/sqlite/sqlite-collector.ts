@@ -1,9 +1,8 @@
-import { Buffer } from 'node:buffer';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Digest } from '../../core/chunk.ts';
 import type { CollectResult } from '../contract.ts';
 import { Reachable } from '../reachable.ts';
-import { PREFIX_BYTES, packDigest, unpackDigest, unpackRefs } from './sqlite-codec.ts';
+import { type ChunkNumbers, readRefs } from './chunk-numbers.ts';
 import type { SqliteConnection } from './sqlite-connection.ts';
 import type { SqlStatement } from './sqlite-driver.ts';
 import { readPragma } from './sqlite-schema.ts';
@@ -13,7 +12,7 @@ const ROWS_PER_TURN = 250;
 /** Pages moved by one transaction when the file shrinks. */
 const PAGES_PER_TURN = 256;
 
-type Candidate = { readonly n: number; readonly digest: Digest };
+type Candidate = { readonly n: number; readonly prefix: Uint8Array };
 type RefColumns = { n: number; refs: Uint8Array };
 
 /**
@@ -26,18 +25,20 @@ type RefColumns = { n: number; refs: Uint8Array };
  */
 export class SqliteCollector {
   readonly #connection: SqliteConnection;
-  readonly #reachable = new Reachable();
-  /** Chunks that were reachable but not there. If a commit brings one, what it refers to is not yet marked. */
+  readonly #numbers: ChunkNumbers;
+  readonly #reachable = new Reachable<number>();
+  /** Refs to chunks that are not there. If a commit brings one, it is not yet marked. */
   readonly #missing = new Set<Digest>();
   readonly #selectRefs: SqlStatement;
-  #batch: readonly Digest[] = [];
+  #batch: readonly number[] = [];
   #lastCheckpoint = 0;
   #lastEffect = 0;
   #epoch = -1;
 
-  constructor(connection: SqliteConnection) {
+  constructor(connection: SqliteConnection, numbers: ChunkNumbers) {
     this.#connection = connection;
-    this.#selectRefs = connection.db.prepare('SELECT rest, refs FROM chunk WHERE prefix=?');
+    this.#numbers = numbers;
+    this.#selectRefs = connection.db.prepare('SELECT refs FROM chunk WHERE n=?');
   }
 
   async run(signal?: AbortSignal): Promise<CollectResult> {
@@ -65,7 +66,7 @@ export class SqliteCollector {
     this.#checkEpoch();
     if (this.#batch.length === 0) this.#batch = this.#reachable.take();
     if (this.#batch.length > 0) {
-      for (const digest of this.#batch) this.#reachable.add(this.#refsOf(digest));
+      for (const number of this.#batch) this.#reachable.add(this.#refsOf(number));
       this.#batch = [];
       return true;
     }
@@ -73,7 +74,7 @@ export class SqliteCollector {
   }
 
   #checkEpoch(): void {
-    const { value } = this.#connection.prepare('SELECT value FROM epoch').get() as { value: number };
+    const { value } = this.#connection.prepare('SELECT value FROM epoch WHERE n=1').get() as { value: number };
     if (value === this.#epoch) return;
     this.#epoch = value;
     this.#lastCheckpoint = 0;
@@ -83,8 +84,8 @@ export class SqliteCollector {
   #markRoots(): boolean {
     const checkpoints = this.#readRoots('checkpoint', this.#lastCheckpoint);
     const effects = this.#readRoots('effect', this.#lastEffect);
-    for (const { refs } of checkpoints) this.#reachable.add(unpackRefs(refs));
-    for (const { refs } of effects) this.#reachable.add(unpackRefs(refs));
+    for (const { refs } of checkpoints) this.#reachable.add(this.#toNumbers(refs));
+    for (const { refs } of effects) this.#reachable.add(this.#toNumbers(refs));
     this.#lastCheckpoint = checkpoints.at(-1)?.n ?? this.#lastCheckpoint;
     this.#lastEffect = effects.at(-1)?.n ?? this.#lastEffect;
     return checkpoints.length > 0 || effects.length > 0;
@@ -96,23 +97,29 @@ export class SqliteCollector {
     return this.#connection.prepare(sql).all(after) as RefColumns[];
   }
 
-  #refsOf(digest: Digest): readonly Digest[] {
-    const bytes = packDigest(digest);
-    const row = this.#selectRefs.get(bytes.subarray(0, PREFIX_BYTES)) as
-      | { rest: Uint8Array; refs: Uint8Array | null }
-      | undefined;
-    if (row === undefined) this.#missing.add(digest);
-    return row === undefined ? [] : unpackRefs(row.refs);
+  #refsOf(number: number): readonly number[] {
+    const row = this.#selectRefs.get(number) as { refs: Uint8Array | null } | undefined;
+    return row === undefined ? [] : this.#toNumbers(row.refs);
+  }
+
+  #toNumbers(stored: Uint8Array | null): readonly number[] {
+    const { digests, numbers } = readRefs(stored);
+    for (const digest of digests ?? []) {
+      const number = this.#numbers.find(digest);
+      if (number === undefined) this.#missing.add(digest);
+      else numbers.push(number);
+    }
+    return numbers;
   }
 
   async #sweep(signal?: AbortSignal): Promise<number> {
     let removed = 0;
     let candidates: Candidate[] = [];
-    for (let last = 0, isDone = false; !isDone; ) {
+    for (let last = Number.MAX_SAFE_INTEGER, isDone = false; !isDone; ) {
       const page = await this.#connection.read(() => this.#readCandidates(last));
       isDone = page.length < ROWS_PER_TURN;
       last = page.at(-1)?.n ?? last;
-      candidates.push(...page.filter(({ digest }) => !this.#reachable.has(digest)));
+      candidates.push(...page.filter(({ n }) => !this.#reachable.has(n)));
       if (candidates.length >= ROWS_PER_TURN || isDone) {
         removed += await this.#removeAll(candidates, signal);
         candidates = [];
@@ -123,10 +130,10 @@ export class SqliteCollector {
     return removed;
   }
 
-  #readCandidates(after: number): Candidate[] {
-    const sql = `SELECT n, prefix, rest FROM chunk WHERE n>? ORDER BY n LIMIT ${ROWS_PER_TURN}`;
-    const rows = this.#connection.prepare(sql).all(after) as { n: number; prefix: Uint8Array; rest: Uint8Array }[];
-    return rows.map(({ n, prefix, rest }) => ({ n, digest: unpackDigest(Buffer.concat([prefix, rest])) }));
+  /** Greatest number first, so that a chunk goes before those it refers to: what is still there is always whole. */
+  #readCandidates(before: number): Candidate[] {
+    const sql = `SELECT n, prefix FROM chunk WHERE n<? ORDER BY n DESC LIMIT ${ROWS_PER_TURN}`;
+    return this.#connection.prepare(sql).all(before) as Candidate[];
   }
 
   async #removeAll(candidates: readonly Candidate[], signal?: AbortSignal): Promise<number> {
@@ -141,23 +148,26 @@ export class SqliteCollector {
 
   /** Under the write lock. Undefined if a session was removed since, which means marking more than a lock should wait for. */
   #removeUnreachable(candidates: readonly Candidate[]): number | undefined {
-    const { value } = this.#connection.prepare('SELECT value FROM epoch').get() as { value: number };
+    const { value } = this.#connection.prepare('SELECT value FROM epoch WHERE n=1').get() as { value: number };
     if (value !== this.#epoch) return undefined;
     this.#markArrived();
     while (this.#markSome());
     const remove = this.#connection.prepare('DELETE FROM chunk WHERE n=? AND prefix=?');
-    let removed = 0;
-    for (const { n, digest } of candidates) {
-      if (this.#reachable.has(digest)) continue;
-      removed += Number(remove.run(n, packDigest(digest).subarray(0, PREFIX_BYTES)).changes);
-    }
-    return removed;
+    const doomed = candidates.filter(({ n }) => !this.#reachable.has(n));
+    const [greatest] = doomed;
+    if (greatest === undefined) return 0;
+    this.#connection.prepare('UPDATE epoch SET value=max(value, ?) WHERE n=2').run(greatest.n);
+    return doomed.reduce((removed, { n, prefix }) => removed + Number(remove.run(n, prefix).changes), 0);
   }
 
   #markArrived(): void {
     const missing = [...this.#missing];
     this.#missing.clear();
-    for (const digest of missing) this.#reachable.add(this.#refsOf(digest));
+    for (const digest of missing) {
+      const number = this.#numbers.find(digest);
+      if (number === undefined) this.#missing.add(digest);
+      else this.#reachable.add([number]);
+    }
   }
 
   /** Gives free pages back to the disk, a few at a time. */

@@ -7,6 +7,8 @@ import type { SqliteConnection } from './sqlite-connection.ts';
 import { isBindable, type SqlValue } from './sqlite-driver.ts';
 
 type LiveColumns = { n: number; session: number; digest: Uint8Array };
+const PROTECTING = new Set(['branch', 'tag', 'pin']);
+
 type Holder = { readonly kind: string; readonly name: string };
 
 /** Turns checkpoints into tombstones, in the caller's transaction. Returns the ids that were deleted now. */
@@ -46,10 +48,10 @@ class Holders {
     this.#connection = connection;
   }
 
-  /** Whether no ref protects the checkpoint (any more). Marks never do; with `force` nothing does, and all are removed. */
+  /** Whether no ref protects the checkpoint (any more); then all that point at it are removed. With `force` nothing protects. */
   release(session: number, id: CheckpointId, force: boolean): boolean {
     const holders = this.#of(session).get(id) ?? [];
-    if (!force && holders.some(({ kind }) => kind !== 'mark')) return false;
+    if (!force && holders.some(({ kind }) => PROTECTING.has(kind))) return false;
     const remove = this.#connection.prepare('DELETE FROM ref WHERE session=? AND kind=? AND name=?');
     for (const { kind, name } of holders) remove.run(session, kind, name);
     return true;
@@ -85,6 +87,6 @@ export function deleteSession(connection: SqliteConnection, sessionId: SessionId
     connection.prepare(`DELETE FROM ${table} WHERE session=?`).run(row.n);
   connection.prepare('DELETE FROM session WHERE n=?').run(row.n);
   // Numbers of removed rows are used again, so a collector must not trust "greater than what I have seen" any more.
-  connection.prepare('UPDATE epoch SET value=value+1').run();
+  connection.prepare('UPDATE epoch SET value=value+1 WHERE n=1').run();
   return true;
 }

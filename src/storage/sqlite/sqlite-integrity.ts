@@ -2,6 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { CheckpointHeader } from '../../core/checkpoint-header.ts';
 import { SavestateError } from '../../core/errors.ts';
 import type { SessionId } from '../../core/id.ts';
+import { type ChunkNumbers, readRefs } from './chunk-numbers.ts';
 import { effectCheck, tombstoneCheck } from './prepared-commit.ts';
 import { DIGEST_BYTES, decodeText, PREFIX_BYTES, unpackDigest } from './sqlite-codec.ts';
 import type { SqliteConnection } from './sqlite-connection.ts';
@@ -12,7 +13,7 @@ const ROWS_PER_TURN = 500;
 /** SQLite stops at 100 findings unless told otherwise; beyond this many a list helps nobody. */
 const MAX_FINDINGS = 10_000;
 
-type Check = (connection: SqliteConnection) => Iterable<string>;
+type Check = (connection: SqliteConnection, numbers: ChunkNumbers) => Iterable<string>;
 type CheckpointColumns = {
   n: number;
   id: string;
@@ -28,11 +29,10 @@ type CheckpointColumns = {
   mark: string | null;
   digest: Uint8Array;
   body: string | Uint8Array;
-  refs_bytes: number | null;
-  refs_type: string;
+  refs: Uint8Array | null;
   has_root: number;
 };
-type EffectColumns = RefsLength & {
+type EffectColumns = {
   n: number;
   session: SessionId | null;
   branch: string;
@@ -45,7 +45,7 @@ type EffectColumns = RefsLength & {
 };
 
 /** What SQLite and our own rules find damaged. A check that cannot go on says so and leaves the rest to the others. */
-export async function findDamage(connection: SqliteConnection): Promise<string[]> {
+export async function findDamage(connection: SqliteConnection, numbers: ChunkNumbers): Promise<string[]> {
   const checks: Check[] = [
     checkFile,
     checkSchema,
@@ -58,7 +58,7 @@ export async function findDamage(connection: SqliteConnection): Promise<string[]
   const findings: string[] = [];
   for (const check of checks) {
     try {
-      for await (const finding of inTurns(check(connection))) findings.push(finding);
+      for await (const finding of inTurns(check(connection, numbers))) findings.push(finding);
     } catch (error) {
       if (error instanceof SavestateError && error.code === 'CLOSED') throw error;
       findings.push(`A check could not be finished: ${error instanceof Error ? error.message : String(error)}.`);
@@ -87,7 +87,7 @@ function checkSchema(connection: SqliteConnection): string[] {
 }
 
 function* checkCheckpoints(connection: SqliteConnection): Generator<string> {
-  const sql = `SELECT c.n, c.id, s.name, c.deleted, c.timestamp, c.branch, c.type, c.status, c.agent, c.user, c.idempotency, c.mark, c.digest, c.body, length(c.root_refs) AS refs_bytes, typeof(c.root_refs) AS refs_type, c.root_text IS NOT NULL AS has_root FROM checkpoint c LEFT JOIN session s ON s.n=c.session WHERE c.n>? ORDER BY c.n LIMIT ${ROWS_PER_TURN}`;
+  const sql = `SELECT c.n, c.id, s.name, c.deleted, c.timestamp, c.branch, c.type, c.status, c.agent, c.user, c.idempotency, c.mark, c.digest, c.body, c.root_refs AS refs, c.root_text IS NOT NULL AS has_root FROM checkpoint c LEFT JOIN session s ON s.n=c.session WHERE c.n>? ORDER BY c.n LIMIT ${ROWS_PER_TURN}`;
   for (const row of pages<CheckpointColumns>(connection, sql)) {
     if (row === undefined) yield '';
     else yield* checkCheckpoint(row);
@@ -98,7 +98,7 @@ function* checkCheckpoint(row: CheckpointColumns): Generator<string> {
   const where = `Checkpoint ${row.id}`;
   if (row.name === null) yield `${where} belongs to a session that is not there.`;
   if (row.digest.length !== DIGEST_BYTES) yield `${where} has a digest of ${row.digest.length} bytes.`;
-  if (!isRefsLength(row)) yield `${where} has a damaged list of references.`;
+  if (!isRefs(row)) yield `${where} has a damaged list of references.`;
   const header = readOrUndefined(() => JSON.parse(decodeText(row.body)) as CheckpointHeader);
   if (row.deleted !== 0 && !isTombstoneWhole(row)) yield `${where} was deleted, and its tombstone is damaged.`;
   if (header === undefined) {
@@ -141,26 +141,26 @@ function readOrUndefined<T>(read: () => T): T | undefined {
   }
 }
 
-function* checkEffects(connection: SqliteConnection): Generator<string> {
-  const sql = `SELECT e.n, s.name AS session, e.branch, e.ordinal, e.mark, e.digest, e.body, e.text, e.refs, length(e.refs) AS refs_bytes, typeof(e.refs) AS refs_type FROM effect e LEFT JOIN session s ON s.n=e.session WHERE e.n>? ORDER BY e.n LIMIT ${ROWS_PER_TURN}`;
+function* checkEffects(connection: SqliteConnection, numbers: ChunkNumbers): Generator<string> {
+  const sql = `SELECT e.n, s.name AS session, e.branch, e.ordinal, e.mark, e.digest, e.body, e.text, e.refs FROM effect e LEFT JOIN session s ON s.n=e.session WHERE e.n>? ORDER BY e.n LIMIT ${ROWS_PER_TURN}`;
   for (const row of pages<EffectColumns>(connection, sql)) {
     if (row === undefined) yield '';
-    else yield* checkEffect(row);
+    else yield* checkEffect(row, numbers);
   }
 }
 
-function* checkEffect(row: EffectColumns): Generator<string> {
+function* checkEffect(row: EffectColumns, numbers: ChunkNumbers): Generator<string> {
   const { session, ...columns } = row;
   const where = `Effect ${row.ordinal} of branch "${row.branch}" of session "${session}"`;
-  if (!isRefsLength(row)) yield `${where} has a damaged list of references.`;
+  if (!isRefs(row)) yield `${where} has a damaged list of references.`;
   else if (session === null) yield `${where} belongs to a session that is not there.`;
-  else if (readOrUndefined(() => effectCheck(decodeEffect({ ...columns, session }))) !== row.mark)
+  else if (readOrUndefined(() => effectCheck(decodeEffect({ ...columns, session }, numbers))) !== row.mark)
     yield `${where} is damaged.`;
 }
 
 function* checkChunks(connection: SqliteConnection): Generator<string> {
-  const sql = `SELECT n, hex(prefix) AS prefix, length(prefix) + length(rest) AS digest_bytes, length(prefix) AS prefix_bytes, length(refs) AS refs_bytes, typeof(refs) AS refs_type, typeof(text) AS text_type FROM chunk WHERE n>? ORDER BY n LIMIT ${ROWS_PER_TURN}`;
-  type Columns = RefsLength & {
+  const sql = `SELECT n, hex(prefix) AS prefix, length(prefix) + length(rest) AS digest_bytes, length(prefix) AS prefix_bytes, refs, typeof(text) AS text_type FROM chunk WHERE n>? ORDER BY n LIMIT ${ROWS_PER_TURN}`;
+  type Columns = StoredRefs & {
     n: number;
     prefix: string;
     digest_bytes: number;
@@ -174,7 +174,7 @@ function* checkChunks(connection: SqliteConnection): Generator<string> {
     }
     const where = `The chunk whose digest starts with ${row.prefix.toLowerCase()}`;
     if (row.prefix_bytes !== PREFIX_BYTES || row.digest_bytes !== DIGEST_BYTES) yield `${where} has a damaged digest.`;
-    if (!isRefsLength(row)) yield `${where} has a damaged list of references.`;
+    if (!isRefs(row)) yield `${where} has a damaged list of references.`;
     if (row.text_type !== 'text' && row.text_type !== 'blob') yield `${where} has no text.`;
   }
 }
@@ -191,13 +191,15 @@ function* checkEpoch(connection: SqliteConnection): Generator<string> {
     n: number;
     type: string;
   }[];
-  if (rows.length !== 1 || rows[0]?.type !== 'integer') yield 'The count of removed sessions is damaged.';
+  if (rows.length !== 2 || rows.some(({ type }) => type !== 'integer'))
+    yield 'The count of removed sessions is damaged.';
 }
 
-type RefsLength = { refs_bytes: number | null; refs_type: string };
+type StoredRefs = { n: number; refs: Uint8Array | null };
 
-function isRefsLength({ refs_bytes, refs_type }: RefsLength): boolean {
-  return refs_bytes === null || (refs_type === 'blob' && refs_bytes > 0 && refs_bytes % DIGEST_BYTES === 0);
+/** Whether a list of refs can be read. Whether they are there and the right ones, the digests above will tell. */
+function isRefs({ refs }: StoredRefs): boolean {
+  return readOrUndefined(() => readRefs(refs)) !== undefined;
 }
 
 /** Every row of a query that is paged by number; undefined after each page. */

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { Chunk } from '../../core/chunk.ts';
 import { Builders, commitOf, contentOf, deletionOf, moveBranch, session } from '../../testing/contract/builders.ts';
+import { ChunkNumbers } from './chunk-numbers.ts';
 import { CommitQueue } from './commit-queue.ts';
 import { prepareCommit } from './prepared-commit.ts';
 import { encodePlain } from './sqlite-codec.ts';
@@ -35,7 +36,7 @@ test('a commit that fails after it wrote something leaves no trace, and its grou
   ]);
   expect(settled.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
   expect(settled[1]).toMatchObject({
-    reason: { code: 'INVALID_INPUT', message: expect.stringMatching(/exists already/) },
+    reason: { code: 'CONFLICT', message: expect.stringMatching(/exists already/) },
   });
   expect(await storage.readChunks([lost.digest, kept.digest])).toEqual([undefined, kept]);
   expect(await storage.listSessions({ limit: 10 })).toEqual(['s-1', 's-2', 's-4']);
@@ -74,7 +75,7 @@ test('a text with a NUL comes back as it was', async () => {
 
 test('a full disk fails the whole group and loses nothing; writing goes on when there is space', async () => {
   const connection = new SqliteConnection({ path, durability: 'power', busyTimeoutMs: 100 });
-  const queue = new CommitQueue(connection);
+  const queue = new CommitQueue(connection, new ChunkNumbers(connection));
   const add = (text: string) =>
     queue.add(
       prepareCommit(commitOf(make.checkpoint(), { chunks: [make.chunk([], JSON.stringify(text))] }), encodePlain),
@@ -93,7 +94,7 @@ test('a full disk fails the whole group and loses nothing; writing goes on when 
 
 test('relaxed commits are not synced, commits in mixed groups are', async () => {
   const connection = new SqliteConnection({ path, durability: 'power', busyTimeoutMs: 100 });
-  const queue = new CommitQueue(connection);
+  const queue = new CommitQueue(connection, new ChunkNumbers(connection));
   const synchronous = () => connection.db.prepare('PRAGMA synchronous').get();
   const add = (durability: 'default' | 'relaxed') =>
     queue.add(prepareCommit(commitOf(make.checkpoint(), { durability }), encodePlain));

@@ -3,17 +3,11 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Chunk, Digest } from '../../core/chunk.ts';
 import type { CheckpointId, SessionId } from '../../core/id.ts';
 import type { CheckpointRow, CheckpointRowWithRoot, EffectRow, Ref, RefKind } from '../contract.ts';
-import {
-  decodeContent,
-  decodeText,
-  isDigest,
-  PREFIX_BYTES,
-  packDigest,
-  unpackDigest,
-  unpackRefs,
-} from './sqlite-codec.ts';
+import type { ChunkNumbers } from './chunk-numbers.ts';
+import { decodeText, isDigest, PREFIX_BYTES, packDigest, unpackDigest } from './sqlite-codec.ts';
 import type { SqliteConnection } from './sqlite-connection.ts';
 import { isBindable, type SqlStatement, type SqlValue } from './sqlite-driver.ts';
+import { readTree } from './sqlite-tree-reader.ts';
 
 /** Chunks read without giving way to others: some milliseconds' worth. */
 const CHUNKS_PER_TURN = 1000;
@@ -46,11 +40,13 @@ export const CHECKPOINT_COLUMNS = 'c.id, s.name AS session, c.digest, c.body, c.
 /** Reads rows back into what was committed. */
 export class SqliteReader {
   readonly #connection: SqliteConnection;
+  readonly #numbers: ChunkNumbers;
   readonly #selectChunk: SqlStatement;
   readonly #selectCheckpoint: SqlStatement;
 
-  constructor(connection: SqliteConnection) {
+  constructor(connection: SqliteConnection, numbers: ChunkNumbers) {
     this.#connection = connection;
+    this.#numbers = numbers;
     this.#selectChunk = connection.db.prepare('SELECT refs, text FROM chunk WHERE prefix=? AND rest=?');
     this.#selectCheckpoint = connection.db.prepare(
       `SELECT ${CHECKPOINT_COLUMNS}, c.root_text, c.root_refs FROM checkpoint c JOIN session s ON s.n=c.session WHERE c.id=?`,
@@ -65,6 +61,11 @@ export class SqliteReader {
       for (const chunk of await this.#connection.read(() => this.#chunkSlice(slice))) found.push(chunk);
     }
     return found;
+  }
+
+  /** All chunks reachable from these, each once, in no particular order. */
+  async reachable(digests: readonly Digest[]): Promise<Chunk[]> {
+    return readTree(this.#connection, this.#numbers, digests);
   }
 
   /** One read transaction for all, which is cheaper than one for each. */
@@ -83,7 +84,7 @@ export class SqliteReader {
     const row = this.#selectChunk.get(bytes.subarray(0, PREFIX_BYTES), bytes.subarray(PREFIX_BYTES));
     if (row === undefined) return undefined;
     const { refs, text } = row as ChunkColumns;
-    return { digest, text: decodeText(text), refs: unpackRefs(refs) };
+    return { digest, text: decodeText(text), refs: this.#numbers.unpack(refs) };
   }
 
   async checkpoint(id: CheckpointId): Promise<CheckpointRowWithRoot | undefined> {
@@ -91,8 +92,9 @@ export class SqliteReader {
     return this.#connection.read(() => {
       const row = this.#selectCheckpoint.get(id) as RootColumns | undefined;
       if (row === undefined) return undefined;
-      const root = decodeContent(row.root_text, row.root_refs);
-      return { ...decodeCheckpoint(row), ...(root === undefined ? {} : { root }) };
+      const { root_text: text, root_refs: refs } = row;
+      if (text === null) return decodeCheckpoint(row);
+      return { ...decodeCheckpoint(row), root: { text: decodeText(text), refs: this.#numbers.unpack(refs) } };
     });
   }
 
@@ -115,7 +117,9 @@ export class SqliteReader {
     where.add('e.ordinal>=?', filter.fromOrdinal);
     const sql = `SELECT s.name AS session, e.branch, e.ordinal, e.digest, e.body, e.text, e.refs FROM session s JOIN effect e ON e.session=s.n ${where.sql} ORDER BY e.branch, e.ordinal`;
     return this.#connection.read(() =>
-      (this.#connection.prepare(sql).all(...where.values) as EffectColumns[]).map(decodeEffect),
+      (this.#connection.prepare(sql).all(...where.values) as EffectColumns[]).map((row) =>
+        decodeEffect(row, this.#numbers),
+      ),
     );
   }
 
@@ -176,8 +180,9 @@ export function decodeCheckpoint({ id, session, digest, body, deleted }: Checkpo
   return { id, sessionId: session, digest: unpackDigest(digest), body: decodeText(body), isDeleted: deleted !== 0 };
 }
 
-export function decodeEffect({ session, branch, ordinal, digest, body, text, refs }: EffectColumns): EffectRow {
-  const result = decodeContent(text, refs);
+export function decodeEffect(row: EffectColumns, numbers: ChunkNumbers): EffectRow {
+  const { session, branch, ordinal, digest, body, text, refs } = row;
+  const result = text === null ? undefined : { text: decodeText(text), refs: numbers.unpack(refs) };
   return {
     sessionId: session,
     branch,

@@ -16,6 +16,7 @@ import type {
   RefKind,
   StorageStats,
 } from '../contract.ts';
+import { ChunkNumbers } from './chunk-numbers.ts';
 import { CommitQueue } from './commit-queue.ts';
 import { prepareCommit } from './prepared-commit.ts';
 import { encodeCompressed, encodePlain, type TextEncoder } from './sqlite-codec.ts';
@@ -46,6 +47,7 @@ export class SqliteCheckpointStorage implements ChunkStorage {
   readonly kind = 'sqlite';
   readonly limits: { readonly maxCheckpointsPerUser?: number };
   readonly #connection: SqliteConnection;
+  readonly #numbers: ChunkNumbers;
   readonly #queue: CommitQueue;
   readonly #reader: SqliteReader;
   readonly #encodeText: TextEncoder;
@@ -57,8 +59,9 @@ export class SqliteCheckpointStorage implements ChunkStorage {
     this.limits = maxCheckpointsPerUser === undefined ? {} : { maxCheckpointsPerUser };
     this.#encodeText = options.compress === true ? encodeCompressed : encodePlain;
     this.#connection = new SqliteConnection({ path, durability, busyTimeoutMs });
-    this.#queue = new CommitQueue(this.#connection);
-    this.#reader = new SqliteReader(this.#connection);
+    this.#numbers = new ChunkNumbers(this.#connection);
+    this.#queue = new CommitQueue(this.#connection, this.#numbers);
+    this.#reader = new SqliteReader(this.#connection, this.#numbers);
   }
 
   async commit(commit: Commit): Promise<CommitResult> {
@@ -69,6 +72,11 @@ export class SqliteCheckpointStorage implements ChunkStorage {
   async readChunks(digests: readonly Digest[]): Promise<(Chunk | undefined)[]> {
     this.#checkOpen();
     return this.#reader.chunks(digests);
+  }
+
+  async readReachable(digests: readonly Digest[]): Promise<Chunk[]> {
+    this.#checkOpen();
+    return this.#reader.reachable(digests);
   }
 
   async readCheckpoint(id: CheckpointId): Promise<CheckpointRowWithRoot | undefined> {
@@ -109,7 +117,7 @@ export class SqliteCheckpointStorage implements ChunkStorage {
 
   async collect(options: { signal?: AbortSignal } = {}): Promise<CollectResult> {
     this.#checkOpen();
-    return new SqliteCollector(this.#connection).run(options.signal);
+    return new SqliteCollector(this.#connection, this.#numbers).run(options.signal);
   }
 
   async listChunks(page: { after?: Digest; limit: number }): Promise<Digest[]> {
@@ -119,7 +127,7 @@ export class SqliteCheckpointStorage implements ChunkStorage {
 
   async checkIntegrity(): Promise<string[]> {
     this.#checkOpen();
-    return findDamage(this.#connection);
+    return findDamage(this.#connection, this.#numbers);
   }
 
   async stats(): Promise<StorageStats> {

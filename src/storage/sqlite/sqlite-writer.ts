@@ -1,9 +1,10 @@
 import { Buffer } from 'node:buffer';
-import { ConflictError, CorruptError, InvalidInputError } from '../../core/errors.ts';
+import { ConflictError, CorruptError } from '../../core/errors.ts';
 import type { CheckpointId } from '../../core/id.ts';
 import type { Commit, CommitResult, RefChange } from '../contract.ts';
 import { checkExpectation } from '../ref.ts';
-import type { PreparedCommit, PreparedRef } from './prepared-commit.ts';
+import type { ChunkNumbers } from './chunk-numbers.ts';
+import type { PreparedChunk, PreparedCommit, PreparedRef } from './prepared-commit.ts';
 import type { SqliteConnection } from './sqlite-connection.ts';
 import { isBindable, type SqlStatement, type SqlValue } from './sqlite-driver.ts';
 import { isConstraint } from './sqlite-error.ts';
@@ -23,7 +24,10 @@ export class SqliteWriter {
   readonly #insertCheckpoint: SqlStatement;
   readonly #replaceEffect: SqlStatement;
 
-  constructor({ db }: SqliteConnection) {
+  readonly #numbers: ChunkNumbers;
+
+  constructor({ db }: SqliteConnection, numbers: ChunkNumbers) {
+    this.#numbers = numbers;
     this.#selectSession = db.prepare('SELECT n FROM session WHERE name=?');
     this.#insertSession = db.prepare('INSERT INTO session(name) VALUES(?)');
     this.#selectKey = db.prepare('SELECT id FROM checkpoint WHERE session=? AND idempotency=?');
@@ -35,15 +39,15 @@ export class SqliteWriter {
     );
     this.#deleteRef = db.prepare('DELETE FROM ref WHERE session=? AND kind=? AND name=?');
     this.#insertChunk = db.prepare(
-      'INSERT INTO chunk(prefix, rest, refs, text) VALUES(?,?,?,?) ON CONFLICT(prefix) DO NOTHING',
+      'INSERT INTO chunk(n, prefix, rest, refs, text) VALUES(?,?,?,?,?) ON CONFLICT(prefix) DO NOTHING',
     );
-    this.#selectRest = db.prepare('SELECT rest FROM chunk WHERE prefix=?');
+    this.#selectRest = db.prepare('SELECT n, rest FROM chunk WHERE prefix=?');
     this.#insertCheckpoint = db.prepare(
-      'INSERT INTO checkpoint(session, deleted, id, timestamp, branch, type, status, agent, user, idempotency, digest, root_refs, body, root_text) VALUES(?,0,?,?,?,?,?,?,?,?,?,?,?,?)',
+      'INSERT INTO checkpoint(session, root_refs, deleted, id, timestamp, branch, type, status, agent, user, idempotency, digest, body, root_text) VALUES(?,?,0,?,?,?,?,?,?,?,?,?,?,?)',
     );
     // REPLACE gives the row a new, greater number: that is how the collector knows that it changed.
     this.#replaceEffect = db.prepare(
-      'INSERT OR REPLACE INTO effect(session, branch, ordinal, mark, digest, refs, body, text) VALUES(?,?,?,?,?,?,?,?)',
+      'INSERT OR REPLACE INTO effect(session, refs, branch, ordinal, mark, digest, body, text) VALUES(?,?,?,?,?,?,?,?)',
     );
   }
 
@@ -115,16 +119,27 @@ export class SqliteWriter {
   }
 
   #writeRows({ commit, chunks, checkpoint, effects }: PreparedCommit, session: number): void {
-    for (const columns of chunks) this.#writeChunk(columns);
-    if (checkpoint !== undefined) this.#writeCheckpoint(commit, [session, ...checkpoint]);
-    for (const columns of effects) this.#replaceEffect.run(session, ...columns);
+    if (chunks.length > 0) this.#writeChunks(chunks);
+    if (checkpoint !== undefined) {
+      const refs = this.#numbers.pack(commit.checkpoint?.root.refs ?? []);
+      this.#writeCheckpoint(commit, [session, refs, ...checkpoint]);
+    }
+    for (const { columns, refs } of effects) this.#replaceEffect.run(session, this.#numbers.pack(refs), ...columns);
   }
 
-  #writeChunk(columns: readonly SqlValue[]): void {
-    if (Number(this.#insertChunk.run(...columns).changes) === 1) return;
-    const [prefix, rest] = columns as [Uint8Array, Uint8Array];
-    const stored = this.#selectRest.get(prefix) as { rest: Uint8Array };
-    if (Buffer.compare(stored.rest, rest) === 0) return;
+  #writeChunks(chunks: readonly PreparedChunk[]): void {
+    let last = this.#numbers.last();
+    for (const { digest, prefix, rest, refs, text } of chunks) {
+      const { changes } = this.#insertChunk.run(last + 1, prefix, rest, this.#numbers.pack(refs), text);
+      if (Number(changes) === 1) this.#numbers.remember(digest, ++last);
+      else this.#numbers.remember(digest, this.#findStored(prefix, rest));
+    }
+  }
+
+  /** The number of a chunk that is stored already. */
+  #findStored(prefix: Uint8Array, rest: Uint8Array): number {
+    const stored = this.#selectRest.get(prefix) as { n: number; rest: Uint8Array };
+    if (Buffer.compare(stored.rest, rest) === 0) return stored.n;
     const digest = Buffer.concat([prefix, rest]).toString('hex');
     throw new CorruptError(
       `Chunk ${digest} cannot be stored: another chunk has the same first half of its digest, so that one must be damaged. Run verify.`,
@@ -137,7 +152,7 @@ export class SqliteWriter {
       this.#insertCheckpoint.run(...columns);
     } catch (cause) {
       if (!isConstraint(cause)) throw cause;
-      throw new InvalidInputError(`Checkpoint ${checkpoint?.header.id} exists already; ids are never used twice.`, {
+      throw new ConflictError(`Checkpoint ${checkpoint?.header.id} exists already; ids are never used twice.`, {
         cause,
       });
     }

@@ -1,6 +1,6 @@
 import { Checkpoint } from '../../core/checkpoint.ts';
 import type { JsonValue } from '../../core/checkpoint-header.ts';
-import type { ChunkContent, Digest } from '../../core/chunk.ts';
+import type { Chunk, ChunkContent, Digest } from '../../core/chunk.ts';
 import { CorruptError, UnsupportedError } from '../../core/errors.ts';
 import type { CheckpointId, SessionId } from '../../core/id.ts';
 import { findIn, type StateCodec } from '../../core/state-codec.ts';
@@ -59,12 +59,7 @@ export class WholeCheckpointStorage implements ChunkStorage {
   }
 
   async #toJson(root: ChunkContent): Promise<JsonValue> {
-    const chunks = new Map<Digest, ChunkContent>();
-    for (let wanted = [...root.refs]; wanted.length > 0; ) {
-      const found = (await this.#memory.readChunks(wanted)).filter((chunk) => chunk !== undefined);
-      for (const chunk of found) chunks.set(chunk.digest, chunk);
-      wanted = found.flatMap((chunk) => chunk.refs).filter((ref) => !chunks.has(ref));
-    }
+    const chunks = new Map((await this.#memory.readReachable(root.refs)).map((chunk) => [chunk.digest, chunk]));
     return this.#codec.encodeJson(this.#codec.decode(root, findIn(chunks)));
   }
 
@@ -92,6 +87,10 @@ export class WholeCheckpointStorage implements ChunkStorage {
 
   async readChunks(digests: readonly Digest[]) {
     return this.#memory.readChunks(digests);
+  }
+
+  async readReachable(digests: readonly Digest[]): Promise<Chunk[]> {
+    return this.#memory.readReachable(digests);
   }
 
   async readCheckpoint(id: CheckpointId): Promise<CheckpointRowWithRoot | undefined> {

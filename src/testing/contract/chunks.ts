@@ -128,6 +128,25 @@ export const chunkRules = [
     assert.equal((await storage.collect()).chunks, 0);
   }),
 
+  rule(
+    '[C50] reading what is reachable gives every chunk below, each once, and leaves out what is not there',
+    async ({ storage, make }) => {
+      const leaves = Array.from({ length: 3_000 }, () => make.chunk());
+      const nodes = [createChunk(contentOf(...leaves.slice(0, 1_500))), createChunk(contentOf(...leaves.slice(1_400)))];
+      const top = createChunk(contentOf(...nodes, ...leaves.slice(0, 2), ...nodes));
+      const other = make.chunk();
+      await storage.commit(
+        commitOf(make.checkpoint({ root: contentOf(top, other) }), { chunks: [...leaves, ...nodes, top, other] }),
+      );
+      const digestOf = (chunk: { digest: string }) => chunk.digest;
+      const sorted = (chunks: readonly { digest: string }[]) =>
+        chunks.toSorted((a, b) => (digestOf(a) < digestOf(b) ? -1 : 1));
+      assertSame(sorted(await storage.readReachable([top.digest, top.digest])), sorted([...leaves, ...nodes, top]));
+      assertSame(await storage.readReachable([make.chunk().digest, other.digest]), [other]);
+      assertSame(await storage.readReachable([]), []);
+    },
+  ),
+
   rule('[C14] listing chunks gives each digest once, ascending, page by page', async ({ storage, make }) => {
     const chunks = Array.from({ length: 25 }, () => make.chunk());
     await storage.commit({ sessionId: session('s-1'), chunks });

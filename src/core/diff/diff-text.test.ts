@@ -1,0 +1,39 @@
+import { expect, test } from 'vitest';
+import { diffText } from './index.ts';
+
+test('[D17] a changed word is shown inside its line', () => {
+  expect(diffText('first line\nthe quick fox\nlast', 'first line\nthe slow fox\nlast')).toEqual([
+    { op: 'equal', text: 'first line\nthe ' },
+    { op: 'remove', text: 'quick' },
+    { op: 'add', text: 'slow' },
+    { op: 'equal', text: ' fox\nlast' },
+  ]);
+});
+
+test('[D17] added and removed lines stay whole', () => {
+  expect(diffText('a\nc\n', 'a\nb\nc\n')).toEqual([
+    { op: 'equal', text: 'a\n' },
+    { op: 'add', text: 'b\n' },
+    { op: 'equal', text: 'c\n' },
+  ]);
+  expect(diffText('a', '')).toEqual([{ op: 'remove', text: 'a' }]);
+  expect(diffText('', '')).toEqual([]);
+  expect(diffText('same', 'same')).toEqual([{ op: 'equal', text: 'same' }]);
+});
+
+test('[D17] two huge texts with nothing in common are one removal and one addition, soon', () => {
+  const before = Array.from({ length: 50_000 }, (_, at) => `before ${at}\n`).join('');
+  const after = Array.from({ length: 50_000 }, (_, at) => `after ${at}\n`).join('');
+  const startMs = performance.now();
+  expect(diffText(before, after).map(({ op }) => op)).toEqual(['remove', 'add']);
+  expect(performance.now() - startMs).toBeLessThan(5000);
+});
+
+test('[D17] a huge text with a small change is compared word by word', () => {
+  const lines = Array.from({ length: 50_000 }, (_, at) => `line ${at} of many\n`);
+  const after = lines.with(25_000, 'line 25000 of few\n');
+  expect(diffText(lines.join(''), after.join('')).filter(({ op }) => op !== 'equal')).toEqual([
+    { op: 'remove', text: 'many' },
+    { op: 'add', text: 'few' },
+  ]);
+});

@@ -1,0 +1,130 @@
+import { Buffer } from 'node:buffer';
+import type { Digest } from '../../core/chunk.ts';
+import { splitDigests } from '../../core/chunk.ts';
+import { CorruptError } from '../../core/errors.ts';
+import { DIGEST_BYTES, PREFIX_BYTES, packDigest, packRefs, unpackDigest } from './sqlite-codec.ts';
+import type { SqliteConnection } from './sqlite-connection.ts';
+import type { SqlStatement } from './sqlite-driver.ts';
+
+/** The first byte of a list of refs: digests of 32 bytes each, or numbers of chunks, seven bits a byte, lowest first. */
+const BY_DIGEST = 0;
+const BY_NUMBER = 1;
+
+/** Digests remembered with their numbers; about 20 MB. */
+const MAX_REMEMBERED = 100_000;
+
+type DigestColumns = { prefix: Uint8Array; rest: Uint8Array };
+
+/**
+ * Refs are stored as the numbers of chunk rows: three bytes instead of 32, and found without the index. A number is given out
+ * once and never again, so what is remembered here stays true; a chunk's number is greater than those of the chunks it refers to.
+ */
+export class ChunkNumbers {
+  readonly #selectNumber: SqlStatement;
+  readonly #selectDigest: SqlStatement;
+  readonly #selectLast: SqlStatement;
+  readonly #numbers = new Map<Digest, number>();
+
+  constructor({ db }: SqliteConnection) {
+    this.#selectNumber = db.prepare('SELECT n FROM chunk WHERE prefix=? AND rest=?');
+    this.#selectDigest = db.prepare('SELECT prefix, rest FROM chunk WHERE n=?');
+    this.#selectLast = db.prepare(
+      'SELECT max(coalesce((SELECT max(n) FROM chunk), 0), (SELECT value FROM epoch WHERE n=2)) AS n',
+    );
+  }
+
+  /** The greatest number given out so far; ask inside the transaction that uses the next one. */
+  last(): number {
+    return (this.#selectLast.get() as { n: number }).n;
+  }
+
+  remember(digest: Digest, number: number): void {
+    if (this.#numbers.size >= MAX_REMEMBERED) this.#numbers.clear();
+    this.#numbers.set(digest, number);
+  }
+
+  /** After a rollback: numbers given out in it are free again. */
+  forget(): void {
+    this.#numbers.clear();
+  }
+
+  find(digest: Digest): number | undefined {
+    const known = this.#numbers.get(digest);
+    if (known !== undefined) return known;
+    const bytes = packDigest(digest);
+    const row = this.#selectNumber.get(bytes.subarray(0, PREFIX_BYTES), bytes.subarray(PREFIX_BYTES));
+    if (row === undefined) return undefined;
+    const { n } = row as { n: number };
+    this.remember(digest, n);
+    return n;
+  }
+
+  /** Refs as they are stored; NULL if there are none. A ref to a chunk that is not there is kept as a digest. */
+  pack(refs: readonly Digest[]): Uint8Array | null {
+    if (refs.length === 0) return null;
+    const bytes: number[] = [BY_NUMBER];
+    for (const digest of refs) {
+      const number = this.find(digest);
+      if (number === undefined) return Buffer.concat([Buffer.of(BY_DIGEST), packRefs(refs)]);
+      writeNumber(bytes, number);
+    }
+    return Buffer.from(bytes);
+  }
+
+  unpack(stored: Uint8Array | null): Digest[] {
+    const { digests, numbers } = readRefs(stored);
+    return digests ?? numbers.map((number) => this.#digestOf(number));
+  }
+
+  /** The numbers behind stored refs; those of absent chunks are left out. */
+  unpackNumbers(stored: Uint8Array | null): number[] {
+    const { digests, numbers } = readRefs(stored);
+    return digests?.map((digest) => this.find(digest)).filter((number) => number !== undefined) ?? numbers;
+  }
+
+  #digestOf(number: number): Digest {
+    const row = this.#selectDigest.get(number) as DigestColumns | undefined;
+    if (row === undefined) {
+      throw new CorruptError(
+        `Chunk number ${number} is missing, and something refers to it. Run verify to see what it affects.`,
+      );
+    }
+    const digest = unpackDigest(Buffer.concat([row.prefix, row.rest]));
+    this.remember(digest, number);
+    return digest;
+  }
+}
+
+/** Reads either stored form. */
+export function readRefs(stored: Uint8Array | null): { digests?: Digest[]; numbers: number[] } {
+  if (stored === null) return { numbers: [] };
+  if (stored[0] === BY_NUMBER) return { numbers: readNumbers(stored) };
+  const isWhole = stored[0] === BY_DIGEST && stored.length > 1 && (stored.length - 1) % DIGEST_BYTES === 0;
+  if (!isWhole) throw new CorruptError('A list of references is damaged. Run verify to see what it affects.');
+  return { digests: splitDigests(unpackDigest(stored.subarray(1))), numbers: [] };
+}
+
+function writeNumber(bytes: number[], number: number): void {
+  let rest = number;
+  while (rest >= 128) {
+    bytes.push((rest % 128) + 128);
+    rest = Math.floor(rest / 128);
+  }
+  bytes.push(rest);
+}
+
+function readNumbers(stored: Uint8Array): number[] {
+  const numbers: number[] = [];
+  let value = 0;
+  let factor = 1;
+  for (const byte of stored.subarray(1)) {
+    value += (byte % 128) * factor;
+    factor *= 128;
+    if (byte >= 128) continue;
+    numbers.push(value);
+    value = 0;
+    factor = 1;
+  }
+  if (factor !== 1) throw new CorruptError('A list of references is damaged. Run verify to see what it affects.');
+  return numbers;
+}

@@ -1,0 +1,48 @@
+import { createHash } from 'node:crypto';
+import { deflateRawSync } from 'node:zlib';
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import type { Digest } from '../../core/chunk.ts';
+import { readRefs } from './chunk-numbers.ts';
+import { DICTIONARY_1 } from './compression-dictionary.ts';
+import { decodeText, encodeCompressed, encodePlain, packDigest, packRefs } from './sqlite-codec.ts';
+
+test('dictionary 1 never changes, or every text compressed with it is lost', () => {
+  expect(createHash('sha256').update(DICTIONARY_1).digest('hex')).toBe(
+    '730888c1f958a41bf900ba71a1257e6539c7391b71b956cf433ac4ffc63cdd30',
+  );
+});
+
+test.each([encodePlain, encodeCompressed])('%o loses no character', (encode) => {
+  fc.assert(
+    fc.property(fc.string({ unit: 'grapheme', maxLength: 2000 }), (text) => {
+      expect(decodeText(encode(text))).toBe(text);
+    }),
+  );
+  expect(decodeText(encode('a\0b'.repeat(100)))).toBe('a\0b'.repeat(100));
+});
+
+test('only what gets smaller is compressed', () => {
+  expect(encodeCompressed('{"role":"user"}')).toBe('{"role":"user"}');
+  const noise = createHash('sha512').update('x').digest().toString('latin1');
+  expect(decodeText(encodeCompressed(noise))).toBe(noise);
+  const message = JSON.stringify({ role: 'assistant', content: 'Here is the report you asked for. '.repeat(5) });
+  expect((encodeCompressed(message) as Uint8Array).length).toBeLessThan(message.length / 3);
+});
+
+test('damaged, unknown and oversized texts are CORRUPT', () => {
+  const bomb = deflateRawSync(Buffer.alloc(257 * 1024 * 1024), { dictionary: DICTIONARY_1 });
+  for (const stored of [Buffer.of(), Buffer.of(9, 1), Buffer.of(1, 255, 255), Buffer.concat([Buffer.of(1), bomb])]) {
+    expect(() => decodeText(stored)).toThrow(expect.objectContaining({ code: 'CORRUPT' }));
+  }
+});
+
+test('digests and lists of references are checked on both sides', () => {
+  const digest = 'ab'.repeat(32) as Digest;
+  expect(() => packDigest('ab')).toThrow(expect.objectContaining({ code: 'INVALID_INPUT' }));
+  expect(() => packRefs(['zz'.repeat(32) as Digest])).toThrow(expect.objectContaining({ code: 'INVALID_INPUT' }));
+  expect(() => packRefs([`${digest}a` as Digest, digest])).toThrow(expect.objectContaining({ code: 'INVALID_INPUT' }));
+  expect(() => readRefs(new Uint8Array(35))).toThrow(expect.objectContaining({ code: 'CORRUPT' }));
+  expect(() => readRefs(Uint8Array.of(1, 200))).toThrow(expect.objectContaining({ code: 'CORRUPT' }));
+  expect(readRefs(Uint8Array.of(1, 5, 0x80, 1)).numbers).toEqual([5, 128]);
+});

@@ -1,0 +1,191 @@
+import { cpSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { SavestateError } from '../../src/core/errors.ts';
+import { CheckpointManager } from '../../src/manager/checkpoint-manager.ts';
+import type { ChunkStorage } from '../../src/storage/contract.ts';
+import { FileCheckpointStorage } from '../../src/storage/file/file-storage.ts';
+import { openDatabase } from '../../src/storage/sqlite/sqlite-driver.ts';
+import { SqliteCheckpointStorage } from '../../src/storage/sqlite/sqlite-storage.ts';
+import { reportFaults, seededRandom } from '../support/fault-report.ts';
+import {
+  type Comparison,
+  compareReadings,
+  knownIds,
+  type Reading,
+  readEverything,
+  writeHistory,
+} from '../support/history.ts';
+import { temporaryFolder } from '../support/storages.ts';
+import { trials } from '../support/values.ts';
+
+type Kind = 'sqlite' | 'sqlite compressed' | 'file';
+type Random = ReturnType<typeof seededRandom>;
+type Outcome = Comparison & { readonly isFound: boolean };
+
+function openStorage(kind: Kind, path: string): ChunkStorage {
+  if (kind === 'file') return new FileCheckpointStorage({ path });
+  return new SqliteCheckpointStorage({ path, compress: kind === 'sqlite compressed', busyTimeoutMs: 500 });
+}
+
+/** A storage with a history, closed, and what can be read from it; every trial damages a copy. */
+class Specimen {
+  readonly kind: Kind;
+  readonly whole: Reading;
+  readonly files: readonly { readonly name: string; readonly bytes: number }[];
+  readonly #known: { readonly ids: readonly string[] };
+  readonly #original: string;
+  readonly #copy: string;
+
+  static async create(kind: Kind): Promise<Specimen> {
+    const original = join(temporaryFolder(), 'original');
+    const storage = openStorage(kind, original);
+    await writeHistory(storage);
+    const manager = new CheckpointManager({ storage: openStorage(kind, original) });
+    const reopened = openStorage(kind, original);
+    const known = await knownIds(reopened);
+    await reopened.close();
+    const whole = await readEverything(manager, known);
+    expect(await manager.verify()).toMatchObject({ status: 'clean' });
+    await manager.close();
+    // Deleted checkpoints are not found, and nothing else is refused.
+    expect(
+      [...whole.values()].filter((answer) => typeof answer === 'string' && /^!(?!NOT_FOUND)/.test(answer)),
+    ).toEqual([]);
+    return new Specimen(kind, { whole, known, original });
+  }
+
+  private constructor(kind: Kind, parts: { whole: Reading; known: { ids: readonly string[] }; original: string }) {
+    this.kind = kind;
+    this.whole = parts.whole;
+    this.#known = parts.known;
+    this.#original = parts.original;
+    this.#copy = `${parts.original}-copy`;
+    this.files = listFiles(parts.original);
+  }
+
+  /** Damages a copy, then opens it, reads everything and verifies it. */
+  async damage(file: string, change: (path: string) => void): Promise<Outcome> {
+    for (const suffix of ['', '-wal', '-shm']) rmSync(`${this.#copy}${suffix}`, { recursive: true, force: true });
+    cpSync(this.#original, this.#copy, { recursive: true });
+    change(file === '' ? this.#copy : join(this.#copy, file));
+    let storage: ChunkStorage;
+    try {
+      storage = openStorage(this.kind, this.#copy);
+    } catch (error) {
+      if (!(error instanceof SavestateError)) throw error;
+      return { altered: [], absent: [], refused: this.whole.size, isFound: true };
+    }
+    const manager = new CheckpointManager({ storage });
+    try {
+      const comparison = compareReadings(this.whole, await readEverything(manager, this.#known));
+      const { status } = await manager.verify();
+      return { ...comparison, isFound: status === 'damaged' };
+    } finally {
+      await manager.close().catch(ofOurs);
+    }
+  }
+
+  /** What a damaged database holds for SQLite itself: every row of every table. */
+  isCopyTheSame(): boolean {
+    return dump(this.#copy) === dump(this.#original);
+  }
+
+  /** Every byte of the storage is as likely as any other. */
+  pickByte(random: Random): { file: string; at: number; size: number } {
+    let at = random.below(this.files.reduce((sum, { bytes }) => sum + bytes, 0));
+    for (const { name, bytes } of this.files) {
+      if (at < bytes) return { file: name, at, size: bytes };
+      at -= bytes;
+    }
+    throw new RangeError('no such byte');
+  }
+}
+
+/** Closing a damaged database may fail, too, with an error of ours. */
+function ofOurs(error: unknown): void {
+  if (!(error instanceof SavestateError)) throw error;
+}
+
+function listFiles(path: string): { name: string; bytes: number }[] {
+  if (statSync(path).isFile()) return [{ name: '', bytes: statSync(path).size }];
+  return readdirSync(path, { recursive: true, encoding: 'utf8' })
+    .filter((name) => statSync(join(path, name)).isFile())
+    .map((name) => ({ name, bytes: statSync(join(path, name)).size }));
+}
+
+function dump(path: string): string {
+  const db = openDatabase(path);
+  try {
+    const tables = db.prepare("SELECT name FROM sqlite_schema WHERE type='table' ORDER BY name").all();
+    const rows = (tables as { name: string }[]).map(({ name }) => db.prepare(`SELECT * FROM "${name}"`).all());
+    return JSON.stringify([
+      db.prepare('SELECT * FROM sqlite_schema').all(),
+      rows,
+      db.prepare('PRAGMA integrity_check').all(),
+    ]);
+  } finally {
+    db.close();
+  }
+}
+
+function flipBit(path: string, at: number, bit: number): void {
+  const bytes = readFileSync(path);
+  bytes[at] = (bytes[at] ?? 0) ^ (1 << bit);
+  writeFileSync(path, bytes);
+}
+
+/** Sorts outcomes. Damage must be found, unless nothing at all changed for a reader, and only SQLite has such bytes. */
+class Tally {
+  readonly failures: string[] = [];
+  found = 0;
+  harmless = 0;
+  absent = 0;
+
+  add(where: string, { altered, absent, isFound }: Outcome, isHarmless: () => boolean): void {
+    for (const what of altered) this.failures.push(`${where}: altered: ${what}`);
+    if (absent.length > 0) this.absent++;
+    if (isFound) this.found++;
+    else if (absent.length === 0 && altered.length === 0 && isHarmless()) this.harmless++;
+    else this.failures.push(`${where}: not found${absent.length > 0 ? `; absent: ${absent.join(', ')}` : ''}`);
+  }
+
+  get summary(): string {
+    return `found=${this.found} harmless=${this.harmless} absent-but-found=${this.absent}`;
+  }
+}
+
+describe.each<[Kind, number, number]>([
+  ['sqlite', trials(400), trials(100)],
+  ['sqlite compressed', trials(300), trials(100)],
+  ['file', trials(300), trials(100)],
+])('damage to %s', (kind, flips, cuts) => {
+  test('[G3] one flipped bit anywhere is found, and never returned as data', async () => {
+    const random = seededRandom();
+    const specimen = await Specimen.create(kind);
+    const tally = new Tally();
+    for (let trial = 0; trial < flips; trial++) {
+      const { file, at } = specimen.pickByte(random);
+      const bit = random.below(8);
+      const outcome = await specimen.damage(file, (path) => flipBit(path, at, bit));
+      tally.add(`${file} byte ${at} bit ${bit}`, outcome, () => kind !== 'file' && specimen.isCopyTheSame());
+    }
+    reportFaults(`bit flips in ${kind}`, flips, tally.failures, `${tally.summary} seed=${random.seed}`);
+    expect(tally.failures).toEqual([]);
+  });
+
+  test('[G4] a file cut short is found, and nothing wrong is returned', async () => {
+    const random = seededRandom();
+    const specimen = await Specimen.create(kind);
+    const tally = new Tally();
+    for (let trial = 0; trial < cuts; trial++) {
+      const { file, at, size } = specimen.pickByte(random);
+      // A database of no bytes is a new one, for SQLite as for us.
+      const length = kind === 'file' ? at : Math.max(at, 1);
+      const outcome = await specimen.damage(file, (path) => truncateSync(path, length));
+      tally.add(`${file} cut from ${size} to ${length}`, outcome, () => false);
+    }
+    reportFaults(`truncations of ${kind}`, cuts, tally.failures, `${tally.summary} seed=${random.seed}`);
+    expect(tally.failures).toEqual([]);
+  });
+});

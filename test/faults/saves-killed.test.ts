@@ -1,0 +1,109 @@
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, test } from 'vitest';
+import { CheckpointManager } from '../../src/manager/checkpoint-manager.ts';
+import { FileCheckpointStorage } from '../../src/storage/file/file-storage.ts';
+import { SqliteCheckpointStorage } from '../../src/storage/sqlite/sqlite-storage.ts';
+import type { Random } from '../../src/testing/contract/random.ts';
+import { type Child, WarmChildren } from '../support/child.ts';
+import { reportFaults, seededRandom } from '../support/fault-report.ts';
+import { temporaryFolder } from '../support/storages.ts';
+import { isSameValue, trials } from '../support/values.ts';
+import { conversationOf } from './children/states.mjs';
+
+type Place =
+  | {
+      readonly kind: 'sqlite';
+      readonly path: string;
+      readonly durability: 'power' | 'process';
+      readonly compress: boolean;
+    }
+  | { readonly kind: 'file'; readonly path: string };
+type Acknowledged = { readonly id: string; readonly count: number };
+
+/** A storage that lives through several kills, and what was acknowledged to those who were killed. */
+class KilledStorage {
+  readonly place: Place;
+  readonly acknowledged: Acknowledged[] = [];
+
+  constructor(kind: Place['kind'], random: Random) {
+    const path = join(temporaryFolder(), kind === 'sqlite' ? 'kills.db' : 'kills');
+    const durability = random.below(4) === 0 ? 'process' : 'power';
+    this.place = kind === 'sqlite' ? { kind, path, durability, compress: random.below(3) === 0 } : { kind, path };
+  }
+
+  /** Lets a process save here and kills it after a while, sometimes while it is still opening. Answers what is wrong then. */
+  async kill(child: Child, random: Random): Promise<string[]> {
+    child.tell(this.place);
+    if (random.below(6) > 0) await child.heard('open');
+    await sleep(5 + random.below(this.place.kind === 'sqlite' ? 56 : 116)); // a save to files takes longer
+    const { signal } = await child.kill();
+    const saved = child.said.filter((said) => 'saved' in said);
+    const fresh = saved.map(({ saved: id, count }) => ({ id: String(id), count: Number(count) }));
+    this.acknowledged.push(...fresh);
+    if (signal !== 'SIGKILL') return [`the process ended by itself: ${child.stderr}`];
+    return this.findFaults(fresh);
+  }
+
+  /** Opens the storage again: the given checkpoints, the head and everything else must be as they were acknowledged. */
+  async findFaults(expected: readonly Acknowledged[]): Promise<string[]> {
+    const { kind, path } = this.place;
+    const storage = kind === 'sqlite' ? new SqliteCheckpointStorage({ path }) : new FileCheckpointStorage({ path });
+    const manager = new CheckpointManager({ storage });
+    const faults: string[] = [];
+    try {
+      for (const { id, count } of expected) {
+        if (!isSameValue(await manager.load(id), conversationOf(count))) faults.push(`${id} has another state`);
+      }
+      faults.push(...(await this.#checkHead(manager)));
+      const { findings } = await manager.verify();
+      faults.push(...findings.map(({ subject, problem }) => `${subject}: ${problem}`));
+    } catch (error) {
+      faults.push(String(error));
+    } finally {
+      await manager.close();
+    }
+    return faults;
+  }
+
+  async #checkHead(manager: CheckpointManager): Promise<string[]> {
+    const session = await manager.session('chat');
+    const last = this.acknowledged.at(-1);
+    const sequence = session.head?.sequence ?? 0;
+    const extra = sequence - (last?.count ?? 0);
+    const faults = extra === 0 || extra === 1 ? [] : [`the head is ${sequence}, acknowledged was ${last?.count ?? 0}`];
+    if (extra === 0 && session.head?.id !== last?.id) faults.push('the head is not the acknowledged checkpoint');
+    if (sequence > 0 && !isSameValue(session.state, conversationOf(sequence)))
+      faults.push('the head has another state');
+    // What was stored and not acknowledged is there from now on; the next process stands on it.
+    if (extra === 1 && session.head !== undefined) this.acknowledged.push({ id: session.head.id, count: sequence });
+    return faults;
+  }
+}
+
+describe.each(['sqlite', 'file'] as const)('a saving process on %s, killed at any moment', (kind) => {
+  test.each([
+    ['a new storage each time', trials(150), 1],
+    ['one storage over many kills', trials(150), 25],
+  ])('[G2] %s: nothing acknowledged is lost, everything is whole', async (name, kills, killsPerStorage) => {
+    const random = seededRandom();
+    const children = new WarmChildren('saver');
+    const faults: string[] = [];
+    let saves = 0;
+    let storage = new KilledStorage(kind, random);
+    for (let kill = 0; kill < kills; kill++) {
+      if (kill > 0 && kill % killsPerStorage === 0) {
+        faults.push(...(await storage.findFaults(storage.acknowledged)));
+        saves += storage.acknowledged.length;
+        storage = new KilledStorage(kind, random);
+      }
+      const found = await storage.kill(await children.next(), random);
+      faults.push(...found.map((fault) => `kill ${kill}, ${JSON.stringify(storage.place)}: ${fault}`));
+    }
+    faults.push(...(await storage.findFaults(storage.acknowledged)));
+    saves += storage.acknowledged.length;
+    reportFaults(`saves ${kind} killed, ${name}`, kills, faults, `saves=${saves} seed=${random.seed}`);
+    expect(faults).toEqual([]);
+    expect(saves).toBeGreaterThan(0);
+  });
+});

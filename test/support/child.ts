@@ -1,0 +1,98 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { onTestFinished } from 'vitest';
+
+/** One line a child said. */
+export type Said = Readonly<Record<string, unknown>>;
+
+/** How a child ended. */
+export type Ending = { readonly code: number | null; readonly signal: NodeJS.Signals | null };
+
+type StartOptions = {
+  /** A command that runs the child, such as strace; it comes before `node`. */
+  readonly wrapper?: readonly string[];
+  readonly env?: NodeJS.ProcessEnv;
+};
+
+/** A real process that runs one of the programs in test/faults/children on the built library. It is gone when the test ends. */
+export class Child {
+  readonly said: Said[] = [];
+  readonly ended: Promise<Ending>;
+  readonly #process: ChildProcess;
+  #stderr = '';
+  #isEnded = false;
+  #wake: () => void = () => undefined;
+
+  constructor(program: string, { wrapper = [], env }: StartOptions = {}) {
+    const built = fileURLToPath(new URL('../../dist/index.js', import.meta.url));
+    if (!existsSync(built)) throw new Error('dist/ is missing: run `npm run build` first.');
+    const path = fileURLToPath(new URL(`../faults/children/${program}.mjs`, import.meta.url));
+    const [command = process.execPath, ...args] = [...wrapper, process.execPath, path];
+    this.#process = spawn(command, args, { stdio: 'pipe', env: { ...process.env, ...env } });
+    this.#process.stdin?.on('error', () => undefined); // it may be dead already when it is told something
+    this.#process.stderr?.on('data', (data: Buffer) => {
+      this.#stderr += data.toString();
+    });
+    createInterface({ input: this.#process.stdout as NodeJS.ReadableStream }).on('line', (line) => this.#hear(line));
+    this.ended = once(this.#process, 'close').then(([code, signal]) => {
+      this.#isEnded = true;
+      this.#wake();
+      return { code, signal } as Ending;
+    });
+    onTestFinished(() => this.kill().then(() => undefined));
+  }
+
+  get stderr(): string {
+    return this.#stderr;
+  }
+
+  #hear(line: string): void {
+    this.said.push(JSON.parse(line) as Said);
+    this.#wake();
+  }
+
+  /** Gives the child a line. */
+  tell(value: unknown): void {
+    this.#process.stdin?.write(`${JSON.stringify(value)}\n`);
+  }
+
+  /** Waits until the child has said something with this key; throws if it ends before. */
+  async heard(key: string): Promise<Said> {
+    for (;;) {
+      const found = this.said.find((said) => key in said);
+      if (found !== undefined) return found;
+      if (this.#isEnded) throw new Error(`The child ended before it said "${key}". ${this.#stderr}`);
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    }
+  }
+
+  /** Kills the process as `kill -9` does, and waits until everything it said is here. */
+  async kill(): Promise<Ending> {
+    if (!this.#isEnded) this.#process.kill('SIGKILL');
+    return this.ended;
+  }
+}
+
+/** Children of one program, started ahead, so that the next one is warm when it is needed. */
+export class WarmChildren {
+  readonly #program: string;
+  readonly #ready: Child[];
+
+  constructor(program: string, count = 2) {
+    this.#program = program;
+    this.#ready = Array.from({ length: count }, () => new Child(program));
+  }
+
+  /** A child that has loaded the library and waits for its first line. */
+  async next(): Promise<Child> {
+    this.#ready.push(new Child(this.#program));
+    const child = this.#ready.shift() as Child;
+    await child.heard('ready');
+    return child;
+  }
+}

@@ -1,0 +1,21 @@
+import { onTestFailed } from 'vitest';
+import { createRandom, type Random } from '../../src/testing/contract/random.ts';
+
+/** Whether the loops run at their full counts (`npm run test:faults`). */
+export const IS_FULL = process.env.SAVESTATE_TRIALS === 'full';
+
+/** Random choices of one test. Repeat a failed run with the seed it prints: `SAVESTATE_SEED=... npx vitest run ...`. */
+export function seededRandom(): Random & { readonly seed: number } {
+  const seed = Number(process.env.SAVESTATE_SEED ?? Date.now() % 1_000_000_007);
+  onTestFailed(() => console.log(`SAVESTATE_SEED=${seed}`));
+  return { ...createRandom(seed), seed };
+}
+
+/** Prints what a loop did, for docs/GUARANTEES.md: without a failure, the true rate is below 3/n at 95 % confidence. */
+export function reportFaults(name: string, trials: number, failures: readonly string[], extra = ''): void {
+  const bound = `${Number((300 / trials).toPrecision(2))}%`;
+  console.log(
+    `FAULTS ${name}: n=${trials} failures=${failures.length} bound95=${bound}${extra === '' ? '' : ` ${extra}`}`,
+  );
+  for (const failure of failures.slice(0, 10)) console.log(`  ${failure}`);
+}

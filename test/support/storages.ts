@@ -1,0 +1,37 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
+import type { ChunkStorage } from '../../src/storage/contract.ts';
+import { FileCheckpointStorage } from '../../src/storage/file/file-storage.ts';
+import { InMemoryCheckpointStorage } from '../../src/storage/memory-storage.ts';
+import { SqliteCheckpointStorage } from '../../src/storage/sqlite/sqlite-storage.ts';
+
+/** A folder that is gone when the test ends. */
+export function temporaryFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'savestate-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+/** Each built-in storage, fresh; `reopen` opens the same data in a new object, as another process would. */
+export const STORAGES: readonly [name: string, create: () => { storage: ChunkStorage; reopen?: () => ChunkStorage }][] =
+  [
+    ['memory', () => ({ storage: new InMemoryCheckpointStorage() })],
+    [
+      'sqlite',
+      () => {
+        const path = join(temporaryFolder(), 'test.db');
+        const open = () => new SqliteCheckpointStorage({ path, durability: 'process' });
+        return { storage: open(), reopen: open };
+      },
+    ],
+    [
+      'file',
+      () => {
+        const path = join(temporaryFolder(), 'checkpoints');
+        const open = () => new FileCheckpointStorage({ path });
+        return { storage: open(), reopen: open };
+      },
+    ],
+  ];
