@@ -1,27 +1,38 @@
-import { encodeAtom, encodeBytes, encodeSpecial } from './atom.ts';
+import { encodeAtom, encodeSpecial } from './atom.ts';
 import { type Chunk, type ChunkContent, createChunk, type Digest } from './chunk.ts';
 import {
+  commonPieces,
+  cutBytes,
+  flatParts,
+  type Item,
+  isRecord,
+  itemCount,
+  PAIR,
+  type Part,
+  pairParts,
+  recordParts,
+  refItem,
+  textItem,
+  treeBefore,
+  wrap,
+} from './compose-parts.ts';
+import {
   BYTES_PIECE_BYTES,
-  COLLECTION_MIN_ITEMS,
   FIELD_CHARS,
   FLAT_CHARS,
   FOLD_CHARS,
   ITEM_CHARS,
-  OBJECT_MIN_ITEMS,
   REF_TEXT,
-  REF_WEIGHT,
   SPINE_CHARS,
   SPINE_REFS,
   TEXT_TREE_CHARS,
 } from './format.ts';
-import { Shadow, type ShadowChild, type TreeLevels, type TreeNode } from './shadow.ts';
+import { Shadow, type ShadowChild, type TreeNode } from './shadow.ts';
 import { cutText } from './text-pieces.ts';
-import { cutTree, type Entry, isMarkedDigest, isMarkedText, NO_TREE, openEdges, type TreeBefore } from './tree.ts';
+import { cutTree, NO_TREE, openEdges, type TreeBefore } from './tree.ts';
 
 /** Replaces a text that must not be stored: answers the JSON text to write instead, or undefined to write it as it is. */
 export type Redact = (text: string, key: string | undefined) => string | undefined;
-
-type Item = Entry & { readonly text: string; readonly refs: readonly Digest[] };
 
 /** The elements of a tree, and the tree before. */
 type TreeItems = {
@@ -30,9 +41,6 @@ type TreeItems = {
   readonly before: TreeBefore;
   at(index: number): Item;
 };
-
-/** One child of a record: what comes before it, its key if it has one, and itself. */
-type Part = { readonly lead: string; readonly key: string | undefined; readonly child: ShadowChild };
 
 const NO_REFS: readonly Digest[] = [];
 
@@ -234,15 +242,7 @@ export class Composer {
   }
 
   #pairItem(shadow: Shadow, index: number): Item {
-    const [name, child] =
-      shadow.kind === 'Map'
-        ? [shadow.children[index * 2], shadow.children[index * 2 + 1]]
-        : [shadow.keys[index], shadow.children[index]];
-    const key = typeof name === 'string' ? name : undefined;
-    const pair: Part[] = [
-      { lead: '', key: undefined, child: name },
-      { lead: ',', key, child },
-    ];
+    const pair = pairParts(shadow, index);
     const content = this.#composeParts(PAIR, pair, { canFold: true });
     if (content.text.length <= ITEM_CHARS && content.refs.length === 0) return textItem(content.text);
     return refItem([this.#add(content)]);
@@ -272,88 +272,4 @@ export class Composer {
     const at = (index: number) => refItem([this.#add({ text: JSON.stringify(pieces[index]), refs: NO_REFS })]);
     return this.#composeTree(shadow, { tag, length: pieces.length, before, at });
   }
-}
-
-function cutBytes(bytes: Uint8Array): string[] {
-  const pieces: string[] = [];
-  for (let at = 0; at < bytes.length; at += BYTES_PIECE_BYTES)
-    pieces.push(encodeBytes(bytes.subarray(at, at + BYTES_PIECE_BYTES)));
-  return pieces;
-}
-
-function commonPieces(
-  now: readonly string[],
-  old: readonly string[],
-): { length: number; prefix: number; suffix: number } {
-  const end = Math.min(now.length, old.length);
-  let prefix = 0;
-  while (prefix < end && now[prefix] === old[prefix]) prefix++;
-  let suffix = 0;
-  while (suffix < end - prefix && now[now.length - 1 - suffix] === old[old.length - 1 - suffix]) suffix++;
-  return { length: old.length, prefix, suffix };
-}
-
-/** The tree of the shadow this one was changed from. A Map's children come in pairs. */
-function treeBefore({ kind, change }: Shadow): TreeBefore {
-  if (change?.from.levels === undefined) return NO_TREE;
-  const { from, prefix, suffix } = change;
-  const ends = kind === 'Map' ? { prefix: prefix >> 1, suffix: suffix >> 1 } : { prefix, suffix };
-  return { levels: from.levels as TreeLevels, length: itemCount(from), ...ends };
-}
-
-const PAIR = new Shadow('Array', undefined, { children: [] });
-
-function isRecord(shadow: Shadow): boolean {
-  if (shadow.kind === 'object' || shadow.kind === 'bare') return shadow.keys.length < OBJECT_MIN_ITEMS;
-  return itemCount(shadow) < COLLECTION_MIN_ITEMS;
-}
-
-function itemCount(shadow: Shadow): number {
-  return shadow.kind === 'Map' ? shadow.children.length / 2 : shadow.children.length;
-}
-
-function recordParts(shadow: Shadow): Part[] {
-  const hasKeys = shadow.kind === 'object' || shadow.kind === 'bare';
-  return shadow.children.map((child, at) => {
-    if (!hasKeys) return { lead: partLead(shadow, at), key: undefined, child };
-    const key = shadow.keys[at] as string;
-    return { lead: `${at === 0 ? '' : ','}${JSON.stringify(key)}:`, key, child };
-  });
-}
-
-function partLead(shadow: Shadow, at: number): string {
-  if (shadow.kind !== 'Map') return at === 0 ? '' : ',';
-  if (at % 2 === 1) return ',';
-  return at === 0 ? '[' : '],[';
-}
-
-/** The parts of a collection that may be short enough to be written flat; undefined if it has too many elements for that. */
-function flatParts(shadow: Shadow): Part[] | undefined {
-  return shadow.children.length > FLAT_CHARS / 2 ? undefined : recordParts(shadow);
-}
-
-function wrap(shadow: Shadow, text: string): string {
-  switch (shadow.kind) {
-    case 'object':
-      return shadow.keys[0] === '$' ? `{"$":["object",{${text}}]}` : `{${text}}`;
-    case 'bare':
-      return `{"$":["bare",{${text}}]}`;
-    case 'Map':
-      return `{"$":["Map",[${text}${text === '' ? '' : ']'}]]}`;
-    case 'Set':
-      return `{"$":["Set",[${text}]]}`;
-    case 'Error':
-    case 'class':
-      return `{"$":["${shadow.kind}",${JSON.stringify(shadow.keys[0])},${text}]}`;
-    default:
-      return `[${text}]`;
-  }
-}
-
-function textItem(text: string): Item {
-  return { text, refs: NO_REFS, weight: text.length + 1, isMarked: isMarkedText(text), items: 1 };
-}
-
-function refItem(refs: readonly [Digest]): Item {
-  return { text: REF_TEXT, refs, weight: REF_WEIGHT, isMarked: isMarkedDigest(refs[0]), items: 1 };
 }

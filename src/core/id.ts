@@ -11,6 +11,8 @@ export type SessionId = Branded<'SessionId'>;
 
 const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz';
 const CHECKPOINT_ID = /^chk_[0-9a-hjkmnp-tv-z]{22}$/;
+const SMALLEST = '0';
+const GREATEST = 'z';
 const PREFIX = 'chk_';
 const TIME_CHARS = 10;
 const TAIL_CHARS = 12;
@@ -28,10 +30,19 @@ export type CheckpointIds = (after?: CheckpointId) => CheckpointId;
  */
 export function createCheckpointIds({ now, randomBytes }: IdPorts): CheckpointIds {
   let last = '';
+  let lastMs = -1;
   return (after) => {
-    const fresh = `${PREFIX}${formatTime(now())}${formatTail(randomBytes(TAIL_CHARS))}`;
+    const nowMs = now();
     const floor = after !== undefined && after > last ? after : last;
-    last = fresh.slice(0, -TAIL_CHARS) > floor.slice(0, -TAIL_CHARS) ? fresh : increment(floor);
+    if (nowMs <= lastMs && floor === last) {
+      last = increment(floor);
+    } else {
+      const time = `${PREFIX}${formatTime(nowMs)}`;
+      const floorTime = floor.slice(0, -TAIL_CHARS);
+      // A tail of its own also beside a parent from the future: two processes must not count up from it alike.
+      last = (time > floorTime ? time : increment(floorTime)) + formatTail(randomBytes(TAIL_CHARS));
+      lastMs = nowMs;
+    }
     return last as CheckpointId;
   };
 }
@@ -40,14 +51,11 @@ function formatTail(bytes: Uint8Array): string {
   return Array.from(bytes, (byte) => ALPHABET[byte & 31]).join('');
 }
 
+/** The next id: the last character that is not the greatest goes up, those after it start again. */
 function increment(id: string): string {
-  const digits = Array.from(id.slice(PREFIX.length), (char) => ALPHABET.indexOf(char));
-  for (let i = digits.length - 1; i >= 0; i--) {
-    const next = ((digits[i] ?? 0) + 1) & 31;
-    digits[i] = next;
-    if (next !== 0) break;
-  }
-  return PREFIX + digits.map((digit) => ALPHABET[digit]).join('');
+  let at = id.length - 1;
+  while (id.charAt(at) === GREATEST) at--;
+  return id.slice(0, at) + ALPHABET.charAt(ALPHABET.indexOf(id.charAt(at)) + 1) + SMALLEST.repeat(id.length - 1 - at);
 }
 
 function formatTime(timeMs: number): string {

@@ -30,6 +30,8 @@ export class Shadow {
   isFrozen = false;
   /** The elements of a frozen array, in an array that is not: V8 reads those many times faster. */
   items: readonly unknown[] | undefined;
+  /** Some child may be `0`: then comparing with `===` is not enough, because it takes `0` for `-0`. */
+  holdsZero = false;
   /** Keys of an object; tag of an atom, error or class instance in the first place. */
   readonly keys: readonly string[];
   /** Values of an object, elements, or alternating keys and values of a Map. */

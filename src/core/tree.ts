@@ -44,14 +44,21 @@ export function cutTree<Item extends Entry>(
   writer: NodeWriter<Item>,
 ): TreeLevels {
   const levels: TreeLevel[] = [];
-  let cut = cutLevel(items, { ...before, ...(before.levels[0] ?? NO_LEVEL) }, (leaf) => writer.writeLeaf(leaf));
+  const bottom = beforeLevel(before, 0, before);
+  let cut = cutLevel(items, bottom, (leaf) => writer.writeLeaf(leaf));
   while (cut.nodes.length > 0) {
     levels.push({ nodes: cut.nodes, entries: cut.entries });
-    const { [levels.length - 1]: below = NO_LEVEL, [levels.length]: above = NO_LEVEL } = before.levels;
-    const known: Before = { ...above, length: below.nodes.length, prefix: cut.prefix, suffix: cut.suffix };
+    const known = beforeLevel(before, levels.length, cut);
     cut = cutLevel(nodeLevel(cut.nodes), known, (entries) => writer.writeInner(entries.map(({ node }) => node)));
   }
   return levels;
+}
+
+/** What is known of one level before; `ends` are those of the level below after its own cut. */
+function beforeLevel({ levels, length }: TreeBefore, at: number, ends: { prefix: number; suffix: number }): Before {
+  const { nodes, entries } = levels[at] ?? NO_LEVEL;
+  const below = at === 0 ? length : (levels[at - 1] ?? NO_LEVEL).nodes.length;
+  return { nodes, entries, length: below, prefix: ends.prefix, suffix: ends.suffix };
 }
 
 function nodeLevel(nodes: readonly TreeNode[]): Level<NodeEntry> {

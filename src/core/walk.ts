@@ -4,6 +4,7 @@ import { errorClass, errorFields } from './error-value.ts';
 import { InvalidInputError } from './errors.ts';
 import { FIELD_CHARS, type ValueLimits } from './format.ts';
 import { formatPath, type PathStep } from './path.ts';
+import { commonEnds, countExactly, countSame, isSame, isSameList, replaceIfNew } from './sameness.ts';
 import { Shadow, type ShadowChild, type ShadowKind } from './shadow.ts';
 
 /** `fresh`: the children that are not known to be frozen already; all, if absent. */
@@ -11,6 +12,8 @@ type NewContent = {
   readonly keys?: readonly string[];
   readonly children?: readonly ShadowChild[];
   readonly fresh?: readonly ShadowChild[];
+  /** What is known of the others. */
+  readonly holdsZero?: boolean;
 };
 
 type Fields = { readonly [key: string]: unknown };
@@ -188,16 +191,19 @@ export class Walker {
     const children = suffix === 0 ? kept.concat(middle) : kept.concat(middle, old.children.slice(-suffix));
     if (isSameList(children, old.children)) return keep(old, source);
     const fresh = old.isFrozen ? middle : children;
-    return withChange(this.#create(kind, source, { children, fresh }), old, { prefix, suffix });
+    return withChange(this.#create(kind, source, { children, fresh, holdsZero: old.holdsZero }), old, {
+      prefix,
+      suffix,
+    });
   }
 
   /** How many elements from the front are what they were. */
   #countPrefix(items: readonly unknown[], old: Shadow): number {
     const end = Math.min(items.length, old.children.length);
     const frozen = frozenItems(old);
+    if (frozen !== undefined) return old.holdsZero ? countExactly(items, frozen, end) : countSame(items, frozen, end);
     let at = 0;
-    if (frozen !== undefined) while (at < end && Object.is(items[at], frozen[at])) at++;
-    else while (at < end && this.#isUnchanged(items[at], old.children[at], at)) at++;
+    while (at < end && this.#isUnchanged(items[at], old.children[at], at)) at++;
     return at;
   }
 
@@ -251,13 +257,14 @@ export class Walker {
   }
 
   #create(kind: ShadowKind, source: unknown, content: NewContent): Shadow {
-    const { children = [], fresh = children } = content;
+    const { children = [], fresh = children, holdsZero = false } = content;
     this.#nodes += 1 + fresh.length;
     if (this.#nodes > this.#limits.maxNodes) {
       throw this.#refuse(`more than ${this.#limits.maxNodes} values`, 'Save less, or raise limits.maxNodes');
     }
     const shadow = new Shadow(kind, source, content);
     shadow.isFrozen = isFrozenContainer(kind, source) && fresh.every(isFrozenChild);
+    shadow.holdsZero = holdsZero || fresh.includes(0);
     return shadow;
   }
 
@@ -273,17 +280,6 @@ const NO_ENDS = { prefix: 0, suffix: 0 };
 function withChange(shadow: Shadow, from: Shadow | undefined, ends?: { prefix: number; suffix: number }): Shadow {
   if (from?.levels !== undefined) shadow.change = { from, ...(ends ?? commonEnds(shadow, from)) };
   return shadow;
-}
-
-/** How many pairs of a large object are the same at both ends. */
-function commonEnds(a: Shadow, b: Shadow): { prefix: number; suffix: number } {
-  const isEqualAt = (i: number, j: number) => a.keys[i] === b.keys[j] && isSame(a.children[i], b.children[j]);
-  const end = Math.min(a.keys.length, b.keys.length);
-  let prefix = 0;
-  while (prefix < end && isEqualAt(prefix, prefix)) prefix++;
-  let suffix = 0;
-  while (suffix < end - prefix && isEqualAt(a.keys.length - 1 - suffix, b.keys.length - 1 - suffix)) suffix++;
-  return { prefix, suffix };
 }
 
 /** Notes that a live value was found equal to a shadow. */
@@ -308,23 +304,4 @@ function isFrozenChild(child: ShadowChild): boolean {
 /** The live elements behind a deeply frozen array: comparing with them skips by identity. */
 function frozenItems(shadow: Shadow): readonly unknown[] | undefined {
   return shadow.isFrozen ? shadow.items : undefined;
-}
-
-/** Whether two primitives or shadows are the same; tells `0` from `-0`. */
-function isSame(a: unknown, b: unknown): boolean {
-  return a === b ? a !== 0 || Object.is(a, b) : Object.is(a, b);
-}
-
-function isSameList(a: readonly unknown[], b: readonly unknown[]): boolean {
-  return a.length === b.length && a.every((item, at) => isSame(item, b[at]));
-}
-
-function replaceIfNew(
-  changed: ShadowChild[] | undefined,
-  { children, at, after }: { children: readonly ShadowChild[]; at: number; after: ShadowChild },
-): ShadowChild[] | undefined {
-  if (isSame(after, children[at])) return changed;
-  const copy = changed ?? [...children];
-  copy[at] = after;
-  return copy;
 }

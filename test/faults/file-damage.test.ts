@@ -32,6 +32,8 @@ const fileAt = (disk: SimulatedDisk, path: string): FileNode => {
 /** Whether damage is found by the check, and no altered value is ever read. */
 async function isNoticed(disk: SimulatedDisk, whole: string): Promise<{ isFound: boolean; isServed: boolean }> {
   const findings = await openOn(disk).checkIntegrity();
+  // Markers are never synced; a disk that is used ten thousand times would remember them all.
+  await disk.fileSystem().syncFolder(`${PATH}/locks`);
   const read = await readChecked(disk).catch((error: { code?: string }) => error.code);
   const isRefused = read === 'CORRUPT' || read === 'UNSUPPORTED';
   return { isFound: findings.length > 0, isServed: !isRefused && read !== whole };

@@ -1,0 +1,38 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { type CheckpointId, createCheckpointIds, isCheckpointId, parseName, parseSessionId } from './id.ts';
+
+test('[I1] ids are well-formed and rise, also when the clock stands still or steps back', () => {
+  fc.assert(
+    fc.property(
+      fc.array(fc.integer({ min: 0, max: 2 ** 41 }), { minLength: 2, maxLength: 50 }),
+      fc.uint8Array({ minLength: 12, maxLength: 12 }),
+      (times, random) => {
+        let at = 0;
+        const next = createCheckpointIds({ now: () => times[at] ?? 0, randomBytes: () => random });
+        const ids: string[] = [];
+        for (; at < times.length; at++) ids.push(next());
+        expect(ids.every(isCheckpointId)).toBe(true);
+        expect(ids).toEqual([...new Set(ids)].sort());
+      },
+    ),
+  );
+});
+
+test('[I2] a child has a greater id than its parent, whoever made that and whatever its clock said', () => {
+  const parent = 'chk_7zzzzzzzzzzzzzzzzzzzzz' as CheckpointId;
+  const next = createCheckpointIds({ now: () => 5, randomBytes: () => new Uint8Array(12).fill(31) });
+  const early = next();
+  const child = next(parent);
+  expect(child > parent && parent > early).toBe(true);
+  expect(isCheckpointId(child)).toBe(true);
+  expect(next() > child).toBe(true);
+});
+
+test('[I3] names are data: anything but control characters and lone surrogates is taken, up to 512 characters', () => {
+  for (const name of ['../../etc', 'a b', "x'); DROP", 'ключ', '😀', 'CON', '.', 'a'.repeat(512)])
+    expect(parseSessionId(name)).toBe(name);
+  for (const name of ['', 'a\0b', 'a\nb', '\ud800', 'a'.repeat(513), 5, null, undefined]) {
+    expect(() => parseName(name, 'A branch name')).toThrow(/A branch name must be a text/);
+  }
+});
