@@ -3,6 +3,7 @@ import { applyPatch, type JsonPatchOperation } from '../core/diff/index.ts';
 import { hasErrorCode, InvalidInputError, NotFoundError } from '../core/errors.ts';
 import { type CheckpointId, parseName, parseSessionId, type SessionId } from '../core/id.ts';
 import type { Commit, RefKind } from '../storage/contract.ts';
+import { checkRef } from '../storage/ref.ts';
 import { buildCheckpoint } from './commit-builder.ts';
 import type { ManagerContext } from './context.ts';
 import type { BranchHead } from './history.ts';
@@ -163,7 +164,7 @@ export class Branching {
 
   async tags(sessionId: string): Promise<{ readonly name: string; readonly checkpointId: CheckpointId }[]> {
     const refs = await this.#context.storage.readRefs({ sessionId: parseSessionId(sessionId), kind: 'tag' });
-    return refs.map(({ name, target }) => ({ name, checkpointId: target as CheckpointId }));
+    return refs.map(checkRef).map(({ name, target }) => ({ name, checkpointId: target as CheckpointId }));
   }
 
   /** Protects a checkpoint from retention. */

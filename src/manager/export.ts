@@ -1,12 +1,13 @@
 import { Checkpoint, type CheckpointJson } from '../core/checkpoint.ts';
 import { type ChunkContent, type Digest, digestText } from '../core/chunk.ts';
-import { NotFoundError } from '../core/errors.ts';
+import { CorruptError, NotFoundError } from '../core/errors.ts';
 import { type CheckpointId, parseSessionId, type SessionId } from '../core/id.ts';
 import type { CheckpointRowWithRoot, EffectRow, Ref } from '../storage/contract.ts';
 import { checkRef } from '../storage/ref.ts';
 import type { ManagerContext } from './context.ts';
 import { parseEffect } from './effect-record.ts';
-import { parseRoot, parseTombstone } from './repository.ts';
+import { toEntry } from './lineage.ts';
+import { parseRoot } from './repository.ts';
 
 /** How a file of an exported session begins. */
 export type ExportStart = { readonly format: 'savestate-session'; readonly version: 1; readonly sessionId: SessionId };
@@ -54,26 +55,44 @@ export async function* exportSession(context: ManagerContext, sessionId: string)
 
 async function* exportLines(context: ManagerContext, sessionId: SessionId): AsyncGenerator<ExportLine> {
   const written = new Set<Digest>();
+  const known = new Set<string>();
   for await (const row of readRows(context, sessionId)) {
-    if (row.isDeleted || row.root === undefined) {
-      parseTombstone(row);
+    const { parentId, checkpoint } = toEntry(row);
+    if (parentId !== undefined) checkKnown(known, parentId, `the parent of ${row.id}`);
+    known.add(row.id);
+    if (checkpoint === undefined || row.root === undefined) {
       yield { tombstone: { body: row.body, digest: row.digest } };
       continue;
     }
-    parseRoot(row, row.root);
+    parseRoot(checkpoint, row.root);
     yield* exportChunks(context, row.root.refs, written);
     yield { checkpoint: { body: row.body, digest: row.digest, root: row.root } };
   }
+  yield* exportEffects(context, sessionId, written);
+  for (const ref of await context.storage.readRefs({ sessionId })) {
+    const { kind, name, target } = checkRef(ref);
+    if (kind === 'branch' || kind === 'tag' || kind === 'pin') checkKnown(known, target, `${kind} "${name}"`);
+    yield { ref: { kind, name, target } };
+  }
+}
+
+async function* exportEffects(
+  context: ManagerContext,
+  sessionId: SessionId,
+  written: Set<Digest>,
+): AsyncGenerator<ExportLine> {
   for (const row of await context.storage.readEffects({ sessionId })) {
     parseEffect(row);
     const { sessionId: _, ...effect } = row;
     yield* exportChunks(context, effect.result?.refs ?? [], written);
     yield { effect };
   }
-  for (const ref of await context.storage.readRefs({ sessionId })) {
-    const { kind, name, target } = checkRef(ref);
-    yield { ref: { kind, name, target } };
-  }
+}
+
+/** A damaged index hides rows: an export that lacks some must fail now, not when it is needed. */
+function checkKnown(known: ReadonlySet<string>, id: string, what: string): void {
+  if (known.has(id)) return;
+  throw new CorruptError(`Checkpoint ${id}, ${what}, is missing from the storage. Run verify.`, { details: { id } });
 }
 
 async function* readRows({ storage }: ManagerContext, sessionId: SessionId): AsyncGenerator<CheckpointRowWithRoot> {

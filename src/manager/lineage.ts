@@ -2,7 +2,8 @@ import type { Checkpoint } from '../core/checkpoint.ts';
 import type { Tombstone } from '../core/checkpoint-header.ts';
 import type { CheckpointId, SessionId } from '../core/id.ts';
 import type { CheckpointRow, ChunkStorage } from '../storage/contract.ts';
-import { parseRow, parseTombstone } from './repository.ts';
+import { parseRow } from './repository.ts';
+import { parseTombstone } from './tombstone.ts';
 
 /** One step of a lineage: a checkpoint, or what is left of a deleted one. */
 export type LineageEntry =

@@ -1,5 +1,5 @@
 import { Checkpoint, parseCheckpointBody } from '../core/checkpoint.ts';
-import type { CheckpointHeader, Tombstone } from '../core/checkpoint-header.ts';
+import type { CheckpointHeader } from '../core/checkpoint-header.ts';
 import { type Chunk, type ChunkContent, checkChunk, createChunk, type Digest } from '../core/chunk.ts';
 import type { FindChunk } from '../core/decode.ts';
 import { CorruptError, NotFoundError } from '../core/errors.ts';
@@ -7,6 +7,7 @@ import { type CheckpointId, isCheckpointId } from '../core/id.ts';
 import { findIn } from '../core/state-codec.ts';
 import type { CheckpointRow, ChunkStorage, RefKind } from '../storage/contract.ts';
 import { checkRef } from '../storage/ref.ts';
+import { parseTombstone } from './tombstone.ts';
 
 /** A checkpoint and the root chunk of its state, both checked. */
 export type StoredCheckpoint = { readonly checkpoint: Checkpoint; readonly root: Chunk };
@@ -29,7 +30,8 @@ export class Repository {
     if (row === undefined)
       throw new NotFoundError(`There is no checkpoint ${id} in this storage.`, { details: { id } });
     if (row.isDeleted || row.root === undefined) throw deletedError(row);
-    return { checkpoint: parseRow(row), root: parseRoot(row, row.root) };
+    const checkpoint = parseRow(row);
+    return { checkpoint, root: parseRoot(checkpoint, row.root) };
   }
 
   async #resolve(prefix: string): Promise<CheckpointId> {
@@ -92,25 +94,13 @@ export function parseRow(row: CheckpointRow): Checkpoint {
   return new Checkpoint(header, row.digest);
 }
 
-/** Checks the root of a row's state. */
-export function parseRoot(row: CheckpointRow, content: ChunkContent): Chunk {
+/** Checks the root of a checkpoint's state. */
+export function parseRoot({ id, stateDigest }: Checkpoint, content: ChunkContent): Chunk {
   const root = createChunk(content);
-  if (root.digest === parseRow(row).stateDigest) return root;
-  throw new CorruptError(
-    `The state of checkpoint ${row.id} is damaged: its root does not match its digest. Run verify.`,
-    { details: { id: row.id } },
-  );
-}
-
-/** Reads a tombstone's text. */
-export function parseTombstone(row: CheckpointRow): Tombstone {
-  try {
-    const tombstone = JSON.parse(row.body) as Tombstone;
-    if (row.isDeleted && tombstone.id === row.id && Number.isFinite(tombstone.deletedAtMs)) return tombstone;
-  } catch {
-    // falls through to the same error: the text is not what was written
-  }
-  throw new CorruptError(`The tombstone of checkpoint ${row.id} is damaged.`, { details: { id: row.id } });
+  if (root.digest === stateDigest) return root;
+  throw new CorruptError(`The state of checkpoint ${id} is damaged: its root does not match its digest. Run verify.`, {
+    details: { id },
+  });
 }
 
 function deletedError(row: CheckpointRow): NotFoundError {

@@ -1,11 +1,12 @@
 import type { Checkpoint } from '../core/checkpoint.ts';
-import type { CheckpointHeader, Tombstone } from '../core/checkpoint-header.ts';
+import type { CheckpointHeader } from '../core/checkpoint-header.ts';
 import type { CheckpointId } from '../core/id.ts';
 import type { CheckpointQuery, Ref } from '../storage/contract.ts';
 import { checkRef } from '../storage/ref.ts';
 import type { ManagerContext } from './context.ts';
 import { parseRow } from './repository.ts';
 import { judge, type RetentionPolicy, type Verdict } from './retention.ts';
+import { formatTombstone } from './tombstone.ts';
 
 /** What retention did, or would do. */
 export type PruneResult = {
@@ -148,27 +149,11 @@ export async function deleteCheckpoints(
       const row = await context.storage.readCheckpoint(id);
       return row === undefined || row.isDeleted
         ? []
-        : [{ id, body: formatTombstone(parseRow(row).header, deletedAtMs, reason) }];
+        : [{ id, body: formatTombstone(parseRow(row), deletedAtMs, reason) }];
     }),
   );
   const deleted = await context.storage.deleteCheckpoints(deletions.flat(), options);
   const reasons = new Map(doomed.map(({ id, reason }) => [id, reason]));
   for (const id of deleted) await context.events.emit('checkpoint_deleted', id, reasons.get(id) ?? '');
   return deleted;
-}
-
-function formatTombstone(header: CheckpointHeader, deletedAtMs: number, reason: string): string {
-  const { id, sessionId, branch, parentId, sequence, timestampMs, stateDigest } = header;
-  const tombstone: Tombstone = {
-    id,
-    sessionId,
-    branch,
-    ...(parentId !== undefined && { parentId }),
-    sequence,
-    timestampMs,
-    stateDigest,
-    deletedAtMs,
-    reason,
-  };
-  return JSON.stringify(tombstone);
 }

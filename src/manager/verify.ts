@@ -6,7 +6,8 @@ import type { CheckpointRow, EffectRow, Ref } from '../storage/contract.ts';
 import { checkRef } from '../storage/ref.ts';
 import type { ManagerContext } from './context.ts';
 import { parseEffect } from './effect-record.ts';
-import { parseRow, parseTombstone } from './repository.ts';
+import { parseRow } from './repository.ts';
+import { parseTombstone } from './tombstone.ts';
 
 /** One damage, in plain words. */
 export type VerifyFinding = { readonly subject: string; readonly problem: string };
@@ -70,13 +71,15 @@ class Verification {
 
   async checkChunks(): Promise<void> {
     let after: Digest | undefined;
+    const ends = new Set<Digest>();
     for (;;) {
       const page = { limit: PAGE, ...(after !== undefined && { after }) };
       const digests = await this.#attempt('the list of chunks', () => this.#context.storage.listChunks(page));
       if (digests === undefined || digests.length === 0) return;
       for (const [at, chunk] of (await this.#readChunks(digests)).entries())
         this.#checkChunk(digests[at] as Digest, chunk);
-      after = digests.at(-1);
+      after = this.#nextPage('the list of chunks', ends, digests.at(-1));
+      if (after === undefined) return;
     }
   }
 
@@ -106,6 +109,7 @@ class Verification {
 
   async checkCheckpoints(readData: boolean): Promise<void> {
     let after: CheckpointId | undefined;
+    const ends = new Set<CheckpointId>();
     for (;;) {
       const page = {
         order: 'oldest' as const,
@@ -116,7 +120,8 @@ class Verification {
       const rows = await this.#attempt('the list of checkpoints', () => this.#context.storage.listCheckpoints(page));
       if (rows === undefined || rows.length === 0) return;
       for (const row of rows) await this.#checkRow(row, readData);
-      after = rows.at(-1)?.id;
+      after = this.#nextPage('the list of checkpoints', ends, rows.at(-1)?.id);
+      if (after === undefined) return;
     }
   }
 
@@ -170,13 +175,25 @@ class Verification {
 
   async checkSessions(): Promise<void> {
     let after: string | undefined;
+    const ends = new Set<string>();
     for (;;) {
       const page = { limit: PAGE, ...(after !== undefined && { after }) };
       const sessions = await this.#attempt('the list of sessions', () => this.#context.storage.listSessions(page));
       if (sessions === undefined || sessions.length === 0) return;
       for (const sessionId of sessions) await this.#checkSession(sessionId);
-      after = sessions.at(-1);
+      after = this.#nextPage('the list of sessions', ends, sessions.at(-1));
+      if (after === undefined) return;
     }
+  }
+
+  /** Where the next page begins. A damaged index may lead in circles, so no page may end where one has ended before. */
+  #nextPage<Key>(subject: string, ends: Set<Key>, last: Key | undefined): Key | undefined {
+    if (last === undefined || !ends.has(last)) {
+      if (last !== undefined) ends.add(last);
+      return last;
+    }
+    this.#add(subject, 'it leads in circles');
+    return undefined;
   }
 
   async #checkSession(sessionId: string): Promise<void> {

@@ -110,7 +110,12 @@ describe.each<Kind>(['sqlite', 'file'])('three writers and a cleaner on one %s',
     const storage = { kind, path: join(folder, 'shared'), ...(random.below(2) === 0 && { durability: 'process' }) };
     const writers = WRITERS.map(
       (writer) =>
-        new Relay('writer', () => ({ storage, writer, log: join(folder, `${writer}.log`), seed: random.below(2 ** 31) })),
+        new Relay('writer', () => ({
+          storage,
+          writer,
+          log: join(folder, `${writer}.log`),
+          seed: random.below(2 ** 31),
+        })),
     );
     const cleaner = new Relay('cleaner', () => ({ storage }));
     const relays = [...writers, cleaner];
@@ -134,18 +139,17 @@ describe.each<Kind>(['sqlite', 'file'])('three writers and a cleaner on one %s',
     const [deleted, chunks] = [sum(cleaned, 'deleted'), sum(cleaned, 'chunks')];
     const kills = sum(relays, 'kills');
     const conflicts = writers.flatMap((relay) => relay.said.flat()).filter((said) => 'conflict' in said).length;
-    reportFaults(
-      `writers, prune and gc on one ${kind}`,
-      logged.length,
-      faults,
-      `kills=${kills} pruned=${deleted} chunks-collected=${chunks} conflicts=${conflicts} seed=${random.seed}`,
-    );
+    reportFaults(`writers, prune and gc on one ${kind}`, {
+      trials: logged.length,
+      failures: faults,
+      notes: `kills=${kills} pruned=${deleted} chunks-collected=${chunks} conflicts=${conflicts} seed=${random.seed}`,
+    });
     expect(faults).toEqual([]);
     expect(deleted).toBeGreaterThan(0);
     expect(chunks).toBeGreaterThan(0);
   });
 });
 
-function sum<Key extends string>(items: readonly { readonly [key in Key]?: unknown }[], key: Key): number {
-  return items.reduce((total, item) => total + Number(item[key]), 0);
+function sum(items: readonly object[], key: string): number {
+  return items.reduce((total, item) => total + Number(Reflect.get(item, key)), 0);
 }

@@ -170,7 +170,11 @@ describe.each<[Kind, number, number]>([
       const outcome = await specimen.damage(file, (path) => flipBit(path, at, bit));
       tally.add(`${file} byte ${at} bit ${bit}`, outcome, () => kind !== 'file' && specimen.isCopyTheSame());
     }
-    reportFaults(`bit flips in ${kind}`, flips, tally.failures, `${tally.summary} seed=${random.seed}`);
+    reportFaults(`bit flips in ${kind}`, {
+      trials: flips,
+      failures: tally.failures,
+      notes: `${tally.summary} seed=${random.seed}`,
+    });
     expect(tally.failures).toEqual([]);
   });
 
@@ -185,7 +189,11 @@ describe.each<[Kind, number, number]>([
       const outcome = await specimen.damage(file, (path) => truncateSync(path, length));
       tally.add(`${file} cut from ${size} to ${length}`, outcome, () => false);
     }
-    reportFaults(`truncations of ${kind}`, cuts, tally.failures, `${tally.summary} seed=${random.seed}`);
+    reportFaults(`truncations of ${kind}`, {
+      trials: cuts,
+      failures: tally.failures,
+      notes: `${tally.summary} seed=${random.seed}`,
+    });
     expect(tally.failures).toEqual([]);
   });
 });

@@ -102,7 +102,11 @@ describe.each(['sqlite', 'file'] as const)('a saving process on %s, killed at an
     }
     faults.push(...(await storage.findFaults(storage.acknowledged)));
     saves += storage.acknowledged.length;
-    reportFaults(`saves ${kind} killed, ${name}`, kills, faults, `saves=${saves} seed=${random.seed}`);
+    reportFaults(`saves ${kind} killed, ${name}`, {
+      trials: kills,
+      failures: faults,
+      notes: `saves=${saves} seed=${random.seed}`,
+    });
     expect(faults).toEqual([]);
     expect(saves).toBeGreaterThan(0);
   });

@@ -138,7 +138,7 @@ describe.each<{ kind: Kind; mode: Mode; steps: number; points: readonly [Point, 
     async (...chosen) => {
       const pointAt = (step: number): Point => chosen[step % chosen.length] ?? 'after';
       const faults = await killAtEveryBoundary({ kind, mode, pointAt, steps });
-      reportFaults(`steps ${kind} (${mode}) killed ${chosen.join(', ')}`, steps, faults);
+      reportFaults(`steps ${kind} (${mode}) killed ${chosen.join(', ')}`, { trials: steps, failures: faults });
       expect(faults).toEqual([]);
     },
   );
@@ -167,7 +167,11 @@ describe.each<[Kind, number]>([
       }
       faults.push(...life.findFaults(), ...(await life.findDamage()));
     }
-    reportFaults(`steps ${kind} killed at random moments`, kills, faults, `seed=${random.seed}`);
+    reportFaults(`steps ${kind} killed at random moments`, {
+      trials: kills,
+      failures: faults,
+      notes: `seed=${random.seed}`,
+    });
     expect(faults).toEqual([]);
   });
 });

@@ -11,11 +11,11 @@ export function seededRandom(): Random & { readonly seed: number } {
   return { ...createRandom(seed), seed };
 }
 
+type Outcome = { readonly trials: number; readonly failures: readonly string[]; readonly notes?: string };
+
 /** Prints what a loop did, for docs/GUARANTEES.md: without a failure, the true rate is below 3/n at 95 % confidence. */
-export function reportFaults(name: string, trials: number, failures: readonly string[], extra = ''): void {
+export function reportFaults(name: string, { trials, failures, notes = '' }: Outcome): void {
   const bound = `${Number((300 / trials).toPrecision(2))}%`;
-  console.log(
-    `FAULTS ${name}: n=${trials} failures=${failures.length} bound95=${bound}${extra === '' ? '' : ` ${extra}`}`,
-  );
+  console.log(`FAULTS ${name}: n=${trials} failures=${failures.length} bound95=${bound} ${notes}`.trimEnd());
   for (const failure of failures.slice(0, 10)) console.log(`  ${failure}`);
 }

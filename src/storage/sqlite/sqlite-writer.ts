@@ -60,8 +60,8 @@ export class SqliteWriter {
     const found = this.#selectSession.get(commit.sessionId) as { n: number } | undefined;
     const duplicate = found === undefined ? undefined : this.#findDuplicate(commit, found.n);
     if (duplicate !== undefined) return { status: 'duplicate', id: duplicate };
-    this.#checkRequired(commit);
     const move = findMove(prepared);
+    this.#checkRequired(commit, move?.change);
     if (found === undefined || move === undefined) {
       this.#checkRefs(prepared, found?.n);
       markDirty();
@@ -86,8 +86,10 @@ export class SqliteWriter {
     return (this.#selectKey.get(session, key) as { id: CheckpointId } | undefined)?.id;
   }
 
-  #checkRequired({ requires = [] }: Commit): void {
+  /** The head that a branch is about to move from needs no look: what a branch points at cannot have been deleted. */
+  #checkRequired({ requires = [] }: Commit, move: RefChange | undefined): void {
     for (const id of requires) {
+      if (move?.kind === 'branch' && move.expect === id) continue;
       const row = this.#selectDeleted.get(id) as { deleted: number } | undefined;
       if (row?.deleted === 0 && isBindable(id)) continue;
       throw new ConflictError(`Checkpoint ${id} was deleted meanwhile, so nothing can be saved on top of it.`, {

@@ -28,7 +28,10 @@ for (let turn = 0; ; turn++) {
     if (below(6) === 0) await session.step('call', () => ({ picks, text: 'x'.repeat(below(2) * 2000) }));
     const id = await session.save(pickedState({ writer, sequence, picks }));
     const isTagged = below(25) === 0 && (await manager.tag(id, `tag-${writer}-${sequence}`)) === id;
-    appendFileSync(log, `${JSON.stringify({ id, session: session.id, branch: session.branch, sequence, picks, isTagged })}\n`);
+    appendFileSync(
+      log,
+      `${JSON.stringify({ id, session: session.id, branch: session.branch, sequence, picks, isTagged })}\n`,
+    );
   } catch (error) {
     // The last own checkpoint was pruned after others had moved the branch, or a step met another writer: start anew at the head.
     if (error.code !== 'CONFLICT' && error.code !== 'NOT_FOUND') throw error;

@@ -1,0 +1,66 @@
+import { appendFileSync } from 'node:fs';
+import type { Session } from '../../manager/session.ts';
+
+/** One message of the tour's conversation. */
+export type Message = { readonly id: string; readonly from: string; readonly text: string };
+
+/** What the two agents of the tour know. */
+export type TourState = {
+  readonly topic: string;
+  readonly messages: Message[];
+  readonly facts: Record<string, string>;
+};
+
+export const TOPIC = 'Plan a move of the office to the third floor';
+
+/** How many messages the whole conversation has. */
+export const MESSAGES = 12;
+
+const LINES = [
+  'We have to move forty desks by Friday. Let us split the work: furniture, network, people.',
+  'Agreed. The network is the risk: the third floor has two switches, and we need three.',
+  'Then order one today. Delivery takes two days, so it would be here on Wednesday.',
+  'Ordered. I also asked for six spare cables, because the old ones are too short for the new layout.',
+  'Good. For the furniture I propose to move one team a day, so that nobody is without a desk for long.',
+  'One team a day is five days, and we have four. Let us move the two small teams together.',
+  'That works. Design and sales on Tuesday, then support, then engineering last, because of the network.',
+  'Engineering on Thursday leaves us Friday as reserve. I will tell the team leads this afternoon.',
+  'Please also tell reception, so that deliveries on Wednesday go to the third floor.',
+  'Done. Reception wants to know who signs for the switch. I said you do.',
+  'Fine, I will be there at nine. Anything else that could go wrong?',
+  'The lift. It is serviced on Thursday morning, so engineering moves in the afternoon. I think we are ready.',
+];
+
+/** Carries on the conversation until it is over; every message is a recorded step and a checkpoint. */
+export async function converse(
+  session: Session,
+  state: TourState,
+  { callLog, onMessage }: ConversationHooks,
+): Promise<void> {
+  while (state.messages.length < MESSAGES) {
+    const turn = state.messages.length;
+    const text = await session.step('model', () => answer(turn, callLog), {
+      input: { turn, last: state.messages.at(-1)?.text ?? '' },
+    });
+    state.messages.push({ id: `m${turn + 1}`, from: turn % 2 === 0 ? 'Planner' : 'Critic', text });
+    const id = await session.save(state, { type: 'auto', trigger: 'message_appended', status: 'RUNNING' });
+    await onMessage(turn + 1, id);
+  }
+}
+
+/** What the tour does beside talking. `callLog` is a file that counts the real calls of the scripted model. */
+export type ConversationHooks = {
+  readonly callLog: string;
+  readonly onMessage: (count: number, id: string) => Promise<void> | void;
+};
+
+/** Stands for a call that costs time and money; leaves a line in a file, so that the tour can show how often it was made. */
+async function answer(turn: number, callLog: string): Promise<string> {
+  appendFileSync(callLog, `${turn + 1}\n`);
+  return LINES[turn] ?? 'We are done.';
+}
+
+/** The state before anyone has spoken. */
+export function newState(): TourState {
+  return { topic: TOPIC, messages: [], facts: { desks: '40', deadline: 'Friday' } };
+}

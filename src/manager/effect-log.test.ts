@@ -1,0 +1,160 @@
+import { describe, expect, test } from 'vitest';
+import { STORAGES } from '../../test/support/storages.ts';
+import { CheckpointManager } from './checkpoint-manager.ts';
+import type { Session, SessionOptions } from './session.ts';
+
+/** Runs a script of steps and notes which of them really ran. */
+async function play(
+  session: Session,
+  script: readonly (readonly [name: string, input: unknown])[],
+): Promise<{ ran: string[]; results: unknown[] }> {
+  const ran: string[] = [];
+  const results: unknown[] = [];
+  for (const [name, input] of script) {
+    const run = ({ attempt }: { attempt: number }) => {
+      ran.push(`${name}:${attempt}`);
+      return { name, input, at: new Date(7) };
+    };
+    results.push(await session.step(name, run, { input }));
+  }
+  return { ran, results };
+}
+
+const SCRIPT = [
+  ['model', 'a'],
+  ['tool', 'b'],
+  ['model', 'c'],
+] as const;
+
+describe.each(STORAGES)('session.step on %s', (_, create) => {
+  async function open(options?: SessionOptions) {
+    const { storage } = create();
+    const manager = new CheckpointManager({ storage });
+    return {
+      manager,
+      session: await manager.session('s', options),
+      again: (more?: SessionOptions) => manager.session('s', more),
+    };
+  }
+
+  test('[E1] a finished step returns its recorded result without running, also without any checkpoint', async () => {
+    const { manager, session, again } = await open();
+    const first = await play(session, SCRIPT);
+    expect(first.ran).toEqual(['model:1', 'tool:1', 'model:1']);
+    const second = await play(await again(), [...SCRIPT, ['tool', 'd']]);
+    expect(second.ran).toEqual(['tool:1']);
+    expect(second.results.slice(0, 3)).toEqual(first.results);
+    await manager.close();
+  });
+
+  test('[E2] what was recorded before the head is not replayed, what came after it is; from the start, all is', async () => {
+    const { manager, session, again } = await open();
+    await play(session, SCRIPT.slice(0, 2));
+    await session.save({ turn: 1 });
+    await play(session, SCRIPT.slice(2));
+    expect((await play(await again(), SCRIPT.slice(2))).ran).toEqual([]);
+    expect((await play(await again({ replayFrom: 'start' }), SCRIPT)).ran).toEqual([]);
+    await manager.close();
+  });
+
+  test('[E3] a failed step may be retried and keeps its key; its caller sees its own error', async () => {
+    const { manager, session, again } = await open();
+    const keys: string[] = [];
+    const boom = new TypeError('no answer');
+    const failing = session.step('call', ({ idempotencyKey }) => {
+      keys.push(idempotencyKey);
+      throw boom;
+    });
+    await expect(failing).rejects.toBe(boom);
+    const answer = await (await again()).step('call', ({ idempotencyKey, attempt }) => {
+      keys.push(idempotencyKey);
+      return attempt;
+    });
+    expect(answer).toBe(2);
+    expect(keys[0]).toBe(keys[1]);
+    await manager.close();
+  });
+
+  test('[E4] a frozen replay only replays: another input, a missing or unfinished recording is an error that names the step', async () => {
+    const { manager, session } = await open();
+    await session.save({ turn: 0 });
+    await play(session, SCRIPT);
+    const start = session.head?.id ?? '';
+    const { name } = await manager.fork(start, { branch: 'again' });
+    const replay = await manager.session('s', { branch: name, mode: 'frozen' });
+    expect((await play(replay, SCRIPT.slice(0, 2))).ran).toEqual([]);
+    await expect(play(replay, [['model', 'other']])).rejects.toMatchObject({
+      code: 'REPLAY_MISMATCH',
+      message: expect.stringContaining('"model"'),
+    });
+    await expect(play(replay, [['unheard', 1]])).rejects.toMatchObject({ code: 'REPLAY_MISMATCH' });
+    await manager.close();
+  });
+
+  test('[E5] a recorded replay uses recordings while inputs match and goes live at the first difference', async () => {
+    const { manager, session } = await open();
+    await session.save({ turn: 0 });
+    const original = await play(session, SCRIPT);
+    const { name } = await manager.fork(session.head?.id ?? '', { branch: 'what-if' });
+    const replay = await manager.session('s', { branch: name, mode: 'recorded' });
+    const played = await play(replay, [SCRIPT[0], ['tool', 'changed'], SCRIPT[2]]);
+    expect(played.ran).toEqual(['tool:1', 'model:1']);
+    expect(played.results[0]).toEqual(original.results[0]);
+    const resumed = await manager.session('s', { branch: name });
+    expect((await play(resumed, [SCRIPT[0], ['tool', 'changed'], SCRIPT[2]])).ran).toEqual([]);
+    await manager.close();
+  });
+
+  test('[E6] steps may run at the same time; 5,000 of them are read back in one go', async () => {
+    const { manager, session, again } = await open();
+    const count = 500;
+    const all = Array.from({ length: count }, (_, i) => session.step(`step ${i % 7}`, () => i, { input: i }));
+    expect(await Promise.all(all)).toEqual(Array.from({ length: count }, (_, i) => i));
+    const resumed = await again();
+    const replayed = Array.from({ length: count }, (_, i) =>
+      resumed.step(`step ${i % 7}`, () => Promise.reject(new Error('ran again')), { input: i }),
+    );
+    expect(await Promise.all(replayed)).toEqual(Array.from({ length: count }, (_, i) => i));
+    await manager.close();
+  });
+
+  test('[E7] two writers on one branch collide before a step runs twice', async () => {
+    const { manager, session, again } = await open();
+    const other = await again();
+    await session.step('call', () => 1);
+    await expect(other.step('other', () => 2)).rejects.toMatchObject({ code: 'CONFLICT' });
+    await session.save({ n: 1 });
+    const stale = await again();
+    await session.save({ n: 2 });
+    await expect(stale.step('late', () => 3)).rejects.toMatchObject({ code: 'CONFLICT' });
+    await manager.close();
+  });
+
+  test('[E8] a step that runs while a checkpoint is saved is known to be in flight, and its result is used after a resume', async () => {
+    const { manager, session, again } = await open();
+    let finish: (value: string) => void = () => undefined;
+    const slow = session.step(
+      'slow',
+      () =>
+        new Promise<string>((resolve) => {
+          finish = resolve;
+        }),
+    );
+    await session.step('quick', () => 1);
+    await session.save({ n: 1 });
+    expect(session.head?.header).toMatchObject({ effectCount: 2, effectsInFlight: [0] });
+    finish('done');
+    expect(await slow).toBe('done');
+    expect(await (await again()).step('slow', () => 'ran again')).toBe('done');
+    await manager.close();
+  });
+
+  test('[E9] a result that cannot be saved is an error that names the path', async () => {
+    const { manager, session } = await open();
+    await expect(session.step('odd', () => ({ f: () => 1 }))).rejects.toMatchObject({
+      code: 'INVALID_INPUT',
+      details: { path: '$.f' },
+    });
+    await manager.close();
+  });
+});

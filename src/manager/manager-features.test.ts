@@ -1,0 +1,320 @@
+import { describe, expect, test, vi } from 'vitest';
+import { STORAGES } from '../../test/support/storages.ts';
+import { Checkpoint, type CheckpointJson } from '../core/checkpoint.ts';
+import { SecretRef } from '../core/secret-ref.ts';
+import { InMemoryCheckpointStorage } from '../storage/memory-storage.ts';
+import type { CheckpointStorage } from '../storage/whole/checkpoint-storage.ts';
+import { faultyStorage } from '../testing/faulty-storage.ts';
+import { CheckpointManager } from './checkpoint-manager.ts';
+
+const DAY_MS = 86_400_000;
+
+describe.each(STORAGES)('on %s', (_, create) => {
+  test('[M10] retention by type is at work after every save, exactly per agent, and never takes a head', async () => {
+    const manager = new CheckpointManager({ storage: create().storage });
+    const deleted: string[] = [];
+    manager.on('checkpoint_deleted', (id) => deleted.push(id), { await: true });
+    for (const agentId of ['a-1', 'a-10']) {
+      for (let i = 0; i < 5; i++) await manager.save({ i }, { sessionId: agentId, agentId, type: 'routine' });
+    }
+    for (const agentId of ['a-1', 'a-10']) expect((await manager.list({ agentId })).checkpoints).toHaveLength(3);
+    expect(deleted).toHaveLength(4);
+    await manager.close();
+  });
+
+  test('[M11] a pre-operation checkpoint stays until its operation completes, a recovery one until it is cleared or a week old', async () => {
+    let nowMs = Date.UTC(2026, 0, 1);
+    const manager = new CheckpointManager({ storage: create().storage, now: () => nowMs });
+    const session = await manager.session('s');
+    const before = await session.save({ n: 1 }, { type: 'pre_operation' });
+    const recovery = await session.save({ n: 2 }, { type: 'recovery' });
+    const cleared = await session.save({ n: 3 }, { type: 'recovery' });
+    await session.save({ n: 4 });
+    expect((await manager.prune()).deleted).toEqual([]);
+    await manager.completeOperation(before);
+    await manager.clearRecovery(cleared);
+    expect(new Set((await manager.prune()).deleted)).toEqual(new Set([before, cleared]));
+    nowMs += 8 * DAY_MS;
+    const preview = await manager.prune({ dryRun: true });
+    expect(preview.verdicts.find(({ id }) => id === recovery)).toMatchObject({
+      keep: false,
+      reason: expect.stringMatching(/day/),
+    });
+    expect((await manager.prune()).deleted).toEqual([recovery]);
+    await expect(manager.load(recovery)).rejects.toMatchObject({
+      code: 'NOT_FOUND',
+      message: expect.stringContaining('was deleted on'),
+    });
+    expect(await manager.verify()).toMatchObject({ status: 'clean', checkpoints: 1, tombstones: 3 });
+    await manager.close();
+  });
+
+  test('[M12] heads, tags and pins survive every policy; gc gives back what nothing needs', async () => {
+    const manager = new CheckpointManager({ storage: create().storage });
+    const session = await manager.session('s');
+    const ids: string[] = [];
+    for (let i = 0; i < 12; i++) ids.push(await session.save({ own: `${i} `.repeat(500), shared: 'x'.repeat(2000) }));
+    await manager.tag(ids[2] ?? '', 'keep-me');
+    await manager.pin(ids[4] ?? '');
+    await manager.fork(ids[6] ?? '', { branch: 'b' });
+    const { deleted } = await manager.prune({ policy: { maxCheckpoints: 0, maxAgeDays: 0 } });
+    expect(deleted).toHaveLength(8);
+    expect((await manager.list({}, { order: 'oldest' })).checkpoints.map(({ id }) => id)).toEqual(
+      [2, 4, 6, 11].map((i) => ids[i]),
+    );
+    expect((await manager.gc()).chunks).toBeGreaterThan(0);
+    expect((await manager.gc()).chunks).toBe(0);
+    expect(await manager.load(ids[4] ?? '')).toMatchObject({ own: '4 '.repeat(500) });
+    expect(await manager.verify()).toMatchObject({ status: 'clean' });
+    expect((await manager.pathToRoot(ids[11] ?? '')).filter(({ tombstone }) => tombstone !== undefined)).toHaveLength(
+      8,
+    );
+    await manager.close();
+  });
+
+  test('[M13] clearing a user leaves nothing of that user, and everything of others', async () => {
+    const manager = new CheckpointManager({ storage: create().storage });
+    await manager.save({ secret: 'mine' }, { sessionId: 'only', userId: 'u1' });
+    const shared = await manager.session('shared');
+    const kept = await shared.save({ n: 1 }, { userId: 'u10' });
+    await shared.save({ n: 2, text: 'of u1 '.repeat(100) }, { userId: 'u1' });
+    expect(await manager.clearUserHistory('u1')).toBe(2);
+    expect(await manager.listByUser('u1')).toEqual([]);
+    expect((await manager.listByUser('u10')).map(({ id }) => id)).toEqual([kept]);
+    expect(await manager.branches('only')).toEqual([]);
+    expect((await manager.session('shared')).head?.id).toBe(kept);
+    expect(await manager.verify()).toMatchObject({ status: 'clean', checkpoints: 1, sessions: 1 });
+    await manager.close();
+  });
+
+  test('[M14] limits of the storage and of the manager hold, per user too', async () => {
+    const manager = new CheckpointManager({ storage: create().storage, retention: { maxCheckpointsPerUser: 4 } });
+    for (const userId of ['u1', 'u2']) {
+      for (let i = 0; i < 7; i++) await manager.save({ i }, { sessionId: userId, userId });
+    }
+    expect(await manager.listByUser('u1')).toHaveLength(4);
+    expect(await manager.listByUser('u2', { limit: 2, offset: 1 })).toHaveLength(2);
+    expect(await manager.cleanupOldCheckpoints({ maxAgeDays: 30 })).toBe(0);
+    await manager.close();
+  });
+
+  test('[M15] secrets do not reach the storage; a restore says what was left out', async () => {
+    const { storage } = create();
+    const manager = new CheckpointManager({ storage });
+    const key = `sk-${'proj'}-${'a1B2'.repeat(12)}`;
+    const id = await manager.save(
+      { llm: { apiKey: 'p4ssw0rd-of-mine', model: 'm' }, messages: [{ text: `use ${key} now` }] },
+      { note: `my key is ${key}`, metadata: { key } },
+    );
+    const restored = await manager.restore<{ llm: { apiKey: unknown }; messages: { text: string }[] }>(id);
+    expect(restored.llm.apiKey).toBeInstanceOf(SecretRef);
+    expect(restored.messages[0]?.text).toMatch(/^use \[secret .*\] now$/);
+    expect(manager.reportOf(restored)).toMatchObject({ status: 'partial', problems: [{ path: '$.llm.apiKey' }] });
+    const lines: string[] = [];
+    for await (const line of manager.exportSession((await manager.get(id))?.sessionId ?? '')) lines.push(line);
+    expect(lines.join('')).not.toMatch(/p4ssw0rd|a1B2a1B2/);
+    const open = new CheckpointManager({ storage, secrets: 'store-secrets-in-plain-text' });
+    expect(await open.load(await open.save({ apiKey: 'p4ss' }))).toEqual({ apiKey: 'p4ss' });
+    await manager.close();
+  });
+
+  test('[M16] old states are migrated step by step when restored, and stay as they are', async () => {
+    const { storage } = create();
+    const old = new CheckpointManager({ storage, schemaVersion: 1 });
+    const id = await old.save({ name: 'Ann' });
+    const migrations = [
+      { from: 1, migrate: (state: unknown) => ({ names: [(state as { name: string }).name] }) },
+      { from: 2, migrate: (state: unknown) => void (state as { names: string[] }).names.push('Bob') },
+    ];
+    const current = new CheckpointManager({ storage, schemaVersion: 3, migrations });
+    const restored = await current.restore<object>(id);
+    expect(restored).toEqual({ names: ['Ann', 'Bob'] });
+    expect(current.reportOf(restored)?.migratedThrough).toEqual([1, 2, 3]);
+    expect(await old.load(id)).toEqual({ name: 'Ann' });
+    await expect(new CheckpointManager({ storage, schemaVersion: 0 }).load(id)).rejects.toMatchObject({
+      code: 'UNSUPPORTED',
+    });
+    await expect(new CheckpointManager({ storage, schemaVersion: 4, migrations }).load(id)).rejects.toMatchObject({
+      code: 'UNSUPPORTED',
+    });
+    await old.close();
+  });
+
+  test('[M17] events come after durability, a handler that throws breaks nothing', async () => {
+    const { storage } = create();
+    const onHandlerError = vi.fn();
+    const manager = new CheckpointManager({ storage, onHandlerError });
+    const seen: string[] = [];
+    manager.on(
+      'checkpoint_saved',
+      async ({ id }) => {
+        seen.push(((await manager.load(id)) as { n: number }).n.toString());
+      },
+      { await: true },
+    );
+    manager.on('checkpoint_saved', () => {
+      throw new Error('handler');
+    });
+    const stop = manager.on('checkpoint_restored', (checkpoint, agent) =>
+      seen.push(`${checkpoint.sequence} ${JSON.stringify(agent)}`),
+    );
+    const id = await manager.save({ n: 5 });
+    await manager.restore(id);
+    stop();
+    await manager.restore(id);
+    expect(seen).toEqual(['5', '1 {"n":5}']);
+    expect(onHandlerError).toHaveBeenCalledOnce();
+    await manager.close();
+  });
+
+  test('[M18] a save that failed leaves history whole, and the next one stands on the last good one', async () => {
+    const { storage } = create();
+    const manager = new CheckpointManager({ storage: faultyStorage(storage, { commits: { 2: 'fails', 3: 'fails' } }) });
+    const session = await manager.session('s');
+    const messages = Array.from({ length: 50 }, (_, i) => ({ i, text: 'text '.repeat(100) }));
+    const first = await session.save({ messages });
+    for (const text of ['lost '.repeat(100), 'lost too '.repeat(100)]) {
+      messages.push({ i: 50, text });
+      await expect(session.save({ messages })).rejects.toMatchObject({ code: 'STORAGE' });
+    }
+    messages.push({ i: 52, text: 'kept '.repeat(100) });
+    const last = await session.save({ messages });
+    expect((await manager.get(last))?.parentId).toBe(first);
+    expect(await manager.load(last)).toEqual({ messages });
+    await manager.gc();
+    expect(await manager.verify()).toMatchObject({ status: 'clean', checkpoints: 2 });
+    await manager.close();
+  });
+
+  test('[M19] a repeated save with the same key is stored once, also when the answer to the first got lost', async () => {
+    const { storage } = create();
+    const manager = new CheckpointManager({ storage: faultyStorage(storage, { commits: { 2: 'loses_reply' } }) });
+    const session = await manager.session('s');
+    await session.save({ n: 1 });
+    await expect(session.save({ n: 2 }, { idempotencyKey: 'turn-2' })).rejects.toMatchObject({ code: 'STORAGE' });
+    const id = await session.save({ n: 2 }, { idempotencyKey: 'turn-2' });
+    expect(session.head?.id).toBe(id);
+    await session.save({ n: 3 });
+    expect((await manager.stats()).checkpoints).toBe(3);
+    expect(await manager.load(id)).toEqual({ n: 2 });
+    await manager.close();
+  });
+
+  test('[M20] lists are filtered, paged and carry no states', async () => {
+    const manager = new CheckpointManager({ storage: create().storage });
+    const session = await manager.session('s');
+    for (let i = 0; i < 25; i++) {
+      await session.save(
+        { i },
+        { type: i % 2 === 0 ? 'auto' : 'manual', status: `S${i % 3}`, metadata: { i, 'odd "key"': true } },
+      );
+    }
+    const seen: number[] = [];
+    let cursor: string | undefined;
+    do {
+      const page = await manager.list(
+        { sessionId: 's', type: 'auto' },
+        { limit: 5, ...(cursor !== undefined && { cursor }) },
+      );
+      seen.push(...page.checkpoints.map(({ sequence }) => sequence));
+      cursor = page.nextCursor;
+    } while (cursor !== undefined);
+    expect(seen).toEqual([25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1]);
+    expect((await manager.list({ metadata: { i: 7 } })).checkpoints).toHaveLength(1);
+    expect((await manager.list({ metadata: { 'odd "key"': true, i: 3 }, status: 'S0' })).checkpoints).toHaveLength(1);
+    expect(await manager.latest({ status: 'S1' })).toMatchObject({ sequence: 23 });
+    await expect(manager.list({}, { limit: 0 })).rejects.toMatchObject({ code: 'INVALID_INPUT' });
+    await expect(manager.list({}, { cursor: 'x' })).rejects.toMatchObject({ code: 'INVALID_INPUT' });
+    await manager.close();
+  });
+});
+
+test('[M21] a storage with three methods is enough to save, load, list, fork and compare', async () => {
+  const rows = new Map<string, string>();
+  const storage: CheckpointStorage = {
+    async save(checkpoint) {
+      rows.set(checkpoint.id, JSON.stringify(checkpoint));
+      return checkpoint.id;
+    },
+    async load(id) {
+      const row = rows.get(id);
+      return row === undefined ? null : Checkpoint.fromJSON(JSON.parse(row));
+    },
+    async listByUser(userId, limit, offset) {
+      const all = [...rows.values()]
+        .map((row) => JSON.parse(row) as CheckpointJson)
+        .filter((row) => row.userId === userId);
+      return all
+        .toReversed()
+        .slice(offset, offset + limit)
+        .map((row) => Checkpoint.fromJSON(row));
+    },
+  };
+  const manager = new CheckpointManager({ storage });
+  const state = { at: new Date(9), messages: Array.from({ length: 100 }, (_, i) => ({ i, text: 'text '.repeat(80) })) };
+  const first = await manager.save(state, { userId: 'u' });
+  state.messages.push({ i: 100, text: 'new' });
+  const second = await manager.save(state, { userId: 'u' });
+  const other = new CheckpointManager({ storage });
+  expect(await other.load(second)).toEqual(state);
+  expect((await other.listByUser('u')).map(({ id }) => id)).toEqual([second, first]);
+  expect((await other.compare(first, second)).changedFields).toEqual(['$.messages[100]']);
+  const restored = await other.restore<typeof state>(first);
+  restored.messages.pop();
+  expect((await other.get(await other.save(restored)))?.parentId).toBe(first);
+  await expect((await other.session('x')).step('s', () => 1)).rejects.toMatchObject({ code: 'UNSUPPORTED' });
+  rows.set(first, (rows.get(first) ?? '').replace('text text', 'test text'));
+  await expect(new CheckpointManager({ storage }).load(first)).rejects.toMatchObject({ code: 'CORRUPT' });
+});
+
+test('[M22] frozen states are saved by identity; freeze: true freezes what was saved', async () => {
+  const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
+  const session = await manager.session('s', { freeze: true });
+  const state = { messages: [{ text: 'a' }] };
+  await session.save(state);
+  expect(() => state.messages.push({ text: 'b' })).toThrow(TypeError);
+  const next = { messages: [...state.messages, { text: 'b' }] };
+  expect(await manager.load(await session.save(next))).toEqual({ messages: [{ text: 'a' }, { text: 'b' }] });
+});
+
+test('[M23] shadows are bounded over all sessions; a session without one saves the same', async () => {
+  const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage(), shadowBudgetBytes: 10_000 });
+  const big = { text: Array.from({ length: 50 }, (_, i) => `line ${i} `.repeat(40)) };
+  const [one, two] = [await manager.session('1'), await manager.session('2')];
+  const ids: string[] = [];
+  for (let i = 0; i < 3; i++) {
+    big.text.push(`more ${i}`);
+    ids.push(await one.save(big), await two.save(big));
+  }
+  expect(await manager.load(ids[5] ?? '')).toEqual(big);
+  expect(await manager.verify()).toMatchObject({ status: 'clean' });
+});
+
+test('[M24] an agent may say itself what its state is, and what it could not take back', async () => {
+  class Tool {
+    id = 'tool';
+    connection = () => 'open';
+    settings = { retries: 3 };
+    saveState() {
+      return { settings: this.settings };
+    }
+    loadState(state: unknown) {
+      this.settings = (state as { settings: { retries: number } }).settings;
+      return [{ path: '$.connection', problem: 'The connection must be opened again.' }];
+    }
+  }
+  const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
+  const tool = new Tool();
+  const id = await manager.save(tool);
+  tool.settings = { retries: 9 };
+  await manager.restore(id, { into: tool });
+  expect(tool.settings).toEqual({ retries: 3 });
+  expect(manager.reportOf(tool)).toMatchObject({ status: 'partial', problems: [{ path: '$.connection' }] });
+  await expect(manager.restore(id)).rejects.toMatchObject({
+    code: 'NOT_FOUND',
+    message: expect.stringContaining('"Tool"'),
+  });
+  expect(await manager.restore(id, { factory: () => new Tool() })).toBeInstanceOf(Tool);
+  manager.registerAgent('Tool', () => new Tool());
+  expect(await manager.restore(id)).toBeInstanceOf(Tool);
+});

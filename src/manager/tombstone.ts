@@ -1,0 +1,41 @@
+import type { Checkpoint } from '../core/checkpoint.ts';
+import type { Tombstone } from '../core/checkpoint-header.ts';
+import { type Digest, digestText } from '../core/chunk.ts';
+import { CorruptError } from '../core/errors.ts';
+import type { CheckpointRow } from '../storage/contract.ts';
+
+/** The text that stays of a deleted checkpoint. Its last field proves that no bit of it, or of the digest beside it, changed. */
+export function formatTombstone({ header, digest }: Checkpoint, deletedAtMs: number, reason: string): string {
+  const { id, sessionId, branch, parentId, sequence, timestampMs, stateDigest } = header;
+  const tombstone: Tombstone = {
+    id,
+    sessionId,
+    branch,
+    ...(parentId !== undefined && { parentId }),
+    sequence,
+    timestampMs,
+    stateDigest,
+    deletedAtMs,
+    reason,
+  };
+  return JSON.stringify({ ...tombstone, check: checkOf(tombstone, digest) });
+}
+
+/** Reads a tombstone's text; throws a CorruptError if it is not what was written. */
+export function parseTombstone(row: CheckpointRow): Tombstone {
+  const { check, ...tombstone } = parseObject(row);
+  if (row.isDeleted && tombstone.id === row.id && check === checkOf(tombstone, row.digest)) return tombstone;
+  throw new CorruptError(`The tombstone of checkpoint ${row.id} is damaged.`, { details: { id: row.id } });
+}
+
+function parseObject({ body }: CheckpointRow): Tombstone & { readonly check?: unknown } {
+  try {
+    return { ...(JSON.parse(body) as Tombstone & { readonly check?: unknown }) };
+  } catch {
+    return {} as Tombstone; // which fails the check, as damage should
+  }
+}
+
+function checkOf(tombstone: Tombstone, digest: Digest): string {
+  return digestText(JSON.stringify([digest, tombstone])).slice(0, 16);
+}
