@@ -23,7 +23,7 @@ import {
 } from './history.ts';
 import { type ImportResult, importSession } from './import.ts';
 import type { LineageEntry } from './lineage.ts';
-import { loadState } from './loading.ts';
+import { loadState, readState } from './loading.ts';
 import type { CheckpointManagerOptions } from './manager-options.ts';
 import { Migrations } from './migrations.ts';
 import { createPorts } from './ports.ts';
@@ -33,7 +33,7 @@ import { createReport, findLeftOutSecrets, type RestoreReport } from './restore-
 import { checkRetentionPolicy, DEFAULT_RETENTION, type RetentionPolicy } from './retention.ts';
 import { deleteCheckpoints, type PruneResult, RetentionRunner } from './retention-runner.ts';
 import type { SaveOptions } from './save-options.ts';
-import { Session, type SessionOptions } from './session.ts';
+import type { Session, SessionOptions } from './session.ts';
 import { SessionOpener } from './session-opener.ts';
 import { ShadowBudget } from './shadow-budget.ts';
 import { type VerifyReport, verify } from './verify.ts';
@@ -82,18 +82,26 @@ export class CheckpointManager {
     const { sessionId, ...said } = options;
     const described: SaveOptions = { ...describeAgent(agentOrState), ...said };
     const state = stateOf(agentOrState);
-    const open = this.#sessionFor(agentOrState, sessionId ?? described.agentId);
-    if (open instanceof Session) return open.save(state, described);
-    const encoded = this.#context.codec.encode(state); // now, before anything is awaited: the caller may go on changing it
-    return (await open()).saveEncoded(state, encoded, described);
+    if (typeof agentOrState !== 'object' || agentOrState === null) {
+      return (await this.#sessions.reuse(this.#sessionIdOr(sessionId))).save(state, described);
+    }
+    const session = this.#sessionOf(agentOrState, sessionId ?? described.agentId);
+    if (session !== undefined) return session.save(state, described);
+    // Captured before anything is awaited: the caller may go on changing it.
+    const encoded = this.#agentSessions.capture(agentOrState, (before) => this.#context.codec.encode(state, before));
+    return (await this.#agentSessions.open(agentOrState)).saveEncoded(state, encoded, described);
   }
 
-  /** The session an object's saves go to: the one it was restored from, the named one, or one of its own. */
-  #sessionFor(agentOrState: unknown, sessionId: string | undefined): Session | (() => Promise<Session>) {
-    const open = () => this.#sessions.reuse(sessionId ?? `ses_${this.#context.ports.nextId().slice(4)}`);
-    if (typeof agentOrState !== 'object' || agentOrState === null) return open;
-    if (!this.#agentSessions.has(agentOrState)) this.#agentSessions.assign(agentOrState, open);
-    return this.#agentSessions.get(agentOrState) ?? (() => this.#agentSessions.open(agentOrState));
+  /** The session an object's saves go to, if it is open: the one it was restored from, the named one, or one of its own. */
+  #sessionOf(agent: object, sessionId: string | undefined): Session | undefined {
+    if (!this.#agentSessions.has(agent)) {
+      this.#agentSessions.assign(agent, () => this.#sessions.reuse(this.#sessionIdOr(sessionId)));
+    }
+    return this.#agentSessions.get(agent);
+  }
+
+  #sessionIdOr(sessionId: string | undefined): string {
+    return sessionId ?? `ses_${this.#context.ports.nextId().slice(4)}`;
   }
 
   /**
@@ -103,14 +111,14 @@ export class CheckpointManager {
   async restore<Agent = unknown>(idOrPrefix: string, options: RestoreOptions = {}): Promise<Agent> {
     const stored = await this.#open(idOrPrefix);
     const { checkpoint } = stored;
-    const { state, migratedThrough } = await loadState(this.#context, stored);
+    const { state, encoded, migratedThrough } = await loadState(this.#context, stored);
     const agent = this.#createAgent(checkpoint, options);
     const problems = agent === undefined ? [] : await loadInto(agent, state);
     const report = createReport(checkpoint.id, [...findLeftOutSecrets(state), ...problems], migratedThrough);
     const restored = agent ?? state;
     if (typeof restored === 'object' && restored !== null) {
       this.#reports.set(restored, report);
-      this.#agentSessions.assign(restored, () => this.#sessions.resumeAt(checkpoint));
+      this.#agentSessions.assign(restored, () => this.#sessions.resumeAt(checkpoint), encoded);
     }
     await this.#context.events.emit('checkpoint_restored', checkpoint, restored, report);
     return restored as Agent;
@@ -147,7 +155,7 @@ export class CheckpointManager {
 
   /** The state of a checkpoint, as new plain data that is the caller's own. */
   async load(idOrPrefix: string): Promise<unknown> {
-    return (await loadState(this.#context, await this.#open(idOrPrefix))).state;
+    return readState(this.#context, await this.#open(idOrPrefix));
   }
 
   /** A checkpoint without its state; undefined if there is none with exactly this id. */

@@ -54,6 +54,8 @@ export async function* exportSession(context: ManagerContext, sessionId: string)
 }
 
 async function* exportLines(context: ManagerContext, sessionId: SessionId): AsyncGenerator<ExportLine> {
+  // First, so that everything they speak of is there when the rest is read, also if others go on saving.
+  const refs = (await context.storage.readRefs({ sessionId })).map(checkRef);
   const written = new Set<Digest>();
   const known = new Set<string>();
   for await (const row of readRows(context, sessionId)) {
@@ -68,20 +70,26 @@ async function* exportLines(context: ManagerContext, sessionId: SessionId): Asyn
     yield* exportChunks(context, row.root.refs, written);
     yield { checkpoint: { body: row.body, digest: row.digest, root: row.root } };
   }
-  yield* exportEffects(context, sessionId, written);
-  for (const ref of await context.storage.readRefs({ sessionId })) {
-    const { kind, name, target } = checkRef(ref);
+  for (const { kind, name, target } of refs) {
+    if (kind === 'log') yield* exportEffects(context, { sessionId, branch: name, count: Number(target) }, written);
     if (kind === 'branch' || kind === 'tag' || kind === 'pin') checkKnown(known, target, `${kind} "${name}"`);
-    yield { ref: { kind, name, target } };
   }
+  for (const { kind, name, target } of refs) yield { ref: { kind, name, target } };
 }
 
+/** The effects of a branch up to its mark; each must be there. */
 async function* exportEffects(
   context: ManagerContext,
-  sessionId: SessionId,
+  { sessionId, branch, count }: { sessionId: SessionId; branch: string; count: number },
   written: Set<Digest>,
 ): AsyncGenerator<ExportLine> {
-  for (const row of await context.storage.readEffects({ sessionId })) {
+  const rows = (await context.storage.readEffects({ sessionId, branch })).filter(({ ordinal }) => ordinal < count);
+  if (rows.length !== count) {
+    throw new CorruptError(`Branch "${branch}" recorded ${count} effects and ${rows.length} are there. Run verify.`, {
+      details: { sessionId, branch },
+    });
+  }
+  for (const row of rows) {
     parseEffect(row);
     const { sessionId: _, ...effect } = row;
     yield* exportChunks(context, effect.result?.refs ?? [], written);

@@ -1,7 +1,6 @@
-import type { Checkpoint } from '../core/checkpoint.ts';
-import type { Chunk } from '../core/chunk.ts';
 import type { EncodedState } from '../core/state-codec.ts';
 import type { ManagerContext } from './context.ts';
+import type { StoredCheckpoint } from './repository.ts';
 
 /** A state as it is today, and what the next save needs to know of it (absent if a migration changed it). */
 export type LoadedState = {
@@ -11,13 +10,16 @@ export type LoadedState = {
 };
 
 /** Loads the state of a checkpoint, checks it, and brings it to the current schema version. */
-export async function loadState(
-  { repository, codec, migrations }: ManagerContext,
-  { checkpoint, root }: { checkpoint: Checkpoint; root: Chunk },
-): Promise<LoadedState> {
-  const find = await repository.loadChunks(root);
-  const { state, encoded } = codec.decodeForEditing(root, find);
-  const migrated = migrations.migrate(state, checkpoint.schemaVersion);
+export async function loadState(context: ManagerContext, stored: StoredCheckpoint): Promise<LoadedState> {
+  const find = await context.repository.loadChunks(stored.root);
+  const { state, encoded } = context.codec.decodeForEditing(stored.root, find);
+  const migrated = context.migrations.migrate(state, stored.checkpoint.schemaVersion);
   const isCurrent = migrated.through.length === 0;
   return { state: migrated.state, encoded: isCurrent ? encoded : undefined, migratedThrough: migrated.through };
+}
+
+/** The same for callers that only want to look. */
+export async function readState(context: ManagerContext, stored: StoredCheckpoint): Promise<unknown> {
+  const find = await context.repository.loadChunks(stored.root);
+  return context.migrations.migrate(context.codec.decode(stored.root, find), stored.checkpoint.schemaVersion).state;
 }

@@ -4,5 +4,5 @@ export type { Chunk, ChunkContent, Digest } from '../core/chunk.ts';
 export { formatChunk, parseChunk } from '../core/chunk.ts';
 export type * from './contract.ts';
 export { matchesQuery, selectRows } from './query.ts';
-export { Reachable } from './reachable.ts';
+export { Reachable, readReachableByLevel } from './reachable.ts';
 export { checkExpectation, createRef } from './ref.ts';

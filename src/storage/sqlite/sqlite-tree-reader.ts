@@ -1,3 +1,4 @@
+import { Buffer } from 'node:buffer';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Chunk, Digest } from '../../core/chunk.ts';
 import { type ChunkNumbers, readRefs } from './chunk-numbers.ts';
@@ -8,6 +9,15 @@ import type { SqliteConnection } from './sqlite-connection.ts';
 const CHUNKS_PER_TURN = 2000;
 
 const DIGEST_CHARS = 64;
+const LINE_FEED = 10;
+const COLON = 58;
+
+const WANTED = 'FROM chunk WHERE n IN (SELECT value FROM json_each(?))';
+const SELECT_PLAIN = `SELECT count(*) AS count, CAST(group_concat(n||':'||hex(prefix)||hex(rest)||text, char(10)) AS BLOB) AS lines ${WANTED} AND refs IS NULL AND typeof(text)='text'`;
+const SELECT_ALL = `SELECT n, hex(prefix)||hex(rest) AS digest, refs, text ${WANTED}`;
+const SELECT_OTHERS = `${SELECT_ALL} AND (refs IS NOT NULL OR typeof(text)<>'text')`;
+
+type RowColumns = { n: number; digest: string; refs: Uint8Array | null; text: string | Uint8Array };
 
 /** A chunk as it was read: its refs are digests only once all chunks have been read. */
 type Row = { readonly digest: Digest; readonly text: string; readonly refs: Uint8Array | null };
@@ -22,48 +32,50 @@ export async function readTree(
   roots: readonly Digest[],
 ): Promise<Chunk[]> {
   const rows = new Map<number, Row>();
-  const read = (wanted: readonly number[]) => connection.read(() => readBatch(connection, wanted));
-  let wanted = await connection.read(() => roots.map((digest) => numbers.find(digest)).filter((n) => n !== undefined));
+  const wanted = await connection.read(() =>
+    roots.map((digest) => numbers.find(digest)).filter((n) => n !== undefined),
+  );
   while (wanted.length > 0) {
-    const below = new Set<number>();
-    for (let at = 0; at < wanted.length; at += CHUNKS_PER_TURN) {
-      if (rows.size > 0) await nextTurn();
-      for (const [n, row] of await read(wanted.slice(at, at + CHUNKS_PER_TURN))) {
-        rows.set(n, row);
-        for (const child of numbers.unpackNumbers(row.refs)) below.add(child);
-      }
-    }
-    wanted = [...below].filter((n) => !rows.has(n));
+    const batch = wanted.splice(-CHUNKS_PER_TURN);
+    if (rows.size > 0) await nextTurn();
+    const found = await connection.read(() => readBatch(connection, batch));
+    for (const [n, row] of found) rows.set(n, row);
+    const below = await connection.read(() => found.flatMap(([, { refs }]) => numbers.unpackNumbers(refs)));
+    wanted.push(...new Set(below.filter((n) => !rows.has(n))));
   }
   return connection.read(() => [...rows.values()].map((row) => toChunk(row, rows, numbers)));
 }
 
 function readBatch(connection: SqliteConnection, wanted: readonly number[]): [number, Row][] {
   const list = JSON.stringify(wanted);
-  const plain = connection
-    .prepare(
-      "SELECT count(*) AS count, group_concat(n||':'||hex(prefix)||hex(rest)||text, char(10)) AS lines FROM chunk WHERE n IN (SELECT value FROM json_each(?)) AND refs IS NULL AND typeof(text)='text'",
-    )
-    .get(list) as { count: number; lines: string | null };
-  const rows = plain.lines === null ? [] : plain.lines.split('\n').map(parseLine);
-  const isSeparable = rows.length === plain.count;
-  const condition = isSeparable ? "AND (refs IS NOT NULL OR typeof(text)<>'text')" : '';
-  const others = connection
-    .prepare(
-      `SELECT n, hex(prefix)||hex(rest) AS digest, refs, text FROM chunk WHERE n IN (SELECT value FROM json_each(?)) ${condition}`,
-    )
-    .all(list) as { n: number; digest: string; refs: Uint8Array | null; text: string | Uint8Array }[];
+  const { count, lines } = connection.prepare(SELECT_PLAIN).get(list) as { count: number; lines: Uint8Array | null };
+  const plain = lines === null ? [] : splitLines(lines);
+  const isSeparable = plain.length === count;
+  const others = connection.prepare(isSeparable ? SELECT_OTHERS : SELECT_ALL).all(list) as RowColumns[];
   const whole = others.map(({ n, digest, refs, text }): [number, Row] => [
     n,
     { digest: digest.toLowerCase() as Digest, text: decodeText(text), refs },
   ]);
-  return isSeparable ? rows.concat(whole) : whole;
+  return isSeparable ? plain.concat(whole) : whole;
 }
 
-function parseLine(line: string): [number, Row] {
-  const at = line.indexOf(':') + 1;
-  const digest = line.slice(at, at + DIGEST_CHARS).toLowerCase() as Digest;
-  return [Number(line.slice(0, at - 1)), { digest, text: line.slice(at + DIGEST_CHARS), refs: null }];
+/** As bytes: SQLite's driver makes one wide text of all if a single character of a single row is wide. */
+function splitLines(bytes: Uint8Array): [number, Row][] {
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const rows: [number, Row][] = [];
+  for (let from = 0; from < buffer.length; ) {
+    const end = buffer.indexOf(LINE_FEED, from);
+    const to = end === -1 ? buffer.length : end;
+    const digestAt = buffer.indexOf(COLON, from) + 1;
+    const textAt = digestAt + DIGEST_CHARS;
+    const digest = buffer.toString('latin1', digestAt, textAt).toLowerCase() as Digest;
+    rows.push([
+      Number(buffer.toString('latin1', from, digestAt - 1)),
+      { digest, text: buffer.toString('utf8', textAt, to), refs: null },
+    ]);
+    from = to + 1;
+  }
+  return rows;
 }
 
 function toChunk({ digest, text, refs }: Row, rows: ReadonlyMap<number, Row>, numbers: ChunkNumbers): Chunk {

@@ -18,7 +18,7 @@ const below = (limit) => {
 const open = (own) => manager.session(own ? `own-${writer}` : 'shared', own ? {} : { onConflict: 'branch' });
 const sessions = { own: await open(true), shared: await open(false) };
 say({ open: true });
-for (let turn = 0; ; turn++) {
+for (;;) {
   const which = below(3) === 0 ? 'shared' : 'own';
   const session = sessions[which];
   // Messages of a small pool come and go: what was garbage a moment ago is wanted again.

@@ -1,0 +1,167 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, relative, resolve } from 'node:path';
+import { describe, expect, test } from 'vitest';
+
+const ROOT = resolve(import.meta.dirname, '..');
+const SOURCE = join(ROOT, 'src');
+
+/** Which layers a layer may import, besides itself. Arrows point down only; the tree is the diagram. */
+const LAYERS: Record<string, readonly string[]> = {
+  core: [],
+  storage: ['core'],
+  manager: ['core', 'storage'],
+  testing: ['core', 'storage'],
+  cli: ['core', 'storage', 'manager'],
+};
+
+/** Tests may look at what is above them to build real parts. */
+const isTest = (path: string) => /\.test\.ts$/.test(path) || path.startsWith('test/');
+
+function filesBelow(folder: string): string[] {
+  return readdirSync(join(ROOT, folder), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && /\.(ts|mjs)$/.test(entry.name))
+    .map((entry) => relative(ROOT, join(entry.parentPath, entry.name)));
+}
+
+const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
+const sources = filesBelow('src');
+const tests = [...sources.filter(isTest), ...filesBelow('test')].filter((path) => !path.includes('/golden/'));
+
+function importsOf(path: string): string[] {
+  return [
+    ...read(path).matchAll(/^(?:import|export)\b[^;']*?from '([^']+)'|^import '([^']+)'|\bimport\('([^']+)'\)/gm),
+  ].map(([, named, bare, lazy]) => named ?? bare ?? lazy ?? '');
+}
+
+/** Functions of their arguments alone. */
+const PURE_MODULES = new Set(['node:crypto', 'node:util']);
+
+const layerOf = (path: string) => relative(SOURCE, path).split('/')[0] ?? '';
+
+describe('layers', () => {
+  const modules = sources.filter((path) => !isTest(path) && path.split('/').length > 2);
+
+  test.each(modules)('%s imports only what lies below it', (path) => {
+    const layer = layerOf(join(ROOT, path));
+    const allowed = [layer, ...(LAYERS[layer] ?? [])];
+    const reached = importsOf(path)
+      .filter((specifier) => specifier.startsWith('.'))
+      .map((specifier) => layerOf(resolve(ROOT, dirname(path), specifier)));
+    expect(reached.filter((name) => !allowed.includes(name))).toEqual([]);
+  });
+
+  test.each(modules.filter((path) => path.startsWith('src/core/')))('%s is pure', (path) => {
+    const foreign = importsOf(path).filter((specifier) => !specifier.startsWith('.') && !PURE_MODULES.has(specifier));
+    expect(foreign).toEqual([]);
+    expect(read(path)).not.toMatch(/Date\.now|Math\.random|\bprocess\.[a-z]|performance\.[a-z]/);
+  });
+
+  test.each(modules.filter((path) => !path.startsWith('src/cli/')))('%s does not touch the person', (path) => {
+    expect(read(path)).not.toMatch(/console\.|process\.(stdout|stderr|argv|env)\b/);
+  });
+});
+
+describe('files', () => {
+  test.each([...new Set([...sources, ...tests])])('%s is of a size one can read', (path) => {
+    const lines = read(path)
+      .split('\n')
+      .filter((line) => !/^\s*(\/\/|\/?\*|$)/.test(line));
+    expect(lines.length).toBeLessThanOrEqual(isTest(path) || path.startsWith('src/testing/contract') ? 500 : 300);
+  });
+
+  test('names say what a file exports, in kebab case', () => {
+    const odd = sources.filter((path) => !/^[a-z0-9-]+(\.property)?(\.test)?\.ts$/.test(path.split('/').at(-1) ?? ''));
+    expect(odd).toEqual([]);
+    expect(sources.filter((path) => /utils?|helpers?|impl|misc|common\b/.test(path))).toEqual([]);
+  });
+
+  test('nothing is loosened or left open', () => {
+    const loose = [...sources, ...tests].filter(
+      (path) =>
+        path !== 'test/tidy.test.ts' &&
+        /@ts-(ignore|nocheck)|: any[;,)[\]]|\bas any[;,)[\]]|\bTODO\b|\bFIXME\b|\.(only|todo)\(/.test(read(path)),
+    );
+    expect(loose).toEqual([]);
+  });
+});
+
+describe('the specification', () => {
+  const rules = [...read('docs/SPEC.md').matchAll(/^- \*\*\[([A-Z]\d+)\]\*\*/gm)].map(([, id = '']) => id);
+  const cited = new Set(
+    [...tests, ...sources.filter((path) => path.startsWith('src/testing/'))].flatMap((path) =>
+      [...read(path).matchAll(/\[([A-Z]\d+)\]/g)].map(([, id = '']) => id),
+    ),
+  );
+
+  test('no rule is written twice', () => {
+    expect(rules.filter((id, at) => rules.indexOf(id) !== at)).toEqual([]);
+  });
+
+  test('every rule is cited by a test', () => {
+    expect(rules.filter((id) => !cited.has(id))).toEqual([]);
+  });
+
+  test('every citation names a rule', () => {
+    expect([...cited].filter((id) => !rules.includes(id)).sort()).toEqual([]);
+  });
+});
+
+describe('what is public', () => {
+  const entries: [string, string[]][] = [
+    [
+      'index.ts',
+      [
+        'Checkpoint',
+        'CheckpointManager',
+        'FileCheckpointStorage',
+        'InMemoryCheckpointStorage',
+        'SavestateError',
+        'SecretRef',
+        'SqliteCheckpointStorage',
+        'hasErrorCode',
+      ],
+    ],
+    [
+      'core/index.ts',
+      [
+        'StateCodec',
+        'applyPatch',
+        'createChunk',
+        'diffStates',
+        'diffText',
+        'findIn',
+        'formatChunk',
+        'parseChunk',
+        'toPatch',
+      ],
+    ],
+    [
+      'storage/index.ts',
+      [
+        'Reachable',
+        'checkExpectation',
+        'createRef',
+        'formatChunk',
+        'matchesQuery',
+        'parseChunk',
+        'readReachableByLevel',
+        'selectRows',
+      ],
+    ],
+    ['testing/index.ts', ['SimulatedDisk', 'faultyStorage', 'storageContract']],
+  ];
+
+  test.each(entries)('%s exports just these values', async (entry, names) => {
+    const module = (await import(join(SOURCE, entry))) as object;
+    expect(Object.keys(module).sort()).toEqual(names.toSorted());
+    expect(names.length).toBeLessThanOrEqual(15);
+  });
+
+  test('every entry of package.json has its source', () => {
+    const { exports } = JSON.parse(read('package.json')) as { exports: Record<string, { default?: string }> };
+    const targets = Object.values(exports).flatMap((target) => (target.default === undefined ? [] : [target.default]));
+    expect(targets.map((path) => path.replace('./dist/', '').replace('.js', '.ts')).sort()).toEqual(
+      entries.map(([entry]) => entry).sort(),
+    );
+  });
+});
