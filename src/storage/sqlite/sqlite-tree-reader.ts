@@ -41,7 +41,7 @@ export async function readTree(
     const found = await connection.read(() => readBatch(connection, batch));
     for (const [n, row] of found) rows.set(n, row);
     const below = await connection.read(() => found.flatMap(([, { refs }]) => numbers.unpackNumbers(refs)));
-    wanted.push(...new Set(below.filter((n) => !rows.has(n))));
+    for (const n of new Set(below)) if (!rows.has(n)) wanted.push(n);
   }
   return connection.read(() => [...rows.values()].map((row) => toChunk(row, rows, numbers)));
 }

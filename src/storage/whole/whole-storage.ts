@@ -72,17 +72,20 @@ export class WholeCheckpointStorage implements ChunkStorage {
 
   async #take(given: Checkpoint): Promise<CheckpointRow> {
     const { header, digest, encodedState = null } = Checkpoint.fromJSON(JSON.parse(JSON.stringify(given)));
-    const known = await this.#memory.readCheckpoint(header.id);
-    if (known !== undefined) return known;
+    const row = { id: header.id, sessionId: header.sessionId, digest, body: JSON.stringify(header), isDeleted: false };
+    if ((await this.#memory.readCheckpoint(header.id)) !== undefined) return row;
     const { root, chunks } = this.#codec.encode(this.#codec.decodeJson(encodedState));
     if (root.digest !== header.stateDigest) {
       throw new CorruptError(`The storage answered checkpoint ${header.id} with another state than was saved.`, {
         details: { id: header.id },
       });
     }
-    const body = JSON.stringify(header);
-    await this.#memory.commit({ sessionId: header.sessionId, checkpoint: { header, body, digest, root }, chunks });
-    return { id: header.id, sessionId: header.sessionId, digest, body, isDeleted: false };
+    await this.#memory.commit({
+      sessionId: header.sessionId,
+      checkpoint: { header, body: row.body, digest, root },
+      chunks,
+    });
+    return row;
   }
 
   async readChunks(digests: readonly Digest[]) {
