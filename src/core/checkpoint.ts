@@ -1,5 +1,7 @@
 import { type CheckpointHeader, digestCheckpoint, type JsonValue } from './checkpoint-header.ts';
 import type { Digest } from './chunk.ts';
+import { ClassCodecs } from './class-codec.ts';
+import { Decoder } from './decode.ts';
 import { CorruptError, InvalidInputError } from './errors.ts';
 import { isCheckpointId } from './id.ts';
 
@@ -69,19 +71,19 @@ export class Checkpoint {
     return this.header.reason;
   }
   get metadata() {
-    return this.header.metadata;
+    return decodeField(this.header.metadata) as { readonly [key: string]: unknown } | undefined;
   }
   get collectedFields() {
-    return this.header.collectedFields;
+    return decodeField(this.header.collectedFields);
   }
   get requiredFields() {
-    return this.header.requiredFields;
+    return decodeField(this.header.requiredFields);
   }
   get contextSummary() {
     return this.header.contextSummary;
   }
   get fingerprint() {
-    return this.header.fingerprint;
+    return decodeField(this.header.fingerprint);
   }
   get schemaVersion() {
     return this.header.schemaVersion;
@@ -107,6 +109,18 @@ export class Checkpoint {
     const body = JSON.stringify(header);
     return new Checkpoint(parseCheckpointBody(body, digest), digest, state);
   }
+}
+
+/** A value of the header as it was given: dates are dates again. */
+function decodeField(json: JsonValue | undefined): unknown {
+  if (typeof json !== 'object' || json === null) return json;
+  return new Decoder(findNothing, NO_CLASSES).decode({ text: JSON.stringify(json), refs: [] });
+}
+
+const NO_CLASSES = new ClassCodecs();
+
+function findNothing(digest: Digest): never {
+  throw new CorruptError(`A checkpoint's header refers to chunk ${digest}.`);
 }
 
 /** Reads a stored header; throws a CorruptError if the text does not match its digest. */

@@ -61,10 +61,16 @@ export function itemCount(shadow: Shadow): number {
 export function recordParts(shadow: Shadow): Part[] {
   const hasKeys = shadow.kind === 'object' || shadow.kind === 'bare';
   return shadow.children.map((child, at) => {
-    if (!hasKeys) return { lead: partLead(shadow, at), key: undefined, child };
+    if (!hasKeys) return { lead: partLead(shadow, at), key: mapKey(shadow, at), child };
     const key = shadow.keys[at] as string;
     return { lead: `${at === 0 ? '' : ','}${JSON.stringify(key)}:`, key, child };
   });
+}
+
+/** The text a Map's value stands under. */
+function mapKey({ kind, children }: Shadow, at: number): string | undefined {
+  const key = kind === 'Map' && at % 2 === 1 ? children[at - 1] : undefined;
+  return typeof key === 'string' ? key : undefined;
 }
 
 function partLead(shadow: Shadow, at: number): string {

@@ -16,7 +16,9 @@ const GREATEST = 'z';
 const PREFIX = 'chk_';
 const TIME_CHARS = 10;
 const TAIL_CHARS = 12;
-const MAX_NAME_CHARS = 512;
+
+/** Names longer than this are refused. */
+export const MAX_NAME_CHARS = 512;
 
 /** What an id source takes from the outside: time and randomness are arguments. */
 export type IdPorts = { readonly now: () => number; readonly randomBytes: (sizeBytes: number) => Uint8Array };

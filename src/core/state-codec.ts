@@ -1,3 +1,4 @@
+import { atomTag } from './atom.ts';
 import type { JsonValue } from './checkpoint-header.ts';
 import { type Chunk, type ChunkContent, createChunk, type Digest } from './chunk.ts';
 import { type ClassCodec, ClassCodecs } from './class-codec.ts';
@@ -18,6 +19,13 @@ export type EncodedState = {
   readonly shadow: ShadowChild;
 };
 
+const PLAIN_PROTOTYPES: ReadonlySet<object> = new Set([
+  Object.prototype,
+  Array.prototype,
+  Map.prototype,
+  Set.prototype,
+]);
+
 /** How states are encoded: the caller's classes, limits and redaction. */
 export type StateCodecOptions = {
   readonly classes?: readonly ClassCodec[] | undefined;
@@ -35,6 +43,13 @@ export class StateCodec {
     this.#classes = new ClassCodecs(classes);
     this.#limits = { ...DEFAULT_LIMITS, ...limits };
     this.#redact = redact;
+  }
+
+  /** Whether an object is a value of its own (a date, bytes, an error, an instance with a codec) rather than somebody's agent. */
+  isValue(value: object): boolean {
+    const prototype: object | null = Object.getPrototypeOf(value);
+    if (prototype === null || PLAIN_PROTOTYPES.has(prototype) || value instanceof Error) return true;
+    return atomTag(prototype) !== undefined || this.#classes.forPrototype(prototype) !== undefined;
   }
 
   /** Encodes a state against the one before; throws an InvalidInputError that names the path of what cannot be saved. */

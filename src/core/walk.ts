@@ -136,8 +136,14 @@ export class Walker {
       at++;
     }
     if (at !== keys.length) return this.#buildRecord(kind, value, old);
+    this.#checkSymbols(value);
     if (changed === undefined) return keep(old, value);
     return withChange(this.#create(kind, value, { keys, children: changed }), old);
+  }
+
+  #checkSymbols(value: object): void {
+    if (Object.getOwnPropertySymbols(value).length === 0) return;
+    throw this.#refuse('an object with a symbol as key', 'Use texts as keys');
   }
 
   #walkChild(now: unknown, before: ShadowChild, step: PathStep): ShadowChild {
@@ -151,8 +157,7 @@ export class Walker {
   /** The keys differ: reuses what is known of each key by its name. */
   #buildRecord(kind: ShadowKind, value: Fields, old: Shadow | undefined): Shadow {
     const keys = Object.keys(value);
-    if (Object.getOwnPropertySymbols(value).length > 0)
-      throw this.#refuse('an object with a symbol as key', 'Use texts as keys');
+    this.#checkSymbols(value);
     const places = new Map(old?.keys.map((key, at) => [key, at]));
     const children = keys.map((key) => {
       const place = places.get(key);

@@ -1,11 +1,22 @@
+import type { SessionId } from '../core/id.ts';
 import type { EncodedState } from '../core/state-codec.ts';
+import type { SaveOptions } from './save-options.ts';
 import type { Session } from './session.ts';
 
-type Entry = {
+/** Where the saves of a live object go, and what is known of it. */
+export type Assignment = {
+  readonly sessionId: SessionId;
   readonly open: () => Promise<Session>;
-  session: Session | undefined;
-  opening: Promise<Session> | undefined;
-  /** What is known of the state until the session is open and knows it itself. */
+  /** The state it was restored from, as the next save needs it. */
+  readonly before?: EncodedState | undefined;
+  /** What its checkpoints said about it: holds until it or the caller says otherwise. */
+  readonly defaults?: SaveOptions;
+};
+
+type Entry = {
+  readonly assignment: Assignment;
+  session?: Session;
+  opening?: Promise<Session> | undefined;
   before: EncodedState | undefined;
 };
 
@@ -13,17 +24,18 @@ type Entry = {
 export class AgentSessions {
   readonly #entries = new WeakMap<object, Entry>();
 
-  /** From now on this object's saves go where `open` says, on top of the state that `before` describes. */
-  assign(agent: object, open: () => Promise<Session>, before?: EncodedState): void {
-    this.#entries.set(agent, { open, session: undefined, opening: undefined, before });
+  assign(agent: object, assignment: Assignment): void {
+    this.#entries.set(agent, { assignment, before: assignment.before });
   }
 
-  has(agent: object): boolean {
-    return this.#entries.has(agent);
+  /** What an object was assigned; nothing any more once its session was closed. */
+  get(agent: object): Assignment | undefined {
+    const entry = this.#entries.get(agent);
+    return entry?.session?.isClosed === true ? undefined : entry?.assignment;
   }
 
   /** The session if it is open already: then a save needs not wait for it. */
-  get(agent: object): Session | undefined {
+  openSession(agent: object): Session | undefined {
     return this.#entries.get(agent)?.session;
   }
 
@@ -37,16 +49,16 @@ export class AgentSessions {
 
   async open(agent: object): Promise<Session> {
     const entry = this.#entries.get(agent);
-    if (entry === undefined) throw new TypeError('open needs an agent that was assigned a session');
-    entry.opening ??= entry.open();
+    if (entry === undefined) throw new TypeError('open needs an object that was assigned a session');
+    entry.opening ??= entry.assignment.open();
     try {
       entry.session = await entry.opening;
-      entry.before = undefined;
+      return entry.session;
     } catch (error) {
-      entry.opening = undefined; // a later save may try again, and must bring everything
-      entry.before = undefined;
+      entry.opening = undefined; // a later save may try again
       throw error;
+    } finally {
+      entry.before = undefined; // from here on the session knows, or the next save must bring everything
     }
-    return entry.session;
   }
 }

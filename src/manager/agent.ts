@@ -1,8 +1,10 @@
 import type { Checkpoint } from '../core/checkpoint.ts';
 import { InvalidInputError, NotFoundError } from '../core/errors.ts';
+import { MAX_NAME_CHARS } from '../core/id.ts';
 import { SecretRef } from '../core/secret-ref.ts';
+import type { StateCodec } from '../core/state-codec.ts';
 import type { RestoreProblem } from './restore-report.ts';
-import type { SaveOptions } from './save-options.ts';
+import { MAX_VALUE_CHARS, type SaveOptions } from './save-options.ts';
 
 /** What an agent may implement to say itself what its state is. */
 export interface StatefulAgent {
@@ -45,41 +47,43 @@ export class AgentTypes {
   }
 }
 
-/** Whether this is an agent rather than a state: an instance of a class, or anything with `saveState`. */
-export function isAgent(value: unknown): value is object {
+/** Whether this is an agent rather than a state: anything with `saveState`, or an instance of a class that is not itself a value. */
+export function isAgent(value: unknown, codec: StateCodec): value is object {
   if (typeof value !== 'object' || value === null) return false;
-  if (hasMethod(value, 'saveState')) return true;
-  const prototype: object | null = Object.getPrototypeOf(value);
-  return prototype !== null && prototype !== Object.prototype && !isBuiltIn(prototype);
-}
-
-function isBuiltIn(prototype: object): boolean {
-  return prototype === Array.prototype || prototype === Map.prototype || prototype === Set.prototype;
+  return hasMethod(value, 'saveState') || !codec.isValue(value);
 }
 
 /** The state of an agent, or the value itself if it is one already. */
-export function stateOf(value: unknown): unknown {
-  if (!isAgent(value)) return value;
+export function stateOf(value: unknown, codec: StateCodec): unknown {
+  if (!isAgent(value, codec)) return value;
   return hasMethod(value, 'saveState') ? (value as StatefulAgent).saveState() : { ...value };
 }
 
-const DESCRIBED = ['userId', 'status', 'collectedFields', 'requiredFields', 'contextSummary'] as const;
+const NAMES = ['userId', 'status', 'contextSummary'] as const;
+const VALUES = ['collectedFields', 'requiredFields'] as const;
 
-/** What an agent says about itself, where the caller did not say it. */
-export function describeAgent(value: unknown): SaveOptions {
+/** What an agent, or a plain state, says about itself, where the caller did not say it. Takes only what fits a header. */
+export function describeAgent(value: unknown, codec: StateCodec): SaveOptions {
   if (typeof value !== 'object' || value === null) return {};
   const fields = value as Fields;
-  const described: Record<string, unknown> = {};
-  for (const field of DESCRIBED) if (isPresent(fields[field])) described[field] = fields[field];
   const id = fields.agentId ?? fields.id;
-  if (typeof id === 'string' && id !== '') described.agentId = id;
-  if (isAgent(value))
-    described.agentType = typeof fields.agentType === 'string' ? fields.agentType : value.constructor.name;
-  return described as SaveOptions;
+  const described: Fields = isName(id) ? { agentId: id } : {};
+  for (const field of NAMES) if (isName(fields[field])) described[field] = fields[field];
+  return (isAgent(value, codec) ? { ...described, ...describeInstance(fields, codec) } : described) as SaveOptions;
 }
 
-function isPresent(value: unknown): boolean {
-  return value !== undefined && value !== null && value !== '';
+function describeInstance(fields: Fields, codec: StateCodec): Fields {
+  const described: Fields = { agentType: isName(fields.agentType) ? fields.agentType : fields.constructor.name };
+  for (const field of VALUES) if (fits(fields[field], codec)) described[field] = fields[field];
+  return described;
+}
+
+function isName(value: unknown): boolean {
+  return typeof value === 'string' && value !== '' && value.length <= MAX_NAME_CHARS;
+}
+
+function fits(value: unknown, codec: StateCodec): boolean {
+  return value !== undefined && value !== null && JSON.stringify(codec.encodeJson(value)).length <= MAX_VALUE_CHARS;
 }
 
 /** Puts a state back into an agent; answers what could not be put back. */

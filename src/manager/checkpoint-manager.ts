@@ -1,12 +1,12 @@
 import type { Checkpoint, CheckpointJson } from '../core/checkpoint.ts';
 import { ClosedError, InvalidInputError } from '../core/errors.ts';
-import { type CheckpointId, parseName } from '../core/id.ts';
+import { type CheckpointId, parseName, parseSessionId, type SessionId } from '../core/id.ts';
 import { StateCodec } from '../core/state-codec.ts';
 import type { ChunkStorage, CollectResult, StorageStats } from '../storage/contract.ts';
 import { isCheckpointStorage } from '../storage/whole/checkpoint-storage.ts';
 import { WholeCheckpointStorage } from '../storage/whole/whole-storage.ts';
 import { type AgentFactory, AgentTypes, describeAgent, loadInto, stateOf } from './agent.ts';
-import { AgentSessions } from './agent-sessions.ts';
+import { AgentSessions, type Assignment } from './agent-sessions.ts';
 import { Branching, type ForkOptions } from './branching.ts';
 import { type CheckpointComparison, compare } from './compare.ts';
 import type { ManagerContext } from './context.ts';
@@ -45,6 +45,10 @@ export type RestoreOptions = {
   readonly factory?: AgentFactory;
 };
 
+/** A frozen state is saved once; the next one is another object, and would silently begin another session. */
+const UNNAMED_FROZEN =
+  'A frozen state does not say which session it belongs to. Use manager.session(id), or save(state, { sessionId }).';
+
 const DEFAULT_SHADOW_BUDGET_BYTES = 256 * 1024 * 1024;
 
 /** Saves, restores, forks, compares and forgets what agents know and have done. One manager serves any number of agents and sessions. */
@@ -80,28 +84,35 @@ export class CheckpointManager {
   ): Promise<CheckpointId> {
     this.#checkOpen();
     const { sessionId, ...said } = options;
-    const described: SaveOptions = { ...describeAgent(agentOrState), ...said };
-    const state = stateOf(agentOrState);
+    const { codec } = this.#context;
+    const described: SaveOptions = { ...describeAgent(agentOrState, codec), ...said };
+    const state = stateOf(agentOrState, codec);
     if (typeof agentOrState !== 'object' || agentOrState === null) {
-      return (await this.#sessions.reuse(this.#sessionIdOr(sessionId))).save(state, described);
+      return (await this.#sessions.shared(this.#toSessionId(sessionId))).save(state, described);
     }
-    const session = this.#sessionOf(agentOrState, sessionId ?? described.agentId);
-    if (session !== undefined) return session.save(state, described);
+    const { defaults } = this.#assign(agentOrState, sessionId, described.agentId);
+    const whole = { ...defaults, ...described };
+    const session = this.#agentSessions.openSession(agentOrState);
+    if (session !== undefined) return session.save(state, whole);
     // Captured before anything is awaited: the caller may go on changing it.
-    const encoded = this.#agentSessions.capture(agentOrState, (before) => this.#context.codec.encode(state, before));
-    return (await this.#agentSessions.open(agentOrState)).saveEncoded(state, encoded, described);
+    const encoded = this.#agentSessions.capture(agentOrState, (before) => codec.encode(state, before));
+    return (await this.#agentSessions.open(agentOrState)).saveEncoded(state, encoded, whole);
   }
 
-  /** The session an object's saves go to, if it is open: the one it was restored from, the named one, or one of its own. */
-  #sessionOf(agent: object, sessionId: string | undefined): Session | undefined {
-    if (!this.#agentSessions.has(agent)) {
-      this.#agentSessions.assign(agent, () => this.#sessions.reuse(this.#sessionIdOr(sessionId)));
-    }
-    return this.#agentSessions.get(agent);
+  /** Where an object's saves go: where the caller says now, where they went before, or to a session of its own. */
+  #assign(agent: object, sessionId: string | undefined, agentId: string | undefined): Assignment {
+    const known = this.#agentSessions.get(agent);
+    if (known !== undefined && (sessionId === undefined || sessionId === known.sessionId)) return known;
+    const name = sessionId ?? agentId;
+    if (name === undefined && Object.isFrozen(agent)) throw new InvalidInputError(UNNAMED_FROZEN);
+    const id = this.#toSessionId(name);
+    const assignment = { sessionId: id, open: () => this.#sessions.shared(id) };
+    this.#agentSessions.assign(agent, assignment);
+    return assignment;
   }
 
-  #sessionIdOr(sessionId: string | undefined): string {
-    return sessionId ?? `ses_${this.#context.ports.nextId().slice(4)}`;
+  #toSessionId(name: string | undefined): SessionId {
+    return parseSessionId(name ?? `ses_${this.#context.ports.nextId().slice(4)}`);
   }
 
   /**
@@ -118,7 +129,10 @@ export class CheckpointManager {
     const restored = agent ?? state;
     if (typeof restored === 'object' && restored !== null) {
       this.#reports.set(restored, report);
-      this.#agentSessions.assign(restored, () => this.#sessions.resumeAt(checkpoint), encoded);
+      const { sessionId, agentId, userId } = checkpoint;
+      const defaults = { ...(agentId !== undefined && { agentId }), ...(userId !== undefined && { userId }) };
+      const open = () => this.#sessions.resumeAt(checkpoint);
+      this.#agentSessions.assign(restored, { sessionId, open, before: encoded, defaults });
     }
     await this.#context.events.emit('checkpoint_restored', checkpoint, restored, report);
     return restored as Agent;
@@ -148,7 +162,11 @@ export class CheckpointManager {
 
   async #afterSave(checkpoint: Checkpoint): Promise<void> {
     await this.#context.events.emit('checkpoint_saved', checkpoint);
-    await this.#retention.afterSave(checkpoint);
+    try {
+      await this.#retention.afterSave(checkpoint);
+    } catch (error) {
+      this.#context.events.report(error, 'checkpoint_saved'); // the save itself is durable: it must not seem to have failed
+    }
   }
 
   // Looking
@@ -351,7 +369,9 @@ function createContext(options: CheckpointManagerOptions): ManagerContext {
   if (typeof given !== 'object' || given === null) throw new InvalidInputError('A CheckpointManager needs a storage.');
   const redaction = secrets === 'store-secrets-in-plain-text' ? {} : { redact: createRedactor(secrets) };
   const codec = new StateCodec({ classes: options.classes, limits: options.limits, ...redaction });
-  const storage = isCheckpointStorage(given) ? new WholeCheckpointStorage(given, codec) : given;
+  const storage = isCheckpointStorage(given)
+    ? new WholeCheckpointStorage(given, new StateCodec({ classes: options.classes, limits: options.limits }))
+    : given;
   return {
     storage,
     repository: new Repository(storage),
@@ -372,5 +392,5 @@ function warnAboutHandler(error: unknown, event: EventName): void {
 
 function mergeRetention(policy: RetentionPolicy | undefined, { limits }: ChunkStorage): RetentionPolicy {
   if (policy !== undefined) checkRetentionPolicy(policy);
-  return { ...DEFAULT_RETENTION, ...limits, ...policy };
+  return { ...limits, ...policy, types: { ...DEFAULT_RETENTION.types, ...policy?.types } };
 }

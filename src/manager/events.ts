@@ -42,6 +42,11 @@ export class Events {
     return (this.#subscriptions.get(name)?.size ?? 0) > 0;
   }
 
+  /** Passes an error on that no caller can be told of. */
+  report(error: unknown, event: EventName): void {
+    this.#onError(error, event);
+  }
+
   async emit<Name extends EventName>(name: Name, ...args: ManagerEvents[Name]): Promise<void> {
     const subscriptions = this.#subscriptions.get(name);
     if (subscriptions === undefined || subscriptions.size === 0) return;

@@ -58,6 +58,19 @@ async function* exportLines(context: ManagerContext, sessionId: SessionId): Asyn
   const refs = (await context.storage.readRefs({ sessionId })).map(checkRef);
   const written = new Set<Digest>();
   const known = new Set<string>();
+  yield* exportCheckpoints(context, sessionId, { written, known });
+  for (const { kind, name, target } of refs) {
+    if (kind === 'log') yield* exportEffects(context, { sessionId, branch: name, count: Number(target) }, written);
+    if (kind === 'branch' || kind === 'tag' || kind === 'pin') checkKnown(known, target, `${kind} "${name}"`);
+  }
+  for (const { kind, name, target } of refs) yield { ref: { kind, name, target } };
+}
+
+async function* exportCheckpoints(
+  context: ManagerContext,
+  sessionId: SessionId,
+  { written, known }: { written: Set<Digest>; known: Set<string> },
+): AsyncGenerator<ExportLine> {
   for await (const row of readRows(context, sessionId)) {
     const { parentId, checkpoint } = toEntry(row);
     if (parentId !== undefined) checkKnown(known, parentId, `the parent of ${row.id}`);
@@ -70,11 +83,6 @@ async function* exportLines(context: ManagerContext, sessionId: SessionId): Asyn
     yield* exportChunks(context, row.root.refs, written);
     yield { checkpoint: { body: row.body, digest: row.digest, root: row.root } };
   }
-  for (const { kind, name, target } of refs) {
-    if (kind === 'log') yield* exportEffects(context, { sessionId, branch: name, count: Number(target) }, written);
-    if (kind === 'branch' || kind === 'tag' || kind === 'pin') checkKnown(known, target, `${kind} "${name}"`);
-  }
-  for (const { kind, name, target } of refs) yield { ref: { kind, name, target } };
 }
 
 /** The effects of a branch up to its mark; each must be there. */

@@ -43,8 +43,8 @@ export async function importSession(
 }
 
 async function makeRoom({ storage }: ManagerContext, sessionId: SessionId): Promise<void> {
-  const branches = await storage.readRefs({ sessionId, kind: 'branch' });
-  if (branches.length > 0) {
+  const names = await storage.readRefs({ sessionId });
+  if (names.length > 0) {
     throw new ConflictError(
       `Session "${sessionId}" is in this storage already. Delete it first, or import into another storage.`,
       {

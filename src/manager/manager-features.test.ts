@@ -318,3 +318,129 @@ test('[M24] an agent may say itself what its state is, and what it could not tak
   manager.registerAgent('Tool', () => new Tool());
   expect(await manager.restore(id)).toBeInstanceOf(Tool);
 });
+
+test('[M25] what a state or agent says about itself is recorded if it fits, and never stands in the way of a save', async () => {
+  const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
+  const odd = await manager.save({ id: 5, status: { code: 1 }, userId: 7n, contextSummary: 'x'.repeat(2000) });
+  expect((await manager.get(odd))?.header).not.toHaveProperty('status');
+  class Form {
+    id = 'form-1';
+    status = 'WAITING';
+    collectedFields: Record<string, unknown> = { name: 'Ann', at: new Date(3) };
+    requiredFields = ['name', 'age'];
+  }
+  const form = new Form();
+  expect(await manager.get(await manager.save(form))).toMatchObject({
+    status: 'WAITING',
+    requiredFields: ['name', 'age'],
+    agentType: 'Form',
+    sessionId: 'form-1',
+  });
+  form.collectedFields.big = 'y'.repeat(100_000);
+  expect((await manager.get(await manager.save(form)))?.header).not.toHaveProperty('collectedFields');
+  await expect(manager.save(Object.freeze({ turn: 1 }))).rejects.toMatchObject({
+    code: 'INVALID_INPUT',
+    message: expect.stringContaining('session'),
+  });
+  const first = await manager.save(Object.freeze({ turn: 1 }), { sessionId: 'immutable' });
+  const second = await manager.save(Object.freeze({ turn: 2 }), { sessionId: 'immutable' });
+  expect((await manager.get(second))?.parentId).toBe(first);
+});
+
+test('[M26] dates, errors, bytes and instances with a codec are states, not agents', async () => {
+  class Point {
+    readonly x: number;
+    constructor(x: number) {
+      this.x = x;
+    }
+  }
+  const point = {
+    tag: 'point',
+    class: Point,
+    encode: ({ x }: Point) => x,
+    decode: (x: unknown) => new Point(x as number),
+  };
+  const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage(), classes: [point as never] });
+  for (const value of [
+    new Date(5),
+    new TypeError('no'),
+    Uint8Array.of(1, 2),
+    new URL('http://a.example/'),
+    new Point(3),
+  ]) {
+    expect(await manager.load(await manager.save(value))).toEqual(value);
+  }
+});
+
+test('[M27] an object stays with its session until the caller names another or the session is closed', async () => {
+  const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
+  const state = { n: 1 };
+  const first = await manager.save(state, { sessionId: 'one', userId: 'u' });
+  const other = await manager.save(state, { sessionId: 'two' });
+  expect((await manager.get(other))?.sessionId).toBe('two');
+  const own = await manager.session('three');
+  const third = await manager.save(state, { sessionId: 'three' });
+  await own.close();
+  state.n = 2;
+  expect((await manager.get(await manager.save(state)))?.parentId).toBe(third);
+  const restored = await manager.restore<{ n: number }>(first);
+  restored.n = 7;
+  expect(await manager.get(await manager.save(restored))).toMatchObject({
+    userId: 'u',
+    parentId: first,
+    sessionId: 'one',
+  });
+});
+
+test('[M28] a failure of retention after a save is told to the handler of errors; the save stands', async () => {
+  const onHandlerError = vi.fn();
+  const inner = new InMemoryCheckpointStorage();
+  const storage = Object.assign(Object.create(inner), {
+    deleteCheckpoints: () => Promise.reject(new Error('cannot delete')),
+  });
+  for (const method of [
+    'commit',
+    'readRefs',
+    'readEffects',
+    'listCheckpoints',
+    'readCheckpoint',
+    'readReachable',
+  ] as const) {
+    storage[method] = (...args: never[]) => (inner[method] as (...values: never[]) => unknown)(...args);
+  }
+  const manager = new CheckpointManager({ storage, onHandlerError });
+  const state = { n: 0 };
+  for (let i = 0; i < 4; i++) await manager.save(state, { type: 'routine' });
+  expect(onHandlerError).toHaveBeenCalledOnce();
+  expect((await manager.list()).checkpoints).toHaveLength(4);
+});
+
+test('[M29] another policy still protects running operations and follows the rules of types', async () => {
+  let nowMs = Date.UTC(2026, 0, 1);
+  const manager = new CheckpointManager({
+    storage: new InMemoryCheckpointStorage(),
+    now: () => nowMs,
+    retention: { types: { debug: { keepLast: 1 } } },
+  });
+  const session = await manager.session('s');
+  const running = await session.save({ n: 1 }, { type: 'pre_operation' });
+  const debug = [await session.save({ n: 2 }, { type: 'debug' }), await session.save({ n: 3 }, { type: 'debug' })];
+  await session.save({ n: 4 });
+  expect(await manager.get(debug[0] ?? '')).toBeUndefined();
+  nowMs += 100 * DAY_MS;
+  expect(await manager.cleanupOldCheckpoints({ maxAgeDays: 30 })).toBe(1);
+  expect((await manager.list()).checkpoints.map(({ id }) => id)).toContain(running);
+});
+
+test('[M30] what a header says comes back as it was given', async () => {
+  const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
+  const id = await manager.save(
+    {},
+    { metadata: { at: new Date(9), n: 5n, list: [1] }, fingerprint: new Map([['model', 'm']]) },
+  );
+  expect(await manager.get(id)).toMatchObject({
+    metadata: { at: new Date(9), n: 5n, list: [1] },
+    fingerprint: new Map([['model', 'm']]),
+  });
+  expect((await manager.list({ metadata: { at: new Date(9) } })).checkpoints).toHaveLength(1);
+});

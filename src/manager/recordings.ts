@@ -1,4 +1,5 @@
 import type { Checkpoint } from '../core/checkpoint.ts';
+import { CorruptError } from '../core/errors.ts';
 import type { SessionId } from '../core/id.ts';
 import type { ManagerContext } from './context.ts';
 import { type EffectMode, readEffects } from './effect-log.ts';
@@ -22,11 +23,13 @@ export async function openRecordings(
   place: { sessionId: SessionId; branch: string; head: Checkpoint | undefined },
   options: ReplayOptions,
 ): Promise<Opened> {
+  const next = await nextOrdinal(context, place);
   const own = await readAfter(context, place, place.branch);
+  checkComplete(place, own, next);
   const source = options.branch ?? (options.mode === 'live' ? place.branch : (place.head?.branch ?? place.branch));
   const after = source === place.branch || own.length > 0 ? own : await readAfter(context, place, source);
   const recordings = options.from === 'start' ? [...(await readBefore(context, place)), ...after] : after;
-  return { recordings, nextOrdinal: await nextOrdinal(context, place) };
+  return { recordings, nextOrdinal: next };
 }
 
 /** What a branch recorded after the head, and what was running when the head was saved. */
@@ -40,6 +43,21 @@ async function readAfter(
   const inFlight = new Set(isOnBranch ? head.header.effectsInFlight : []);
   const effects = await readEffects(context, { sessionId, branch, fromOrdinal: Math.min(count, ...inFlight) });
   return effects.filter(({ ordinal }) => ordinal >= count || inFlight.has(ordinal));
+}
+
+/** A step whose recording a damaged index hides would run again: every effect up to the mark must be there. */
+function checkComplete(
+  { sessionId, branch, head }: { sessionId: SessionId; branch: string; head: Checkpoint | undefined },
+  own: readonly RecordedEffect[],
+  nextOrdinal: number,
+): void {
+  const count = head?.branch === branch ? (head.header.effectCount ?? 0) : 0;
+  const found = own.filter(({ ordinal }) => ordinal >= count && ordinal < nextOrdinal).length;
+  if (nextOrdinal >= count && found === nextOrdinal - count) return;
+  throw new CorruptError(
+    `Branch "${branch}" of session "${sessionId}" recorded ${nextOrdinal} effects, and not all of them are there. Run verify.`,
+    { details: { sessionId, branch } },
+  );
 }
 
 /** What was recorded along the whole lineage up to the head, oldest first. */

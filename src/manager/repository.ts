@@ -79,7 +79,10 @@ export class Repository {
   /** What a name points at; undefined if there is no such name. */
   async readRef(sessionId: string, kind: RefKind, name: string): Promise<string | undefined> {
     const [ref] = await this.storage.readRefs({ sessionId, kind, name });
-    return ref === undefined ? undefined : checkRef(ref).target;
+    if (ref !== undefined) return checkRef(ref).target;
+    // A name that was damaged is not found under itself; but then one of the session's names fails its check.
+    for (const other of await this.storage.readRefs({ sessionId })) checkRef(other);
+    return undefined;
   }
 }
 

@@ -38,7 +38,7 @@ export class RetentionRunner {
     this.#policy = policy;
   }
 
-  /** Judges everything; deletes what is not kept unless `dryRun`. */
+  /** Judges everything; deletes what is not kept unless `dryRun`. Another policy still follows the types' own rules. */
   async prune({
     policy = this.#policy,
     dryRun = false,
@@ -46,7 +46,7 @@ export class RetentionRunner {
     policy?: RetentionPolicy;
     dryRun?: boolean;
   } = {}): Promise<PruneResult> {
-    const verdicts = await this.#judge(await this.#readAll({}), policy);
+    const verdicts = await this.#judge(await this.#readAll({}), { types: this.#policy.types ?? {}, ...policy });
     return { verdicts, deleted: dryRun ? [] : await this.#delete(verdicts), isDryRun: dryRun };
   }
 

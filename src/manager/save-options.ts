@@ -49,18 +49,21 @@ export type DescribedHeader = Pick<
   | 'idempotencyKey'
 >;
 
-const NAMES = ['trigger', 'agentId', 'agentType', 'userId', 'status', 'name', 'idempotencyKey'] as const;
+const NAMES = ['agentId', 'agentType', 'userId', 'idempotencyKey'] as const;
+const LABELS = ['trigger', 'status', 'name'] as const;
 const TEXTS = ['note', 'author', 'reason', 'contextSummary'] as const;
 const VALUES = ['metadata', 'collectedFields', 'requiredFields', 'fingerprint'] as const;
 
 /** A header is read for every list entry, so what callers put into it is bounded; long things belong into the state. */
 const MAX_TEXT_CHARS = 16_384;
-const MAX_VALUE_CHARS = 65_536;
+export const MAX_VALUE_CHARS = 65_536;
 
 /** Checks what the caller said and brings it into the stored form. */
 export function describeCheckpoint(options: SaveOptions, codec: StateCodec): DescribedHeader {
   const header: Record<string, unknown> = { type: parseName(options.type ?? 'manual', 'type') };
   for (const field of NAMES) if (options[field] !== undefined) header[field] = parseName(options[field], field);
+  for (const field of LABELS)
+    if (options[field] !== undefined) header[field] = redactText(parseName(options[field], field), codec);
   for (const field of TEXTS)
     if (options[field] !== undefined) header[field] = redactText(parseText(options[field], field), codec);
   for (const field of VALUES)

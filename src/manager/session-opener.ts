@@ -17,6 +17,7 @@ export class SessionOpener {
   readonly #context: ManagerContext;
   readonly #parts: OpenerParts;
   readonly #open = new Set<Session>();
+  readonly #shared = new Map<SessionId, Promise<Session>>();
 
   constructor(context: ManagerContext, parts: OpenerParts) {
     this.#context = context;
@@ -41,7 +42,7 @@ export class SessionOpener {
     const session = new Session(this.#context, start, {
       options,
       afterSave: this.#parts.afterSave,
-      onClose: (closed) => void this.#open.delete(closed),
+      onClose: (closed) => this.#forget(closed),
     });
     this.#open.add(session);
     return session;
@@ -64,11 +65,19 @@ export class SessionOpener {
     return this.open(sessionId, { branch: name }, { withState: false });
   }
 
-  /** A session that is open already, or opens it. */
-  async reuse(sessionId: string): Promise<Session> {
-    const id = parseSessionId(sessionId);
-    for (const session of this.#open) if (session.id === id) return session;
-    return this.open(id, {}, { withState: false });
+  /** The manager's own session of this name: opened once, shared by all objects whose saves go there. */
+  async shared(sessionId: SessionId): Promise<Session> {
+    const known = await this.#shared.get(sessionId);
+    if (known !== undefined && !known.isClosed) return known;
+    const opening = this.open(sessionId, {}, { withState: false });
+    this.#shared.set(sessionId, opening);
+    opening.catch(() => this.#shared.delete(sessionId));
+    return opening;
+  }
+
+  #forget(session: Session): void {
+    this.#open.delete(session);
+    this.#shared.delete(session.id);
   }
 
   async closeAll(): Promise<void> {

@@ -91,6 +91,10 @@ export class Session {
     });
   }
 
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
   get branch(): string {
     return this.#branch;
   }

@@ -1,6 +1,6 @@
 import type { Checkpoint } from '../core/checkpoint.ts';
 import { type Chunk, checkChunk, createChunk, type Digest } from '../core/chunk.ts';
-import { CorruptError, SavestateError } from '../core/errors.ts';
+import { SavestateError } from '../core/errors.ts';
 import type { CheckpointId } from '../core/id.ts';
 import type { CheckpointRow, EffectRow, Ref } from '../storage/contract.ts';
 import { checkRef } from '../storage/ref.ts';
@@ -48,6 +48,7 @@ class Verification {
   /** What each sound chunk refers to. */
   readonly #refs = new Map<Digest, readonly Digest[]>();
   readonly #isWhole = new Map<Digest, boolean>();
+  readonly #lookedAgain = new Set<Digest>();
   #counts = { checkpoints: 0, tombstones: 0, effects: 0, sessions: 0 };
 
   constructor(context: ManagerContext) {
@@ -98,11 +99,12 @@ class Verification {
   }
 
   #checkChunk(digest: Digest, chunk: Chunk | undefined): void {
+    if (chunk === undefined) return; // collected since it was listed, or else whatever needs it will be named
     try {
-      if (chunk === undefined) throw new CorruptError('it is listed but cannot be read');
       checkChunk({ ...chunk, digest });
       this.#refs.set(digest, chunk.refs);
     } catch (error) {
+      this.#lookedAgain.add(digest);
       this.#add(`chunk ${digest}`, messageOf(error));
     }
   }
@@ -154,13 +156,29 @@ class Verification {
   async #checkState({ id, stateDigest }: Checkpoint, readData: boolean): Promise<void> {
     const subject = `checkpoint ${id}`;
     const row = await this.#attempt(subject, () => this.#context.storage.readCheckpoint(id));
-    if (row === undefined) return;
+    if (row === undefined || row.isDeleted) return;
     if (row.root === undefined) return this.#add(subject, 'the root of its state is missing');
     if (createChunk(row.root).digest !== stateDigest)
       return this.#add(subject, 'the root of its state does not match its digest');
-    const absent = readData ? row.root.refs.filter((ref) => !this.#isSound(ref)) : [];
+    const absent = readData ? await this.#findUnsound(row.root.refs) : [];
     if (absent.length > 0)
       this.#add(subject, `its state needs ${absent.length} missing or damaged chunks, such as ${absent[0]}`);
+  }
+
+  /** Which of these chunks are not whole. Looks again at what was not there before: it may have been committed meanwhile. */
+  async #findUnsound(refs: readonly Digest[]): Promise<readonly Digest[]> {
+    const unsound = refs.filter((ref) => !this.#isSound(ref));
+    const late = unsound.filter((ref) => !this.#lookedAgain.has(ref));
+    if (late.length === 0) return unsound;
+    for (const digest of late) this.#lookedAgain.add(digest);
+    const chunks = await this.#attempt('chunks', () => this.#context.storage.readReachable(late));
+    for (const chunk of chunks ?? []) if (this.#isNew(chunk.digest, late)) this.#checkChunk(chunk.digest, chunk);
+    this.#isWhole.clear();
+    return refs.filter((ref) => !this.#isSound(ref));
+  }
+
+  #isNew(digest: Digest, late: readonly Digest[]): boolean {
+    return !this.#refs.has(digest) && (late.includes(digest) || !this.#lookedAgain.has(digest));
   }
 
   /** Whether a chunk and all below it are there and undamaged. */
@@ -212,16 +230,16 @@ class Verification {
     const subject = `${ref.kind} "${ref.name}" of session "${ref.sessionId}"`;
     const sound = await this.#attempt(subject, async () => checkRef(ref));
     const needsTarget = ref.kind === 'branch' || ref.kind === 'tag' || ref.kind === 'pin';
-    if (sound !== undefined && needsTarget && !this.#live.has(ref.target))
-      this.#add(subject, `it points at ${ref.target}, which is not there`);
+    if (sound === undefined || !needsTarget || this.#live.has(ref.target)) return;
+    const row = await this.#attempt(subject, () => this.#context.storage.readCheckpoint(ref.target as CheckpointId));
+    if (row === undefined || row.isDeleted) this.#add(subject, `it points at ${ref.target}, which is not there`);
   }
 
   async #checkEffect(row: EffectRow): Promise<void> {
     this.#counts.effects++;
     const subject = `effect ${row.ordinal} of branch "${row.branch}" in session "${row.sessionId}"`;
     await this.#attempt(subject, async () => parseEffect(row));
-    const isChecked = this.#refs.size > 0;
-    const absent = row.result?.refs.filter((ref) => isChecked && !this.#isSound(ref)) ?? [];
+    const absent = this.#refs.size === 0 ? [] : await this.#findUnsound(row.result?.refs ?? []);
     if (absent.length > 0) this.#add(subject, `its result needs ${absent.length} missing or damaged chunks`);
   }
 

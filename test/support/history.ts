@@ -107,7 +107,8 @@ async function collect(lines: AsyncIterable<string>): Promise<string[]> {
 
 async function open(manager: CheckpointManager, sessionId: string, branch: string): Promise<unknown> {
   const session = await manager.session(sessionId, branch === '' ? {} : { branch });
-  const found = { branch: session.branch, headId: session.head?.id, state: session.state };
+  // A session that is begun anew has nothing in it: then what was there is absent.
+  const found = session.head && { branch: session.branch, headId: session.head.id, state: session.state };
   await session.close();
   return found;
 }

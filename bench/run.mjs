@@ -1,0 +1,51 @@
+import { createFsyncProbe, interleave } from './measure.mjs';
+import { formatMs, Report } from './report.mjs';
+import { row1 } from './rows/1-flat-saves.mjs';
+import { row2 } from './rows/2-unchanged-walk.mjs';
+import { row3 } from './rows/3-save-over-insert.mjs';
+import { row4 } from './rows/4-bytes-on-disk.mjs';
+import { row5 } from './rows/5-restore.mjs';
+import { row6 } from './rows/6-compare.mjs';
+import { row7 } from './rows/7-fork.mjs';
+import { row8 } from './rows/8-many-sessions.mjs';
+import { edits } from './rows/edits.mjs';
+import { memory } from './rows/memory.mjs';
+import { naiveSaves } from './rows/naive-saves.mjs';
+import { Workbench } from './workbench.mjs';
+
+const ROWS = [row1, row2, row3, row4, row5, row6, row7, row8, naiveSaves, edits, memory];
+
+const words = process.argv.slice(2);
+const isQuick = words.includes('--quick');
+const wanted = words.filter((word) => !word.startsWith('--'));
+const report = new Report();
+const workbench = new Workbench({ isQuick, report });
+process.once('SIGINT', () => {
+  workbench.remove();
+  process.exit(130);
+});
+
+try {
+  await printConditions();
+  for (const { id, title, run } of ROWS) {
+    if (wanted.length > 0 && !wanted.some((word) => id.includes(word))) continue;
+    report.heading(`${id}  ${title}`);
+    const start = performance.now();
+    await run(workbench);
+    report.note(`(${((performance.now() - start) / 1000).toFixed(1)} s)`);
+  }
+  report.summary();
+} finally {
+  workbench.remove();
+}
+
+async function printConditions() {
+  const probe = createFsyncProbe(workbench.folder);
+  const { fsync } = await interleave({ fsync: probe }, { rounds: 30 });
+  probe.close();
+  const size = isQuick ? 'a tenth of the rounds; do not quote these figures' : 'full';
+  console.log(
+    `savestate bench (${size}): Node ${process.version}, ${process.platform}, fsync probe ${formatMs(fsync.median)} (p10 ${formatMs(fsync.p10)})`,
+  );
+  console.log('what, target, measured ratio of medians (of tenth percentiles), verdict; below it the raw figures');
+}
