@@ -15,7 +15,7 @@ const LAYERS: Record<string, readonly string[]> = {
 };
 
 /** Tests may look at what is above them to build real parts. */
-const isTest = (path: string) => /\.test\.ts$/.test(path) || path.startsWith('test/');
+const isTest = (path: string) => path.endsWith('.test.ts') || path.startsWith('test/');
 
 function filesBelow(folder: string): string[] {
   return readdirSync(join(ROOT, folder), { recursive: true, withFileTypes: true })
