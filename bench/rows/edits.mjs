@@ -67,7 +67,6 @@ async function compareEdit(workbench, { name, edit, again = false, isMutable = f
     const from = again ? start : history.state;
     if (isMutable) edit(from, message, round);
     else history.state = edited(from, (draft) => edit(draft, message, round));
-    collectGarbage();
     return history.state;
   };
   const save = (state) => session.save(state);
