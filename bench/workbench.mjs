@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { create } from 'mutative';
 import { CheckpointManager, SqliteCheckpointStorage } from '../dist/index.js';
-import { collectGarbage } from './measure.mjs';
+import { collectYoungGarbage } from './measure.mjs';
 import { createMessage, createMessages, createState } from './messages.mjs';
 
 export const LONG = 5000;
@@ -128,7 +128,7 @@ export class GrowingSession {
       last = appended(last, createMessage(last.messages.length, this.#seed));
       this.#next.push(last);
     }
-    collectGarbage();
+    collectYoungGarbage();
   }
 
   get side() {

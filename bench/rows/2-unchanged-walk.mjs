@@ -1,5 +1,5 @@
 import { StateCodec } from '../../dist/core/index.js';
-import { collectGarbage, interleave, ratioOf } from '../measure.mjs';
+import { collectYoungGarbage, interleave, ratioOf } from '../measure.mjs';
 import { createMessages, createState } from '../messages.mjs';
 import { LONG } from '../workbench.mjs';
 
@@ -13,13 +13,13 @@ async function run(workbench) {
   const codec = new StateCodec();
   const state = createState(createMessages(LONG));
   const before = codec.encode(state);
-  collectGarbage();
+  collectYoungGarbage();
   const walk = () => {
     if (codec.encode(state, before).chunks.length > 0) throw new Error('The walk found a change where there is none.');
   };
   const sides = await interleave(
     { walk: { run: walk }, 'JSON.stringify': { run: () => void JSON.stringify(state) } },
-    { rounds: workbench.rounds(100) },
+    { rounds: workbench.rounds(100), warmup: 20 },
   );
   workbench.report.line({
     what: 'walk ÷ JSON.stringify',

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import { collectGarbage, interleave, ratioOf } from '../measure.mjs';
+import { collectYoungGarbage, interleave, ratioOf } from '../measure.mjs';
 import { LONG, longState, openManager } from '../workbench.mjs';
 
 export const row5 = {
@@ -17,7 +17,7 @@ async function run(workbench) {
   /** A manager that has read nothing yet; opening it is not timed. */
   const fresh = () => {
     managers.push(openManager(path));
-    collectGarbage();
+    collectYoungGarbage();
     return managers.at(-1);
   };
   const sides = await interleave(
@@ -31,9 +31,9 @@ async function run(workbench) {
         run: async (manager) => check(await manager.load((await manager.latest({ sessionId: 'long' })).id)),
       },
       'session open': { prepare: fresh, run: async (manager) => check((await manager.session('long')).state) },
-      'open file + restore': { prepare: collectGarbage, run: () => openAndRestore(path, managers) },
+      'open file + restore': { prepare: collectYoungGarbage, run: () => openAndRestore(path, managers) },
       'file + JSON.parse': {
-        prepare: collectGarbage,
+        prepare: collectYoungGarbage,
         run: async () => check(JSON.parse(await readFile(file, 'utf8'))),
       },
     },

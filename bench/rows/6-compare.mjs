@@ -1,5 +1,5 @@
 import { CheckpointManager, InMemoryCheckpointStorage } from '../../dist/index.js';
-import { collectGarbage, interleave, ratioOf } from '../measure.mjs';
+import { collectYoungGarbage, interleave, ratioOf } from '../measure.mjs';
 import { createMessage, createMessages, createState, jsonBytes } from '../messages.mjs';
 import { formatBytes } from '../report.mjs';
 import { openManager } from '../workbench.mjs';
@@ -16,7 +16,7 @@ const BYTES_A_MESSAGE = (4 * 600 + 4096) / 5;
 async function run(workbench) {
   const before = createState(createMessages(Math.ceil(STATE_BYTES / BYTES_A_MESSAGE), 6));
   const { after, changed } = changeOnePercent(before);
-  const stringify = { prepare: collectGarbage, run: () => void JSON.stringify(after) };
+  const stringify = { prepare: collectYoungGarbage, run: () => void JSON.stringify(after) };
   const path = workbench.newPath();
   const managers = {
     SQLite: openManager(path, { durability: 'process' }),
@@ -24,7 +24,7 @@ async function run(workbench) {
   };
   for (const [name, manager] of Object.entries(managers)) {
     const ids = [await manager.save(before, { sessionId: 'big' }), await manager.save(after, { sessionId: 'big' })];
-    const compare = { prepare: collectGarbage, run: async () => check(await manager.compare(...ids), changed) };
+    const compare = { prepare: collectYoungGarbage, run: async () => check(await manager.compare(...ids), changed) };
     const sides = await interleave(
       { compare, 'JSON.stringify': stringify },
       { rounds: workbench.rounds(30), warmup: 3 },

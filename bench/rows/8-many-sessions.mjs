@@ -1,7 +1,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { CheckpointManager, SqliteCheckpointStorage } from '../../dist/index.js';
-import { collectGarbage, createFsyncProbe, interleave } from '../measure.mjs';
+import { collectYoungGarbage, createFsyncProbe, interleave } from '../measure.mjs';
 import { createMessage, createMessages } from '../messages.mjs';
 import { openRaw } from '../raw-sqlite.mjs';
 import { formatBytes } from '../report.mjs';
@@ -115,7 +115,7 @@ function prepareStates(agents, count) {
       agent.states.push(agent.last);
     }
   }
-  collectGarbage();
+  collectYoungGarbage();
 }
 
 async function saveAll({ session, states }) {
@@ -129,7 +129,7 @@ const WORDS = createMessages(GROUP, 8)
 /** One text for each checkpoint, as long as all that was written for it, in groups. */
 function prepareGroups(sizes) {
   const texts = sizes.map((size, at) => Buffer.from(WORDS.slice(at % 1000, (at % 1000) + size)).toString());
-  collectGarbage();
+  collectYoungGarbage();
   return Array.from({ length: Math.ceil(texts.length / GROUP) }, (_, at) => texts.slice(at * GROUP, (at + 1) * GROUP));
 }
 

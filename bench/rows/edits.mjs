@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { CheckpointManager, SqliteCheckpointStorage } from '../../dist/index.js';
-import { collectGarbage, createFsyncProbe, interleave, summarise } from '../measure.mjs';
+import { collectYoungGarbage, createFsyncProbe, interleave, summarise } from '../measure.mjs';
 import { createMessage, jsonBytes } from '../messages.mjs';
 import { openJsonFiles, openJsonRows } from '../naive.mjs';
 import { formatBytes, formatMs, formatNumber } from '../report.mjs';
@@ -90,7 +90,7 @@ async function timeEdit(workbench, { at, prepare, save, history, weigh }) {
   const probe = createFsyncProbe(workbench.folder);
   const weights = { ours: [], naive: [] };
   const stateNow = () => {
-    collectGarbage();
+    collectYoungGarbage();
     return history.state;
   };
   const probeAndWeigh = {

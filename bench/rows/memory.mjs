@@ -1,5 +1,5 @@
 import { ShadowBudget } from '../../dist/manager/shadow-budget.js';
-import { collectGarbage } from '../measure.mjs';
+import { collectAllGarbage } from '../measure.mjs';
 import { createMessages, createState, jsonBytes } from '../messages.mjs';
 import { formatBytes } from '../report.mjs';
 import { LONG, longState, openManager } from '../workbench.mjs';
@@ -40,8 +40,7 @@ async function measure(workbench, { name, makeState, path = workbench.newPath() 
 }
 
 function heapBytes() {
-  collectGarbage();
-  collectGarbage();
+  collectAllGarbage();
   const { heapUsed, external } = process.memoryUsage();
   return heapUsed + external;
 }

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { collectGarbage, createFsyncProbe, interleave } from '../measure.mjs';
+import { collectYoungGarbage, createFsyncProbe, interleave } from '../measure.mjs';
 import { createMessages, createState, jsonBytes } from '../messages.mjs';
 import { openJsonFiles, openJsonRows } from '../naive.mjs';
 import { formatBytes, formatMs, formatNumber } from '../report.mjs';
@@ -31,7 +31,7 @@ async function compareAt(workbench, count) {
   const rowsBefore = rows.bytes();
   let written = 0;
   const stateNow = () => {
-    collectGarbage();
+    collectYoungGarbage();
     return ours.growing.state;
   };
   const sides = await interleave(

@@ -1,4 +1,5 @@
 import type { Digest } from '../../core/chunk.ts';
+import { CorruptError } from '../../core/errors.ts';
 import type { CollectResult } from '../contract.ts';
 import { Reachable } from '../reachable.ts';
 import { mapBounded } from './bounded.ts';
@@ -10,10 +11,29 @@ const BATCH = 500;
 const PARALLEL_READS = 16;
 
 /**
- * Removes unreachable chunks. The long part, marking and looking for candidates, runs beside commits. Each batch is removed in
- * an exclusive section that first marks what was committed meanwhile, so a chunk that a commit just relied on is kept.
+ * Removes unreachable chunks. What a damaged entry or chunk refers to is unknown, so while there is one, no chunk can be called
+ * garbage: then this refuses with a CorruptError that names the file, and collects again once it is restored or its session deleted.
  */
 export async function collectChunks(store: Store, signal: AbortSignal | undefined): Promise<CollectResult> {
+  try {
+    return await collectUnreachable(store, signal);
+  } catch (error) {
+    throw error instanceof CorruptError ? refusal(error) : error;
+  }
+}
+
+function refusal(damage: CorruptError): CorruptError {
+  return new CorruptError(
+    `${damage.message} What it refers to is unknown, so no chunk can be called garbage. Run verify; restore the file, or delete the session that needs it.`,
+    { details: damage.details, cause: damage },
+  );
+}
+
+/**
+ * The long part, marking and looking for candidates, runs beside commits. Each batch is removed in
+ * an exclusive section that first marks what was committed meanwhile, so a chunk that a commit just relied on is kept.
+ */
+async function collectUnreachable(store: Store, signal: AbortSignal | undefined): Promise<CollectResult> {
   await store.files.clearLeftovers(`${store.root}/sessions`);
   await finishErasures(store);
   const marking = new Marking(store);
@@ -37,8 +57,15 @@ export async function collectChunks(store: Store, signal: AbortSignal | undefine
   return total;
 }
 
-async function finishErasures({ sessions, markers }: Store): Promise<void> {
-  const logs = (await sessions.all()).filter((log) => log.toErase.size > 0);
+async function readWholeLogs({ sessions }: Store): Promise<readonly SessionLog[]> {
+  const { logs, damage } = await sessions.survey();
+  if (damage !== undefined) throw damage;
+  return logs;
+}
+
+async function finishErasures(store: Store): Promise<void> {
+  const { sessions, markers } = store;
+  const logs = (await readWholeLogs(store)).filter((log) => log.toErase.size > 0);
   for (const log of logs) await markers.shared(() => sessions.eraseDeleted(log));
 }
 
@@ -65,7 +92,7 @@ class Marking {
   }
 
   async update(): Promise<readonly SessionLog[]> {
-    const logs = await this.#store.sessions.all();
+    const logs = await readWholeLogs(this.#store);
     for (const log of logs) await this.#markLog(log);
     for (let batch = this.#reachable.take(); batch.length > 0; batch = this.#reachable.take()) {
       for (const refs of await this.#store.chunks.readRefs(batch)) this.#reachable.add(refs);
@@ -74,8 +101,6 @@ class Marking {
   }
 
   async #markLog(log: SessionLog): Promise<void> {
-    // What a damaged entry refers to is unknown, so nothing at all can be called unreachable.
-    log.checkWhole();
     const from = this.#marked.get(log.incarnation) ?? 1;
     if (from >= log.next) return;
     this.#marked.set(log.incarnation, log.next);

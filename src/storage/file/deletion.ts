@@ -9,6 +9,7 @@ const PROTECTING_KINDS: ReadonlySet<RefKind> = new Set(['branch', 'tag', 'pin'])
 /**
  * Turns checkpoints into tombstones. The deletions of a session are one entry, and so happen as a whole; then the content goes
  * from the entries that held it, beside commits. If the power fails in between, the next collection finishes that.
+ * In a damaged session everything may be protected, so nothing is deleted there; with `force` that is a CorruptError.
  */
 export async function deleteDurably(
   store: Store,
@@ -30,7 +31,7 @@ async function planDeletions(store: Store, deletions: readonly Deletion[], force
   for (const deletion of deletions) {
     const found = deleted.has(deletion.id) ? undefined : await store.sessions.find(deletion.id);
     if (found === undefined || found.row.isDeleted) continue;
-    found.log.checkWhole();
+    if (force) found.log.checkWhole();
     const released = releaseRefs(found.log, found.row, force);
     if (released === undefined) continue;
     const plan = plans.get(found.log.sessionId) ?? { log: found.log, deletions: [], refs: [] };
@@ -45,8 +46,9 @@ async function planDeletions(store: Store, deletions: readonly Deletion[], force
 type Plan = { readonly log: SessionLog; readonly deletions: Deletion[]; readonly refs: RemovedRef[] };
 type RemovedRef = Pick<Ref, 'kind' | 'name'> & { readonly target: null };
 
-/** The refs that go with a checkpoint; `undefined` if one of them protects it. */
+/** The refs that go with a checkpoint; `undefined` if one of them protects it, or a damaged entry may hold one that does. */
 function releaseRefs(log: SessionLog, row: LogRow, force: boolean): RemovedRef[] | undefined {
+  if (log.damage !== undefined) return undefined;
   const holders = [...log.refs.values()].filter((ref) => ref.target === row.id);
   if (!force && holders.some((ref) => PROTECTING_KINDS.has(ref.kind))) return undefined;
   return holders.map(({ kind, name }) => ({ kind, name, target: null }));

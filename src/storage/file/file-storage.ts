@@ -25,7 +25,7 @@ import { deleteDurably } from './deletion.ts';
 import { type FileSystem, hasFileCode } from './file-system.ts';
 import { IntegrityCheck } from './integrity.ts';
 import { nodeFileSystem } from './node-file-system.ts';
-import type { LogRow } from './session-log.ts';
+import type { LogRow, SessionLog } from './session-log.ts';
 import { measureStore } from './stats.ts';
 import { openStore, type Store } from './store.ts';
 
@@ -94,6 +94,7 @@ export class FileCheckpointStorage implements ChunkStorage {
     });
   }
 
+  /** Without a session: every row whose own entry is sound. With one: it must be whole. */
   listCheckpoints(query: CheckpointQuery): Promise<CheckpointRow[]> {
     return this.#run('list checkpoints', async (store) => {
       const [first, ...others] = (await readLogs(store, query.sessionId)).map((log) => log.sortedRows());
@@ -102,9 +103,11 @@ export class FileCheckpointStorage implements ChunkStorage {
     });
   }
 
+  /** Without a session: leaves out damaged ones, whose lost entry may have moved any of their refs. With one: it must be whole. */
   readRefs(filter: { sessionId?: string; kind?: RefKind; name?: string } = {}): Promise<Ref[]> {
     return this.#run('read refs', async (store) => {
-      const refs = (await readLogs(store, filter.sessionId)).flatMap((log) => [...log.refs.values()]);
+      const logs = (await readLogs(store, filter.sessionId)).filter((log) => log.damage === undefined);
+      const refs = logs.flatMap((log) => [...log.refs.values()]);
       return refs
         .filter((ref) => (filter.kind ?? ref.kind) === ref.kind && (filter.name ?? ref.name) === ref.name)
         .sort((a, b) => compare(a.sessionId, b.sessionId) || compare(a.kind, b.kind) || compare(a.name, b.name))
@@ -138,6 +141,7 @@ export class FileCheckpointStorage implements ChunkStorage {
     );
   }
 
+  /** Refuses with a CorruptError while an entry or chunk is damaged: what that needs is unknown. Run verify, restore or delete it. */
   collect(options: { signal?: AbortSignal } = {}): Promise<CollectResult> {
     return this.#run('collect chunks', (store) => collectChunks(store, options.signal));
   }
@@ -212,11 +216,12 @@ export class FileCheckpointStorage implements ChunkStorage {
   }
 }
 
-async function readLogs({ sessions }: Store, sessionId: string | undefined) {
-  const logs = sessionId === undefined ? await sessions.all() : [await sessions.get(sessionId)];
-  const found = logs.filter((log) => log !== undefined);
-  for (const log of found) log.checkWhole();
-  return found;
+/** One session's log, which must be whole; or, asked for all, those that can be read: damage stays in its own session. */
+async function readLogs({ sessions }: Store, sessionId: string | undefined): Promise<readonly SessionLog[]> {
+  if (sessionId === undefined) return (await sessions.survey()).logs;
+  const log = await sessions.get(sessionId);
+  log?.checkWhole();
+  return log === undefined ? [] : [log];
 }
 
 const withoutHeader = ({ id, sessionId, digest, body, isDeleted }: LogRow): CheckpointRow => ({

@@ -10,6 +10,9 @@ import type { LogEntry, LoggedCheckpoint, SessionOpening } from './log-entry.ts'
 /** A checkpoint of a folded log and the number of the entry that holds its root. */
 export type LogRow = IndexedRow & { readonly number: number };
 
+/** An entry that cannot be read, and what is wrong with it. */
+export type LogDamage = { readonly number: number; readonly error: CorruptError };
+
 /** One session as its log tells it: the fold of all entries read so far. Does no I/O. */
 export class SessionLog {
   readonly sessionId: SessionId;
@@ -24,7 +27,7 @@ export class SessionLog {
   /** The last entry known to survive a power loss; entries of other processes may not have been synced yet. */
   syncedThrough = 0;
   readonly #erased = new Map<CheckpointId, { readonly digest: Digest; readonly number: number }>();
-  readonly #damages: CorruptError[] = [];
+  #damage: LogDamage | undefined;
   #next = 1;
   #sorted: LogRow[] | undefined;
 
@@ -39,14 +42,14 @@ export class SessionLog {
     return this.#next;
   }
 
-  get isWhole(): boolean {
-    return this.#damages.length === 0;
+  /** The first damaged entry. Rows of other entries are sound, but what refs, keys and effects say depends on every entry. */
+  get damage(): LogDamage | undefined {
+    return this.#damage;
   }
 
-  /** Throws the first damage found: what refs, keys and lists say depends on every entry. */
+  /** Throws the first damage found. */
   checkWhole(): void {
-    const [first] = this.#damages;
-    if (first !== undefined) throw first;
+    if (this.#damage !== undefined) throw this.#damage.error;
   }
 
   /** Rows in the order of their ids. */
@@ -60,7 +63,7 @@ export class SessionLog {
     if (number !== this.#next) return;
     this.#next++;
     this.#sorted = undefined;
-    if (entry instanceof Error) this.#damages.push(entry);
+    if (entry instanceof Error) this.#damage ??= { number, error: entry };
     else this.#fold(entry, number);
   }
 

@@ -29,6 +29,9 @@ export const OPENING_NAME = 'session.json';
 /** A row and the log it is in. */
 export type FoundRow = { readonly log: SessionLog; readonly row: LogRow };
 
+/** All logs that can be read, in the order of session ids, and the first damage met: of an entry, or of a session left out. */
+export type Survey = { readonly logs: readonly SessionLog[]; readonly damage: CorruptError | undefined };
+
 /** The logs of all sessions: loads each when first asked for, and catches up with what other processes wrote since. */
 export class Sessions {
   readonly #files: DurableFiles;
@@ -49,19 +52,30 @@ export class Sessions {
     return this.#refresh(encodeSessionId(sessionId));
   }
 
-  /** All logs, in the order of session ids. */
-  async all(): Promise<SessionLog[]> {
-    const logs = await mapBounded(await this.#names(), PARALLEL_READS, (name) => this.#refresh(name));
-    return logs.filter((log) => log !== undefined).sort((a, b) => (a.sessionId < b.sessionId ? -1 : 1));
+  /** Reads all logs. Damage of one session never hides another; who needs all to be whole looks at `damage`. */
+  async survey(): Promise<Survey> {
+    const { found, damage } = await this.#readEach((name) => this.#refresh(name));
+    const logs = found.sort((a, b) => (a.sessionId < b.sessionId ? -1 : 1));
+    return { logs, damage: damage ?? logs.find((log) => log.damage !== undefined)?.damage?.error };
   }
 
-  /** The ids of all sessions, in order; reads no logs. */
+  /** The ids of all sessions whose opening can be read, in order; reads no logs. */
   async ids(): Promise<SessionId[]> {
-    const openings = await mapBounded(await this.#names(), PARALLEL_READS, (name) => this.#readOpening(name));
-    return openings
-      .filter((opening) => opening !== undefined)
-      .map(({ sessionId }) => sessionId)
-      .sort();
+    const { found } = await this.#readEach((name) => this.#readOpening(name));
+    return found.map(({ sessionId }) => sessionId).sort();
+  }
+
+  /** Reads something of every session; leaves out those where it is damaged, and tells the first such damage. */
+  async #readEach<T>(read: (name: string) => Promise<T | undefined>) {
+    let damage: CorruptError | undefined;
+    const readOrNote = (name: string): Promise<T | undefined> =>
+      read(name).catch((error: unknown) => {
+        if (!(error instanceof CorruptError)) throw error;
+        damage ??= error;
+        return undefined;
+      });
+    const results = await mapBounded(await this.#names(), PARALLEL_READS, readOrNote);
+    return { found: results.filter((result) => result !== undefined), damage };
   }
 
   /** Finds a checkpoint, in its session if that is known, else in all. Damage elsewhere matters only if it is not found. */
@@ -70,35 +84,18 @@ export class Sessions {
     const known = home === undefined ? undefined : await this.get(home);
     const row = known?.rows.get(id);
     if (known !== undefined && row !== undefined) return { log: known, row };
-    return this.#findEverywhere(id);
+    const { logs, damage } = await this.survey();
+    const log = logs.find(({ rows }) => rows.has(id));
+    const found = log?.rows.get(id);
+    if (log !== undefined && found !== undefined) return { log, row: found };
+    if (damage !== undefined) throw damage;
+    return undefined;
   }
 
   /** Whether a session that was read already holds the checkpoint. */
   isKnown(id: CheckpointId): boolean {
     const home = this.#homes.get(id);
     return home !== undefined && this.#logs.get(encodeSessionId(home))?.rows.has(id) === true;
-  }
-
-  async #findEverywhere(id: CheckpointId): Promise<FoundRow | undefined> {
-    let damage: unknown;
-    const refresh = async (name: string) => {
-      const log = await this.#refresh(name);
-      if (log?.isWhole === false) damage ??= captureDamage(log);
-      return log;
-    };
-    const refreshOrNote = (name: string) =>
-      refresh(name).catch((error: unknown) => {
-        if (!(error instanceof CorruptError)) throw error;
-        damage ??= error;
-        return undefined;
-      });
-    const logs = await mapBounded(await this.#names(), PARALLEL_READS, refreshOrNote);
-    for (const log of logs) {
-      const row = log?.rows.get(id);
-      if (log !== undefined && row !== undefined) return { log, row };
-    }
-    if (damage !== undefined) throw damage;
-    return undefined;
   }
 
   async #names(): Promise<string[]> {
@@ -115,7 +112,8 @@ export class Sessions {
         return undefined;
       }
       const cached = this.#logs.get(name);
-      const log = cached?.incarnation === opening.incarnation ? cached : await this.#load(name, opening);
+      const isCurrent = cached?.incarnation === opening.incarnation && !(await this.#isRepaired(cached));
+      const log = isCurrent ? cached : await this.#load(name, opening);
       if (log !== undefined && (await this.#catchUp(log))) return log;
     }
     const path = `${this.#folder}/${name}`;
@@ -151,9 +149,16 @@ export class Sessions {
       if (read.some((entry) => entry === 'replaced')) return undefined;
       for (const [index, number] of batch.entries()) this.#apply(log, number, read[index] ?? missing(log, number));
     }
-    if (!log.isWhole && (await this.#readOpening(name))?.incarnation !== log.incarnation) return undefined;
+    if (log.damage !== undefined && (await this.#readOpening(name))?.incarnation !== log.incarnation) return undefined;
     this.#logs.set(name, log);
     return log;
+  }
+
+  /** Whether someone restored the file that made a log damaged, so that all of it must be folded again. */
+  async #isRepaired(log: SessionLog): Promise<boolean> {
+    if (log.damage === undefined) return false;
+    const entry = await this.#readOrNote(log, log.damage.number);
+    return entry !== undefined && !(entry instanceof CorruptError);
   }
 
   /** Folds in what was written since; `false` if the log was replaced by one of a new session. */
@@ -297,15 +302,6 @@ export class Sessions {
 function checkOpening(opening: SessionOpening, name: string, path: string): SessionOpening {
   if (encodeSessionId(opening.sessionId) === name) return opening;
   throw new CorruptError(`${path} belongs to another session, "${opening.sessionId}".`, { details: { path } });
-}
-
-function captureDamage(log: SessionLog): unknown {
-  try {
-    log.checkWhole();
-    return undefined;
-  } catch (error) {
-    return error;
-  }
 }
 
 function missing(log: SessionLog, number: number): CorruptError {

@@ -4,9 +4,9 @@ import type { Store } from './store.ts';
 
 const PARALLEL_READS = 16;
 
-/** Counts what a store holds and sums up the sizes of its files. */
+/** Counts what can be read of a store and sums up the sizes of its files. */
 export async function measureStore(store: Store): Promise<StorageStats> {
-  const logs = await store.sessions.all();
+  const { logs } = await store.sessions.survey();
   const rows = logs.flatMap((log) => [...log.rows.values()]);
   const tombstones = rows.filter((row) => row.isDeleted).length;
   let chunks = 0;
