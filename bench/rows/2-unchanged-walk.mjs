@@ -1,5 +1,5 @@
 import { StateCodec } from '../../dist/core/index.js';
-import { collectYoungGarbage, interleave, ratioOf } from '../measure.mjs';
+import { collectAllGarbage, interleave, ratioOf } from '../measure.mjs';
 import { createMessages, createState } from '../messages.mjs';
 import { LONG } from '../workbench.mjs';
 
@@ -13,7 +13,7 @@ async function run(workbench) {
   const codec = new StateCodec();
   const state = createState(createMessages(LONG));
   const before = codec.encode(state);
-  collectYoungGarbage();
+  collectAllGarbage();
   const walk = () => {
     if (codec.encode(state, before).chunks.length > 0) throw new Error('The walk found a change where there is none.');
   };

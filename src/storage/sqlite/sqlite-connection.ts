@@ -11,6 +11,8 @@ export type ConnectionOptions = {
   readonly path: string;
   readonly durability: 'power' | 'process';
   readonly busyTimeoutMs: number;
+  /** The page size of a file that is created now. */
+  readonly pageBytes?: number;
 };
 
 /** While open, SQLite itself waits only this long for a lock, because it blocks the event loop; we go on waiting without. */
@@ -22,6 +24,7 @@ const WAL_AUTOCHECKPOINT_PAGES = 2000;
 /** Holds the inner pages of the indexes of some million chunks, and the pages that every commit touches. */
 const CACHE_KIB = 16_384;
 const MAX_STATEMENTS = 100;
+const DEFAULT_PAGE_BYTES = 4096;
 
 /** One open database file: prepared statements, transactions that wait for locks without blocking, errors of our own kind. */
 export class SqliteConnection {
@@ -156,7 +159,7 @@ function openFile(path: string, options: ConnectionOptions): SqlDatabase {
     // First of all: even asking for the version reads the schema, which another process may be creating just now.
     db.exec(`PRAGMA busy_timeout=${options.busyTimeoutMs}`);
     checkSqliteVersion(db);
-    retryWhileBusy(() => setUp(db, path, options.durability), options.busyTimeoutMs);
+    retryWhileBusy(() => setUp(db, path, options), options.busyTimeoutMs);
     db.exec(`PRAGMA busy_timeout=${INNER_BUSY_TIMEOUT_MS}`);
     return db;
   } catch (error) {
@@ -166,9 +169,9 @@ function openFile(path: string, options: ConnectionOptions): SqlDatabase {
 }
 
 /** Every step may be repeated, also by several processes at once: the first one to get the lock creates, the others find. */
-function setUp(db: SqlDatabase, path: string, durability: ConnectionOptions['durability']): void {
+function setUp(db: SqlDatabase, path: string, { durability, pageBytes = DEFAULT_PAGE_BYTES }: ConnectionOptions): void {
   if (inspectFile(db, path) === 'empty') {
-    db.exec('PRAGMA auto_vacuum=INCREMENTAL');
+    db.exec(`PRAGMA page_size=${pageBytes}; PRAGMA auto_vacuum=INCREMENTAL`);
     db.exec('PRAGMA journal_mode=WAL');
     createSchema(db, path);
   }

@@ -29,6 +29,9 @@ import { SqliteReader } from './sqlite-reader.ts';
 
 const DEFAULT_BUSY_TIMEOUT_MS = 10_000;
 
+/** Larger pages hold compressed rows with less room to spare; they cost a little time, which compressing does anyway. */
+const COMPRESSED_PAGE_BYTES = 8192;
+
 /** How a SqliteCheckpointStorage is opened. */
 export type SqliteStorageOptions = {
   /** The database file; it is created if it does not exist, its folder is not. */
@@ -58,7 +61,13 @@ export class SqliteCheckpointStorage implements ChunkStorage {
     checkBusyTimeout(busyTimeoutMs);
     this.limits = maxCheckpointsPerUser === undefined ? {} : { maxCheckpointsPerUser };
     this.#encodeText = options.compress === true ? encodeCompressed : encodePlain;
-    this.#connection = new SqliteConnection({ path, durability, busyTimeoutMs });
+    const pageBytes = options.compress === true ? COMPRESSED_PAGE_BYTES : undefined;
+    this.#connection = new SqliteConnection({
+      path,
+      durability,
+      busyTimeoutMs,
+      ...(pageBytes !== undefined && { pageBytes }),
+    });
     this.#numbers = new ChunkNumbers(this.#connection);
     this.#queue = new CommitQueue(this.#connection, this.#numbers);
     this.#reader = new SqliteReader(this.#connection, this.#numbers);
