@@ -1,0 +1,54 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { afterEach, describe, expect, test, vi } from 'vitest';
+import { temporaryFolder } from './support/storages.ts';
+
+const ROOT = resolve(import.meta.dirname, '..');
+const ENTRIES: [RegExp, string][] = [
+  [/'savestate'/g, 'src/index.ts'],
+  [/'savestate\/core'/g, 'src/core/index.ts'],
+  [/'savestate\/storage'/g, 'src/storage/index.ts'],
+  [/'savestate\/testing'/g, 'src/testing/index.ts'],
+];
+
+/** The TypeScript examples of a document, with the line each begins at. */
+function examplesOf(document: string): [title: string, code: string][] {
+  const text = readFileSync(join(ROOT, document), 'utf8');
+  return [...text.matchAll(/^```ts\n([\s\S]*?)^```/gm)].map((match) => {
+    const line = text.slice(0, match.index).split('\n').length;
+    return [`${document}:${line}`, match[1] ?? ''];
+  });
+}
+
+const startFolder = process.cwd();
+
+/** Runs an example in an empty folder, as a reader would who copied it into a file. */
+async function run(code: string): Promise<string[]> {
+  const folder = temporaryFolder();
+  const lines: string[] = [];
+  vi.spyOn(console, 'log').mockImplementation((...parts: unknown[]) => void lines.push(parts.map(String).join(' ')));
+  const file = join(folder, 'example.ts');
+  writeFileSync(
+    file,
+    ENTRIES.reduce((text, [name, entry]) => text.replace(name, JSON.stringify(join(ROOT, entry))), code),
+  );
+  process.chdir(folder);
+  await import(file);
+  return lines;
+}
+
+afterEach(() => {
+  process.chdir(startFolder);
+  vi.restoreAllMocks();
+});
+
+describe('examples', () => {
+  test('the one in the README says what it says it says', async () => {
+    const [[, code = ''] = ['', '']] = examplesOf('README.md');
+    expect(await run(code)).toEqual(['1 $.messages[1] clean']);
+  });
+
+  test.each(examplesOf('docs/GUIDE.md'))('%s runs', async (_, code) => {
+    await run(code);
+  });
+});
