@@ -27,7 +27,7 @@ import {
   SPINE_REFS,
   TEXT_TREE_CHARS,
 } from './format.ts';
-import { Shadow, type ShadowChild, type TreeNode } from './shadow.ts';
+import { Shadow, type ShadowChild, type TreeLevels, type TreeNode } from './shadow.ts';
 import { cutText } from './text-pieces.ts';
 import { cutTree, NO_TREE, openEdges, type TreeBefore } from './tree.ts';
 
@@ -182,17 +182,24 @@ export class Composer {
       shadow.levels = undefined;
       return this.#composeParts(shadow, parts, { canFold: true });
     }
-    const before = treeBefore(shadow);
-    return this.#composeTree(shadow, {
-      tag: shadow.kind,
-      length: itemCount(shadow),
-      before,
-      at: (index) => this.#item(shadow, index),
-    });
+    return this.#composeTree(shadow, this.#treeItems(shadow));
   }
 
-  #composeTree(shadow: Shadow, items: TreeItems): ChunkContent {
-    const levels = cutTree(items, items.before, {
+  #treeItems(shadow: Shadow): TreeItems {
+    const between = shadow.change?.from;
+    // A list that changed at two places: the tree between the two changes is cut first.
+    if (between?.change !== undefined && between.levels === undefined)
+      between.levels = this.#cut(this.#treeItems(between));
+    return {
+      tag: shadow.kind,
+      length: itemCount(shadow),
+      before: treeBefore(shadow),
+      at: (index) => this.#item(shadow, index),
+    };
+  }
+
+  #cut(items: TreeItems): TreeLevels {
+    return cutTree(items, items.before, {
       writeLeaf: (leaf) =>
         this.#writeNode(
           leaf.map((item) => item.text).join(','),
@@ -206,6 +213,10 @@ export class Composer {
           nodes,
         ),
     });
+  }
+
+  #composeTree(shadow: Shadow, items: TreeItems): ChunkContent {
+    const levels = this.#cut(items);
     shadow.levels = levels;
     const edges = openEdges(levels);
     const refs: Digest[] = [];

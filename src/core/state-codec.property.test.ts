@@ -95,6 +95,15 @@ const edits: fc.Arbitrary<Edit> = fc.oneof(
       (state) =>
         void Object.assign(state, { rest: value }),
   ),
+  fc.tuple(fc.nat(6), fc.nat(6), index).map(
+    ([trimmed, appended, at]): Edit =>
+      (state) => {
+        const messages = list(state, 'messages');
+        messages.splice(0, trimmed, ...Array.from({ length: at % 3 }, (_, n) => ({ content: `summary ${n}` })));
+        for (let n = 0; n < appended; n++) messages.push({ role: 'user', content: `slid in ${at} ${n} `.repeat(8) });
+        if (at % 2 === 0) messages.splice((at >> 4) % (messages.length + 1), 2, { content: 'in the middle too' });
+      },
+  ),
   fc.constant<Edit>((state) => void list(state, 'messages').reverse()),
   fc.constant<Edit>((state) => void Object.assign(state, structuredClone({ messages: state.messages }))),
 );

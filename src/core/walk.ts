@@ -1,3 +1,4 @@
+import { noteChange } from './alignment.ts';
 import { atomBytes, atomTag, encodeAtom } from './atom.ts';
 import type { ClassCodecs } from './class-codec.ts';
 import { errorClass, errorFields } from './error-value.ts';
@@ -136,7 +137,6 @@ export class Walker {
       at++;
     }
     if (at !== keys.length) return this.#buildRecord(kind, value, old);
-    this.#checkSymbols(value);
     if (changed === undefined) return keep(old, value);
     return withChange(this.#create(kind, value, { keys, children: changed }), old);
   }
@@ -196,7 +196,7 @@ export class Walker {
     const children = suffix === 0 ? kept.concat(middle) : kept.concat(middle, old.children.slice(-suffix));
     if (isSameList(children, old.children)) return keep(old, source);
     const fresh = old.isFrozen ? middle : children;
-    return withChange(this.#create(kind, source, { children, fresh, holdsZero: old.holdsZero }), old, {
+    return noteChange(this.#create(kind, source, { children, fresh, holdsZero: old.holdsZero }), old, {
       prefix,
       suffix,
     });

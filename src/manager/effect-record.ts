@@ -46,15 +46,13 @@ export function formatEffect(
 
 /** Reads a stored effect; throws a CorruptError if it does not match its digest. */
 export function parseEffect({ sessionId, branch, ordinal, body, result, digest }: EffectRow): RecordedEffect {
-  if (digestEffect({ sessionId, branch }, body, result) !== digest) {
-    throw new CorruptError(
-      `Effect ${ordinal} of branch "${branch}" in session "${sessionId}" is damaged. Run verify.`,
-      {
-        details: { sessionId, branch, ordinal },
-      },
-    );
+  if (digestEffect({ sessionId, branch }, body, result) === digest) {
+    const record = JSON.parse(body) as EffectRecord;
+    if (record.ordinal === ordinal) return { ...record, branch, result };
   }
-  return { ...(JSON.parse(body) as EffectRecord), branch, result };
+  throw new CorruptError(`Effect ${ordinal} of branch "${branch}" in session "${sessionId}" is damaged. Run verify.`, {
+    details: { sessionId, branch, ordinal },
+  });
 }
 
 function digestEffect(

@@ -59,10 +59,9 @@ async function* exportLines(context: ManagerContext, sessionId: SessionId): Asyn
   const written = new Set<Digest>();
   const known = new Set<string>();
   yield* exportCheckpoints(context, sessionId, { written, known });
-  for (const { kind, name, target } of refs) {
-    if (kind === 'log') yield* exportEffects(context, { sessionId, branch: name, count: Number(target) }, written);
+  for (const { kind, name, target } of refs)
     if (kind === 'branch' || kind === 'tag' || kind === 'pin') checkKnown(known, target, `${kind} "${name}"`);
-  }
+  yield* exportEffects(context, { sessionId, refs }, written);
   for (const { kind, name, target } of refs) yield { ref: { kind, name, target } };
 }
 
@@ -85,24 +84,39 @@ async function* exportCheckpoints(
   }
 }
 
-/** The effects of a branch up to its mark; each must be there. */
+/** The effects of each branch up to its mark; every one must be there. */
 async function* exportEffects(
   context: ManagerContext,
-  { sessionId, branch, count }: { sessionId: SessionId; branch: string; count: number },
+  { sessionId, refs }: { sessionId: SessionId; refs: readonly Ref[] },
   written: Set<Digest>,
 ): AsyncGenerator<ExportLine> {
-  const rows = (await context.storage.readEffects({ sessionId, branch })).filter(({ ordinal }) => ordinal < count);
-  if (rows.length !== count) {
-    throw new CorruptError(`Branch "${branch}" recorded ${count} effects and ${rows.length} are there. Run verify.`, {
-      details: { sessionId, branch },
-    });
+  const marks = new Map(refs.filter(({ kind }) => kind === 'log').map(({ name, target }) => [name, Number(target)]));
+  const rows = await context.storage.readEffects({ sessionId });
+  for (const branch of new Set([...marks.keys(), ...rows.map((row) => row.branch)])) {
+    const count = marks.get(branch) ?? 0;
+    const own = rows.filter((row) => row.branch === branch && row.ordinal < count);
+    // A branch without a mark began after the marks were read, or its mark is lost.
+    const isNew = count === 0 && (await context.repository.readRef(sessionId, 'log', branch)) !== undefined;
+    if (own.length !== count || (count === 0 && !isNew)) throw hiddenEffects(sessionId, branch);
+    for (const row of own) yield* exportEffect(context, row, written);
   }
-  for (const row of rows) {
-    parseEffect(row);
-    const { sessionId: _, ...effect } = row;
-    yield* exportChunks(context, effect.result?.refs ?? [], written);
-    yield { effect };
-  }
+}
+
+async function* exportEffect(
+  context: ManagerContext,
+  row: EffectRow,
+  written: Set<Digest>,
+): AsyncGenerator<ExportLine> {
+  parseEffect(row);
+  const { sessionId: _, ...effect } = row;
+  yield* exportChunks(context, effect.result?.refs ?? [], written);
+  yield { effect };
+}
+
+function hiddenEffects(sessionId: SessionId, branch: string): CorruptError {
+  return new CorruptError(`Not all effects of branch "${branch}" are there. Run verify.`, {
+    details: { sessionId, branch },
+  });
 }
 
 /** A damaged index hides rows: an export that lacks some must fail now, not when it is needed. */

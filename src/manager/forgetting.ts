@@ -1,3 +1,4 @@
+import { hasErrorCode } from '../core/errors.ts';
 import { type CheckpointId, parseName, parseSessionId, type SessionId } from '../core/id.ts';
 import type { ManagerContext } from './context.ts';
 import { type LineageEntry, readSession } from './lineage.ts';
@@ -67,12 +68,20 @@ async function moveHeads(
 /** Removes a session and all that was in it; leaves no tombstone. Answers whether it was there. */
 export async function deleteSession(context: ManagerContext, sessionId: string): Promise<boolean> {
   const id = parseSessionId(sessionId);
-  const ids: CheckpointId[] = [];
-  if (context.events.has('checkpoint_deleted')) {
-    for await (const entry of readSession(context.storage, id)) if (entry.checkpoint !== undefined) ids.push(entry.id);
-  }
+  const ids = context.events.has('checkpoint_deleted') ? await readIds(context, id) : [];
   const wasThere = await context.storage.deleteSession(id);
   for (const checkpointId of ids)
     await context.events.emit('checkpoint_deleted', checkpointId, 'its session was deleted');
   return wasThere;
+}
+
+/** The checkpoints of a session, as far as they can be read: a damaged session must be deletable too. */
+async function readIds({ storage }: ManagerContext, sessionId: SessionId): Promise<CheckpointId[]> {
+  const ids: CheckpointId[] = [];
+  try {
+    for await (const entry of readSession(storage, sessionId)) if (entry.checkpoint !== undefined) ids.push(entry.id);
+  } catch (error) {
+    if (!hasErrorCode(error, 'CORRUPT')) throw error;
+  }
+  return ids;
 }

@@ -1,6 +1,6 @@
 import type { Checkpoint } from '../core/checkpoint.ts';
 import type { JsonValue, Tombstone } from '../core/checkpoint-header.ts';
-import { InvalidInputError } from '../core/errors.ts';
+import { CorruptError, InvalidInputError } from '../core/errors.ts';
 import { type CheckpointId, isCheckpointId, parseSessionId, type SessionId } from '../core/id.ts';
 import type { CheckpointQuery } from '../storage/contract.ts';
 import { checkRef } from '../storage/ref.ts';
@@ -71,7 +71,7 @@ export class History {
     const limit = checkCount(page.limit ?? DEFAULT_LIMIT, 'limit', { min: 1, max: MAX_LIMIT });
     const query = { ...this.#toQuery(filter), ...toPaging(page), limit: limit + 1 };
     const rows = await this.#context.storage.listCheckpoints(query);
-    const checkpoints = rows.slice(0, limit).map(parseRow);
+    const checkpoints = rows.slice(0, limit).map((row) => checkAnswer(parseRow(row), filter));
     const last = checkpoints.at(-1);
     return rows.length > limit && last !== undefined ? { checkpoints, nextCursor: last.id } : { checkpoints };
   }
@@ -143,6 +143,17 @@ export class History {
     for await (const entry of readPath(this.#context.storage, checkpoint)) path.push(entry);
     return path;
   }
+}
+
+const NAMED_FIELDS = ['sessionId', 'branch', 'agentId', 'userId', 'type', 'status'] as const;
+
+/** A damaged index may answer with a checkpoint that was not asked for, another user's for instance. */
+function checkAnswer(checkpoint: Checkpoint, filter: ListFilter): Checkpoint {
+  const field = NAMED_FIELDS.find((name) => filter[name] !== undefined && filter[name] !== checkpoint.header[name]);
+  if (field === undefined) return checkpoint;
+  throw new CorruptError(`Checkpoint ${checkpoint.id} is listed under another ${field} than its own. Run verify.`, {
+    details: { id: checkpoint.id, field },
+  });
 }
 
 function groupByParent(entries: readonly LineageEntry[]): Map<CheckpointId | undefined, LineageEntry[]> {

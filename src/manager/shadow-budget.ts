@@ -3,8 +3,8 @@ export interface ShadowHolder {
   forgetShadow(): void;
 }
 
-/** Shadows take about this many bytes for each byte of state: the texts are shared with the live state, the nodes are not. */
-const BYTES_PER_STATE_BYTE = 1.5;
+/** Shadows take at most about this many bytes for each byte of state (measured: 5,000 messages of 1.3 KB, 2.3). */
+const BYTES_PER_STATE_BYTE = 2.4;
 
 /** Bounds the memory that shadows of all sessions take together; forgets the least recently used first. */
 export class ShadowBudget {

@@ -138,11 +138,9 @@ class Verification {
     this.#live.add(row.id);
     const before = this.#findings.length;
     const checkpoint = await this.#attempt(`checkpoint ${row.id}`, async () => parseRow(row));
-    if (checkpoint !== undefined) {
-      this.#checkChain(checkpoint);
-      await this.#checkState(checkpoint, readData);
-    }
+    if (checkpoint !== undefined) await this.#checkState(checkpoint, readData);
     if (this.#findings.length > before) this.#damaged.add(row.id);
+    if (checkpoint !== undefined) this.#checkChain(checkpoint); // a broken chain is damage, but the state can be restored
   }
 
   #checkChain({ id, parentId, header }: Checkpoint): void {

@@ -132,9 +132,9 @@ export interface ChunkStorage {
   /** Every stored chunk reachable from these, themselves included, each once, in any order: one bulk read for a whole state. */
   readReachable(digests: readonly Digest[]): Promise<Chunk[]>;
   readCheckpoint(id: CheckpointId): Promise<CheckpointRowWithRoot | undefined>;
-  /** Never reads states. */
+  /** Never reads states. Without `sessionId` damaged rows are left out; with it, damage of that session may be a CorruptError. */
   listCheckpoints(query: CheckpointQuery): Promise<CheckpointRow[]>;
-  /** All refs, or those of a session, a kind, a name; ordered by session, kind, name. */
+  /** All refs (sessions whose refs cannot be trusted are left out), or those of a session, a kind, a name; ordered by session, kind, name. */
   readRefs(filter?: { readonly sessionId?: string; readonly kind?: RefKind; readonly name?: string }): Promise<Ref[]>;
   /** The whole effect log of a branch, or from an ordinal on, ordered by branch and ordinal, in one read. */
   readEffects(filter: {
@@ -149,9 +149,12 @@ export interface ChunkStorage {
    * are left alone unless `force`. Removes every ref of the session that points at a deleted one. Returns the ids that were deleted now.
    */
   deleteCheckpoints(deletions: readonly Deletion[], options?: { readonly force?: boolean }): Promise<CheckpointId[]>;
-  /** Removes a session with its checkpoints, tombstones, refs and effects. Returns whether it was there. */
+  /** Removes a session, also a damaged one, with its checkpoints, tombstones, refs and effects. Returns whether it was there. */
   deleteSession(sessionId: SessionId): Promise<boolean>;
-  /** Removes chunks that no live checkpoint and no effect reaches; safe beside commits of any process; gives space back. */
+  /**
+   * Removes chunks that no live checkpoint and no effect reaches; safe beside commits of any process; gives space back.
+   * If damage hides what is needed, it removes nothing and throws a CorruptError that names the damage.
+   */
   collect(options?: { readonly signal?: AbortSignal }): Promise<CollectResult>;
   /** Digests of all stored chunks, in order; for verify. */
   listChunks(page: { readonly after?: Digest; readonly limit: number }): Promise<Digest[]>;

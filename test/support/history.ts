@@ -92,10 +92,15 @@ export async function readEverything(manager: CheckpointManager, { ids }: Known)
   }
   await ask('list by agent', list({ agentId: 'agent-1' }));
   await ask('list by metadata', list({ metadata: { turn: 3 } }));
-  await ask(
-    'what prune would do',
-    async () => (await manager.prune({ policy: { keepLast: 1 }, dryRun: true })).verdicts,
-  );
+  // Of a damaged session nothing is pruned; in others damage elsewhere may spare a checkpoint, but never doom one.
+  for (const sessionId of SESSIONS) {
+    await ask(`what prune would drop of ${sessionId}`, async () => {
+      const { checkpoints } = await manager.list({ sessionId }, { limit: 1000 });
+      const ids = new Set<string>(checkpoints.map(({ id }) => id));
+      const { verdicts } = await manager.prune({ policy: { keepLast: 1 }, dryRun: true });
+      return verdicts.filter(({ id, keep }) => !keep && ids.has(id)).map(({ id }) => id);
+    });
+  }
   return reading;
 }
 

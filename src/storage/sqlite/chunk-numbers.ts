@@ -10,7 +10,10 @@ import type { SqlStatement } from './sqlite-driver.ts';
 const BY_DIGEST = 0;
 const BY_NUMBER = 1;
 
-/** Digests remembered with their numbers; about 20 MB. */
+/** Fewer are looked up one by one. */
+const PREFETCH_MIN = 3;
+
+/** Digests remembered with their numbers; about 25 MB. */
 const MAX_REMEMBERED = 100_000;
 
 type DigestColumns = { prefix: Uint8Array; rest: Uint8Array };
@@ -23,11 +26,16 @@ export class ChunkNumbers {
   readonly #selectNumber: SqlStatement;
   readonly #selectDigest: SqlStatement;
   readonly #selectLast: SqlStatement;
+  readonly #selectDigests: SqlStatement;
   readonly #numbers = new Map<Digest, number>();
+  readonly #digests = new Map<number, Digest>();
 
   constructor({ db }: SqliteConnection) {
     this.#selectNumber = db.prepare('SELECT n FROM chunk WHERE prefix=? AND rest=?');
     this.#selectDigest = db.prepare('SELECT prefix, rest FROM chunk WHERE n=?');
+    this.#selectDigests = db.prepare(
+      'SELECT n, hex(prefix)||hex(rest) AS digest FROM chunk WHERE n IN (SELECT value FROM json_each(?))',
+    );
     this.#selectLast = db.prepare(
       'SELECT max(coalesce((SELECT max(n) FROM chunk), 0), (SELECT value FROM epoch WHERE n=2)) AS n',
     );
@@ -39,13 +47,23 @@ export class ChunkNumbers {
   }
 
   remember(digest: Digest, number: number): void {
-    if (this.#numbers.size >= MAX_REMEMBERED) this.#numbers.clear();
+    if (this.#numbers.size >= MAX_REMEMBERED) this.forget();
     this.#numbers.set(digest, number);
+    this.#digests.set(number, digest);
+  }
+
+  /** Looks up the digests behind many refs in one go, so that `unpack` finds them remembered. */
+  prefetch(stored: readonly (Uint8Array | null)[]): void {
+    const wanted = new Set(stored.flatMap((refs) => readRefs(refs).numbers).filter((n) => !this.#digests.has(n)));
+    if (wanted.size < PREFETCH_MIN) return;
+    const rows = this.#selectDigests.all(JSON.stringify([...wanted])) as { n: number; digest: string }[];
+    for (const { n, digest } of rows) this.remember(digest.toLowerCase() as Digest, n);
   }
 
   /** After a rollback: numbers given out in it are free again. */
   forget(): void {
     this.#numbers.clear();
+    this.#digests.clear();
   }
 
   find(digest: Digest): number | undefined {
@@ -83,6 +101,8 @@ export class ChunkNumbers {
   }
 
   #digestOf(number: number): Digest {
+    const known = this.#digests.get(number);
+    if (known !== undefined) return known;
     const row = this.#selectDigest.get(number) as DigestColumns | undefined;
     if (row === undefined) {
       throw new CorruptError(

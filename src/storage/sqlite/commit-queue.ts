@@ -6,8 +6,11 @@ import type { PreparedCommit } from './prepared-commit.ts';
 import type { SqliteConnection } from './sqlite-connection.ts';
 import { SqliteWriter } from './sqlite-writer.ts';
 
-/** Commits of one transaction, which blocks the event loop: at some 40 µs each, this many stay below 3 ms. */
+/** Commits of one transaction, which blocks the event loop, as do the callers when they go on: a few milliseconds together. */
 const MAX_GROUP = 64;
+const MIN_GROUP = 8;
+const LONG_TURN_MS = 8;
+const SHORT_TURN_MS = 4;
 
 type Waiting = {
   readonly prepared: PreparedCommit;
@@ -30,6 +33,7 @@ export class CommitQueue {
   readonly #numbers: ChunkNumbers;
   readonly #writer: SqliteWriter;
   #waiting: Waiting[] = [];
+  #groupSize = MAX_GROUP;
   #running: Promise<void> | undefined;
 
   constructor(connection: SqliteConnection, numbers: ChunkNumbers) {
@@ -52,11 +56,20 @@ export class CommitQueue {
   }
 
   async #run(): Promise<void> {
+    await nextTurn();
     while (this.#waiting.length > 0) {
-      await nextTurn();
-      await this.#flush(this.#waiting.splice(0, MAX_GROUP));
+      const startedMs = performance.now();
+      await this.#flush(this.#waiting.splice(0, this.#groupSize));
+      await nextTurn(); // what waited for these commits runs before it
+      this.#adapt(performance.now() - startedMs);
     }
     this.#running = undefined;
+  }
+
+  /** A turn is the transaction and all that its callers do next. Long turns make smaller groups, so that others get theirs. */
+  #adapt(turnMs: number): void {
+    if (turnMs > LONG_TURN_MS) this.#groupSize = Math.max(MIN_GROUP, this.#groupSize >> 1);
+    else if (turnMs < SHORT_TURN_MS) this.#groupSize = Math.min(MAX_GROUP, this.#groupSize * 2);
   }
 
   async #flush(group: readonly Waiting[]): Promise<void> {

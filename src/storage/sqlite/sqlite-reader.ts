@@ -72,18 +72,22 @@ export class SqliteReader {
   #chunkSlice(digests: readonly Digest[]): (Chunk | undefined)[] {
     this.#connection.prepare('BEGIN').run();
     try {
-      return digests.map((digest) => this.#chunk(digest));
+      const rows = digests.map((digest) => this.#row(digest));
+      this.#numbers.prefetch(rows.map((row) => row?.refs ?? null));
+      return rows.map((row, at) => row && this.#toChunk(digests[at] as Digest, row));
     } finally {
       this.#connection.prepare('COMMIT').run();
     }
   }
 
-  #chunk(digest: Digest): Chunk | undefined {
+  #row(digest: Digest): ChunkColumns | undefined {
     if (!isDigest(digest)) return undefined;
     const bytes = packDigest(digest);
     const row = this.#selectChunk.get(bytes.subarray(0, PREFIX_BYTES), bytes.subarray(PREFIX_BYTES));
-    if (row === undefined) return undefined;
-    const { refs, text } = row as ChunkColumns;
+    return row as ChunkColumns | undefined;
+  }
+
+  #toChunk(digest: Digest, { refs, text }: ChunkColumns): Chunk {
     return { digest, text: decodeText(text), refs: this.#numbers.unpack(refs) };
   }
 
