@@ -1,9 +1,9 @@
 import { statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ClosedError, InvalidInputError } from '../../core/errors.ts';
+import { ClosedError, InvalidInputError, StorageError } from '../../core/errors.ts';
 import { checkSqliteVersion, openDatabase, rollBack, type SqlDatabase, type SqlStatement } from './sqlite-driver.ts';
-import { isBusy, toSavestateError } from './sqlite-error.ts';
+import { isBusy, isDiskFailure, toSavestateError } from './sqlite-error.ts';
 import { checkSchema, createSchema, inspectFile } from './sqlite-schema.ts';
 
 /** How a database is opened. `power`: a commit survives power loss; `process`: it survives the end of the process. */
@@ -33,6 +33,7 @@ export class SqliteConnection {
   readonly #options: ConnectionOptions;
   readonly #statements = new Map<string, SqlStatement>();
   #synchronous: string;
+  #hasDiskFailed = false;
   #isClosed = false;
 
   constructor(options: ConnectionOptions) {
@@ -88,12 +89,14 @@ export class SqliteConnection {
 
   /** Synchronous from begin to commit, so that no other call of this process can come in between. */
   #transact<T>(work: () => T, synchronous: string): T {
-    this.#begin(synchronous);
+    if (this.#hasDiskFailed) throw new StorageError(describeDiskFailure(this.path), { details: { path: this.path } });
     try {
+      this.#begin(synchronous);
       const result = work();
       this.prepare('COMMIT').run();
       return result;
     } catch (error) {
+      this.#hasDiskFailed ||= isDiskFailure(error);
       rollBack(this.#db);
       throw error;
     }
@@ -129,6 +132,11 @@ export class SqliteConnection {
   #checkOpen(): void {
     if (this.#isClosed) throw new ClosedError(`The storage ${this.path} was closed.`);
   }
+}
+
+/** What a failed sync left behind is known to nobody, so nothing more may be promised on top of it. */
+function describeDiskFailure(path: string): string {
+  return `The disk failed while ${path} was written, so nothing more is saved. Check the disk, then close the storage and open it again.`;
 }
 
 function checkPath(path: string): string {

@@ -27,6 +27,11 @@ export function isConstraint(error: unknown): boolean {
   return resultCode(error) === CONSTRAINT;
 }
 
+/** Whether the disk failed. After a failed sync what was written before may be lost although a later sync succeeds. */
+export function isDiskFailure(error: unknown): boolean {
+  return resultCode(error) === IOERR;
+}
+
 /** Turns whatever a driver threw into an error of this package; those of this package stay as they are. */
 export function toSavestateError(error: unknown, path: string): SavestateError {
   if (error instanceof SavestateError) return error;
