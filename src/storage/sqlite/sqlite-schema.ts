@@ -106,11 +106,12 @@ export function checkSchema(db: SqlDatabase, path: string): void {
 
 /** What differs from the format, in plain words. */
 export function findSchemaDamage(db: SqlDatabase): string[] {
-  const found = db.prepare('SELECT name, sql FROM sqlite_schema').all() as { name: string; sql: string | null }[];
-  const sqlByName = new Map(found.map(({ name, sql }) => [name, sql]));
+  const found = db.prepare('SELECT type, name, tbl_name, sql FROM sqlite_schema').all() as SchemaRow[];
+  const byName = new Map(found.map((row) => [row.name, formatDefinition(row)]));
   const findings: string[] = [];
   for (const { name, sql } of SCHEMA) {
-    if (sqlByName.get(name) !== sql) findings.push(`The definition of "${name}" is missing or changed.`);
+    if (byName.get(name) !== definitionOf(name, sql))
+      findings.push(`The definition of "${name}" is missing or changed.`);
   }
   if (found.length !== SCHEMA.length)
     findings.push(`There are ${found.length} tables and indexes instead of ${SCHEMA.length}.`);
@@ -119,6 +120,16 @@ export function findSchemaDamage(db: SqlDatabase): string[] {
   const version = readPragma(db, 'user_version');
   if (version !== FORMAT_VERSION) findings.push(`The format version is ${version} instead of ${FORMAT_VERSION}.`);
   return findings;
+}
+
+type SchemaRow = { type: string; name: string; tbl_name: string; sql: string | null };
+
+const formatDefinition = ({ type, tbl_name, sql }: SchemaRow): string => `${type} ${tbl_name} ${sql}`;
+
+/** What `sqlite_schema` must say of a table or index. */
+function definitionOf(name: string, sql: string): string {
+  const table = / INDEX \w+ ON (\w+)/.exec(sql)?.[1];
+  return formatDefinition({ type: table === undefined ? 'table' : 'index', name, tbl_name: table ?? name, sql });
 }
 
 /** A pragma that answers with one number. */
