@@ -20,15 +20,18 @@ type DigestColumns = { prefix: Uint8Array; rest: Uint8Array };
 
 /**
  * Refs are stored as the numbers of chunk rows: three bytes instead of 32, and found without the index. A number is given out
- * once and never again, so what is remembered here stays true; a chunk's number is greater than those of the chunks it refers to.
+ * once and never again; a chunk's number is greater than those of the chunks it refers to. What is remembered here is true until
+ * chunks are collected, by any process: one that is brought again gets a new number. So `refresh` comes before every use.
  */
 export class ChunkNumbers {
   readonly #selectNumber: SqlStatement;
   readonly #selectDigest: SqlStatement;
   readonly #selectLast: SqlStatement;
   readonly #selectDigests: SqlStatement;
+  readonly #selectCollections: SqlStatement;
   readonly #numbers = new Map<Digest, number>();
   readonly #digests = new Map<number, Digest>();
+  #collections = -1;
 
   constructor({ db }: SqliteConnection) {
     this.#selectNumber = db.prepare('SELECT n FROM chunk WHERE prefix=? AND rest=?');
@@ -36,9 +39,17 @@ export class ChunkNumbers {
     this.#selectDigests = db.prepare(
       'SELECT n, hex(prefix)||hex(rest) AS digest FROM chunk WHERE n IN (SELECT value FROM json_each(?))',
     );
+    this.#selectCollections = db.prepare('SELECT value FROM epoch WHERE n=3');
     this.#selectLast = db.prepare(
       'SELECT max(coalesce((SELECT max(n) FROM chunk), 0), (SELECT value FROM epoch WHERE n=2)) AS n',
     );
+  }
+
+  /** Forgets what was remembered if chunks were collected since. To be called at the start of every transaction. */
+  refresh(): void {
+    const { value } = this.#selectCollections.get() as { value: number };
+    if (value !== this.#collections) this.forget();
+    this.#collections = value;
   }
 
   /** The greatest number given out so far; ask inside the transaction that uses the next one. */

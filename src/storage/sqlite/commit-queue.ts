@@ -76,7 +76,7 @@ export class CommitQueue {
     if (group.length === 0) return;
     const isRelaxed = group.every(({ prepared }) => prepared.commit.durability === 'relaxed');
     try {
-      const answers = await this.#connection.write(() => group.map((waiting) => this.#answer(waiting)), { isRelaxed });
+      const answers = await this.#connection.write(() => this.#apply(group), { isRelaxed });
       for (const answer of answers) answer();
     } catch (error) {
       this.#numbers.forget();
@@ -88,6 +88,11 @@ export class CommitQueue {
       waiting.reject(cause);
       await this.#flush(group.filter((other) => other !== waiting));
     }
+  }
+
+  #apply(group: readonly Waiting[]): (() => void)[] {
+    this.#numbers.refresh();
+    return group.map((waiting) => this.#answer(waiting));
   }
 
   /** Applies one commit and says what to tell its caller once the transaction has ended well. */

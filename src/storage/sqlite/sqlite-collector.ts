@@ -64,6 +64,7 @@ export class SqliteCollector {
   /** Marks a little more; false when nothing is left to mark. Changes its state only after its reads have succeeded. */
   #markSome(): boolean {
     this.#checkEpoch();
+    this.#numbers.refresh();
     if (this.#batch.length === 0) this.#batch = this.#reachable.take();
     if (this.#batch.length > 0) {
       for (const number of this.#batch) this.#reachable.add(this.#refsOf(number));
@@ -157,6 +158,7 @@ export class SqliteCollector {
     const [greatest] = doomed;
     if (greatest === undefined) return 0;
     this.#connection.prepare('UPDATE epoch SET value=max(value, ?) WHERE n=2').run(greatest.n);
+    this.#connection.prepare('UPDATE epoch SET value=value+1 WHERE n=3').run();
     return doomed.reduce((removed, { n, prefix }) => removed + Number(remove.run(n, prefix).changes), 0);
   }
 

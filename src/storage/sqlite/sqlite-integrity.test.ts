@@ -69,7 +69,7 @@ test.each([
   ["UPDATE checkpoint SET body=replace(body, 'retention', 'retentiom') WHERE n=1", /tombstone is damaged/],
   ['UPDATE ref SET session=99', /session number 99/],
   ["UPDATE session SET name='other' WHERE n=1", /another session/],
-  ['DELETE FROM epoch', /count of removed sessions/],
+  ['DELETE FROM epoch', /counts of removed sessions/],
 ])('%s is found', async (sql, finding) => {
   expect(await findingsAfter(sql)).toContainEqual(expect.stringMatching(finding));
 });

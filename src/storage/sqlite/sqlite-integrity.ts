@@ -142,6 +142,7 @@ function readOrUndefined<T>(read: () => T): T | undefined {
 }
 
 function* checkEffects(connection: SqliteConnection, numbers: ChunkNumbers): Generator<string> {
+  numbers.refresh();
   const sql = `SELECT e.n, s.name AS session, e.branch, e.ordinal, e.mark, e.digest, e.body, e.text, e.refs FROM effect e LEFT JOIN session s ON s.n=e.session WHERE e.n>? ORDER BY e.n LIMIT ${ROWS_PER_TURN}`;
   for (const row of pages<EffectColumns>(connection, sql)) {
     if (row === undefined) yield '';
@@ -191,8 +192,8 @@ function* checkEpoch(connection: SqliteConnection): Generator<string> {
     n: number;
     type: string;
   }[];
-  if (rows.length !== 2 || rows.some(({ type }) => type !== 'integer'))
-    yield 'The count of removed sessions is damaged.';
+  if (rows.length !== 3 || rows.some(({ type }) => type !== 'integer'))
+    yield 'The counts of removed sessions and chunks are damaged.';
 }
 
 type StoredRefs = { n: number; refs: Uint8Array | null };

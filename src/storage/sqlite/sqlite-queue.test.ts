@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import type { Chunk } from '../../core/chunk.ts';
+import { type Chunk, createChunk } from '../../core/chunk.ts';
 import { Builders, commitOf, contentOf, deletionOf, moveBranch, session } from '../../testing/contract/builders.ts';
 import { ChunkNumbers } from './chunk-numbers.ts';
 import { CommitQueue } from './commit-queue.ts';
@@ -154,4 +154,23 @@ test('compressed and plain rows live side by side', async () => {
   expect(await storage.listCheckpoints({ metadata: { compress: true }, limit: 5 })).toHaveLength(1);
   expect(await storage.listCheckpoints({ limit: 5 })).toHaveLength(2);
   expect(await storage.checkIntegrity()).toEqual([]);
+});
+
+test('a chunk that another process collected and that was brought again is found under its new number', async () => {
+  const [one, two] = [new SqliteCheckpointStorage({ path }), new SqliteCheckpointStorage({ path })];
+  const shared = make.chunk([], '"shared"');
+  const node = createChunk(contentOf(shared));
+  const first = make.checkpoint({ root: contentOf(node) });
+  await one.commit(commitOf(first, { chunks: [shared, node] }));
+  await two.deleteCheckpoints([deletionOf(first)]);
+  expect((await two.collect()).chunks).toBe(2);
+  await two.commit(commitOf(make.checkpoint(), { chunks: [make.chunk()] }));
+  const second = make.checkpoint({ root: contentOf(node) });
+  await two.commit(commitOf(second, { chunks: [shared, node] }));
+  expect(await one.readReachable([node.digest])).toHaveLength(2);
+  expect(await one.readChunks(Array.from({ length: 20 }, () => shared.digest))).toEqual(Array(20).fill(shared));
+  const third = make.checkpoint({ root: contentOf(shared, node), parent: second });
+  await one.commit(commitOf(third, { requires: [second.header.id] }));
+  expect((await two.readCheckpoint(third.header.id))?.root).toEqual(third.root);
+  await Promise.all([one.close(), two.close()]);
 });

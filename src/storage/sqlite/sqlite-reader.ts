@@ -7,10 +7,13 @@ import type { ChunkNumbers } from './chunk-numbers.ts';
 import { decodeText, isDigest, PREFIX_BYTES, packDigest, unpackDigest } from './sqlite-codec.ts';
 import type { SqliteConnection } from './sqlite-connection.ts';
 import { isBindable, type SqlStatement, type SqlValue } from './sqlite-driver.ts';
-import { readTree } from './sqlite-tree-reader.ts';
+import { readBatch, readTree } from './sqlite-tree-reader.ts';
 
 /** Chunks read without giving way to others: some milliseconds' worth. */
 const CHUNKS_PER_TURN = 1000;
+
+/** Fewer chunks are read one by one. */
+const BULK_MIN = 16;
 
 type StoredText = string | Uint8Array;
 type ChunkColumns = { refs: Uint8Array | null; text: StoredText };
@@ -72,7 +75,8 @@ export class SqliteReader {
   #chunkSlice(digests: readonly Digest[]): (Chunk | undefined)[] {
     this.#connection.prepare('BEGIN').run();
     try {
-      const rows = digests.map((digest) => this.#row(digest));
+      this.#numbers.refresh();
+      const rows = digests.length < BULK_MIN ? digests.map((digest) => this.#row(digest)) : this.#rows(digests);
       this.#numbers.prefetch(rows.map((row) => row?.refs ?? null));
       return rows.map((row, at) => row && this.#toChunk(digests[at] as Digest, row));
     } finally {
@@ -87,6 +91,17 @@ export class SqliteReader {
     return row as ChunkColumns | undefined;
   }
 
+  /** Many rows in few steps: by number, which for most is remembered. */
+  #rows(digests: readonly Digest[]): (ChunkColumns | undefined)[] {
+    const numbers = digests.map((digest) => (isDigest(digest) ? this.#numbers.find(digest) : undefined));
+    const known = numbers.filter((number) => number !== undefined);
+    const rows = new Map(readBatch(this.#connection, [...new Set(known)]));
+    return numbers.map((number, at) => {
+      const row = number === undefined ? undefined : rows.get(number);
+      return row?.digest === digests[at] ? row : undefined;
+    });
+  }
+
   #toChunk(digest: Digest, { refs, text }: ChunkColumns): Chunk {
     return { digest, text: decodeText(text), refs: this.#numbers.unpack(refs) };
   }
@@ -94,6 +109,7 @@ export class SqliteReader {
   async checkpoint(id: CheckpointId): Promise<CheckpointRowWithRoot | undefined> {
     if (!isBindable(id)) return undefined;
     return this.#connection.read(() => {
+      this.#numbers.refresh();
       const row = this.#selectCheckpoint.get(id) as RootColumns | undefined;
       if (row === undefined) return undefined;
       const { root_text: text, root_refs: refs } = row;
@@ -120,11 +136,11 @@ export class SqliteReader {
     where.add('e.branch=?', filter.branch);
     where.add('e.ordinal>=?', filter.fromOrdinal);
     const sql = `SELECT s.name AS session, e.branch, e.ordinal, e.digest, e.body, e.text, e.refs FROM session s JOIN effect e ON e.session=s.n ${where.sql} ORDER BY e.branch, e.ordinal`;
-    return this.#connection.read(() =>
-      (this.#connection.prepare(sql).all(...where.values) as EffectColumns[]).map((row) =>
-        decodeEffect(row, this.#numbers),
-      ),
-    );
+    return this.#connection.read(() => {
+      this.#numbers.refresh();
+      const rows = this.#connection.prepare(sql).all(...where.values) as EffectColumns[];
+      return rows.map((row) => decodeEffect(row, this.#numbers));
+    });
   }
 
   async sessions({ after, limit }: { after?: string; limit: number }): Promise<SessionId[]> {

@@ -13,7 +13,8 @@ export const FORMAT_VERSION = 1;
  * A digest is split: 16 bytes make the narrow index, the rest stays in the row. What is read alone stands first in its row,
  * so that SQLite need not follow the overflow pages of long texts. Texts are TEXT as they are, or BLOB if compressed.
  * A `mark` is a short check of what no digest covers: refs, effects and tombstones (NULL for live checkpoints).
- * In `epoch`, 1 counts removed sessions, and 2 is the greatest number of a removed chunk: numbers are not used again.
+ * In `epoch`, 1 counts removed sessions, 2 is the greatest number of a removed chunk (numbers are not used
+ * again), and 3 counts the removals of chunks.
  * Indexes that only some rows need are partial: a row without a user, an agent or a key pays nothing for them.
  */
 export const SCHEMA: readonly { readonly name: string; readonly sql: string }[] = [
@@ -87,7 +88,7 @@ export function createSchema(db: SqlDatabase, path: string): void {
   try {
     if (inspectFile(db, path) === 'empty') {
       for (const { sql } of SCHEMA) db.exec(sql);
-      db.exec(`INSERT INTO epoch VALUES(1, 0), (2, 0); PRAGMA application_id=${APPLICATION_ID}`);
+      db.exec(`INSERT INTO epoch VALUES(1, 0), (2, 0), (3, 0); PRAGMA application_id=${APPLICATION_ID}`);
       db.exec(`PRAGMA user_version=${FORMAT_VERSION}`);
     }
     db.exec('COMMIT');

@@ -20,7 +20,7 @@ const SELECT_OTHERS = `${SELECT_ALL} AND (refs IS NOT NULL OR typeof(text)<>'tex
 type RowColumns = { n: number; digest: string; refs: Uint8Array | null; text: string | Uint8Array };
 
 /** A chunk as it was read: its refs are digests only once all chunks have been read. */
-type Row = { readonly digest: Digest; readonly text: string; readonly refs: Uint8Array | null };
+export type Row = { readonly digest: Digest; readonly text: string; readonly refs: Uint8Array | null };
 
 /**
  * Reads whole trees of chunks. Most chunks are plain texts without refs: those of a batch are joined to one text by SQLite, because
@@ -32,9 +32,10 @@ export async function readTree(
   roots: readonly Digest[],
 ): Promise<Chunk[]> {
   const rows = new Map<number, Row>();
-  const wanted = await connection.read(() =>
-    roots.map((digest) => numbers.find(digest)).filter((n) => n !== undefined),
-  );
+  const wanted = await connection.read(() => {
+    numbers.refresh();
+    return roots.map((digest) => numbers.find(digest)).filter((n) => n !== undefined);
+  });
   while (wanted.length > 0) {
     const batch = wanted.splice(-CHUNKS_PER_TURN);
     if (rows.size > 0) await nextTurn();
@@ -46,7 +47,8 @@ export async function readTree(
   return connection.read(() => [...rows.values()].map((row) => toChunk(row, rows, numbers)));
 }
 
-function readBatch(connection: SqliteConnection, wanted: readonly number[]): [number, Row][] {
+/** The rows with these numbers, as far as they are there, in no particular order. */
+export function readBatch(connection: SqliteConnection, wanted: readonly number[]): [number, Row][] {
   const list = JSON.stringify(wanted);
   const { count, lines } = connection.prepare(SELECT_PLAIN).get(list) as { count: number; lines: Uint8Array | null };
   const plain = lines === null ? [] : splitLines(lines);
