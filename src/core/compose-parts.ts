@@ -8,6 +8,7 @@ import {
   REF_TEXT,
   REF_WEIGHT,
 } from './format.ts';
+import { hasOddKey } from './odd-key.ts';
 import { Shadow, type ShadowChild, type TreeLevels } from './shadow.ts';
 import { type Entry, isMarkedDigest, isMarkedText, NO_TREE, type TreeBefore } from './tree.ts';
 
@@ -59,11 +60,13 @@ export function itemCount(shadow: Shadow): number {
 }
 
 export function recordParts(shadow: Shadow): Part[] {
-  const hasKeys = shadow.kind === 'object' || shadow.kind === 'bare';
+  if (shadow.kind !== 'object' && shadow.kind !== 'bare') {
+    return shadow.children.map((child, at) => ({ lead: partLead(shadow, at), key: mapKey(shadow, at), child }));
+  }
+  const [first, next, end] = hasOddKey(shadow.keys) ? ['[', '],[', ','] : ['', ',', ':'];
   return shadow.children.map((child, at) => {
-    if (!hasKeys) return { lead: partLead(shadow, at), key: mapKey(shadow, at), child };
     const key = shadow.keys[at] as string;
-    return { lead: `${at === 0 ? '' : ','}${JSON.stringify(key)}:`, key, child };
+    return { lead: `${at === 0 ? first : next}${JSON.stringify(key)}${end}`, key, child };
   });
 }
 
@@ -79,6 +82,12 @@ function partLead(shadow: Shadow, at: number): string {
   return at === 0 ? '[' : '],[';
 }
 
+function wrapFields({ kind, keys }: Shadow, text: string): string {
+  if (hasOddKey(keys)) return `{"$":["${kind === 'object' ? 'fields' : 'bareFields'}",[${text}]]]}`;
+  if (kind === 'bare') return `{"$":["bare",{${text}}]}`;
+  return keys[0] === '$' ? `{"$":["object",{${text}}]}` : `{${text}}`;
+}
+
 /** The parts of a collection that may be short enough to be written flat; undefined if it has too many elements for that. */
 export function flatParts(shadow: Shadow): Part[] | undefined {
   return shadow.children.length > FLAT_CHARS / 2 ? undefined : recordParts(shadow);
@@ -87,9 +96,8 @@ export function flatParts(shadow: Shadow): Part[] | undefined {
 export function wrap(shadow: Shadow, text: string): string {
   switch (shadow.kind) {
     case 'object':
-      return shadow.keys[0] === '$' ? `{"$":["object",{${text}}]}` : `{${text}}`;
     case 'bare':
-      return `{"$":["bare",{${text}}]}`;
+      return wrapFields(shadow, text);
     case 'Map':
       return `{"$":["Map",[${text}${text === '' ? '' : ']'}]]}`;
     case 'Set':

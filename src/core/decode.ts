@@ -4,6 +4,7 @@ import type { ClassCodecs } from './class-codec.ts';
 import { createError } from './error-value.ts';
 import { CorruptError } from './errors.ts';
 import { TAG_START } from './format.ts';
+import { setField } from './odd-key.ts';
 import type { TreeLevels, TreeNode } from './shadow.ts';
 
 /** Where the decoded containers came from: lets the next save know them without encoding them again. */
@@ -64,6 +65,11 @@ export class Decoder {
     return target;
   }
 
+  #revivePairs(pairs: readonly [string, Json][], cursor: Cursor, target: object): object {
+    for (const [key, json] of pairs) setField(target, key, this.#revive(json, cursor));
+    return target;
+  }
+
   #reviveTag(tagged: Json, cursor: Cursor): unknown {
     if (tagged === 0) return this.#decodeRef(takeRef(cursor));
     if (!Array.isArray(tagged) || typeof tagged[0] !== 'string') throw new CorruptError('A tagged value has no tag.');
@@ -78,6 +84,10 @@ export class Decoder {
         return this.#reviveFields(args[0] as JsonObject, cursor, args[0] as JsonObject);
       case 'bare':
         return this.#reviveFields(args[0] as JsonObject, cursor, Object.create(null));
+      case 'fields':
+        return this.#revivePairs(args[0] as [string, Json][], cursor, {});
+      case 'bareFields':
+        return this.#revivePairs(args[0] as [string, Json][], cursor, Object.create(null));
       case 'Map':
         return new Map(this.#revive(args[0] as Json, cursor) as [unknown, unknown][]);
       case 'Set':
@@ -163,11 +173,4 @@ function takeRef(cursor: Cursor): Digest {
 function firstKey(json: object): string | undefined {
   for (const key in json) return key;
   return undefined;
-}
-
-/** Sets any key as plain data; assigning `__proto__` would change the prototype instead. */
-function setField(target: object, key: string, value: unknown): void {
-  if (key === '__proto__')
-    Object.defineProperty(target, key, { value, writable: true, enumerable: true, configurable: true });
-  else (target as Record<string, unknown>)[key] = value;
 }

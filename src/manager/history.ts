@@ -85,10 +85,14 @@ export class History {
       ...names,
       ...(from !== undefined && { fromMs: from.getTime() }),
       ...(to !== undefined && { toMs: to.getTime() }),
-      ...(metadata !== undefined && {
-        metadata: this.#context.codec.encodeJson(metadata) as { [key: string]: JsonValue },
-      }),
+      ...(metadata !== undefined && { metadata: this.#encodeFields(metadata) }),
     };
+  }
+
+  #encodeFields(fields: { readonly [key: string]: unknown }): { [key: string]: JsonValue } {
+    return Object.fromEntries(
+      Object.entries(fields).map(([key, value]) => [key, this.#context.codec.encodeJson(value)]),
+    );
   }
 
   async branches(sessionId: string): Promise<BranchHead[]> {

@@ -40,8 +40,17 @@ export function selectRows<Row extends IndexedRow>(ascending: readonly Row[], qu
 
 /** Values are equal if their JSON form is, so `{tags: ["a"]}` finds that very list. */
 function matchesMetadata(found: CheckpointHeader['metadata'], wanted: { readonly [key: string]: JsonValue }): boolean {
+  const fields = fieldsOf(found ?? {});
   return Object.entries(wanted).every(
-    ([key, value]) =>
-      found !== undefined && Object.hasOwn(found, key) && JSON.stringify(found[key]) === JSON.stringify(value),
+    ([key, value]) => fields.has(key) && JSON.stringify(fields.get(key)) === JSON.stringify(value),
   );
+}
+
+/** The fields of an encoded object by their names; objects with odd keys are tagged. */
+function fieldsOf(encoded: { readonly [key: string]: JsonValue }): ReadonlyMap<string, JsonValue> {
+  const tagged = Object.keys(encoded)[0] === '$' ? encoded.$ : undefined;
+  if (!Array.isArray(tagged)) return new Map(Object.entries(encoded));
+  const [tag, content] = tagged as [string, JsonValue];
+  if (tag === 'fields') return new Map(content as [string, JsonValue][]);
+  return new Map(Object.entries(tag === 'object' ? (content as { [key: string]: JsonValue }) : encoded));
 }

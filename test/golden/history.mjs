@@ -10,6 +10,7 @@ export function goldenState(turns) {
     special: [undefined, 12345678901234567890n, new Date(0), new Map([['k', new Set([1, -0, Number.NaN])]]), /a+/gi, new URL('http://h.example/p?q#f'), Number.POSITIVE_INFINITY],
     error: Object.assign(new RangeError('out of range'), { stack: 'RangeError: out of range\n    at golden', code: 'E_GOLDEN' }),
     odd: JSON.parse('{"__proto__":{"polluted":true},"$":["undefined"],"":"empty","10":"ten","2":"two"}'),
+    oddKeys: { 'say "hi"': 1, 'back\\slash': [2], 'line\nfeed': { '\ud800': 3 } },
   };
 }
 

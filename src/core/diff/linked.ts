@@ -1,6 +1,7 @@
 import type { ChunkContent, Digest } from '../chunk.ts';
 import { CorruptError } from '../errors.ts';
 import { TAG_START } from '../format.ts';
+import { setField } from '../odd-key.ts';
 
 /** Stands for the value of another chunk. */
 export class Ref {
@@ -106,6 +107,11 @@ function linkFields(fields: LinkedObject, target: LinkedObject, cursor: Cursor):
   return target;
 }
 
+function linkPairs(pairs: Linked[][], target: LinkedObject, cursor: Cursor): LinkedObject {
+  for (const [key, value] of pairs) setField(target, key as string, link(value as Linked, cursor));
+  return target;
+}
+
 function linkTag(tagged: Linked, cursor: Cursor): Linked {
   if (tagged === 0) return new Ref(takeRef(cursor));
   if (!Array.isArray(tagged) || typeof tagged[0] !== 'string') throw new CorruptError('A tagged value has no tag.');
@@ -115,6 +121,10 @@ function linkTag(tagged: Linked, cursor: Cursor): Linked {
       return linkFields(args[0] as LinkedObject, args[0] as LinkedObject, cursor);
     case 'bare':
       return linkFields(args[0] as LinkedObject, Object.create(null) as LinkedObject, cursor);
+    case 'fields':
+      return linkPairs(args[0] as Linked[][], {}, cursor);
+    case 'bareFields':
+      return linkPairs(args[0] as Linked[][], Object.create(null) as LinkedObject, cursor);
     case 'Map':
       return new Pairs(link(args[0] as Linked, cursor) as Linked[][]);
     case 'tree':

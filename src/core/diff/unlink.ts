@@ -1,5 +1,6 @@
 import { type ChunkContent, createChunk, type Digest } from '../chunk.ts';
 import { FIELD_CHARS, ITEM_CHARS, REF_TEXT } from '../format.ts';
+import { hasOddKey, setField } from '../odd-key.ts';
 import { type Linked, type LinkedObject, Opaque, Pairs, Ref, Tree } from './linked.ts';
 
 /** Turns a chunk into a value; the chunks below it are at hand. */
@@ -41,9 +42,14 @@ function writeTree({ kind, count, levels, items }: Tree, refs: Digest[]): string
 
 function writeFields(fields: LinkedObject, refs: Digest[]): string {
   const keys = Object.keys(fields);
+  const isBare = Object.getPrototypeOf(fields) === null;
+  if (hasOddKey(keys)) {
+    const pairs = keys.map((key) => `[${JSON.stringify(key)},${write(fields[key] as Linked, refs)}]`);
+    return `{"$":["${isBare ? 'bareFields' : 'fields'}",[${pairs.join(',')}]]}`;
+  }
   const parts = keys.map((key) => `${JSON.stringify(key)}:${write(fields[key] as Linked, refs)}`);
   const text = `{${parts.join(',')}}`;
-  if (Object.getPrototypeOf(fields) === null) return `{"$":["bare",${text}]}`;
+  if (isBare) return `{"$":["bare",${text}]}`;
   return keys[0] === '$' ? `{"$":["object",${text}]}` : text;
 }
 
@@ -76,10 +82,7 @@ function toPart(value: Linked | undefined, decode: DecodeContent): unknown {
 function toFields(fields: LinkedObject, decode: DecodeContent): object {
   const target = Object.create(Object.getPrototypeOf(fields)) as { [key: string]: unknown };
   for (const key of Object.keys(fields)) {
-    const value = toValue(fields[key] as Linked, decode);
-    if (key === '__proto__')
-      Object.defineProperty(target, key, { value, writable: true, enumerable: true, configurable: true });
-    else target[key] = value;
+    setField(target, key, toValue(fields[key] as Linked, decode));
   }
   return target;
 }

@@ -9,8 +9,8 @@ import { SqliteWriter } from './sqlite-writer.ts';
 /** Commits of one transaction, which blocks the event loop, as do the callers when they go on: a few milliseconds together. */
 const MAX_GROUP = 64;
 const MIN_GROUP = 8;
-const LONG_TURN_MS = 8;
-const SHORT_TURN_MS = 4;
+const LONG_TURN_MS = 6;
+const SHORT_TURN_MS = 3;
 
 type Waiting = {
   readonly prepared: PreparedCommit;
