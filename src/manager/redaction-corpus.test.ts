@@ -154,7 +154,7 @@ const CONTEXTS: [string, string, string][] = [
     JSON.stringify({ type: 'service_account', private_key_id: hex(40), private_key: pem('') }),
     chars(64),
   ],
-  ['npmrc', `//registry.npmjs.org/:_authToken=${opaque}`, opaque],
+  ['npmrc', `//packages.example/:_authToken=${opaque}`, opaque],
 ];
 
 const INNOCENT: [string, string][] = [
