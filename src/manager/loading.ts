@@ -1,3 +1,5 @@
+import type { FindChunk } from '../core/decode.ts';
+import { hasErrorCode } from '../core/errors.ts';
 import type { EncodedState } from '../core/state-codec.ts';
 import type { ManagerContext } from './context.ts';
 import type { StoredCheckpoint } from './repository.ts';
@@ -11,8 +13,7 @@ export type LoadedState = {
 
 /** Loads the state of a checkpoint, checks it, and brings it to the current schema version. */
 export async function loadState(context: ManagerContext, stored: StoredCheckpoint): Promise<LoadedState> {
-  const find = await context.repository.loadChunks(stored.root);
-  const { state, encoded } = context.codec.decodeForEditing(stored.root, find);
+  const { state, encoded } = await decode(context, stored, (find) => context.codec.decodeForEditing(stored.root, find));
   const migrated = context.migrations.migrate(state, stored.checkpoint.schemaVersion);
   const isCurrent = migrated.through.length === 0;
   return { state: migrated.state, encoded: isCurrent ? encoded : undefined, migratedThrough: migrated.through };
@@ -20,6 +21,20 @@ export async function loadState(context: ManagerContext, stored: StoredCheckpoin
 
 /** The same for callers that only want to look. */
 export async function readState(context: ManagerContext, stored: StoredCheckpoint): Promise<unknown> {
-  const find = await context.repository.loadChunks(stored.root);
-  return context.migrations.migrate(context.codec.decode(stored.root, find), stored.checkpoint.schemaVersion).state;
+  const state = await decode(context, stored, (find) => context.codec.decode(stored.root, find));
+  return context.migrations.migrate(state, stored.checkpoint.schemaVersion).state;
+}
+
+/** What is missing may have been deleted and collected while it was read: then the caller hears that, and not of damage. */
+async function decode<Decoded>(
+  { repository }: ManagerContext,
+  { checkpoint, root }: StoredCheckpoint,
+  work: (find: FindChunk) => Decoded,
+): Promise<Decoded> {
+  try {
+    return work(await repository.loadChunks(root));
+  } catch (error) {
+    if (hasErrorCode(error, 'CORRUPT')) await repository.open(checkpoint.id);
+    throw error;
+  }
 }

@@ -444,3 +444,27 @@ test('[M30] what a header says comes back as it was given', async () => {
   });
   expect((await manager.list({ metadata: { at: new Date(9) } })).checkpoints).toHaveLength(1);
 });
+
+test('[M31] a checkpoint that is deleted and collected while it is read is not found, rather than damaged', async () => {
+  const inner = new InMemoryCheckpointStorage();
+  const writer = new CheckpointManager({ storage: inner });
+  const session = await writer.session('s');
+  const old = await session.save({ text: Array.from({ length: 40 }, (_, i) => `line ${i} `.repeat(30)) });
+  await session.save({ text: [] });
+  const readReachable = async (digests: readonly never[]) => {
+    await writer.delete(old);
+    await writer.gc();
+    return inner.readReachable(digests);
+  };
+  const reader = new CheckpointManager({
+    storage: new Proxy(inner, {
+      get: (target, name) => (name === 'readReachable' ? readReachable : bind(target, name)),
+    }),
+  });
+  await expect(reader.load(old)).rejects.toMatchObject({ code: 'NOT_FOUND' });
+});
+
+function bind(target: object, name: string | symbol): unknown {
+  const value: unknown = Reflect.get(target, name);
+  return typeof value === 'function' ? value.bind(target) : value;
+}
