@@ -126,6 +126,13 @@ function edit(items: unknown[], at: number, change: (item: unknown) => unknown):
   if (items.length > 0) items[at % items.length] = change(items[at % items.length]);
 }
 
+test('[V1] an invalid date comes back as one', () => {
+  const { root } = codec.encode([new Date(Number.NaN)]);
+  const [date] = codec.decode(root, findIn(new Map())) as [Date];
+  expect(date).toBeInstanceOf(Date);
+  expect(date.getTime()).toBeNaN();
+});
+
 test('[V2] the same state has the same digest, whatever edits led to it, and no in-place mutation is missed', () => {
   fc.assert(
     fc.property(anyState, fc.array(edits, { maxLength: 8 }), (state, history) => {

@@ -42,7 +42,7 @@ const markerLookAlike = fc.constantFrom(
   { lc: 2, type: 'undefined' },
 );
 const atom = fc.oneof(
-  fc.date({ noInvalidDate: false }),
+  fc.date({ noInvalidDate: true }), // Node 20 takes two invalid dates for different; they have a test of their own
   fc.uint8Array({ maxLength: 40 }),
   fc.float32Array({ maxLength: 8 }),
   fc.bigInt64Array({ maxLength: 4 }),
