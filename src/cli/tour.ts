@@ -45,7 +45,7 @@ class Tour {
   }
 
   async #resume(manager: CheckpointManager): Promise<void> {
-    title('2. A new process opens the session and goes on.');
+    title('2. Another process opens the session and goes on.');
     const session = await manager.session('office-move');
     const state = session.state as TourState;
     say(`  ${state.messages.length} messages came back; the last one: "${state.messages.at(-1)?.text}"`);
