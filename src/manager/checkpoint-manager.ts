@@ -1,16 +1,14 @@
 import type { Checkpoint, CheckpointJson } from '../core/checkpoint.ts';
-import { ClosedError, InvalidInputError } from '../core/errors.ts';
-import { type CheckpointId, parseName, parseSessionId, type SessionId } from '../core/id.ts';
-import { StateCodec } from '../core/state-codec.ts';
+import { ClosedError } from '../core/errors.ts';
+import { type CheckpointId, parseName } from '../core/id.ts';
 import type { ChunkStorage, CollectResult, StorageStats } from '../storage/contract.ts';
-import { isCheckpointStorage } from '../storage/whole/checkpoint-storage.ts';
-import { WholeCheckpointStorage } from '../storage/whole/whole-storage.ts';
-import { type AgentFactory, AgentTypes, describeAgent, loadInto, stateOf } from './agent.ts';
-import { AgentSessions, type Assignment } from './agent-sessions.ts';
+import type { AgentFactory } from './agent.ts';
+import { AgentSaving, type RestoreOptions } from './agent-saving.ts';
 import { Branching, type ForkOptions } from './branching.ts';
 import { type CheckpointComparison, compare } from './compare.ts';
 import type { ManagerContext } from './context.ts';
-import { type EventHandler, type EventName, Events } from './events.ts';
+import { createContext } from './create-context.ts';
+import type { EventHandler, EventName } from './events.ts';
 import { exportCheckpoint, exportSession } from './export.ts';
 import { clearUserHistory, deleteSession } from './forgetting.ts';
 import {
@@ -23,55 +21,36 @@ import {
 } from './history.ts';
 import { type ImportResult, importSession } from './import.ts';
 import type { LineageEntry } from './lineage.ts';
-import { loadState, readState } from './loading.ts';
+import { readState } from './loading.ts';
 import type { CheckpointManagerOptions } from './manager-options.ts';
-import { Migrations } from './migrations.ts';
-import { createPorts } from './ports.ts';
-import { createRedactor } from './redaction.ts';
-import { Repository, type StoredCheckpoint } from './repository.ts';
-import { createReport, findLeftOutSecrets, type RestoreReport } from './restore-report.ts';
+import type { StoredCheckpoint } from './repository.ts';
+import type { RestoreReport } from './restore-report.ts';
 import { checkRetentionPolicy, DEFAULT_RETENTION, type RetentionPolicy } from './retention.ts';
 import { deleteCheckpoints, type PruneResult, RetentionRunner } from './retention-runner.ts';
 import type { SaveOptions } from './save-options.ts';
 import type { Session, SessionOptions } from './session.ts';
 import { SessionOpener } from './session-opener.ts';
-import { ShadowBudget } from './shadow-budget.ts';
 import { type VerifyReport, verify } from './verify.ts';
-
-/** Where a state is put on restore; without either, the checkpoint's agent type is looked up. */
-export type RestoreOptions = {
-  /** A live agent that takes the state over. */
-  readonly into?: object;
-  readonly factory?: AgentFactory;
-};
-
-/** A frozen state is saved once; the next one is another object, and would silently begin another session. */
-const UNNAMED_FROZEN =
-  'A frozen state does not say which session it belongs to. Use manager.session(id), or save(state, { sessionId }).';
-
-const DEFAULT_SHADOW_BUDGET_BYTES = 256 * 1024 * 1024;
 
 /** Saves, restores, forks, compares and forgets what agents know and have done. One manager serves any number of agents and sessions. */
 export class CheckpointManager {
   readonly #context: ManagerContext;
-  readonly #agents: AgentTypes;
+  readonly #saving: AgentSaving;
   readonly #history: History;
   readonly #branching: Branching;
   readonly #retention: RetentionRunner;
   readonly #sessions: SessionOpener;
-  readonly #agentSessions = new AgentSessions();
-  readonly #reports = new WeakMap<object, RestoreReport>();
   #isClosed = false;
 
   constructor(options: CheckpointManagerOptions) {
     this.#context = createContext(options);
-    this.#agents = new AgentTypes(options.agents);
     this.#history = new History(this.#context);
     this.#branching = new Branching(this.#context);
     this.#sessions = new SessionOpener(this.#context, {
       branching: this.#branching,
       afterSave: (checkpoint) => this.#afterSave(checkpoint),
     });
+    this.#saving = new AgentSaving(this.#context, this.#sessions, options.agents);
     this.#retention = new RetentionRunner(this.#context, mergeRetention(options.retention, this.#context.storage));
   }
 
@@ -83,36 +62,7 @@ export class CheckpointManager {
     options: SaveOptions & { readonly sessionId?: string } = {},
   ): Promise<CheckpointId> {
     this.#checkOpen();
-    const { sessionId, ...said } = options;
-    const { codec } = this.#context;
-    const described: SaveOptions = { ...describeAgent(agentOrState, codec), ...said };
-    const state = stateOf(agentOrState, codec);
-    if (typeof agentOrState !== 'object' || agentOrState === null) {
-      return (await this.#sessions.shared(this.#toSessionId(sessionId))).save(state, described);
-    }
-    const { defaults } = this.#assign(agentOrState, sessionId, described.agentId);
-    const whole = { ...defaults, ...described };
-    const session = this.#agentSessions.openSession(agentOrState);
-    if (session !== undefined) return session.save(state, whole);
-    // Captured before anything is awaited: the caller may go on changing it.
-    const encoded = this.#agentSessions.capture(agentOrState, (before) => codec.encode(state, before));
-    return (await this.#agentSessions.open(agentOrState)).saveEncoded(state, encoded, whole);
-  }
-
-  /** Where an object's saves go: where the caller says now, where they went before, or to a session of its own. */
-  #assign(agent: object, sessionId: string | undefined, agentId: string | undefined): Assignment {
-    const known = this.#agentSessions.get(agent);
-    if (known !== undefined && (sessionId === undefined || sessionId === known.sessionId)) return known;
-    const name = sessionId ?? agentId;
-    if (name === undefined && Object.isFrozen(agent)) throw new InvalidInputError(UNNAMED_FROZEN);
-    const id = this.#toSessionId(name);
-    const assignment = { sessionId: id, open: () => this.#sessions.shared(id) };
-    this.#agentSessions.assign(agent, assignment);
-    return assignment;
-  }
-
-  #toSessionId(name: string | undefined): SessionId {
-    return parseSessionId(name ?? `ses_${this.#context.ports.nextId().slice(4)}`);
+    return this.#saving.save(agentOrState, options);
   }
 
   /**
@@ -120,38 +70,17 @@ export class CheckpointManager {
    * from plain data, as that data. Saving it afterwards goes on from there, in a new branch if history had moved on.
    */
   async restore<Agent = unknown>(idOrPrefix: string, options: RestoreOptions = {}): Promise<Agent> {
-    const stored = await this.#open(idOrPrefix);
-    const { checkpoint } = stored;
-    const { state, encoded, migratedThrough } = await loadState(this.#context, stored);
-    const agent = this.#createAgent(checkpoint, options);
-    const problems = agent === undefined ? [] : await loadInto(agent, state);
-    const report = createReport(checkpoint.id, [...findLeftOutSecrets(state), ...problems], migratedThrough);
-    const restored = agent ?? state;
-    if (typeof restored === 'object' && restored !== null) {
-      this.#reports.set(restored, report);
-      const { sessionId, agentId, userId } = checkpoint;
-      const defaults = { ...(agentId !== undefined && { agentId }), ...(userId !== undefined && { userId }) };
-      const open = () => this.#sessions.resumeAt(checkpoint);
-      this.#agentSessions.assign(restored, { sessionId, open, before: encoded, defaults });
-    }
-    await this.#context.events.emit('checkpoint_restored', checkpoint, restored, report);
-    return restored as Agent;
-  }
-
-  #createAgent(checkpoint: Checkpoint, { into, factory }: RestoreOptions): object | undefined {
-    if (into !== undefined) return into;
-    if (factory !== undefined) return factory(checkpoint);
-    return checkpoint.agentType === undefined ? undefined : this.#agents.create(checkpoint, checkpoint.agentType);
+    return (await this.#saving.restore(await this.#open(idOrPrefix), options)) as Agent;
   }
 
   /** What the restore of this agent could not put back. */
   reportOf(agent: object): RestoreReport | undefined {
-    return this.#reports.get(agent);
+    return this.#saving.reportOf(agent);
   }
 
   /** Lets `restore` make agents of this type by itself. */
   registerAgent(agentType: string, factory: AgentFactory): void {
-    this.#agents.register(parseName(agentType, 'An agent type'), factory);
+    this.#saving.registerAgent(agentType, factory);
   }
 
   /** Opens a session: resumes it at its head if it exists, begins it otherwise. */
@@ -362,32 +291,6 @@ export class CheckpointManager {
   #checkOpen(): void {
     if (this.#isClosed) throw new ClosedError('This CheckpointManager was closed.');
   }
-}
-
-function createContext(options: CheckpointManagerOptions): ManagerContext {
-  const { storage: given, secrets, schemaVersion, migrations, now, random } = options;
-  if (typeof given !== 'object' || given === null) throw new InvalidInputError('A CheckpointManager needs a storage.');
-  const redaction = secrets === 'store-secrets-in-plain-text' ? {} : { redact: createRedactor(secrets) };
-  const codec = new StateCodec({ classes: options.classes, limits: options.limits, ...redaction });
-  const storage = isCheckpointStorage(given)
-    ? new WholeCheckpointStorage(given, new StateCodec({ classes: options.classes, limits: options.limits }))
-    : given;
-  return {
-    storage,
-    repository: new Repository(storage),
-    codec,
-    events: new Events(options.onHandlerError ?? warnAboutHandler),
-    ports: createPorts({ now, random }),
-    shadows: new ShadowBudget(options.shadowBudgetBytes ?? DEFAULT_SHADOW_BUDGET_BYTES),
-    migrations: new Migrations(schemaVersion, migrations),
-  };
-}
-
-function warnAboutHandler(error: unknown, event: EventName): void {
-  process.emitWarning(
-    `A handler of ${event} failed: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
-    'SavestateWarning',
-  );
 }
 
 function mergeRetention(policy: RetentionPolicy | undefined, { limits }: ChunkStorage): RetentionPolicy {

@@ -22,8 +22,11 @@ export type CheckpointRow = {
 /** A row with the root chunk of its state; deleted ones have none. */
 export type CheckpointRowWithRoot = CheckpointRow & { readonly root?: ChunkContent };
 
-/** What a name points at: branch heads, tags, pins, marks and the current branch are all refs. */
-export type RefKind = 'branch' | 'tag' | 'pin' | 'mark' | 'current' | 'lease' | 'log';
+/**
+ * What a name points at: branch heads, tags, pins, marks and the current branch are all refs. So are a branch's lease (who may
+ * write), the time at which that lapses (`due`), how far its effect log goes (`log`), and what a group of sessions agreed on (`group`).
+ */
+export type RefKind = 'branch' | 'tag' | 'pin' | 'mark' | 'current' | 'lease' | 'due' | 'log' | 'group';
 
 /** One name of a session. `check` is made by `refCheck` and proves that no bit of it changed. */
 export type Ref = {
@@ -36,7 +39,7 @@ export type Ref = {
 
 /**
  * A compare-and-set of one ref. `expect`: the target it must have now; `null`: it must not exist; absent: anything.
- * `target: null` removes it.
+ * `target: null` removes it. A change to the target it expects is a check: it writes nothing, and holds until the commit is done.
  */
 export type RefChange = {
   readonly kind: RefKind;
@@ -115,6 +118,16 @@ export type StorageStats = {
   readonly bytes: number;
 };
 
+/** Gets what other processes store. Rows of one session come in the order they were committed in. */
+export type CheckpointWatcher = {
+  readonly onCheckpoints: (rows: readonly CheckpointRow[]) => void;
+  /** Told when watching has trouble; it goes on by itself. */
+  readonly onError: (error: unknown) => void;
+};
+
+/** How to stop watching. Idempotent. */
+export type StorageWatch = { close(): Promise<void> };
+
 /**
  * The byte-level contract: chunks, rows and refs, and no knowledge of states. Storages are dumb on purpose; encoding, comparing,
  * retention, redaction and caching live above, once. `storageContract` of `savestate/testing` proves an implementation.
@@ -136,6 +149,8 @@ export interface ChunkStorage {
   listCheckpoints(query: CheckpointQuery): Promise<CheckpointRow[]>;
   /** All refs (sessions whose refs cannot be trusted are left out), or those of a session, a kind, a name; ordered by session, kind, name. */
   readRefs(filter?: { readonly sessionId?: string; readonly kind?: RefKind; readonly name?: string }): Promise<Ref[]>;
+  /** Refs of kind `due` whose targets sort before this text, least first: what should have been renewed by now, longest ago first. */
+  readDue(page: { readonly before: string; readonly limit: number }): Promise<Ref[]>;
   /** The whole effect log of a branch, or from an ordinal on, ordered by branch and ordinal, in one read. */
   readEffects(filter: {
     readonly sessionId: string;
@@ -161,6 +176,10 @@ export interface ChunkStorage {
   /** What the backend's own checks find damaged, in plain words; empty if nothing. */
   checkIntegrity(): Promise<string[]>;
   stats(): Promise<StorageStats>;
+  /** The clock that all who use this storage share, in milliseconds since 1970. Without it each goes by its own. */
+  now?(): Promise<number>;
+  /** Tells of every checkpoint that any process stores from now on, each once, also across lost connections. */
+  watch?(watcher: CheckpointWatcher): Promise<StorageWatch>;
   /** Waits for commits under way. Idempotent. */
   close(): Promise<void>;
 }

@@ -20,7 +20,7 @@ import type {
 } from './contract.ts';
 import { selectRows } from './query.ts';
 import { Reachable, readReachableByLevel } from './reachable.ts';
-import { checkExpectation, createRef } from './ref.ts';
+import { checkExpectation, createRef, selectDue } from './ref.ts';
 
 type MemoryRow = CheckpointRowWithRoot & { readonly header: CheckpointHeader };
 
@@ -143,6 +143,10 @@ export class InMemoryCheckpointStorage implements ChunkStorage {
         (filter.name ?? ref.name) === ref.name,
     );
     return wanted.sort(compareRefs);
+  }
+
+  async readDue(page: { before: string; limit: number }): Promise<Ref[]> {
+    return selectDue(await this.readRefs({ kind: 'due' }), page);
   }
 
   async readEffects(filter: { sessionId: string; branch?: string; fromOrdinal?: number }): Promise<EffectRow[]> {

@@ -39,3 +39,14 @@ function describeConflict({ kind, name, expect }: RefChange, found: string | und
   if (found === undefined) return `${title} is gone; it was expected at ${expect}. Read the session again and retry.`;
   return `${title} moved from ${expect} to ${found} meanwhile. Read it again and retry, or save to a branch of its own.`;
 }
+
+/** Answers `readDue` for a storage that has no index for it: from all refs of kind `due`. */
+export function selectDue(
+  refs: readonly Ref[],
+  { before, limit }: { readonly before: string; readonly limit: number },
+): Ref[] {
+  return refs
+    .filter(({ kind, target }) => kind === 'due' && target < before)
+    .sort((a, b) => (a.target < b.target ? -1 : 1))
+    .slice(0, limit);
+}

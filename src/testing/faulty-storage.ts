@@ -5,6 +5,7 @@ import type {
   CheckpointQuery,
   CheckpointRow,
   CheckpointRowWithRoot,
+  CheckpointWatcher,
   ChunkStorage,
   CollectResult,
   Commit,
@@ -13,6 +14,7 @@ import type {
   EffectRow,
   Ref,
   StorageStats,
+  StorageWatch,
 } from '../storage/contract.ts';
 
 /** `fails`: rejects and writes nothing. `loses_reply`: writes and then rejects, as when the answer does not arrive. */
@@ -44,6 +46,8 @@ export function faultyStorage(storage: ChunkStorage, plan: FaultPlan): ChunkStor
 class FaultyStorage implements ChunkStorage {
   readonly kind: string;
   readonly limits: ChunkStorage['limits'];
+  readonly now?: () => Promise<number>;
+  readonly watch?: (watcher: CheckpointWatcher) => Promise<StorageWatch>;
   readonly #inner: ChunkStorage;
   readonly #plan: FaultPlan;
   readonly #calls = new Map<StorageMethod, number>();
@@ -53,6 +57,8 @@ class FaultyStorage implements ChunkStorage {
     this.limits = inner.limits;
     this.#inner = inner;
     this.#plan = plan;
+    if (inner.now !== undefined) this.now = () => inner.now?.() as Promise<number>;
+    if (inner.watch !== undefined) this.watch = (watcher) => inner.watch?.(watcher) as Promise<StorageWatch>;
   }
 
   /** Counts the call, and waits as long as the plan wants. */
@@ -106,6 +112,11 @@ class FaultyStorage implements ChunkStorage {
   async readRefs(filter?: Parameters<ChunkStorage['readRefs']>[0]): Promise<Ref[]> {
     await this.#enter('readRefs');
     return this.#inner.readRefs(filter);
+  }
+
+  async readDue(page: { before: string; limit: number }): Promise<Ref[]> {
+    await this.#enter('readDue');
+    return this.#inner.readDue(page);
   }
 
   async readEffects(filter: Parameters<ChunkStorage['readEffects']>[0]): Promise<EffectRow[]> {

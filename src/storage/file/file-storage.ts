@@ -18,6 +18,7 @@ import type {
 } from '../contract.ts';
 import { selectRows } from '../query.ts';
 import { readReachableByLevel } from '../reachable.ts';
+import { selectDue } from '../ref.ts';
 import { KeyedQueue } from './bounded.ts';
 import { collectChunks } from './collect.ts';
 import { commitDurably } from './commit.ts';
@@ -113,6 +114,10 @@ export class FileCheckpointStorage implements ChunkStorage {
         .sort((a, b) => compare(a.sessionId, b.sessionId) || compare(a.kind, b.kind) || compare(a.name, b.name))
         .map((ref) => ({ ...ref }));
     });
+  }
+
+  async readDue(page: { before: string; limit: number }): Promise<Ref[]> {
+    return selectDue(await this.readRefs({ kind: 'due' }), page);
   }
 
   readEffects(filter: { sessionId: string; branch?: string; fromOrdinal?: number }): Promise<EffectRow[]> {

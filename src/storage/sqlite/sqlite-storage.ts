@@ -16,6 +16,7 @@ import type {
   RefKind,
   StorageStats,
 } from '../contract.ts';
+import { selectDue } from '../ref.ts';
 import { ChunkNumbers } from './chunk-numbers.ts';
 import { CommitQueue } from './commit-queue.ts';
 import { prepareCommit } from './prepared-commit.ts';
@@ -101,6 +102,11 @@ export class SqliteCheckpointStorage implements ChunkStorage {
   async readRefs(filter: { sessionId?: string; kind?: RefKind; name?: string } = {}): Promise<Ref[]> {
     this.#checkOpen();
     return this.#reader.refs(filter);
+  }
+
+  async readDue(page: { before: string; limit: number }): Promise<Ref[]> {
+    this.#checkOpen();
+    return selectDue(await this.#reader.refs({ kind: 'due' }), page);
   }
 
   async readEffects(filter: { sessionId: string; branch?: string; fromOrdinal?: number }): Promise<EffectRow[]> {

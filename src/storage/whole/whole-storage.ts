@@ -114,6 +114,10 @@ export class WholeCheckpointStorage implements ChunkStorage {
     return this.#memory.readRefs(filter);
   }
 
+  async readDue(page: { before: string; limit: number }): Promise<Ref[]> {
+    return this.#memory.readDue(page);
+  }
+
   async readEffects(filter: { sessionId: string; branch?: string; fromOrdinal?: number }): Promise<EffectRow[]> {
     return this.#memory.readEffects(filter);
   }

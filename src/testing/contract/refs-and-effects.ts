@@ -5,7 +5,7 @@ import { contentOf, session } from './builders.ts';
 import { assertSame, rule } from './contract-test.ts';
 import { HOSTILE_NAMES } from './hostile-text.ts';
 
-const KINDS = ['branch', 'tag', 'pin', 'mark', 'current', 'lease'] as const;
+const KINDS = ['branch', 'tag', 'pin', 'mark', 'current', 'lease', 'due', 'log', 'group'] as const;
 const LOG_LENGTH = 5_000;
 
 export const refRules = [
@@ -54,6 +54,37 @@ export const refRules = [
       );
     }
     for (const sessionId of HOSTILE_NAMES) assert.equal((await storage.readRefs({ sessionId })).length, 2, sessionId);
+  }),
+
+  rule('[C51] what is due is given by target, whatever its session, and nothing else is', async ({ storage }) => {
+    const due = (target: string): RefChange => ({ kind: 'due', name: `by ${target}`, target });
+    await storage.commit({ sessionId: session('s-2'), refs: [due('0300'), due('0100'), due('2')] });
+    await storage.commit({
+      sessionId: session('s-1'),
+      refs: [due('0200'), { kind: 'lease', name: 'a', target: '01' }],
+    });
+    const targets = async (before: string, limit: number) =>
+      (await storage.readDue({ before, limit })).map((ref) => checkRef(ref).target);
+    assert.deepEqual(await targets('0300', 10), ['0100', '0200']);
+    assert.deepEqual(await targets('1', 2), ['0100', '0200']);
+    assert.deepEqual(await targets('9', 10), ['0100', '0200', '0300', '2']);
+    await storage.commit({ sessionId: session('s-2'), refs: [{ kind: 'due', name: 'by 0100', target: '0400' }] });
+    await storage.commit({ sessionId: session('s-1'), refs: [{ kind: 'due', name: 'by 0200', target: null }] });
+    assert.deepEqual(await targets('1', 10), ['0300', '0400']);
+  }),
+
+  rule('[C52] a change to the target it expects is a check that changes nothing', async ({ storage }) => {
+    const sessionId = session('s-1');
+    const lease = (target: string): RefChange => ({ kind: 'lease', name: 'main', expect: '1', target });
+    await storage.commit({ sessionId, refs: [{ kind: 'lease', name: 'main', target: '1' }] });
+    const before = await storage.readRefs();
+    await storage.commit({ sessionId, refs: [lease('1'), { kind: 'tag', name: 'a', target: 'x' }] });
+    assertSame(await storage.readRefs({ kind: 'lease' }), before);
+    await storage.commit({ sessionId, refs: [lease('2')] });
+    await assert.rejects(storage.commit({ sessionId, refs: [lease('1'), { kind: 'tag', name: 'b', target: 'x' }] }), {
+      code: 'CONFLICT',
+    });
+    assert.deepEqual(await storage.readRefs({ kind: 'tag', name: 'b' }), []);
   }),
 
   rule('[C27] the check follows the target when the ref moves', async ({ storage }) => {

@@ -1,0 +1,113 @@
+import type { Checkpoint } from '../core/checkpoint.ts';
+import { InvalidInputError } from '../core/errors.ts';
+import { type CheckpointId, parseName, parseSessionId, type SessionId } from '../core/id.ts';
+import { type AgentFactory, AgentTypes, describeAgent, loadInto, stateOf } from './agent.ts';
+import { AgentSessions, type Assignment } from './agent-sessions.ts';
+import type { ManagerContext } from './context.ts';
+import { loadState } from './loading.ts';
+import type { StoredCheckpoint } from './repository.ts';
+import { createReport, findLeftOutSecrets, type RestoreReport } from './restore-report.ts';
+import type { SaveOptions } from './save-options.ts';
+import type { SessionOpener } from './session-opener.ts';
+
+/** Where a state is put on restore; without either, the checkpoint's agent type is looked up. */
+export type RestoreOptions = {
+  /** A live agent that takes the state over. */
+  readonly into?: object;
+  readonly factory?: AgentFactory;
+};
+
+/** A frozen state is saved once; the next one is another object, and would silently begin another session. */
+const UNNAMED_FROZEN =
+  'A frozen state does not say which session it belongs to. Use manager.session(id), or save(state, { sessionId }).';
+
+/** Saves and restores live objects, and remembers which session each belongs to. */
+export class AgentSaving {
+  readonly #context: ManagerContext;
+  readonly #sessions: SessionOpener;
+  readonly #agents: AgentTypes;
+  readonly #agentSessions = new AgentSessions();
+  readonly #reports = new WeakMap<object, RestoreReport>();
+
+  constructor(
+    context: ManagerContext,
+    sessions: SessionOpener,
+    agents: { readonly [agentType: string]: AgentFactory } | undefined,
+  ) {
+    this.#context = context;
+    this.#sessions = sessions;
+    this.#agents = new AgentTypes(agents);
+  }
+
+  /** Saves an agent or a state, on top of what was saved of it before. Resolves when the checkpoint is durable. */
+  async save(agentOrState: unknown, options: SaveOptions & { readonly sessionId?: string }): Promise<CheckpointId> {
+    const { sessionId, ...said } = options;
+    const { codec } = this.#context;
+    const described: SaveOptions = { ...describeAgent(agentOrState, codec), ...said };
+    const state = stateOf(agentOrState, codec);
+    if (typeof agentOrState !== 'object' || agentOrState === null) {
+      return (await this.#sessions.shared(this.#toSessionId(sessionId))).save(state, described);
+    }
+    const { defaults } = this.#assign(agentOrState, sessionId, described.agentId);
+    const whole = { ...defaults, ...described };
+    const session = this.#agentSessions.openSession(agentOrState);
+    if (session !== undefined) return session.save(state, whole);
+    // Captured before anything is awaited: the caller may go on changing it.
+    const encoded = this.#agentSessions.capture(agentOrState, (before) => codec.encode(state, before));
+    return (await this.#agentSessions.open(agentOrState)).saveEncoded(state, encoded, whole);
+  }
+
+  /** Where an object's saves go: where the caller says now, where they went before, or to a session of its own. */
+  #assign(agent: object, sessionId: string | undefined, agentId: string | undefined): Assignment {
+    const known = this.#agentSessions.get(agent);
+    if (known !== undefined && (sessionId === undefined || sessionId === known.sessionId)) return known;
+    const name = sessionId ?? agentId;
+    if (name === undefined && Object.isFrozen(agent)) throw new InvalidInputError(UNNAMED_FROZEN);
+    const id = this.#toSessionId(name);
+    const assignment = { sessionId: id, open: () => this.#sessions.shared(id) };
+    this.#agentSessions.assign(agent, assignment);
+    return assignment;
+  }
+
+  #toSessionId(name: string | undefined): SessionId {
+    return parseSessionId(name ?? `ses_${this.#context.ports.nextId().slice(4)}`);
+  }
+
+  /**
+   * Brings a checkpoint back: into a live agent, a new one from a factory or a registered type, or, if it was saved
+   * from plain data, as that data. Saving it afterwards goes on from there, in a new branch if history had moved on.
+   */
+  async restore(stored: StoredCheckpoint, options: RestoreOptions): Promise<unknown> {
+    const { checkpoint } = stored;
+    const { state, encoded, migratedThrough } = await loadState(this.#context, stored);
+    const agent = this.#createAgent(checkpoint, options);
+    const problems = agent === undefined ? [] : await loadInto(agent, state);
+    const report = createReport(checkpoint.id, [...findLeftOutSecrets(state), ...problems], migratedThrough);
+    const restored = agent ?? state;
+    if (typeof restored === 'object' && restored !== null) {
+      this.#reports.set(restored, report);
+      const { sessionId, agentId, userId } = checkpoint;
+      const defaults = { ...(agentId !== undefined && { agentId }), ...(userId !== undefined && { userId }) };
+      const open = () => this.#sessions.resumeAt(checkpoint);
+      this.#agentSessions.assign(restored, { sessionId, open, before: encoded, defaults });
+    }
+    await this.#context.events.emit('checkpoint_restored', checkpoint, restored, report);
+    return restored;
+  }
+
+  #createAgent(checkpoint: Checkpoint, { into, factory }: RestoreOptions): object | undefined {
+    if (into !== undefined) return into;
+    if (factory !== undefined) return factory(checkpoint);
+    return checkpoint.agentType === undefined ? undefined : this.#agents.create(checkpoint, checkpoint.agentType);
+  }
+
+  /** What the restore of this agent could not put back. */
+  reportOf(agent: object): RestoreReport | undefined {
+    return this.#reports.get(agent);
+  }
+
+  /** Lets `restore` make agents of this type by itself. */
+  registerAgent(agentType: string, factory: AgentFactory): void {
+    this.#agents.register(parseName(agentType, 'An agent type'), factory);
+  }
+}
