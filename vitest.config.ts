@@ -5,6 +5,7 @@ export default defineConfig({
     include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
     testTimeout: 120_000,
     hookTimeout: 60_000,
+    globalSetup: ['test/support/postgres-global.ts'],
     pool: 'forks',
   },
 });

@@ -6,6 +6,7 @@ export default defineConfig({
     include: ['test/faults/**/*.test.ts', 'src/**/*.property.test.ts'],
     testTimeout: 3_600_000,
     hookTimeout: 600_000,
+    globalSetup: ['test/support/postgres-global.ts'],
     pool: 'forks',
     fileParallelism: false,
     reporters: ['verbose'],

@@ -148,6 +148,7 @@ describe('what is public', () => {
         'selectRows',
       ],
     ],
+    ['storage/postgres/index.ts', ['PostgresCheckpointStorage', 'migratePostgres']],
     ['testing/index.ts', ['SimulatedDisk', 'faultyStorage', 'storageContract']],
   ];
 

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -5,7 +6,9 @@ import { onTestFinished } from 'vitest';
 import type { ChunkStorage } from '../../src/storage/contract.ts';
 import { FileCheckpointStorage } from '../../src/storage/file/file-storage.ts';
 import { InMemoryCheckpointStorage } from '../../src/storage/memory-storage.ts';
+import { PostgresCheckpointStorage } from '../../src/storage/postgres/postgres-storage.ts';
 import { SqliteCheckpointStorage } from '../../src/storage/sqlite/sqlite-storage.ts';
+import { postgresUrl } from './postgres.ts';
 
 /** A folder that is gone when the test ends. */
 export function temporaryFolder(): string {
@@ -31,6 +34,20 @@ export const STORAGES: readonly [name: string, create: () => { storage: ChunkSto
       () => {
         const path = join(temporaryFolder(), 'checkpoints');
         const open = () => new FileCheckpointStorage({ path });
+        return { storage: open(), reopen: open };
+      },
+    ],
+    [
+      'postgres',
+      () => {
+        const tenant = randomUUID();
+        const open = () =>
+          new PostgresCheckpointStorage({
+            connectionString: postgresUrl(),
+            schema: 'test_shared',
+            tenant,
+            maxConnections: 4,
+          });
         return { storage: open(), reopen: open };
       },
     ],

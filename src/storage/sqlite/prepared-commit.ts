@@ -1,9 +1,10 @@
-import { type Digest, digestText } from '../../core/chunk.ts';
-import { InvalidInputError } from '../../core/errors.ts';
+import type { Digest } from '../../core/chunk.ts';
 import type { Commit, EffectRow, NewCheckpoint, RefChange } from '../contract.ts';
+import { effectCheck } from '../marks.ts';
 import { refCheck } from '../ref.ts';
+import { checkCommit } from '../sql-text.ts';
 import { PREFIX_BYTES, packDigest, type TextEncoder } from './sqlite-codec.ts';
-import { isBindable, type SqlValue } from './sqlite-driver.ts';
+import type { SqlValue } from './sqlite-driver.ts';
 
 /** A ref change with the check of its new content. */
 export type PreparedRef = { readonly change: RefChange; readonly check: string };
@@ -33,12 +34,7 @@ const NONE: readonly never[] = [];
 /** Checks the parts that only the caller can have got wrong, and encodes the rest. */
 export function prepareCommit(commit: Commit, encodeText: TextEncoder): PreparedCommit {
   const { sessionId, checkpoint, chunks = NONE, effects = NONE, refs = NONE } = commit;
-  if (checkpoint !== undefined && checkpoint.header.sessionId !== sessionId) {
-    throw new InvalidInputError(
-      `Checkpoint ${checkpoint.header.id} belongs to session "${checkpoint.header.sessionId}", but the commit to "${sessionId}".`,
-    );
-  }
-  checkNames(commit);
+  checkCommit(commit);
   return {
     commit,
     chunks: chunks.map(({ digest, refs: inner, text }) => {
@@ -58,24 +54,6 @@ export function prepareCommit(commit: Commit, encodeText: TextEncoder): Prepared
       check: change.target === null ? '' : refCheck({ sessionId, ...change, target: change.target }),
     })),
   };
-}
-
-/** Names become keys of indexes, where one that SQLite cuts off would be taken for another. */
-function checkNames({ sessionId, checkpoint, effects = NONE, refs = NONE }: Commit): void {
-  checkName(sessionId);
-  for (const { name, target } of refs) {
-    checkName(name);
-    checkName(target);
-  }
-  for (const { branch } of effects) checkName(branch);
-  if (checkpoint === undefined) return;
-  const { id, branch, type, status, userId, agentId, idempotencyKey } = checkpoint.header;
-  for (const name of [id, branch, type, status, userId, agentId, idempotencyKey]) checkName(name);
-}
-
-function checkName(name: string | null | undefined): void {
-  if (name === undefined || name === null || isBindable(name)) return;
-  throw new InvalidInputError(`A name must be well-formed text without NUL characters; found ${JSON.stringify(name)}.`);
 }
 
 function prepareCheckpoint({ header, body, digest, root }: NewCheckpoint, encodeText: TextEncoder): SqlValue[] {
@@ -101,17 +79,4 @@ function prepareEffect(effect: EffectRow, encodeText: TextEncoder): PreparedComm
     columns: [branch, ordinal, effectCheck(effect), packDigest(digest), encodeText(body), text],
     refs: result?.refs ?? [],
   };
-}
-
-/** Sixteen hexadecimal characters that change if any part of an effect does, its place too. */
-export function effectCheck({ sessionId, branch, ordinal, digest, body, result }: EffectRow): string {
-  return digestText(JSON.stringify([sessionId, branch, ordinal, digest, body, result?.text, result?.refs])).slice(
-    0,
-    16,
-  );
-}
-
-/** The same for a tombstone, whose digest is that of the record it replaces. */
-export function tombstoneCheck({ id, digest, body }: { id: string; digest: Digest; body: string }): string {
-  return digestText(JSON.stringify([id, digest, body])).slice(0, 16);
 }

@@ -1,10 +1,11 @@
 import type { CheckpointHeader } from '../../core/checkpoint-header.ts';
 import type { CheckpointId, SessionId } from '../../core/id.ts';
 import type { Deletion } from '../contract.ts';
-import { tombstoneCheck } from './prepared-commit.ts';
+import { tombstoneCheck } from '../marks.ts';
+import { isBindable } from '../sql-text.ts';
 import { type TextEncoder, unpackDigest } from './sqlite-codec.ts';
 import type { SqliteConnection } from './sqlite-connection.ts';
-import { isBindable, type SqlValue } from './sqlite-driver.ts';
+import type { SqlValue } from './sqlite-driver.ts';
 
 type LiveColumns = { n: number; session: number; digest: Uint8Array };
 const PROTECTING = new Set(['branch', 'tag', 'pin']);

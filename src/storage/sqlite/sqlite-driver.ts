@@ -41,14 +41,6 @@ export function checkSqliteVersion(db: SqlDatabase): void {
   );
 }
 
-/** Cheap, and true of hardly any name; the exact test takes several times as long. */
-const SUSPECT = /[\0\ud800-\udfff]/;
-
-/** Whether SQLite takes a text as it is: it cuts texts off at a NUL, and has no form for half a surrogate pair. */
-export function isBindable(text: string): boolean {
-  return !SUSPECT.test(text) || !/\0|\p{Cs}/u.test(text);
-}
-
 /** Ends a transaction that failed. The first error is the one to report, so this throws none. */
 export function rollBack(db: SqlDatabase): void {
   try {

@@ -3,10 +3,11 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Chunk, Digest } from '../../core/chunk.ts';
 import type { CheckpointId, SessionId } from '../../core/id.ts';
 import type { CheckpointRow, CheckpointRowWithRoot, EffectRow, Ref, RefKind } from '../contract.ts';
+import { isBindable } from '../sql-text.ts';
 import type { ChunkNumbers } from './chunk-numbers.ts';
 import { decodeText, isDigest, PREFIX_BYTES, packDigest, unpackDigest } from './sqlite-codec.ts';
 import type { SqliteConnection } from './sqlite-connection.ts';
-import { isBindable, type SqlStatement, type SqlValue } from './sqlite-driver.ts';
+import type { SqlStatement, SqlValue } from './sqlite-driver.ts';
 import { readBatch, readTree } from './sqlite-tree-reader.ts';
 
 /** Chunks read without giving way to others: some milliseconds' worth. */

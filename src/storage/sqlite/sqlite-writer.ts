@@ -3,10 +3,11 @@ import { ConflictError, CorruptError } from '../../core/errors.ts';
 import type { CheckpointId } from '../../core/id.ts';
 import type { Commit, CommitResult, RefChange } from '../contract.ts';
 import { checkExpectation } from '../ref.ts';
+import { isBindable } from '../sql-text.ts';
 import type { ChunkNumbers } from './chunk-numbers.ts';
 import type { PreparedChunk, PreparedCommit, PreparedRef } from './prepared-commit.ts';
 import type { SqliteConnection } from './sqlite-connection.ts';
-import { isBindable, type SqlStatement, type SqlValue } from './sqlite-driver.ts';
+import type { SqlStatement, SqlValue } from './sqlite-driver.ts';
 import { isConstraint } from './sqlite-error.ts';
 
 /** Writes commits inside a transaction that its caller opened. */

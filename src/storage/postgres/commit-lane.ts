@@ -1,0 +1,144 @@
+import { ConflictError, hasErrorCode, SavestateError } from '../../core/errors.ts';
+import type { CheckpointId } from '../../core/id.ts';
+import type { Commit, CommitResult, RefChange } from '../contract.ts';
+import { checkExpectation } from '../ref.ts';
+import { type AcceptedCommit, encodeBatch } from './encoded-commit.ts';
+import { wasStored } from './outcome.ts';
+import { encodePlainSave } from './plain-save.ts';
+import type { PostgresConnection } from './postgres-connection.ts';
+
+/** Commits of one transaction. More would only make the first ones wait for the last. */
+const MAX_BATCH = 64;
+
+/** What `commit_batch` answers for one commit. */
+type Verdict =
+  | { readonly status: 'stored' }
+  | { readonly status: 'duplicate'; readonly id: CheckpointId }
+  | { readonly status: 'missing'; readonly id: string }
+  | { readonly status: 'taken' }
+  | { readonly status: 'moved'; readonly ref: number; readonly found: string | null };
+
+type Refused = Exclude<Verdict, { status: 'stored' }>;
+
+/** A verdict, and whether an earlier attempt may have been stored without our knowing. */
+type Sent = { readonly verdict: Verdict; readonly isRepeated: boolean };
+
+type Waiting = AcceptedCommit & {
+  readonly resolve: (result: CommitResult) => void;
+  readonly reject: (error: unknown) => void;
+};
+
+const COMMIT = {
+  name: 'savestate commit',
+  sql: 'SELECT {s}.commit_batch($1, $2, $3, $4, $5, $6, $7, $8) AS verdict',
+};
+
+const SAVE = {
+  name: 'savestate save',
+  sql: `SELECT {s}.save_one(${Array.from({ length: 21 }, (_, at) => `$${at + 1}`).join(', ')}) AS stored`,
+};
+
+/** Sends commits in the order of their arrival, one batch at a time; what arrives meanwhile makes up the next batch. */
+export class CommitLane {
+  readonly #connection: PostgresConnection;
+  readonly #onDone: (commit: AcceptedCommit) => void;
+  #waiting: Waiting[] = [];
+  #running: Promise<void> | undefined;
+
+  constructor(connection: PostgresConnection, onDone: (commit: AcceptedCommit) => void) {
+    this.#connection = connection;
+    this.#onDone = onDone;
+  }
+
+  /** Resolves when the commit is durable. */
+  add(encoded: AcceptedCommit): Promise<CommitResult> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ ...encoded, resolve, reject });
+      this.#running ??= this.#run();
+    });
+  }
+
+  async drain(): Promise<void> {
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    await Promise.resolve(); // what is committed in the same breath goes together
+    while (this.#waiting.length > 0) {
+      const batch = this.#waiting.splice(0, MAX_BATCH);
+      await this.#flush(batch);
+      for (const commit of batch) this.#onDone(commit);
+    }
+    this.#running = undefined;
+  }
+
+  async #flush(batch: readonly Waiting[]): Promise<void> {
+    try {
+      const { verdict, isRepeated } = await this.#send(batch);
+      if (verdict.status === 'stored') for (const { resolve } of batch) resolve({ status: 'stored' });
+      else for (const one of batch) await this.#answer(one, verdict, isRepeated);
+    } catch (error) {
+      // An error of the server undid the whole batch. Alone, each commit gets the answer that is its own.
+      const isUndone = !(error instanceof SavestateError && error.details.outcome === 'unknown');
+      if (batch.length > 1 && isUndone) for (const one of batch) await this.#flush([one]);
+      else for (const { reject } of batch) reject(error);
+    }
+  }
+
+  /** Nearly every commit is a plain save; what is refused is sent again in full, to learn why. */
+  async #send(batch: readonly Waiting[]): Promise<Sent> {
+    const [first] = batch;
+    const plain = batch.length === 1 && first !== undefined ? encodePlainSave(first.commit) : undefined;
+    if (plain === undefined) return this.#sendBatch(batch, { isRepeated: false });
+    let isRepeated = false;
+    try {
+      const [row] = await this.#connection.call<{ stored: boolean }>(SAVE, plain, (attempt) => {
+        isRepeated = attempt > 1;
+      });
+      if (row?.stored === true) return { verdict: { status: 'stored' }, isRepeated };
+    } catch (error) {
+      if (!hasErrorCode(error, 'CONFLICT')) throw error; // its id or key is taken
+    }
+    return this.#sendBatch(batch, { isRepeated });
+  }
+
+  async #sendBatch(batch: readonly Waiting[], before: { isRepeated: boolean }): Promise<Sent> {
+    let { isRepeated } = before;
+    const [row] = await this.#connection.call<{ verdict: Verdict }>(COMMIT, encodeBatch(batch), (attempt) => {
+      isRepeated ||= attempt > 1;
+    });
+    return { verdict: (row as { verdict: Verdict }).verdict, isRepeated };
+  }
+
+  /** After a lost answer a refusal may mean that the first attempt was stored: then that is the answer. */
+  async #answer({ commit, resolve, reject }: Waiting, verdict: Refused, isRepeated: boolean): Promise<void> {
+    if (isRepeated && (await wasStored(this.#connection, commit, verdict))) return resolve({ status: 'stored' });
+    if (verdict.status === 'duplicate') return resolve(verdict);
+    reject(refusalOf(commit, verdict));
+  }
+}
+
+function refusalOf(commit: Commit, verdict: Exclude<Refused, { status: 'duplicate' }>): Error {
+  switch (verdict.status) {
+    case 'missing':
+      return new ConflictError(
+        `Checkpoint ${verdict.id} was deleted meanwhile, so nothing can be saved on top of it.`,
+        { details: { missing: verdict.id } },
+      );
+    case 'taken': {
+      const id = commit.checkpoint?.header.id;
+      return new ConflictError(`Checkpoint ${id} exists already; ids are never used twice.`, { details: { id } });
+    }
+    case 'moved':
+      return conflictOf(commit, verdict);
+  }
+}
+
+function conflictOf({ refs = [], sessionId }: Commit, { ref, found }: { ref: number; found: string | null }): Error {
+  try {
+    checkExpectation(refs[ref] as RefChange, found ?? undefined, sessionId);
+  } catch (error) {
+    return error as Error;
+  }
+  return new ConflictError(`A name of session "${sessionId}" moved meanwhile. Read it again and retry.`);
+}

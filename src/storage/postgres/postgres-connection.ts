@@ -1,0 +1,238 @@
+import pg from 'pg';
+import { ClosedError } from '../../core/errors.ts';
+import { isConnectionLoss, isOutcomeUnknown, toSavestateError } from './postgres-error.ts';
+import type { PostgresStorageOptions } from './postgres-options.ts';
+import { quoteIdentifier, TENANT_SETTING } from './postgres-schema.ts';
+import { withRetries } from './retry.ts';
+import { type Access, openSchema } from './schema-opening.ts';
+
+/** A row as the client gives it. */
+export type Row = Readonly<Record<string, unknown>>;
+
+/** Sends one statement of a transaction. `{s}` in its text stands for the schema. */
+export type Query = <Result extends Row>(sql: string, values?: readonly unknown[]) => Promise<Result[]>;
+
+type Client = pg.PoolClient;
+
+const DEFAULT_MAX_CONNECTIONS = 10;
+const CONNECT_TIMEOUT_MS = 5_000;
+
+/**
+ * Connections to one schema as one tenant. Every statement runs in a transaction that says which tenant it is for, and, where the
+ * login could see more than that, as the role of the application. What is said to a connection never outlives its transaction.
+ */
+export class PostgresConnection {
+  readonly tenant: string;
+  readonly place: string;
+  readonly #pool: pg.Pool;
+  readonly #isOwnPool: boolean;
+  readonly #options: PostgresStorageOptions;
+  readonly #schema: string;
+  readonly #retryForMs: number;
+  readonly #timeoutMs: number;
+  #opening: Promise<Access> | undefined;
+  #isClosed = false;
+
+  constructor(options: PostgresStorageOptions) {
+    const { pool, retryForMs = 30_000, timeoutMs = 30_000 } = options;
+    this.#options = options;
+    this.tenant = options.tenant;
+    this.#schema = options.schema ?? 'savestate';
+    this.#retryForMs = retryForMs;
+    this.#timeoutMs = timeoutMs;
+    this.#isOwnPool = pool === undefined;
+    this.#pool = pool ?? createPool(options);
+    this.place = describePlace(this.#pool, this.#schema);
+  }
+
+  /** The statement with the schema's name in it. */
+  sql(text: string): string {
+    return text.replaceAll('{s}', quoteIdentifier(this.#schema));
+  }
+
+  get schema(): string {
+    return this.#schema;
+  }
+
+  /** Makes or checks the schema and finds out what the login may do; once, or again if it failed. */
+  async open(): Promise<Access> {
+    this.#checkOpen();
+    this.#opening ??= openSchema(this.#pool, { ...this.#options, schema: this.#schema, place: this.place }).catch(
+      (error) => {
+        this.#opening = undefined;
+        throw error;
+      },
+    );
+    return this.#opening;
+  }
+
+  /** Reads in one transaction, which on our own connections is one round trip. */
+  async read<Result extends Row>(sql: string, values: readonly unknown[] = []): Promise<Result[]> {
+    return this.#retry('read', (access) =>
+      this.#withClient((client) => this.#readOn<Result>(client, access, { sql, values })),
+    );
+  }
+
+  async #readOn<Result extends Row>(
+    client: Client,
+    access: Access,
+    { sql, values }: { sql: string; values: readonly unknown[] },
+  ): Promise<Result[]> {
+    const begun = client.query({ text: `BEGIN READ ONLY; ${this.#prelude(access)}`, ...this.#limits });
+    const answered = client.query<Result>({ text: this.sql(sql), values: [...values], ...this.#limits });
+    const ended = client.query({ text: 'COMMIT', ...this.#limits });
+    const [, answer] = await settleAll([begun, answered, ended]);
+    return (answer as pg.QueryResult<Result>).rows;
+  }
+
+  /** Runs several statements as one transaction. Tried again as a whole, so that `work` is told which attempt it is. */
+  async transact<Result>(work: (query: Query, attempt: number) => Promise<Result>): Promise<Result> {
+    return this.#retry('write', (access, attempt) =>
+      this.#withClient(async (client) => {
+        const query: Query = async <Found extends Row>(sql: string, values: readonly unknown[] = []) =>
+          (await client.query<Found>({ text: this.sql(sql), values: [...values], ...this.#limits })).rows;
+        await client.query({ text: `BEGIN; ${this.#prelude(access)}`, ...this.#limits });
+        try {
+          const result = await work(query, attempt);
+          await client.query({ text: 'COMMIT', ...this.#limits });
+          return result;
+        } catch (error) {
+          if (!isConnectionLoss(error)) await client.query('ROLLBACK').catch(() => undefined);
+          throw error;
+        }
+      }),
+    );
+  }
+
+  /** Calls a function that is a transaction of its own; its first arguments are tenant and role. */
+  async call<Result extends Row>(
+    statement: { readonly name: string; readonly sql: string },
+    values: readonly unknown[],
+    onAttempt: (attempt: number) => void,
+  ): Promise<Result[]> {
+    return this.#retry('write', (access, attempt) =>
+      this.#withClient(async (client) => {
+        onAttempt(attempt);
+        const { rows } = await client.query<Result>({
+          ...(this.#options.prepare !== false && { name: `${statement.name} ${this.#schema}` }),
+          text: this.sql(statement.sql),
+          values: [this.tenant, access.role ?? null, ...values],
+          ...this.#limits,
+        });
+        return rows;
+      }),
+    );
+  }
+
+  /** A connection outside the pool, for listening. */
+  createClient(): pg.Client {
+    const { pool, connectionString } = this.#options;
+    const config = pool === undefined ? { connectionString } : pool.options;
+    return new pg.Client({
+      ...config,
+      application_name: 'savestate listener',
+      connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+      keepAlive: true,
+    });
+  }
+
+  async close(): Promise<void> {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    if (this.#isOwnPool) await this.#pool.end();
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  /** Local to the transaction: the next one on this connection starts from nothing. */
+  #prelude({ role }: Access): string {
+    const settings = [[TENANT_SETTING, this.tenant], ...(role === undefined ? [] : [['role', role]])];
+    const calls = settings.map(
+      ([name, value]) => `set_config(${pg.escapeLiteral(name ?? '')}, ${pg.escapeLiteral(value ?? '')}, true)`,
+    );
+    return `SELECT ${calls.join(', ')}`;
+  }
+
+  get #limits(): { query_timeout: number } {
+    return { query_timeout: this.#timeoutMs };
+  }
+
+  async #retry<Result>(
+    kind: 'read' | 'write',
+    attempt: (access: Access, number: number) => Promise<Result>,
+  ): Promise<Result> {
+    let isUnknown = false;
+    try {
+      return await withRetries(
+        async (number) => {
+          const access = await this.open();
+          try {
+            return await attempt(access, number);
+          } catch (error) {
+            isUnknown ||= kind === 'write' && error instanceof LostInFlight;
+            throw error instanceof LostInFlight ? error.cause : error;
+          }
+        },
+        { forMs: this.#retryForMs },
+      );
+    } catch (error) {
+      throw toSavestateError(error, { place: this.place, isOutcomeUnknown: isUnknown });
+    }
+  }
+
+  /** A connection that failed is thrown away; nobody knows what else it would say. */
+  async #withClient<Result>(work: (client: Client) => Promise<Result>): Promise<Result> {
+    const client = await this.#pool.connect();
+    let failure: unknown;
+    try {
+      return await work(client);
+    } catch (error) {
+      failure = error;
+      throw isOutcomeUnknown(error) ? new LostInFlight(error) : error;
+    } finally {
+      client.release(failure !== undefined && isConnectionLoss(failure));
+    }
+  }
+
+  #checkOpen(): void {
+    if (this.#isClosed) throw new ClosedError(`The storage on ${this.place} was closed.`);
+  }
+}
+
+/** The call had reached the connection when it failed: whether it was done is open. */
+class LostInFlight extends Error {
+  constructor(cause: unknown) {
+    super('The connection failed while it was in use.', { cause });
+  }
+}
+
+/** Waits for all, also if one fails, and then throws the first failure. */
+async function settleAll(promises: readonly Promise<unknown>[]): Promise<unknown[]> {
+  const settled = await Promise.allSettled(promises);
+  return settled.map((outcome) => {
+    if (outcome.status === 'rejected') throw outcome.reason;
+    return outcome.value;
+  });
+}
+
+function createPool({ connectionString, maxConnections = DEFAULT_MAX_CONNECTIONS }: PostgresStorageOptions): pg.Pool {
+  const pool = new pg.Pool({
+    connectionString,
+    max: maxConnections,
+    pipeline: true,
+    keepAlive: true,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    application_name: 'savestate',
+    allowExitOnIdle: true,
+  });
+  pool.on('error', () => undefined); // an idle connection ended; the next call makes a new one
+  return pool;
+}
+
+/** Names the server in messages, without the password. */
+function describePlace({ options }: pg.Pool, schema: string): string {
+  const { host, port, database } = new pg.Client(options);
+  return `PostgreSQL at ${host}:${port}/${database}, schema "${schema}"`;
+}

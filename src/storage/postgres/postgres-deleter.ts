@@ -1,0 +1,114 @@
+import type { CheckpointHeader } from '../../core/checkpoint-header.ts';
+import type { Digest } from '../../core/chunk.ts';
+import type { CheckpointId, SessionId } from '../../core/id.ts';
+import type { Deletion } from '../contract.ts';
+import { tombstoneCheck } from '../marks.ts';
+import { isBindable } from '../sql-text.ts';
+import type { PostgresConnection, Query } from './postgres-connection.ts';
+import { encodeText } from './sql-codec.ts';
+
+type Candidate = { id: CheckpointId; session: SessionId; digest: Digest; deleted: boolean; body: string };
+type Holder = { session: string; kind: string; name: string; target: CheckpointId };
+
+const PROTECTING = new Set(['branch', 'tag', 'pin']);
+
+/** Turns checkpoints into tombstones in one transaction, under the locks of their sessions. Answers the ids that were deleted now. */
+export async function deleteCheckpoints(
+  connection: PostgresConnection,
+  deletions: readonly Deletion[],
+  { force }: { readonly force: boolean },
+): Promise<CheckpointId[]> {
+  const bodies = new Map(deletions.filter(({ id }) => isBindable(id)).map(({ id, body }) => [id, body]));
+  if (bodies.size === 0) return [];
+  const { tenant } = connection;
+  return connection.transact(async (query, attempt) => {
+    const candidates = await lockCandidates(query, tenant, [...bodies.keys()]);
+    // A tombstone with our own text, found by a repeated attempt, was made by the one whose answer got lost.
+    const isDoneBefore = ({ id, deleted, body }: Candidate) =>
+      attempt > 1 && deleted && body === encodeText(bodies.get(id) ?? '');
+    const live = candidates.filter(({ deleted }) => !deleted);
+    const doomed = await release(query, { tenant, live, force });
+    if (doomed.length > 0) await bury(query, { tenant, doomed, bodies });
+    const gone = new Set([...doomed, ...candidates.filter(isDoneBefore)].map(({ id }) => id));
+    return [...bodies.keys()].filter((id) => gone.has(id));
+  });
+}
+
+/** Locks the sessions as commits do, then the rows: whoever requires one of them from another session is done or waits. */
+async function lockCandidates(query: Query, tenant: string, ids: readonly CheckpointId[]): Promise<Candidate[]> {
+  await query(
+    'SELECT {s}.lock_sessions($1, ARRAY(SELECT DISTINCT session FROM {s}.checkpoint WHERE tenant = $1 AND id = ANY($2)))',
+    [tenant, ids],
+  );
+  return query<Candidate>(
+    "SELECT id, session, encode(digest, 'hex') AS digest, deleted, body FROM {s}.checkpoint WHERE tenant = $1 AND id = ANY($2) ORDER BY id FOR UPDATE",
+    [tenant, ids],
+  );
+}
+
+/** Those that no ref protects (any more). The refs that point at them and may, go with them. */
+async function release(
+  query: Query,
+  { tenant, live, force }: { tenant: string; live: readonly Candidate[]; force: boolean },
+): Promise<Candidate[]> {
+  const holders = await query<Holder>(
+    'SELECT session, kind, name, target FROM {s}.ref WHERE tenant = $1 AND session = ANY($2) AND target = ANY($3)',
+    [tenant, live.map(({ session }) => session), live.map(({ id }) => id)],
+  );
+  const held = new Set(
+    force
+      ? []
+      : holders.filter(({ kind }) => PROTECTING.has(kind)).map(({ session, target }) => `${session}\n${target}`),
+  );
+  const doomed = live.filter(({ session, id }) => !held.has(`${session}\n${id}`));
+  const owners = new Map(doomed.map(({ id, session }) => [id, session]));
+  const loose = holders.filter(({ session, target }) => owners.get(target) === session);
+  await query(
+    'DELETE FROM {s}.ref r USING unnest($2::text[], $3::text[], $4::text[]) AS w(session, kind, name) WHERE r.tenant = $1 AND r.session = w.session AND r.kind = w.kind AND r.name = w.name',
+    [tenant, loose.map((ref) => ref.session), loose.map((ref) => ref.kind), loose.map((ref) => ref.name)],
+  );
+  return doomed;
+}
+
+/** A tombstone is found by what its own record says, as every other checkpoint is. */
+async function bury(
+  query: Query,
+  { tenant, doomed, bodies }: { tenant: string; doomed: readonly Candidate[]; bodies: ReadonlyMap<string, string> },
+): Promise<void> {
+  const rows = doomed.map(({ id, digest }) => {
+    const body = bodies.get(id) ?? '';
+    const { timestampMs, branch, type, status, agentId, userId } = JSON.parse(body) as Partial<CheckpointHeader>;
+    const mark = tombstoneCheck({ id, digest, body });
+    return {
+      id,
+      timestamp_ms: timestampMs ?? 0,
+      branch,
+      type,
+      status,
+      agent: agentId,
+      user_id: userId,
+      mark,
+      body: encodeText(body),
+    };
+  });
+  await query(
+    `UPDATE {s}.checkpoint c SET deleted = true, timestamp_ms = t.timestamp_ms, branch = t.branch, type = t.type, status = t.status,
+       agent = t.agent, user_id = t.user_id, idempotency = NULL, root_refs = NULL, root_text = NULL, mark = t.mark, body = t.body
+     FROM jsonb_to_recordset($2::jsonb) AS t(id text, timestamp_ms double precision, branch text, type text, status text, agent text, user_id text, mark text, body text)
+     WHERE c.tenant = $1 AND c.id = t.id`,
+    [tenant, JSON.stringify(rows)],
+  );
+}
+
+/** Removes every row of a session. Answers whether it was there; after a lost answer its absence is our own doing. */
+export async function deleteSession(connection: PostgresConnection, sessionId: SessionId): Promise<boolean> {
+  if (!isBindable(sessionId)) return false;
+  const values = [connection.tenant, sessionId];
+  return connection.transact(async (query, attempt) => {
+    await query('SELECT {s}.lock_sessions($1, ARRAY[$2])', values);
+    for (const table of ['checkpoint', 'effect', 'ref'])
+      await query(`DELETE FROM {s}.${table} WHERE tenant = $1 AND session = $2`, values);
+    const found = await query('DELETE FROM {s}.session WHERE tenant = $1 AND name = $2 RETURNING name', values);
+    return found.length > 0 || attempt > 1;
+  });
+}

@@ -1,0 +1,111 @@
+import type { CheckpointHeader } from '../../core/checkpoint-header.ts';
+import type { Digest } from '../../core/chunk.ts';
+import { effectCheck, tombstoneCheck } from '../marks.ts';
+import type { PostgresConnection, Row } from './postgres-connection.ts';
+import { decodeEffect, EFFECT_COLUMNS, type EffectColumns } from './postgres-reader.ts';
+import { decodeText } from './sql-codec.ts';
+
+const ROWS_PER_PAGE = 500;
+
+type FiledColumns = Row & {
+  id: string;
+  session: string;
+  deleted: boolean;
+  has_root: boolean;
+  timestamp_ms: number;
+  branch: string | null;
+  type: string | null;
+  status: string | null;
+  agent: string | null;
+  user_id: string | null;
+  idempotency: string | null;
+  mark: string | null;
+  digest: Digest;
+  body: string;
+};
+
+/** What no digest covers and the server does not look at: rows filed under other names than their records say, and broken marks. */
+export async function findDamage(connection: PostgresConnection): Promise<string[]> {
+  const findings: string[] = [];
+  for await (const row of readCheckpoints(connection)) findings.push(...checkCheckpoint(row));
+  for await (const row of readEffects(connection)) findings.push(...checkEffect(row));
+  for (const { name } of await strayRows(connection)) findings.push(`Session "${name}" has rows, and is not listed.`);
+  return findings;
+}
+
+async function* readCheckpoints(connection: PostgresConnection): AsyncGenerator<FiledColumns> {
+  const sql = `SELECT id, session, deleted, root_text IS NOT NULL AS has_root, timestamp_ms, branch, type, status, agent, user_id, idempotency, mark, encode(digest, 'hex') AS digest, body
+    FROM {s}.checkpoint WHERE tenant = $1 AND id > $2 ORDER BY id LIMIT ${ROWS_PER_PAGE}`;
+  for (let after = ''; ; ) {
+    const rows = await connection.read<FiledColumns>(sql, [connection.tenant, after]);
+    yield* rows;
+    if (rows.length < ROWS_PER_PAGE) return;
+    after = rows.at(-1)?.id ?? '';
+  }
+}
+
+function* checkCheckpoint(row: FiledColumns): Generator<string> {
+  const where = `Checkpoint ${row.id}`;
+  const header = parse(row.body);
+  if (row.deleted && row.mark !== tombstoneCheck({ id: row.id, digest: row.digest, body: decodeText(row.body) }))
+    yield `${where} was deleted, and its tombstone is damaged.`;
+  if (header === undefined) {
+    yield `${where} has a record that cannot be read.`;
+    return;
+  }
+  for (const [what, column, value] of repeated(row, header)) {
+    if (column !== (value ?? null)) yield `${where} is filed under another ${what} than its record says.`;
+  }
+}
+
+/** Each column that repeats a part of the record, with that part. */
+function repeated(row: FiledColumns, header: CheckpointHeader): [string, unknown, unknown][] {
+  const isTombstone = 'deletedAtMs' in header;
+  return [
+    ['id', row.id, header.id],
+    ['session', row.session, header.sessionId],
+    ['branch', row.branch, header.branch],
+    ['type', row.type, header.type],
+    ['status', row.status, header.status],
+    ['agent', row.agent, header.agentId],
+    ['user', row.user_id, header.userId],
+    ['time', row.timestamp_ms, header.timestampMs],
+    ['idempotency key', row.idempotency, header.idempotencyKey],
+    ['state of deletion', row.deleted, isTombstone],
+    ['state of deletion', row.has_root, !isTombstone],
+  ];
+}
+
+function parse(body: string): CheckpointHeader | undefined {
+  try {
+    return JSON.parse(decodeText(body)) as CheckpointHeader;
+  } catch {
+    return undefined;
+  }
+}
+
+async function* readEffects(connection: PostgresConnection): AsyncGenerator<EffectColumns & { mark: string }> {
+  const sql = `SELECT ${EFFECT_COLUMNS}, e.mark FROM {s}.effect e WHERE e.tenant = $1 AND (e.session, e.branch, e.ordinal) > ($2, $3, $4)
+    ORDER BY e.session, e.branch, e.ordinal LIMIT ${ROWS_PER_PAGE}`;
+  for (let after: [string, string, number] = ['', '', -1]; ; ) {
+    const rows = await connection.read<EffectColumns & { mark: string }>(sql, [connection.tenant, ...after]);
+    yield* rows;
+    const last = rows.at(-1);
+    if (last === undefined || rows.length < ROWS_PER_PAGE) return;
+    after = [last.session, last.branch, last.ordinal];
+  }
+}
+
+function checkEffect(row: EffectColumns & { mark: string }): string[] {
+  const effect = decodeEffect(row);
+  if (row.mark === effectCheck(effect)) return [];
+  return [`Effect ${row.ordinal} of branch "${row.branch}" of session "${row.session}" is damaged.`];
+}
+
+async function strayRows(connection: PostgresConnection): Promise<{ name: string }[]> {
+  const sql = `SELECT DISTINCT held.session AS name FROM (
+      SELECT session FROM {s}.checkpoint WHERE tenant = $1 UNION SELECT session FROM {s}.ref WHERE tenant = $1
+      UNION SELECT session FROM {s}.effect WHERE tenant = $1
+    ) AS held WHERE NOT EXISTS (SELECT FROM {s}.session WHERE tenant = $1 AND name = held.session)`;
+  return connection.read<{ name: string }>(sql, [connection.tenant]);
+}

@@ -1,0 +1,69 @@
+import type pg from 'pg';
+import { InvalidInputError } from '../../core/errors.ts';
+import { parseName } from '../../core/id.ts';
+
+/** Tenants are the first part of every key, so they are kept short. */
+const MAX_TENANT_CHARS = 128;
+
+/** PostgreSQL cuts longer identifiers off; `_app` must still fit. */
+const MAX_SCHEMA_BYTES = 59;
+
+/** How a PostgresCheckpointStorage is opened: by a connection string, or on connections that you keep yourself. */
+export type PostgresStorageOptions = {
+  readonly connectionString?: string;
+  /** A pool of the `pg` package. It stays open when the storage is closed. With `pipeline: true` reads take one round trip instead of three. */
+  readonly pool?: pg.Pool;
+  /** Where the tables are; default `savestate`. Made at the first use if it is missing. */
+  readonly schema?: string;
+  /** Whose data this is. Nothing is shared between tenants, not even equal chunks. */
+  readonly tenant: string;
+  /** `auto` (default) makes or updates the tables at the first use; `never` leaves that to `migratePostgres`. */
+  readonly migrate?: 'auto' | 'never';
+  /** The role that statements run as when the login could see more than its tenant; default `<schema>_app`. */
+  readonly appRole?: string;
+  readonly maxCheckpointsPerUser?: number;
+  /** Connections of our own pool at most; default 10. */
+  readonly maxConnections?: number;
+  /** How long a call is tried again while the server cannot be reached; default 30 s. */
+  readonly retryForMs?: number;
+  /** How long one statement may take before its connection is given up; default 30 s. */
+  readonly timeoutMs?: number;
+  /** Text that commits may hold in memory while they wait for the server; beyond it they are refused. Default 64 MiB. */
+  readonly maxQueuedBytes?: number;
+  /** `false` for a pooler that cannot keep prepared statements. */
+  readonly prepare?: boolean;
+};
+
+/** Accepts options or throws: everything fails closed, a missing or empty tenant first of all. */
+export function checkOptions(options: PostgresStorageOptions): void {
+  if (typeof options !== 'object' || options === null)
+    throw new InvalidInputError('PostgresCheckpointStorage needs options.');
+  checkTenant(options.tenant);
+  if ((options.connectionString === undefined) === (options.pool === undefined)) {
+    throw new InvalidInputError('PostgresCheckpointStorage needs either a connectionString or a pool.');
+  }
+  checkSchemaName(options.schema ?? 'savestate');
+  for (const name of ['maxConnections', 'retryForMs', 'timeoutMs', 'maxQueuedBytes'] as const) {
+    const value = options[name];
+    if (value !== undefined && !(Number.isInteger(value) && value >= (name === 'retryForMs' ? 0 : 1))) {
+      throw new InvalidInputError(`${name} must be a whole number; found ${value}.`);
+    }
+  }
+}
+
+function checkTenant(tenant: unknown): void {
+  const name = parseName(tenant, 'A tenant');
+  if (name.length > MAX_TENANT_CHARS) {
+    throw new InvalidInputError(`A tenant must have at most ${MAX_TENANT_CHARS} characters; found ${name.length}.`);
+  }
+}
+
+/** Accepts the name of a schema or throws. */
+export function checkSchemaName(schema: string): void {
+  parseName(schema, 'A schema');
+  if (new TextEncoder().encode(schema).length > MAX_SCHEMA_BYTES || schema.startsWith('pg_')) {
+    throw new InvalidInputError(
+      `A schema must have at most ${MAX_SCHEMA_BYTES} bytes and must not start with "pg_"; found ${JSON.stringify(schema)}.`,
+    );
+  }
+}
