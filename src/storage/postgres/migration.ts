@@ -38,11 +38,8 @@ type Target = { readonly schema: string; readonly place: string; readonly appRol
 /** One transaction with its version mark. Whoever comes second waits, and finds it done. Answers the version that was there. */
 export async function migrate(client: pg.ClientBase, target: Target): Promise<number> {
   const { schema, place, appRole = `${schema}_app` } = target;
-  const fill = (sql: string): string =>
-    sql
-      .replaceAll('{s}', quoteIdentifier(schema))
-      .replaceAll('{raw}', schema.replaceAll("'", "''"))
-      .replaceAll('{role}', quoteIdentifier(appRole));
+  const words = { s: quoteIdentifier(schema), raw: schema.replaceAll("'", "''"), role: quoteIdentifier(appRole) };
+  const fill = (sql: string): string => sql.replace(/\{(s|raw|role)\}/g, (_, word: keyof typeof words) => words[word]);
   await client.query('BEGIN');
   try {
     await client.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [`savestate migration ${schema}`]);

@@ -16,25 +16,28 @@ export function encodePlainSave(commit: Commit): unknown[] | undefined {
   const { header, digest, body, root } = plain.checkpoint;
   const { id, branch, timestampMs, type, status, agentId, userId, idempotencyKey } = header;
   const mark = refCheck({ sessionId: commit.sessionId, kind: 'branch', name: branch, target: id });
-  return [
-    ...[commit.sessionId, branch, plain.expect, mark, plain.lease],
-    ...[id, timestampMs, type, status, agentId, userId, idempotencyKey].map((value) => value ?? null),
-    ...[digest, encodeRefs(root.refs), encodeText(body), encodeText(root.text)],
-    ...encodeChunks(commit.chunks ?? []),
-  ];
+  const place = [commit.sessionId, branch, plain.expect, mark, plain.lease];
+  const described = [id, timestampMs, type, status, agentId, userId, idempotencyKey].map((value) => value ?? null);
+  const sealed = [digest, encodeRefs(root.refs), encodeText(body), encodeText(root.text)];
+  return [...place, ...described, ...sealed, ...encodeChunks(commit.chunks ?? [])];
 }
 
 function findPlainSave(commit: Commit): PlainSave | undefined {
-  const { checkpoint, chunks = [], effects = [], refs = [], durability } = commit;
-  const isSmall = chunks.length <= MAX_PLAIN_CHUNKS && effects.length === 0;
-  if (checkpoint === undefined || !isSmall || durability === 'relaxed' || requiredIds(commit).length > 0)
-    return undefined;
+  const { checkpoint, refs = [] } = commit;
+  if (checkpoint === undefined || !isSmall(commit)) return undefined;
   const { id, branch } = checkpoint.header;
-  const [move] = refs.filter((ref) => ref.kind === 'branch' && ref.name === branch && ref.target === id);
-  const [lease] = refs.filter((ref) => isCheck(ref) && ref.kind === 'lease' && ref.name === branch);
+  const move = refs.find((ref) => ref.kind === 'branch' && ref.name === branch && ref.target === id);
+  const lease = refs.find((ref) => ref.kind === 'lease' && ref.name === branch && isCheck(ref));
   const isAll = refs.length === (lease === undefined ? 1 : 2);
   if (!isAll || typeof move?.expect !== 'string') return undefined;
   return { checkpoint, expect: move.expect, lease: lease?.target ?? null };
+}
+
+/** Whether nothing but a few chunks comes with it. */
+function isSmall(commit: Commit): boolean {
+  const { chunks = [], effects = [], durability } = commit;
+  if (durability === 'relaxed' || effects.length > 0 || chunks.length > MAX_PLAIN_CHUNKS) return false;
+  return requiredIds(commit).length === 0;
 }
 
 function isCheck({ expect, target }: RefChange): boolean {

@@ -47,7 +47,7 @@ export class PostgresConnection {
 
   /** The statement with the schema's name in it. */
   sql(text: string): string {
-    return text.replaceAll('{s}', quoteIdentifier(this.#schema));
+    return text.replaceAll('{s}', () => quoteIdentifier(this.#schema));
   }
 
   get schema(): string {
@@ -78,10 +78,15 @@ export class PostgresConnection {
     access: Access,
     { sql, values }: { sql: string; values: readonly unknown[] },
   ): Promise<Result[]> {
-    const begun = client.query({ text: `BEGIN READ ONLY; ${this.#prelude(access)}`, ...this.#limits });
-    const answered = client.query<Result>({ text: this.sql(sql), values: [...values], ...this.#limits });
-    const ended = client.query({ text: 'COMMIT', ...this.#limits });
-    const [, answer] = await settleAll([begun, answered, ended]);
+    const statements = [
+      { text: `BEGIN READ ONLY; ${this.#prelude(access)}` },
+      { text: this.sql(sql), values: [...values] },
+      { text: 'COMMIT' },
+    ];
+    const [, answer] = await sendAll(
+      client,
+      statements.map((statement) => ({ ...statement, ...this.#limits })),
+    );
     return (answer as pg.QueryResult<Result>).rows;
   }
 
@@ -208,13 +213,18 @@ class LostInFlight extends Error {
   }
 }
 
-/** Waits for all, also if one fails, and then throws the first failure. */
-async function settleAll(promises: readonly Promise<unknown>[]): Promise<unknown[]> {
-  const settled = await Promise.allSettled(promises);
-  return settled.map((outcome) => {
+/** Sends statements without waiting for answers in between, where the connection can do that. Throws the first failure. */
+async function sendAll(client: Client, statements: readonly pg.QueryConfig[]): Promise<pg.QueryResult[]> {
+  const results: pg.QueryResult[] = [];
+  if (!client.pipeline) {
+    for (const statement of statements) results.push(await client.query(statement));
+    return results;
+  }
+  for (const outcome of await Promise.allSettled(statements.map((statement) => client.query(statement)))) {
     if (outcome.status === 'rejected') throw outcome.reason;
-    return outcome.value;
-  });
+    results.push(outcome.value);
+  }
+  return results;
 }
 
 function createPool({ connectionString, maxConnections = DEFAULT_MAX_CONNECTIONS }: PostgresStorageOptions): pg.Pool {

@@ -4,9 +4,13 @@ import { quoteIdentifier, SCHEMA_VERSION } from './postgres-schema.ts';
 
 /** The version of the tables; 0 if there are none. */
 export async function readVersion(client: pg.ClientBase, schema: string): Promise<number> {
+  // Asked of the catalogue's rows: what `to_regclass` knows may be older than a lock that was waited for.
+  const { rows } = await client.query(
+    "SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relname = 'version'",
+    [schema],
+  );
+  if (rows.length === 0) return 0;
   const table = `${quoteIdentifier(schema)}.version`;
-  const { rows } = await client.query<{ found: boolean }>('SELECT to_regclass($1) IS NOT NULL AS found', [table]);
-  if (rows[0]?.found !== true) return 0;
   const versions = await client.query<{ version: number }>(`SELECT coalesce(max(version), 0) AS version FROM ${table}`);
   return versions.rows[0]?.version ?? 0;
 }
