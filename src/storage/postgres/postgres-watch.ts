@@ -66,6 +66,9 @@ export class PostgresWatch implements StorageWatch {
           [this.#connection.tenant],
         );
         await client.query(`LISTEN ${rows[0]?.channel}`);
+        await client.query(this.#connection.sql('SELECT pg_advisory_lock_shared({s}.listen_key($1))'), [
+          this.#connection.tenant,
+        ]);
         failures = 0;
         this.#look(); // what was stored while nobody listened
         await ended;
