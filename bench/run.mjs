@@ -11,9 +11,10 @@ import { row8 } from './rows/8-many-sessions.mjs';
 import { edits } from './rows/edits.mjs';
 import { memory } from './rows/memory.mjs';
 import { naiveSaves } from './rows/naive-saves.mjs';
+import { postgres } from './rows/postgres.mjs';
 import { Workbench } from './workbench.mjs';
 
-const ROWS = [row1, row2, row3, row4, row5, row6, row7, row8, naiveSaves, edits, memory];
+const ROWS = [row1, row2, row3, row4, row5, row6, row7, row8, naiveSaves, edits, memory, postgres];
 
 const words = process.argv.slice(2);
 const isQuick = words.includes('--quick');

@@ -91,3 +91,8 @@ export class ClosedError extends SavestateError {
 export function hasErrorCode(error: unknown, code: ErrorCode): boolean {
   return error instanceof Error && 'code' in error && error.code === code;
 }
+
+/** Whether a storage could not learn if a commit was stored: the connection died before the answer came. */
+export function isOutcomeUnknown(error: unknown): boolean {
+  return hasErrorCode(error, 'STORAGE') && (error as SavestateError).details?.outcome === 'unknown';
+}

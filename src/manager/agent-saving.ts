@@ -4,9 +4,9 @@ import { type CheckpointId, parseName, parseSessionId, type SessionId } from '..
 import { type AgentFactory, AgentTypes, describeAgent, loadInto, stateOf } from './agent.ts';
 import { AgentSessions, type Assignment } from './agent-sessions.ts';
 import type { ManagerContext } from './context.ts';
-import { loadState } from './loading.ts';
+import { type LoadedState, loadState } from './loading.ts';
 import type { StoredCheckpoint } from './repository.ts';
-import { createReport, findLeftOutSecrets, type RestoreReport } from './restore-report.ts';
+import { createReport, findLeftOutSecrets, type RestoreProblem, type RestoreReport } from './restore-report.ts';
 import type { SaveOptions } from './save-options.ts';
 import type { SessionOpener } from './session-opener.ts';
 
@@ -15,6 +15,13 @@ export type RestoreOptions = {
   /** A live agent that takes the state over. */
   readonly into?: object;
   readonly factory?: AgentFactory;
+};
+
+/** A checkpoint that was read and checked, and the agent that is to take its state, if it goes into one. */
+export type PreparedRestore = {
+  readonly checkpoint: Checkpoint;
+  readonly loaded: LoadedState;
+  readonly agent: object | undefined;
 };
 
 /** A frozen state is saved once; the next one is another object, and would silently begin another session. */
@@ -78,10 +85,25 @@ export class AgentSaving {
    * from plain data, as that data. Saving it afterwards goes on from there, in a new branch if history had moved on.
    */
   async restore(stored: StoredCheckpoint, options: RestoreOptions): Promise<unknown> {
+    const prepared = await this.prepare(stored, options);
+    const { agent, loaded } = prepared;
+    const problems = agent === undefined ? [] : await loadInto(agent, loaded.state);
+    return (await this.finish(prepared, problems)).restored;
+  }
+
+  /** The first part of a restore: everything that can fail before an agent is touched. */
+  async prepare(stored: StoredCheckpoint, options: RestoreOptions): Promise<PreparedRestore> {
     const { checkpoint } = stored;
-    const { state, encoded, migratedThrough } = await loadState(this.#context, stored);
-    const agent = this.#createAgent(checkpoint, options);
-    const problems = agent === undefined ? [] : await loadInto(agent, state);
+    const loaded = await loadState(this.#context, stored);
+    return { checkpoint, loaded, agent: this.#createAgent(checkpoint, options) };
+  }
+
+  /** The last part, once the state is in the agent: remembers where its saves go on, and tells. */
+  async finish(
+    { checkpoint, loaded, agent }: PreparedRestore,
+    problems: readonly RestoreProblem[],
+  ): Promise<{ readonly restored: unknown; readonly report: RestoreReport }> {
+    const { state, encoded, migratedThrough } = loaded;
     const report = createReport(checkpoint.id, [...findLeftOutSecrets(state), ...problems], migratedThrough);
     const restored = agent ?? state;
     if (typeof restored === 'object' && restored !== null) {
@@ -92,7 +114,7 @@ export class AgentSaving {
       this.#agentSessions.assign(restored, { sessionId, open, before: encoded, defaults });
     }
     await this.#context.events.emit('checkpoint_restored', checkpoint, restored, report);
-    return restored;
+    return { restored, report };
   }
 
   #createAgent(checkpoint: Checkpoint, { into, factory }: RestoreOptions): object | undefined {

@@ -2,11 +2,12 @@ import type { Checkpoint } from '../core/checkpoint.ts';
 import { applyPatch, type JsonPatchOperation } from '../core/diff/index.ts';
 import { hasErrorCode, InvalidInputError, NotFoundError } from '../core/errors.ts';
 import { type CheckpointId, parseName, parseSessionId, type SessionId } from '../core/id.ts';
-import type { Commit, RefKind } from '../storage/contract.ts';
+import type { Commit, RefChange, RefKind } from '../storage/contract.ts';
 import { checkRef } from '../storage/ref.ts';
 import { buildCheckpoint } from './commit-builder.ts';
 import type { ManagerContext } from './context.ts';
 import type { BranchHead } from './history.ts';
+import { endLease } from './lease-refs.ts';
 import { readPath } from './lineage.ts';
 import { loadState } from './loading.ts';
 import type { StoredCheckpoint } from './repository.ts';
@@ -142,7 +143,7 @@ export class Branching {
     await this.#context.storage.commit({ sessionId: id, refs: [{ kind: 'current', name: CURRENT, target: branch }] });
   }
 
-  /** Removes a branch's name; its checkpoints stay until retention drops them. */
+  /** Removes a branch's name; its checkpoints stay until retention drops them. Whoever holds its lease is fenced off. */
   async deleteBranch(sessionId: string, branch: string): Promise<void> {
     const id = parseSessionId(sessionId);
     if ((await this.currentBranch(id)) === branch) {
@@ -150,7 +151,8 @@ export class Branching {
         `Branch "${branch}" is the current one of session "${id}". Switch to another branch first.`,
       );
     }
-    await this.#removeRef(id, 'branch', branch);
+    const leaseTarget = await this.#context.repository.readRef(id, 'lease', branch);
+    await this.#removeRef(id, 'branch', branch, leaseTarget === undefined ? [] : endLease(branch, leaseTarget));
   }
 
   /** Names a checkpoint; tags do not move and protect what they name. */
@@ -197,12 +199,16 @@ export class Branching {
     return id;
   }
 
-  async #removeRef(sessionId: SessionId, kind: RefKind, name: string): Promise<void> {
+  async #removeRef(
+    sessionId: SessionId,
+    kind: RefKind,
+    ...[name, more = []]: [name: string, more?: readonly RefChange[]]
+  ): Promise<void> {
     const target = await this.#context.repository.readRef(sessionId, kind, name);
     if (target === undefined)
       throw new NotFoundError(`Session "${sessionId}" has no ${kind} "${name}".`, {
         details: { sessionId, kind, name },
       });
-    await this.#context.storage.commit({ sessionId, refs: [{ kind, name, expect: target, target: null }] });
+    await this.#context.storage.commit({ sessionId, refs: [{ kind, name, expect: target, target: null }, ...more] });
   }
 }

@@ -1,7 +1,8 @@
 import type { Checkpoint, CheckpointJson } from '../core/checkpoint.ts';
 import { ClosedError } from '../core/errors.ts';
-import { type CheckpointId, parseName } from '../core/id.ts';
+import { type CheckpointId, parseName, parseSessionId } from '../core/id.ts';
 import type { ChunkStorage, CollectResult, StorageStats } from '../storage/contract.ts';
+import { type AbandonedSession, listAbandoned, retryPoisoned } from './abandoned.ts';
 import type { AgentFactory } from './agent.ts';
 import { AgentSaving, type RestoreOptions } from './agent-saving.ts';
 import { Branching, type ForkOptions } from './branching.ts';
@@ -11,6 +12,10 @@ import { createContext } from './create-context.ts';
 import type { EventHandler, EventName } from './events.ts';
 import { exportCheckpoint, exportSession } from './export.ts';
 import { clearUserHistory, deleteSession } from './forgetting.ts';
+import { Groups, type SaveGroupOptions } from './group.ts';
+import type { GroupMember } from './group-member.ts';
+import type { GroupMembership, JoinOptions } from './group-membership.ts';
+import type { RestoredGroup, RestoreGroupOptions } from './group-restoring.ts';
 import {
   type BranchHead,
   type CheckpointPage,
@@ -23,6 +28,10 @@ import { type ImportResult, importSession } from './import.ts';
 import type { LineageEntry } from './lineage.ts';
 import { readState } from './loading.ts';
 import type { CheckpointManagerOptions } from './manager-options.ts';
+import { RecoveryLoop } from './recovery-loop.ts';
+import type { RecoveryHandler, RecoveryOptions } from './recovery-options.ts';
+import type { RecoveryReport } from './recovery-report.ts';
+import { type Subscription, watchSaves } from './remote-saves.ts';
 import type { StoredCheckpoint } from './repository.ts';
 import type { RestoreReport } from './restore-report.ts';
 import { checkRetentionPolicy, DEFAULT_RETENTION, type RetentionPolicy } from './retention.ts';
@@ -40,6 +49,7 @@ export class CheckpointManager {
   readonly #branching: Branching;
   readonly #retention: RetentionRunner;
   readonly #sessions: SessionOpener;
+  readonly #groups: Groups;
   #isClosed = false;
 
   constructor(options: CheckpointManagerOptions) {
@@ -51,6 +61,11 @@ export class CheckpointManager {
       afterSave: (checkpoint) => this.#afterSave(checkpoint),
     });
     this.#saving = new AgentSaving(this.#context, this.#sessions, options.agents);
+    this.#groups = new Groups(this.#context, {
+      saving: this.#saving,
+      branching: this.#branching,
+      afterSave: (checkpoint) => this.#afterSave(checkpoint),
+    });
     this.#retention = new RetentionRunner(this.#context, mergeRetention(options.retention, this.#context.storage));
   }
 
@@ -96,6 +111,53 @@ export class CheckpointManager {
     } catch (error) {
       this.#context.events.report(error, 'checkpoint_saved'); // the save itself is durable: it must not seem to have failed
     }
+  }
+
+  // Recovering
+
+  /** Goes on with sessions whose leases lapsed: claims each for one worker and hands it to the handler, oldest first. */
+  async recoverAbandoned(handler: RecoveryHandler, options: RecoveryOptions = {}): Promise<RecoveryReport> {
+    this.#checkOpen();
+    return new RecoveryLoop(this.#context, this.#sessions, { ...options, handler }).run();
+  }
+
+  /** The sessions that are up for recovery now, or poisoned; touches nothing. */
+  async abandoned(options: { readonly limit?: number } = {}): Promise<AbandonedSession[]> {
+    this.#checkOpen();
+    return listAbandoned(this.#context, options);
+  }
+
+  /** Gives a poisoned session another round of attempts. */
+  async retryPoisoned(sessionId: string, branch?: string): Promise<void> {
+    this.#checkOpen();
+    const id = parseSessionId(sessionId);
+    await retryPoisoned(this.#context, {
+      sessionId: id,
+      branch: branch ?? (await this.#branching.currentBranch(id)),
+    });
+  }
+
+  // Groups
+
+  /**
+   * Saves several agents as one: all of them are in the group checkpoint this answers, or there is none. The states of members in this
+   * process are read before this gives way; members in other processes are given by name and take part through `joinGroup`.
+   */
+  async saveGroup(members: readonly GroupMember[], options: SaveGroupOptions): Promise<Checkpoint> {
+    this.#checkOpen();
+    return this.#groups.save(members, options);
+  }
+
+  /** Brings the members of a group checkpoint back, all or none; answers them with the messages that were under way to them. */
+  async restoreGroup(idOrPrefix: string, options: RestoreGroupOptions = {}): Promise<RestoredGroup> {
+    this.#checkOpen();
+    return this.#groups.restore(idOrPrefix, options);
+  }
+
+  /** Lets an agent of this process take part, under a name, in the group checkpoints that any process makes of the group. */
+  async joinGroup(groupId: string, name: string, options: JoinOptions): Promise<GroupMembership> {
+    this.#checkOpen();
+    return this.#groups.join(groupId, name, options);
   }
 
   // Looking
@@ -267,16 +329,33 @@ export class CheckpointManager {
   on<Name extends EventName>(
     event: Name,
     handler: EventHandler<Name>,
-    options?: { readonly await?: boolean },
+    options?: { readonly await?: boolean; readonly from?: 'here' },
+  ): () => void;
+  /** Calls a handler also for what other processes save, on a storage that can tell. */
+  on(
+    event: 'checkpoint_saved',
+    handler: EventHandler<'checkpoint_saved'>,
+    options: { readonly await?: boolean; readonly from: 'everywhere' },
+  ): Subscription;
+  on<Name extends EventName>(
+    event: Name,
+    handler: EventHandler<Name>,
+    options: { readonly await?: boolean; readonly from?: 'here' | 'everywhere' } = {},
   ): () => void {
-    return this.#context.events.on(event, handler, options);
+    if (options.from !== 'everywhere') return this.#context.events.on(event, handler, options);
+    this.#checkOpen();
+    return watchSaves(this.#context, handler as EventHandler<'checkpoint_saved'>, options);
   }
 
   /** Waits for saves under way, then closes the sessions and the storage. Idempotent. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    await this.#sessions.closeAll();
-    await this.#context.storage.close();
+    try {
+      await this.#groups.close();
+      await this.#sessions.closeAll();
+    } finally {
+      await this.#context.storage.close();
+    }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -1,6 +1,6 @@
 import { Checkpoint, deepFreeze } from '../core/checkpoint.ts';
 import { type CheckpointHeader, digestCheckpoint } from '../core/checkpoint-header.ts';
-import type { SessionId } from '../core/id.ts';
+import type { CheckpointId, SessionId } from '../core/id.ts';
 import type { EncodedState } from '../core/state-codec.ts';
 import type { NewCheckpoint } from '../storage/contract.ts';
 import type { ManagerContext } from './context.ts';
@@ -8,6 +8,8 @@ import type { DescribedHeader } from './save-options.ts';
 
 /** Where a new checkpoint goes. */
 export type Place = {
+  /** Default: a new one. */
+  readonly id?: CheckpointId;
   readonly sessionId: SessionId;
   readonly branch: string;
   readonly parent: Checkpoint | undefined;
@@ -22,7 +24,7 @@ export function buildCheckpoint(
 ): { readonly checkpoint: Checkpoint; readonly record: NewCheckpoint } {
   const { parent, sessionId, branch, effects } = place;
   const header: CheckpointHeader = {
-    id: ports.nextId(parent?.id),
+    id: place.id ?? ports.nextId(parent?.id),
     sessionId,
     branch,
     ...(parent !== undefined && { parentId: parent.id, parentDigest: parent.digest }),

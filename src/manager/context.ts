@@ -11,6 +11,8 @@ export type ManagerContext = {
   readonly storage: ChunkStorage;
   readonly repository: Repository;
   readonly codec: StateCodec;
+  /** Leaves no secrets out: for what was redacted before, and for copies that stay in this process. */
+  readonly plainCodec: StateCodec;
   readonly events: Events;
   readonly ports: ManagerPorts;
   readonly shadows: ShadowBudget;

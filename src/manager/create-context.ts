@@ -15,19 +15,19 @@ const DEFAULT_SHADOW_BUDGET_BYTES = 256 * 1024 * 1024;
 
 /** Makes what the parts of a manager share from what its user gave. */
 export function createContext(options: CheckpointManagerOptions): ManagerContext {
-  const { storage: given, secrets, schemaVersion, migrations, now, random } = options;
+  const { storage: given, secrets, schemaVersion, migrations, now, random, setTimer } = options;
   if (typeof given !== 'object' || given === null) throw new InvalidInputError('A CheckpointManager needs a storage.');
   const redaction = secrets === 'store-secrets-in-plain-text' ? {} : { redact: createRedactor(secrets) };
   const codec = new StateCodec({ classes: options.classes, limits: options.limits, ...redaction });
-  const storage = isCheckpointStorage(given)
-    ? new WholeCheckpointStorage(given, new StateCodec({ classes: options.classes, limits: options.limits }))
-    : given;
+  const plainCodec = new StateCodec({ classes: options.classes, limits: options.limits });
+  const storage = isCheckpointStorage(given) ? new WholeCheckpointStorage(given, plainCodec) : given;
   return {
     storage,
     repository: new Repository(storage),
     codec,
+    plainCodec,
     events: new Events(options.onHandlerError ?? warnAboutHandler),
-    ports: createPorts({ now, random }),
+    ports: createPorts({ now, random, setTimer }),
     shadows: new ShadowBudget(options.shadowBudgetBytes ?? DEFAULT_SHADOW_BUDGET_BYTES),
     migrations: new Migrations(schemaVersion, migrations),
   };

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { STORAGES } from '../../test/support/storages.ts';
+import { type FaultPlan, faultyStorage } from '../testing/faulty-storage.ts';
 import { CheckpointManager } from './checkpoint-manager.ts';
 import type { Session, SessionOptions } from './session.ts';
 
@@ -146,6 +147,46 @@ describe.each(STORAGES)('session.step on %s', (_, create) => {
     finish('done');
     expect(await slow).toBe('done');
     expect(await (await again()).step('slow', () => 'ran again')).toBe('done');
+    await manager.close();
+  });
+
+  test('[E10] a step that could not begin did not run; the session goes on, and opens again', async () => {
+    const plan: FaultPlan = { commits: { 2: 'fails', 3: 'loses_request' } };
+    const manager = new CheckpointManager({ storage: faultyStorage(create().storage, plan) });
+    const session = await manager.session('s');
+    await session.save({ n: 0 });
+    let ran = 0;
+    const call = () => session.step('call', () => ++ran);
+    await expect(call()).rejects.toMatchObject({ code: 'STORAGE' });
+    await expect(call()).rejects.toMatchObject({ code: 'STORAGE' });
+    await session.save({ n: 1 });
+    expect(session.head?.header.effectCount).toBeUndefined();
+    expect(await call()).toBe(1);
+    const together = [session.step('a', () => 'a'), session.step('b', () => 'b')];
+    expect(await Promise.all(together)).toEqual(['a', 'b']);
+    const again = await manager.session('s');
+    expect(again.state).toEqual({ n: 1 });
+    expect(await again.step('call', () => ++ran)).toBe(1);
+    await manager.close();
+  });
+
+  test('[E10] a checkpoint counts no step whose beginning is not stored yet', async () => {
+    let stored: () => void = () => undefined;
+    const saved = new Promise<void>((resolve) => {
+      stored = resolve;
+    });
+    const delay = (method: string, nth: number) => (method === 'commit' && nth === 3 ? saved : undefined);
+    const manager = new CheckpointManager({
+      storage: faultyStorage(create().storage, { commits: { 3: 'fails' }, delay }),
+    });
+    const session = await manager.session('s');
+    await session.step('first', () => 1);
+    const step = expect(session.step('second', () => 1)).rejects.toMatchObject({ code: 'STORAGE' });
+    await session.save({ n: 1 });
+    stored();
+    await step;
+    expect(session.head?.header.effectCount).toBe(1);
+    expect((await manager.session('s')).state).toEqual({ n: 1 });
     await manager.close();
   });
 

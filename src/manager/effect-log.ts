@@ -1,9 +1,13 @@
 import type { Checkpoint } from '../core/checkpoint.ts';
 import type { ChunkContent, Digest } from '../core/chunk.ts';
-import { InvalidInputError, ReplayMismatchError } from '../core/errors.ts';
+import { InvalidInputError } from '../core/errors.ts';
 import { parseName, type SessionId } from '../core/id.ts';
+import type { Commit, RefChange } from '../storage/contract.ts';
 import type { ManagerContext } from './context.ts';
 import { type EffectRecord, effectKey, formatEffect, parseEffect, type RecordedEffect } from './effect-record.ts';
+import type { FencedCommits } from './fenced-commits.ts';
+import type { HeldLease } from './lease.ts';
+import { describeMismatch } from './replay-mismatch.ts';
 
 /**
  * `live`: run, except what a crash left finished. `recorded`: use recordings while inputs match, then go live.
@@ -31,7 +35,8 @@ export type EffectLogOptions = {
   readonly head: () => Checkpoint | undefined;
 };
 
-type Begun = { readonly record: EffectRecord; readonly inputDigest: Digest | undefined };
+/** A step under way, and the lease it began under: its outcome is refused if that is over. */
+type Begun = { readonly record: EffectRecord; readonly lease: HeldLease | undefined };
 
 /**
  * The effects of one branch. A finished step is never run again: its result is durable before it is handed out, and
@@ -39,17 +44,23 @@ type Begun = { readonly record: EffectRecord; readonly inputDigest: Digest | und
  */
 export class EffectLog {
   readonly #context: ManagerContext;
+  readonly #commits: FencedCommits;
   readonly #options: EffectLogOptions;
   readonly #recordings = new Map<string, RecordedEffect[]>();
   readonly #inFlight = new Set<number>();
   #mode: EffectMode;
   #nextOrdinal: number;
+  /** How many effects the storage has for certain. */
+  #storedCount: number;
+  #beginnings = 0;
 
-  constructor(context: ManagerContext, options: EffectLogOptions) {
+  constructor(context: ManagerContext, commits: FencedCommits, options: EffectLogOptions) {
     this.#context = context;
+    this.#commits = commits;
     this.#options = options;
     this.#mode = options.mode;
     this.#nextOrdinal = options.nextOrdinal;
+    this.#storedCount = options.nextOrdinal;
     for (const effect of options.recordings) {
       const known = this.#recordings.get(effect.name) ?? [];
       known.push(effect);
@@ -57,11 +68,11 @@ export class EffectLog {
     }
   }
 
-  /** What a checkpoint saved now has to say about the log. */
+  /** What a checkpoint saved now has to say about the log. It counts what is stored: whatever comes later comes after it. */
   get position(): { effectCount?: number; effectsInFlight?: readonly number[] } {
-    if (this.#nextOrdinal === 0) return {};
-    const inFlight = [...this.#inFlight];
-    return { effectCount: this.#nextOrdinal, ...(inFlight.length > 0 && { effectsInFlight: inFlight }) };
+    if (this.#storedCount === 0) return {};
+    const inFlight = [...this.#inFlight].filter((ordinal) => ordinal < this.#storedCount);
+    return { effectCount: this.#storedCount, ...(inFlight.length > 0 && { effectsInFlight: inFlight }) };
   }
 
   async step<Result>(
@@ -140,7 +151,7 @@ export class EffectLog {
       ...(after !== undefined && { afterId: after.id }),
       startedAtMs: this.#context.ports.now(),
     };
-    return { record, inputDigest };
+    return { record, lease: this.#commits.lease };
   }
 
   /** Notes the beginning, or a result taken over. Two writers on one branch collide here, before anything runs twice. */
@@ -148,18 +159,24 @@ export class EffectLog {
     const { sessionId, branch, head } = this.#options;
     const isNew = record.ordinal >= this.#nextOrdinal;
     if (isNew) this.#nextOrdinal = record.ordinal + 1;
-    const headId = head()?.id;
-    await this.#context.storage.commit({
+    await this.#takePlace(record.ordinal, {
       sessionId,
       effects: [formatEffect({ sessionId, branch }, record, result)],
-      refs: [
-        ...(isNew
-          ? [{ kind: 'log' as const, name: branch, expect: logMark(record.ordinal), target: `${record.ordinal + 1}` }]
-          : []),
-        ...(headId === undefined ? [] : [{ kind: 'branch' as const, name: branch, expect: headId, target: headId }]),
-      ],
+      refs: [...(isNew ? moveMark(branch, record.ordinal) : []), ...checkHead(branch, head())],
       durability: 'relaxed',
     });
+  }
+
+  /** A beginning that could not be stored gives its place back, as soon as no other waits to be stored behind it. */
+  async #takePlace(ordinal: number, commit: Commit): Promise<void> {
+    this.#beginnings++;
+    try {
+      await this.#commits.commit(commit);
+      this.#storedCount = Math.max(this.#storedCount, ordinal + 1);
+    } finally {
+      this.#beginnings--;
+      if (this.#beginnings === 0) this.#nextOrdinal = this.#storedCount;
+    }
   }
 
   /** Runs the function and makes its outcome durable before anyone sees it. */
@@ -181,13 +198,13 @@ export class EffectLog {
   }
 
   async #record(
-    { record }: Begun,
+    { record, lease }: Begun,
     { status, outcome, durationMs }: { status: 'done' | 'failed'; outcome: unknown; durationMs: number },
   ): Promise<void> {
     const { sessionId, branch } = this.#options;
     const { root, chunks } = this.#context.codec.encode(outcome);
     const row = formatEffect({ sessionId, branch }, { ...record, status, durationMs }, root);
-    await this.#context.storage.commit({ sessionId, chunks, effects: [row] }).catch((cause: unknown) => {
+    await this.#commits.commit({ sessionId, chunks, effects: [row] }, lease).catch((cause: unknown) => {
       throw new UnrecordedOutcome(cause);
     });
   }
@@ -232,28 +249,13 @@ function isUnrecorded(error: unknown): error is UnrecordedOutcome {
   return error instanceof UnrecordedOutcome;
 }
 
-function logMark(ordinal: number): string | null {
-  return ordinal === 0 ? null : `${ordinal}`;
+/** A branch's mark says how many effects it has. */
+function moveMark(branch: string, ordinal: number): RefChange[] {
+  return [{ kind: 'log', name: branch, expect: ordinal === 0 ? null : `${ordinal}`, target: `${ordinal + 1}` }];
 }
 
-function describeMismatch(
-  name: string,
-  recorded: RecordedEffect | undefined,
-  inputDigest: Digest | undefined,
-): ReplayMismatchError {
-  const details = { name, recordedInput: recorded?.inputDigest ?? null, input: inputDigest ?? null };
-  if (recorded === undefined)
-    return new ReplayMismatchError(`Step "${name}" has no recording left to replay.`, { details });
-  if (recorded.status === 'started')
-    return new ReplayMismatchError(`Step "${name}" was still running when the recording ends.`, { details });
-  return new ReplayMismatchError(
-    `Step "${name}" (effect ${recorded.ordinal}) got another input than the recording: ${short(inputDigest)} instead of ${short(recorded.inputDigest)}.`,
-    { details },
-  );
-}
-
-function short(digest: Digest | undefined): string {
-  return digest === undefined ? 'none' : digest.slice(0, 12);
+function checkHead(branch: string, head: Checkpoint | undefined): RefChange[] {
+  return head === undefined ? [] : [{ kind: 'branch', name: branch, expect: head.id, target: head.id }];
 }
 
 /** Reads and checks the effects of a branch, in order. */

@@ -2,7 +2,7 @@ import { Checkpoint, type CheckpointJson } from '../core/checkpoint.ts';
 import { type ChunkContent, type Digest, digestText } from '../core/chunk.ts';
 import { CorruptError, NotFoundError } from '../core/errors.ts';
 import { type CheckpointId, parseSessionId, type SessionId } from '../core/id.ts';
-import type { CheckpointRowWithRoot, EffectRow, Ref } from '../storage/contract.ts';
+import type { CheckpointRowWithRoot, EffectRow, Ref, RefKind } from '../storage/contract.ts';
 import { checkRef } from '../storage/ref.ts';
 import type { ManagerContext } from './context.ts';
 import { parseEffect } from './effect-record.ts';
@@ -25,6 +25,14 @@ export type ExportEnd = { readonly end: { readonly lines: number; readonly diges
 
 export const EXPORT_START = { format: 'savestate-session', version: 1 } as const;
 
+/** What a session takes along. Leases and what groups agreed on belong to the place it is at. */
+const EXPORTED_KINDS: ReadonlySet<string> = new Set<RefKind>(['branch', 'tag', 'pin', 'mark', 'current', 'log']);
+
+/** Whether an exported session has refs of this kind. */
+export function isExportedKind(kind: unknown): boolean {
+  return typeof kind === 'string' && EXPORTED_KINDS.has(kind);
+}
+
 const PAGE = 200;
 
 /** Chains the digests of lines, so that a missing, changed or reordered line is noticed at the end. */
@@ -35,8 +43,8 @@ export function chainLine(digest: Digest | '', line: string): Digest {
 /** Writes a session as lines of JSON, oldest checkpoint first, every chunk once. Streams: holds one checkpoint's chunks at a time. */
 export async function* exportSession(context: ManagerContext, sessionId: string): AsyncGenerator<string> {
   const id = parseSessionId(sessionId);
-  const [anyRef] = await context.storage.readRefs({ sessionId: id });
-  if (anyRef === undefined)
+  const refs = await context.storage.readRefs({ sessionId: id });
+  if (!refs.some(({ kind }) => isExportedKind(kind)))
     throw new NotFoundError(`There is no session "${id}" to export.`, { details: { sessionId: id } });
   let digest: Digest | '' = '';
   let lines = 0;
@@ -55,7 +63,8 @@ export async function* exportSession(context: ManagerContext, sessionId: string)
 
 async function* exportLines(context: ManagerContext, sessionId: SessionId): AsyncGenerator<ExportLine> {
   // First, so that everything they speak of is there when the rest is read, also if others go on saving.
-  const refs = (await context.storage.readRefs({ sessionId })).map(checkRef);
+  const all = (await context.storage.readRefs({ sessionId })).map(checkRef);
+  const refs = all.filter(({ kind }) => isExportedKind(kind));
   const written = new Set<Digest>();
   const known = new Set<string>();
   yield* exportCheckpoints(context, sessionId, { written, known });

@@ -1,17 +1,28 @@
+import type { Checkpoint } from '../core/checkpoint.ts';
 import { hasErrorCode } from '../core/errors.ts';
 import { type CheckpointId, parseName, parseSessionId, type SessionId } from '../core/id.ts';
+import type { CheckpointRow, Ref } from '../storage/contract.ts';
 import type { ManagerContext } from './context.ts';
+import { groupOfPin } from './group-pins.ts';
 import { type LineageEntry, readSession } from './lineage.ts';
+import { parseRow } from './repository.ts';
 import { deleteCheckpoints } from './retention-runner.ts';
 
 const PAGE = 500;
 
-/** Deletes everything of a user: whole sessions where they are the user's alone, else the user's checkpoints in them. Answers how many. */
+/**
+ * Deletes everything of a user: whole sessions where they are the user's alone, else the user's checkpoints in them; and the group
+ * checkpoints that one of these is part of, for they hold messages. Answers how many.
+ */
 export async function clearUserHistory(context: ManagerContext, userId: string): Promise<number> {
   parseName(userId, 'A user id');
   const sessions = await sessionsOf(context, userId);
+  const groups = await groupsOf(context, sessions, userId); // before the pins go that tell
   let count = 0;
-  for (const sessionId of sessions) count += await clearSessionOfUser(context, sessionId, userId);
+  for (const sessionId of sessions)
+    count += await clearSession(context, sessionId, (checkpoint) => checkpoint.userId === userId);
+  for (const { id, sessionId } of groups)
+    count += await clearSession(context, sessionId, (checkpoint) => checkpoint.id === id);
   if (count > 0) await context.storage.collect();
   return count;
 }
@@ -27,11 +38,40 @@ async function sessionsOf({ storage }: ManagerContext, userId: string): Promise<
   return sessions;
 }
 
-async function clearSessionOfUser(context: ManagerContext, sessionId: SessionId, userId: string): Promise<number> {
+/** The group checkpoints that a checkpoint of the user is part of. */
+async function groupsOf(
+  context: ManagerContext,
+  sessions: ReadonlySet<SessionId>,
+  userId: string,
+): Promise<Iterable<CheckpointRow>> {
+  const groups = new Map<CheckpointId, CheckpointRow>();
+  for (const sessionId of sessions) {
+    for (const pin of await context.storage.readRefs({ sessionId, kind: 'pin' })) {
+      const group = await readGroupOf(context, pin, userId);
+      if (group !== undefined) groups.set(group.id, group);
+    }
+  }
+  return groups.values();
+}
+
+async function readGroupOf({ storage }: ManagerContext, pin: Ref, userId: string): Promise<CheckpointRow | undefined> {
+  const groupId = groupOfPin(pin);
+  if (groupId === undefined) return undefined;
+  const member = await storage.readCheckpoint(pin.target as CheckpointId);
+  if (member === undefined || parseRow(member).userId !== userId) return undefined;
+  const group = await storage.readCheckpoint(groupId);
+  return group?.isDeleted === false ? group : undefined;
+}
+
+async function clearSession(
+  context: ManagerContext,
+  sessionId: SessionId,
+  isDoomed: (checkpoint: Checkpoint) => boolean,
+): Promise<number> {
   const entries: LineageEntry[] = [];
   for await (const entry of readSession(context.storage, sessionId)) entries.push(entry);
   const live = entries.filter((entry) => entry.checkpoint !== undefined);
-  const own = live.filter((entry) => entry.checkpoint?.userId === userId);
+  const own = live.filter(({ checkpoint }) => checkpoint !== undefined && isDoomed(checkpoint));
   if (own.length === live.length) {
     await deleteSession(context, sessionId);
     return own.length;
@@ -49,7 +89,7 @@ async function clearSessionOfUser(context: ManagerContext, sessionId: SessionId,
 }
 
 /** Branches whose head goes are set back to the nearest ancestor that stays. */
-async function moveHeads(
+export async function moveHeads(
   { storage }: ManagerContext,
   sessionId: SessionId,
   { entries, doomed }: { entries: readonly LineageEntry[]; doomed: ReadonlySet<CheckpointId> },

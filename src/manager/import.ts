@@ -6,7 +6,14 @@ import { parseSessionId, type SessionId } from '../core/id.ts';
 import type { RefChange } from '../storage/contract.ts';
 import type { ManagerContext } from './context.ts';
 import { parseEffect } from './effect-record.ts';
-import { chainLine, EXPORT_START, type ExportEnd, type ExportLine, type ExportStart } from './export.ts';
+import {
+  chainLine,
+  EXPORT_START,
+  type ExportEnd,
+  type ExportLine,
+  type ExportStart,
+  isExportedKind,
+} from './export.ts';
 
 /** What an import brought in. */
 export type ImportResult = {
@@ -219,7 +226,7 @@ const SHAPES: Record<string, (fields: Record<string, unknown>) => boolean> = {
     isText(body) &&
     isDigest(digest) &&
     (result === undefined || isContent(result)),
-  ref: ({ kind, name, target }) => isText(kind) && isText(name) && isText(target),
+  ref: ({ kind, name, target }) => isExportedKind(kind) && isText(name) && isText(target),
 };
 
 async function* splitLines(source: AsyncIterable<string | Uint8Array>): AsyncGenerator<string> {

@@ -2,7 +2,9 @@ import type { FindChunk } from '../core/decode.ts';
 import { hasErrorCode } from '../core/errors.ts';
 import type { EncodedState } from '../core/state-codec.ts';
 import type { ManagerContext } from './context.ts';
+import type { Migrated } from './migrations.ts';
 import type { StoredCheckpoint } from './repository.ts';
+import { OWN_TYPES } from './save-options.ts';
 
 /** A state as it is today, and what the next save needs to know of it (absent if a migration changed it). */
 export type LoadedState = {
@@ -14,7 +16,7 @@ export type LoadedState = {
 /** Loads the state of a checkpoint, checks it, and brings it to the current schema version. */
 export async function loadState(context: ManagerContext, stored: StoredCheckpoint): Promise<LoadedState> {
   const { state, encoded } = await decode(context, stored, (find) => context.codec.decodeForEditing(stored.root, find));
-  const migrated = context.migrations.migrate(state, stored.checkpoint.schemaVersion);
+  const migrated = migrate(context, stored, state);
   const isCurrent = migrated.through.length === 0;
   return { state: migrated.state, encoded: isCurrent ? encoded : undefined, migratedThrough: migrated.through };
 }
@@ -22,7 +24,12 @@ export async function loadState(context: ManagerContext, stored: StoredCheckpoin
 /** The same for callers that only want to look. */
 export async function readState(context: ManagerContext, stored: StoredCheckpoint): Promise<unknown> {
   const state = await decode(context, stored, (find) => context.codec.decode(stored.root, find));
-  return context.migrations.migrate(state, stored.checkpoint.schemaVersion).state;
+  return migrate(context, stored, state).state;
+}
+
+/** The caller's migrations are for the caller's states. */
+function migrate({ migrations }: ManagerContext, { checkpoint }: StoredCheckpoint, state: unknown): Migrated {
+  return OWN_TYPES.has(checkpoint.type) ? { state, through: [] } : migrations.migrate(state, checkpoint.schemaVersion);
 }
 
 /** What is missing may have been deleted and collected while it was read: then the caller hears that, and not of damage. */

@@ -5,6 +5,7 @@ import type { CheckpointStorage } from '../storage/whole/checkpoint-storage.ts';
 import type { AgentFactory } from './agent.ts';
 import type { EventName } from './events.ts';
 import type { Migration } from './migrations.ts';
+import type { SetTimer } from './ports.ts';
 import type { RedactionOptions } from './redaction.ts';
 import type { RetentionPolicy } from './retention.ts';
 
@@ -32,4 +33,6 @@ export type CheckpointManagerOptions = {
   readonly now?: () => number;
   /** Random bytes for ids, for tests. */
   readonly random?: (sizeBytes: number) => Uint8Array;
+  /** Timers, for tests that tell the time. */
+  readonly setTimer?: SetTimer;
 };

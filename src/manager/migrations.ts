@@ -3,6 +3,9 @@ import { InvalidInputError, UnsupportedError } from '../core/errors.ts';
 /** Brings a state of version `from` to version `from + 1`. Gets a copy it may change; answers the new state, or nothing if it changed the copy. */
 export type Migration = { readonly from: number; readonly migrate: (state: unknown) => unknown };
 
+/** A state after its migrations, and the versions it went through. */
+export type Migrated = { readonly state: unknown; readonly through: readonly number[] };
+
 /** The versions of the caller's state. Old checkpoints stay as they are; what is restored is brought up to date. */
 export class Migrations {
   readonly version: number | undefined;
@@ -15,10 +18,7 @@ export class Migrations {
   }
 
   /** Runs the migrations a state needs; also answers the versions it went through. */
-  migrate(
-    state: unknown,
-    stored: number | undefined,
-  ): { readonly state: unknown; readonly through: readonly number[] } {
+  migrate(state: unknown, stored: number | undefined): Migrated {
     if (this.version === undefined || stored === this.version) return { state, through: [] };
     const from = stored ?? 0;
     if (from > this.version) {

@@ -4,6 +4,7 @@ import type { CheckpointId } from '../core/id.ts';
 import type { CheckpointQuery, Ref } from '../storage/contract.ts';
 import { checkRef } from '../storage/ref.ts';
 import type { ManagerContext } from './context.ts';
+import { groupOfPin, releaseStalePins } from './group-pins.ts';
 import { parseRow } from './repository.ts';
 import { judge, type RetentionPolicy, type Verdict } from './retention.ts';
 import { formatTombstone } from './tombstone.ts';
@@ -25,8 +26,13 @@ const DELETE_BATCH = 200;
 const PROTECTING = new Map<string, (ref: Ref) => string>([
   ['branch', (ref) => `head of branch ${ref.name}`],
   ['tag', (ref) => `tagged ${ref.name}`],
-  ['pin', () => 'pinned'],
+  ['pin', describePin],
 ]);
+
+function describePin(ref: Ref): string {
+  const groupId = groupOfPin(ref);
+  return groupId === undefined ? 'pinned' : `part of group ${groupId}`;
+}
 
 /** Applies a retention policy to a storage. Deleting leaves tombstones; chunks go with the next gc. */
 export class RetentionRunner {
@@ -46,7 +52,9 @@ export class RetentionRunner {
     policy?: RetentionPolicy;
     dryRun?: boolean;
   } = {}): Promise<PruneResult> {
-    const verdicts = await this.#judge(await this.#readAll({}), { types: this.#policy.types ?? {}, ...policy });
+    const stalePins = await releaseStalePins(this.#context, { dryRun });
+    const whole = { types: this.#policy.types ?? {}, ...policy };
+    const verdicts = await this.#judge(await this.#readAll({}), whole, stalePins);
     return { verdicts, deleted: dryRun ? [] : await this.#delete(verdicts), isDryRun: dryRun };
   }
 
@@ -86,19 +94,24 @@ export class RetentionRunner {
     return this.#delete(doomed.map(({ id }) => ({ id, keep: false, reason })));
   }
 
-  async #judge(checkpoints: readonly CheckpointHeader[], policy: RetentionPolicy): Promise<Verdict[]> {
-    const held = await this.#readProtections();
+  async #judge(
+    checkpoints: readonly CheckpointHeader[],
+    policy: RetentionPolicy,
+    stalePins: ReadonlySet<string>,
+  ): Promise<Verdict[]> {
+    const held = await this.#readProtections(stalePins);
     return judge({ checkpoints, policy, ...held, nowMs: this.#context.ports.now() });
   }
 
-  async #readProtections(): Promise<Protections> {
+  async #readProtections(stalePins: ReadonlySet<string>): Promise<Protections> {
     const protections = new Map<CheckpointId, string[]>();
     const completed = new Set<CheckpointId>();
     const cleared = new Set<CheckpointId>();
     for (const ref of await this.#context.storage.readRefs()) {
       checkRef(ref);
       const id = ref.target as CheckpointId;
-      const reason = PROTECTING.get(ref.kind)?.(ref);
+      const isStale = ref.kind === 'pin' && stalePins.has(ref.name);
+      const reason = isStale ? undefined : PROTECTING.get(ref.kind)?.(ref);
       if (reason !== undefined) protections.set(id, [...(protections.get(id) ?? []), reason]);
       if (ref.kind === 'mark') (ref.name.startsWith('completed:') ? completed : cleared).add(id);
     }

@@ -3,6 +3,15 @@ import { InvalidInputError } from '../core/errors.ts';
 import { parseName } from '../core/id.ts';
 import type { StateCodec } from '../core/state-codec.ts';
 
+/** The type of group checkpoints. */
+export const GROUP_TYPE = 'group';
+
+/** The type of what a member of another process reports during a cut. */
+export const REPORT_TYPE = 'group_report';
+
+/** States of these types are made by the manager itself: callers cannot save them, and their migrations do not concern them. */
+export const OWN_TYPES: ReadonlySet<string> = new Set([GROUP_TYPE, REPORT_TYPE]);
+
 /** What a caller may say about a checkpoint. Whatever is absent is not recorded. */
 export type SaveOptions = {
   /** `routine`, `pre_operation`, `recovery`, `auto`, `manual` (the default), or a name of your own; retention goes by it. */
@@ -60,7 +69,7 @@ export const MAX_VALUE_CHARS = 65_536;
 
 /** Checks what the caller said and brings it into the stored form. */
 export function describeCheckpoint(options: SaveOptions, codec: StateCodec): DescribedHeader {
-  const header: Record<string, unknown> = { type: parseName(options.type ?? 'manual', 'type') };
+  const header: Record<string, unknown> = { type: parseType(options.type ?? 'manual') };
   for (const field of NAMES) if (options[field] !== undefined) header[field] = parseName(options[field], field);
   for (const field of LABELS)
     if (options[field] !== undefined) header[field] = redactText(parseName(options[field], field), codec);
@@ -69,6 +78,14 @@ export function describeCheckpoint(options: SaveOptions, codec: StateCodec): Des
   for (const field of VALUES)
     if (options[field] !== undefined) header[field] = encodeValue(options[field], field, codec);
   return header as DescribedHeader;
+}
+
+function parseType(type: unknown): string {
+  const name = parseName(type, 'type');
+  if (!OWN_TYPES.has(name)) return name;
+  throw new InvalidInputError(`The type "${name}" is for groups. Choose another, or use saveGroup.`, {
+    details: { field: 'type' },
+  });
 }
 
 function parseText(text: unknown, field: string): string {

@@ -3,6 +3,7 @@ import { NotFoundError } from '../core/errors.ts';
 import { parseName, parseSessionId, type SessionId } from '../core/id.ts';
 import type { Branching } from './branching.ts';
 import type { ManagerContext } from './context.ts';
+import type { HeldLease } from './lease.ts';
 import { loadState } from './loading.ts';
 import { openRecordings, type ReplayOptions } from './recordings.ts';
 import { Session, type SessionOptions } from './session.ts';
@@ -24,11 +25,14 @@ export class SessionOpener {
     this.#parts = parts;
   }
 
-  /** Opens a session at the head of a branch. `withState: false` leaves the state unloaded, for callers that have it. */
+  /**
+   * Opens a session at the head of a branch. `withState: false` leaves the state unloaded, for callers that have it. With a
+   * `lease` its commits stand under that; the caller ends it.
+   */
   async open(
     sessionId: string,
     options: SessionOptions,
-    { withState = true }: { withState?: boolean } = {},
+    { withState = true, lease }: { withState?: boolean; lease?: HeldLease } = {},
   ): Promise<Session> {
     const id = parseSessionId(sessionId);
     const branch = parseName(options.branch ?? (await this.#parts.branching.currentBranch(id)), 'A branch name');
@@ -38,7 +42,7 @@ export class SessionOpener {
     const head = stored?.checkpoint;
     const loaded = stored === undefined || !withState ? NOTHING : await loadState(this.#context, stored);
     const log = await openRecordings(this.#context, { sessionId: id, branch, head }, toReplay(options));
-    const start = { sessionId: id, branch, isBranchStored: head !== undefined, head, ...loaded, ...log };
+    const start = { sessionId: id, branch, isBranchStored: head !== undefined, head, ...loaded, ...log, lease };
     const session = new Session(this.#context, start, {
       options,
       afterSave: this.#parts.afterSave,
@@ -80,8 +84,11 @@ export class SessionOpener {
     this.#shared.delete(session.id);
   }
 
+  /** Closes all, also if one cannot release its lease; that is told when all are closed. */
   async closeAll(): Promise<void> {
-    await Promise.all([...this.#open].map((session) => session.close()));
+    const outcomes = await Promise.allSettled([...this.#open].map((session) => session.close()));
+    const failed = outcomes.find((outcome) => outcome.status === 'rejected');
+    if (failed !== undefined) throw failed.reason;
   }
 }
 

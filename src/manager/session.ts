@@ -1,14 +1,17 @@
 import type { Checkpoint } from '../core/checkpoint.ts';
-import type { Chunk, Digest } from '../core/chunk.ts';
 import { ClosedError, hasErrorCode } from '../core/errors.ts';
 import type { CheckpointId, SessionId } from '../core/id.ts';
 import type { EncodedState } from '../core/state-codec.ts';
-import { buildCheckpoint } from './commit-builder.ts';
+import { type BranchStart, BranchWriter, type PendingSave } from './branch-writer.ts';
 import type { ManagerContext } from './context.ts';
 import { EffectLog, type EffectMode, type StepAttempt, type StepOptions } from './effect-log.ts';
 import type { RecordedEffect } from './effect-record.ts';
+import { FencedCommits } from './fenced-commits.ts';
 import { freezeState } from './freeze.ts';
-import { type DescribedHeader, describeCheckpoint, type SaveOptions } from './save-options.ts';
+import type { HeldLease, Lease } from './lease.ts';
+import type { LeaseOptions } from './lease-acquisition.ts';
+import { isLeaseConflict } from './lease-conflict.ts';
+import { describeCheckpoint, type SaveOptions } from './save-options.ts';
 
 /** How a session is opened. */
 export type SessionOptions = {
@@ -27,22 +30,13 @@ export type SessionOptions = {
 };
 
 /** What a session starts from; made by the manager. */
-export type SessionStart = {
-  readonly sessionId: SessionId;
-  readonly branch: string;
-  /** Whether the branch exists in the storage. */
-  readonly isBranchStored: boolean;
-  readonly head: Checkpoint | undefined;
+export type SessionStart = BranchStart & {
   readonly state: unknown;
   readonly encoded: EncodedState | undefined;
   readonly recordings: readonly RecordedEffect[];
   readonly nextOrdinal: number;
-};
-
-type PendingSave = {
-  readonly described: DescribedHeader;
-  readonly encoded: EncodedState;
-  readonly signal: AbortSignal | undefined;
+  /** A lease that was taken for it; whoever took it ends it. */
+  readonly lease?: HeldLease | undefined;
 };
 
 /**
@@ -54,14 +48,11 @@ export class Session {
   readonly #context: ManagerContext;
   readonly #options: SessionOptions;
   readonly #hooks: SessionHooks;
+  readonly #commits: FencedCommits;
+  readonly #writer: BranchWriter;
   #effects: EffectLog;
-  #branch: string;
-  #isBranchStored: boolean;
-  #head: Checkpoint | undefined;
   #state: unknown;
   #encoded: EncodedState | undefined;
-  /** Chunks of saves that failed: the next save refers to them, so it brings them. */
-  readonly #unstored = new Map<Digest, Chunk>();
   #lastSave: Promise<unknown> = Promise.resolve();
   #isClosed = false;
 
@@ -70,9 +61,8 @@ export class Session {
     this.#options = hooks.options;
     this.#hooks = hooks;
     this.id = start.sessionId;
-    this.#branch = start.branch;
-    this.#isBranchStored = start.isBranchStored;
-    this.#head = start.head;
+    this.#commits = new FencedCommits(context, start.lease);
+    this.#writer = new BranchWriter(context, this.#commits, start);
     this.#state = start.state;
     this.#encoded = start.encoded;
     this.#effects = this.#openLog(start);
@@ -81,13 +71,13 @@ export class Session {
 
   #openLog({ recordings, nextOrdinal }: Pick<SessionStart, 'recordings' | 'nextOrdinal'>): EffectLog {
     const { mode = 'live' } = this.#options;
-    return new EffectLog(this.#context, {
+    return new EffectLog(this.#context, this.#commits, {
       sessionId: this.id,
-      branch: this.#branch,
+      branch: this.branch,
       mode,
       recordings,
       nextOrdinal,
-      head: () => (this.#isBranchStored ? this.#head : undefined),
+      head: () => this.#writer.storedHead,
     });
   }
 
@@ -96,12 +86,12 @@ export class Session {
   }
 
   get branch(): string {
-    return this.#branch;
+    return this.#writer.branch;
   }
 
   /** The checkpoint the branch is at; undefined before the first save. */
   get head(): Checkpoint | undefined {
-    return this.#head;
+    return this.#writer.head;
   }
 
   /** The state that was restored when the session was opened, or the one last passed to `save`. It is yours to change. */
@@ -151,59 +141,22 @@ export class Session {
 
   async #store(pending: PendingSave): Promise<Checkpoint> {
     try {
-      pending.signal?.throwIfAborted();
-      return await this.#commit(pending);
+      return await this.#writer.store(pending, this.#effects.position);
     } catch (error) {
-      if (this.#options.onConflict === 'branch' && hasErrorCode(error, 'CONFLICT') && this.#isBranchStored) {
-        return this.#commitToOwnBranch(pending);
-      }
-      this.#carryOver(pending.encoded);
+      if (this.#mayBranchOff(error)) return this.#storeInOwnBranch(pending);
       await this.#reportFailure(error);
       throw error;
     }
   }
 
-  #carryOver({ chunks }: EncodedState): void {
-    for (const chunk of chunks) this.#unstored.set(chunk.digest, chunk);
+  /** Who lost the lease must stop, and not go on elsewhere. */
+  #mayBranchOff(error: unknown): boolean {
+    const isHeadMoved = hasErrorCode(error, 'CONFLICT') && !isLeaseConflict(error);
+    return isHeadMoved && this.#options.onConflict === 'branch' && this.#writer.storedHead !== undefined;
   }
 
-  async #commit({ described, encoded }: PendingSave): Promise<Checkpoint> {
-    const parent = this.#head;
-    const place = { sessionId: this.id, branch: this.#branch, parent, effects: this.#effects.position };
-    const { checkpoint, record } = buildCheckpoint(this.#context, place, { described, encoded });
-    const result = await this.#context.storage.commit({
-      sessionId: this.id,
-      checkpoint: record,
-      chunks: this.#unstored.size === 0 ? encoded.chunks : [...this.#unstored.values(), ...encoded.chunks],
-      refs: [{ kind: 'branch', name: this.#branch, expect: this.#expectedHead(), target: checkpoint.id }],
-      ...(parent !== undefined && { requires: [parent.id] }),
-    });
-    if (result.status === 'duplicate') return this.#adopt(result.id, encoded);
-    this.#unstored.clear();
-    this.#head = checkpoint;
-    this.#isBranchStored = true;
-    return checkpoint;
-  }
-
-  /** This save was stored before under the same key. If that answer got lost on its way, the head is there by now. */
-  async #adopt(id: CheckpointId, encoded: EncodedState): Promise<Checkpoint> {
-    const { checkpoint } = await this.#context.repository.open(id);
-    this.#carryOver(encoded);
-    if (checkpoint.branch === this.#branch && checkpoint.parentId === this.#head?.id) {
-      this.#head = checkpoint;
-      this.#isBranchStored = true;
-    }
-    return checkpoint;
-  }
-
-  #expectedHead(): string | null {
-    return this.#isBranchStored ? (this.#head?.id ?? null) : null;
-  }
-
-  /** Someone else moved the branch: goes on from the last own checkpoint, in a branch that says where it left. */
-  async #commitToOwnBranch(pending: PendingSave): Promise<Checkpoint> {
-    this.#branch = `${this.#branch}~${this.#context.ports.nextId().slice(-8)}`;
-    this.#isBranchStored = false;
+  async #storeInOwnBranch(pending: PendingSave): Promise<Checkpoint> {
+    this.#writer.branchOff();
     this.#effects = this.#openLog({ recordings: [], nextOrdinal: 0 });
     return this.#store(pending);
   }
@@ -218,16 +171,28 @@ export class Session {
     options?: StepOptions,
   ): Promise<Result> {
     this.#checkOpen();
+    if (this.#writer.isInDoubt) await this.#writer.settleDoubt();
     return this.#effects.step(name, run, options);
   }
 
-  /** Waits for saves under way. Idempotent. The storage stays open. */
+  /**
+   * Takes the lease of the branch, or renews the one this session holds. From then on every save and step is refused with a
+   * ConflictError once someone else took the lease over. It binds those who ask for one: a session without a lease may
+   * still write, as far as the head lets it.
+   */
+  async lease(options: LeaseOptions = {}): Promise<Lease> {
+    this.#checkOpen();
+    return this.#commits.acquire({ sessionId: this.id, branch: this.branch }, options);
+  }
+
+  /** Waits for saves under way and releases the lease. Idempotent. The storage stays open. */
   async close(): Promise<void> {
     this.#isClosed = true;
     await this.#lastSave;
     this.#context.shadows.release(this);
     this.forgetShadow();
     this.#hooks.onClose(this);
+    await this.#commits.close();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -240,7 +205,7 @@ export class Session {
   }
 
   async #reportFailure(error: unknown): Promise<void> {
-    await this.#context.events.emit('save_failed', error, { sessionId: this.id, branch: this.#branch });
+    await this.#context.events.emit('save_failed', error, { sessionId: this.id, branch: this.branch });
   }
 
   #checkOpen(): void {

@@ -37,6 +37,15 @@ test('a commit whose reply is lost rejects and is stored', async () => {
   assert.deepEqual(await storage.commit(commitOf(a)), { status: 'duplicate', id: a.header.id });
 });
 
+test('a commit whose request is lost rejects alike and is not stored; both say that they do not know', async () => {
+  const { make, inner, storage } = setUp({ commits: { 1: 'loses_request', 2: 'loses_reply' } });
+  const [a, b] = [make.checkpoint(), make.checkpoint()];
+  for (const checkpoint of [a, b])
+    await assert.rejects(storage.commit(commitOf(checkpoint)), { details: { outcome: 'unknown' } });
+  assert.equal(await inner.readCheckpoint(a.header.id), undefined);
+  assert.deepEqual(await inner.readCheckpoint(b.header.id), rowWithRootOf(b));
+});
+
 test('chosen chunks are altered by one character, or missing', async () => {
   const plan: FaultPlan = {};
   const { make, storage } = setUp(plan);

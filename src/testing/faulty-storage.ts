@@ -17,8 +17,11 @@ import type {
   StorageWatch,
 } from '../storage/contract.ts';
 
-/** `fails`: rejects and writes nothing. `loses_reply`: writes and then rejects, as when the answer does not arrive. */
-export type CommitFault = 'fails' | 'loses_reply';
+/**
+ * `fails`: rejects and writes nothing. `loses_reply`: writes and then rejects, as when the answer does not arrive; the error's
+ * details say `outcome: 'unknown'`. `loses_request`: the same error, but nothing was written.
+ */
+export type CommitFault = 'fails' | 'loses_reply' | 'loses_request';
 
 /** `altered`: one character of the text differs. `missing`: it is not there. */
 export type ChunkFault = 'altered' | 'missing';
@@ -73,9 +76,9 @@ class FaultyStorage implements ChunkStorage {
     const nth = await this.#enter('commit');
     const fault = this.#plan.commits?.[nth];
     if (fault === 'fails') throw new StorageError(`Commit ${nth} failed as planned; nothing was written.`);
+    if (fault === 'loses_request') throw lostAnswer(nth);
     const result = await this.#inner.commit(commit);
-    if (fault === 'loses_reply')
-      throw new StorageError(`The reply to commit ${nth} was lost as planned; it was written.`);
+    if (fault === 'loses_reply') throw lostAnswer(nth);
     return result;
   }
 
@@ -163,6 +166,13 @@ class FaultyStorage implements ChunkStorage {
     await this.#enter('close');
     return this.#inner.close();
   }
+}
+
+/** All that a caller can know when the connection breaks. */
+function lostAnswer(nth: number): StorageError {
+  return new StorageError(`The answer to commit ${nth} was lost as planned; it may be stored or not.`, {
+    details: { outcome: 'unknown' },
+  });
 }
 
 /** Changes the character in the middle to another digit, so that the text often still parses. */

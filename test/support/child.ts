@@ -71,6 +71,15 @@ export class Child {
     }
   }
 
+  /** Stops the process where it is, as a pause of its machine would; it notices nothing until it goes on. */
+  pause(): void {
+    this.#process.kill('SIGSTOP');
+  }
+
+  continue(): void {
+    this.#process.kill('SIGCONT');
+  }
+
   /** Kills the process as `kill -9` does, and waits until everything it said is here. */
   async kill(): Promise<Ending> {
     if (!this.#isEnded) this.#process.kill('SIGKILL');

@@ -116,7 +116,12 @@ export class TcpProxy {
     this.#setStalled(true);
   }
 
-  /** Lets everything flow again after `stall`. */
+  /** Stops the connections that are open now, as a broken path does. New ones take another. */
+  stallOpen(): void {
+    for (const connection of this.#connections) connection.stall(true);
+  }
+
+  /** Lets everything flow again after `stall` and `stallOpen`. */
   resume(): void {
     this.#setStalled(false);
   }

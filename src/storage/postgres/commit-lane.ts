@@ -1,11 +1,13 @@
-import { ConflictError, hasErrorCode, SavestateError } from '../../core/errors.ts';
+import { ConflictError, SavestateError } from '../../core/errors.ts';
 import type { CheckpointId } from '../../core/id.ts';
 import type { Commit, CommitResult, RefChange } from '../contract.ts';
 import { checkExpectation } from '../ref.ts';
+import type { Doubt } from './doubt.ts';
 import { type AcceptedCommit, encodeBatch } from './encoded-commit.ts';
 import { wasStored } from './outcome.ts';
 import { encodePlainSave } from './plain-save.ts';
 import type { PostgresConnection } from './postgres-connection.ts';
+import { isConnectionLoss, isRefusal, isTaken, toSavestateError } from './postgres-error.ts';
 
 /** Commits of one transaction. More would only make the first ones wait for the last. */
 const MAX_BATCH = 64;
@@ -20,10 +22,8 @@ type Verdict =
 
 type Refused = Exclude<Verdict, { status: 'stored' }>;
 
-/** A verdict, and whether an earlier attempt may have been stored without our knowing. */
-type Sent = { readonly verdict: Verdict; readonly isRepeated: boolean };
-
 type Waiting = AcceptedCommit & {
+  readonly sinceMs: number;
   readonly resolve: (result: CommitResult) => void;
   readonly reject: (error: unknown) => void;
 };
@@ -53,7 +53,7 @@ export class CommitLane {
   /** Resolves when the commit is durable. */
   add(encoded: AcceptedCommit): Promise<CommitResult> {
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ ...encoded, resolve, reject });
+      this.#waiting.push({ ...encoded, sinceMs: performance.now(), resolve, reject });
       this.#running ??= this.#run();
     });
   }
@@ -72,47 +72,58 @@ export class CommitLane {
     this.#running = undefined;
   }
 
-  async #flush(batch: readonly Waiting[]): Promise<void> {
+  async #flush(batch: readonly Waiting[], doubt: Doubt = { exists: false }): Promise<void> {
     try {
-      const { verdict, isRepeated } = await this.#send(batch);
+      const verdict = await this.#send(batch, doubt);
       if (verdict.status === 'stored') for (const { resolve } of batch) resolve({ status: 'stored' });
-      else for (const one of batch) await this.#answer(one, verdict, isRepeated);
+      else for (const one of batch) await this.#answer(one, verdict, doubt);
     } catch (error) {
-      // An error of the server undid the whole batch. Alone, each commit gets the answer that is its own.
-      const isUndone = !(error instanceof SavestateError && error.details.outcome === 'unknown');
-      if (batch.length > 1 && isUndone) for (const one of batch) await this.#flush([one]);
-      else for (const { reject } of batch) reject(error);
+      // A refusal undid the whole batch. Alone, each commit gets the answer that is its own.
+      if (batch.length > 1 && isRefusal(error)) for (const one of batch) await this.#flush([one], { ...doubt });
+      else this.#fail(batch, error);
+    }
+  }
+
+  #fail(batch: readonly Waiting[], error: unknown): void {
+    for (const { reject } of batch) reject(error);
+    if (error instanceof SavestateError && isConnectionLoss(error.cause)) this.#dismissLate(error.cause);
+  }
+
+  /** Who has waited behind a failure for as long as calls are tried would only fail as well, later. */
+  #dismissLate(cause: unknown): void {
+    const { place, retryForMs } = this.#connection;
+    const beforeMs = performance.now() - retryForMs;
+    const late = this.#waiting.filter(({ sinceMs }) => sinceMs <= beforeMs);
+    this.#waiting = this.#waiting.filter(({ sinceMs }) => sinceMs > beforeMs);
+    for (const commit of late) {
+      commit.reject(toSavestateError(cause, { place }));
+      this.#onDone(commit);
     }
   }
 
   /** Nearly every commit is a plain save; what is refused is sent again in full, to learn why. */
-  async #send(batch: readonly Waiting[]): Promise<Sent> {
+  async #send(batch: readonly Waiting[], doubt: Doubt): Promise<Verdict> {
     const [first] = batch;
     const plain = batch.length === 1 && first !== undefined ? encodePlainSave(first.commit) : undefined;
-    if (plain === undefined) return this.#sendBatch(batch, { isRepeated: false });
-    let isRepeated = false;
+    if (plain !== undefined && (await this.#sendPlain(plain, doubt))) return { status: 'stored' };
+    const [row] = await this.#connection.call<{ verdict: Verdict }>(COMMIT, encodeBatch(batch), doubt);
+    return (row as { verdict: Verdict }).verdict;
+  }
+
+  async #sendPlain(plain: readonly unknown[], doubt: Doubt): Promise<boolean> {
     try {
-      const [row] = await this.#connection.call<{ stored: boolean }>(SAVE, plain, (attempt) => {
-        isRepeated = attempt > 1;
-      });
-      if (row?.stored === true) return { verdict: { status: 'stored' }, isRepeated };
+      const [row] = await this.#connection.call<{ stored: boolean }>(SAVE, plain, doubt);
+      return row?.stored === true;
     } catch (error) {
-      if (!hasErrorCode(error, 'CONFLICT')) throw error; // its id or key is taken
+      if (isTaken(error)) return false; // its id or key
+      throw error;
     }
-    return this.#sendBatch(batch, { isRepeated });
   }
 
-  async #sendBatch(batch: readonly Waiting[], before: { isRepeated: boolean }): Promise<Sent> {
-    let { isRepeated } = before;
-    const [row] = await this.#connection.call<{ verdict: Verdict }>(COMMIT, encodeBatch(batch), (attempt) => {
-      isRepeated ||= attempt > 1;
-    });
-    return { verdict: (row as { verdict: Verdict }).verdict, isRepeated };
-  }
-
-  /** After a lost answer a refusal may mean that the first attempt was stored: then that is the answer. */
-  async #answer({ commit, resolve, reject }: Waiting, verdict: Refused, isRepeated: boolean): Promise<void> {
-    if (isRepeated && (await wasStored(this.#connection, commit, verdict))) return resolve({ status: 'stored' });
+  /** After a lost answer a refusal may mean that an earlier attempt was stored: then that is the answer. */
+  async #answer({ commit, resolve, reject }: Waiting, verdict: Refused, doubt: Doubt): Promise<void> {
+    if (doubt.exists && (await wasStored(this.#connection, { commit, verdict, doubt })))
+      return resolve({ status: 'stored' });
     if (verdict.status === 'duplicate') return resolve(verdict);
     reject(refusalOf(commit, verdict));
   }

@@ -5,6 +5,9 @@ import { refCheck } from '../ref.ts';
 import { checkCommit } from '../sql-text.ts';
 import { encodeRefs, encodeText } from './sql-codec.ts';
 
+/** What a commit takes beside its texts, roughly, so that many without any are not taken for nothing. */
+const COMMIT_BYTES = 1_000;
+
 /** A commit that was checked, and what it weighs while it waits. */
 export type AcceptedCommit = { readonly commit: Commit; readonly sizeBytes: number };
 
@@ -15,7 +18,7 @@ export function acceptCommit(commit: Commit): AcceptedCommit {
   const own = (checkpoint?.body.length ?? 0) + (checkpoint?.root.text.length ?? 0);
   const brought = chunks.reduce((sum, { text }) => sum + text.length, 0);
   const recorded = effects.reduce((sum, { body, result }) => sum + body.length + (result?.text.length ?? 0), 0);
-  return { commit, sizeBytes: own + brought + recorded };
+  return { commit, sizeBytes: COMMIT_BYTES + own + brought + recorded };
 }
 
 function toJson(commit: Commit): object {

@@ -1,4 +1,5 @@
 import type { Commit } from '../contract.ts';
+import type { Doubt } from './doubt.ts';
 import type { PostgresConnection, Query } from './postgres-connection.ts';
 
 /**
@@ -8,8 +9,7 @@ import type { PostgresConnection, Query } from './postgres-connection.ts';
  */
 export async function wasStored(
   connection: PostgresConnection,
-  commit: Commit,
-  verdict: { readonly status: string },
+  { commit, verdict, doubt }: { commit: Commit; verdict: { readonly status: string }; doubt: Doubt },
 ): Promise<boolean> {
   return connection.transact(async (query) => {
     const isStored = await findStored(query, { commit, tenant: connection.tenant, verdict });
@@ -19,7 +19,7 @@ export async function wasStored(
         commit.sessionId,
       ]);
     return isStored;
-  });
+  }, doubt);
 }
 
 type Question = { readonly commit: Commit; readonly tenant: string; readonly verdict: { readonly status: string } };

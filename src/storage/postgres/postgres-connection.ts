@@ -1,6 +1,8 @@
 import pg from 'pg';
 import { ClosedError } from '../../core/errors.ts';
-import { isConnectionLoss, isOutcomeUnknown, toSavestateError } from './postgres-error.ts';
+import { Connections } from './connections.ts';
+import { answerOf, type Doubt } from './doubt.ts';
+import { isOutcomeUnknown, toSavestateError } from './postgres-error.ts';
 import type { PostgresStorageOptions } from './postgres-options.ts';
 import { quoteIdentifier, TENANT_SETTING } from './postgres-schema.ts';
 import { withRetries } from './retry.ts';
@@ -12,9 +14,8 @@ export type Row = Readonly<Record<string, unknown>>;
 /** Sends one statement of a transaction. `{s}` in its text stands for the schema. */
 export type Query = <Result extends Row>(sql: string, values?: readonly unknown[]) => Promise<Result[]>;
 
-type Client = pg.PoolClient;
-
 const DEFAULT_MAX_CONNECTIONS = 10;
+const DEFAULT_TIMEOUT_MS = 30_000;
 const CONNECT_TIMEOUT_MS = 5_000;
 
 /**
@@ -24,24 +25,26 @@ const CONNECT_TIMEOUT_MS = 5_000;
 export class PostgresConnection {
   readonly tenant: string;
   readonly place: string;
+  readonly retryForMs: number;
   readonly #pool: pg.Pool;
+  readonly #connections: Connections;
   readonly #isOwnPool: boolean;
   readonly #options: PostgresStorageOptions;
   readonly #schema: string;
-  readonly #retryForMs: number;
   readonly #timeoutMs: number;
   #opening: Promise<Access> | undefined;
   #isClosed = false;
 
   constructor(options: PostgresStorageOptions) {
-    const { pool, retryForMs = 30_000, timeoutMs = 30_000 } = options;
+    const { pool, retryForMs = 30_000, timeoutMs = DEFAULT_TIMEOUT_MS } = options;
     this.#options = options;
     this.tenant = options.tenant;
     this.#schema = options.schema ?? 'savestate';
-    this.#retryForMs = retryForMs;
+    this.retryForMs = retryForMs;
     this.#timeoutMs = timeoutMs;
     this.#isOwnPool = pool === undefined;
     this.#pool = pool ?? createPool(options);
+    this.#connections = new Connections(this.#pool);
     this.place = describePlace(this.#pool, this.#schema);
   }
 
@@ -57,24 +60,26 @@ export class PostgresConnection {
   /** Makes or checks the schema and finds out what the login may do; once, or again if it failed. */
   async open(): Promise<Access> {
     this.#checkOpen();
-    this.#opening ??= openSchema(this.#pool, { ...this.#options, schema: this.#schema, place: this.place }).catch(
-      (error) => {
-        this.#opening = undefined;
-        throw error;
-      },
-    );
+    this.#opening ??= openSchema(this.#connections, {
+      ...this.#options,
+      schema: this.#schema,
+      place: this.place,
+    }).catch((error) => {
+      this.#opening = undefined;
+      throw error;
+    });
     return this.#opening;
   }
 
   /** Reads in one transaction, which on our own connections is one round trip. */
   async read<Result extends Row>(sql: string, values: readonly unknown[] = []): Promise<Result[]> {
-    return this.#retry('read', (access) =>
-      this.#withClient((client) => this.#readOn<Result>(client, access, { sql, values })),
+    return this.#retry({ exists: false }, (access) =>
+      this.#connections.use((client) => this.#readOn<Result>(client, access, { sql, values })),
     );
   }
 
   async #readOn<Result extends Row>(
-    client: Client,
+    client: pg.PoolClient,
     access: Access,
     { sql, values }: { sql: string; values: readonly unknown[] },
   ): Promise<Result[]> {
@@ -90,19 +95,19 @@ export class PostgresConnection {
     return (answer as pg.QueryResult<Result>).rows;
   }
 
-  /** Runs several statements as one transaction. Tried again as a whole, so that `work` is told which attempt it is. */
-  async transact<Result>(work: (query: Query, attempt: number) => Promise<Result>): Promise<Result> {
-    return this.#retry('write', (access, attempt) =>
-      this.#withClient(async (client) => {
+  /** Runs several statements as one transaction. Tried again as a whole, so that `work` may run more than once. */
+  async transact<Result>(work: (query: Query) => Promise<Result>, doubt: Doubt = { exists: false }): Promise<Result> {
+    return this.#retry(doubt, (access) =>
+      this.#connections.use(async (client) => {
         const query: Query = async <Found extends Row>(sql: string, values: readonly unknown[] = []) =>
           (await client.query<Found>({ text: this.sql(sql), values: [...values], ...this.#limits })).rows;
         await client.query({ text: `BEGIN; ${this.#prelude(access)}`, ...this.#limits });
         try {
-          const result = await work(query, attempt);
-          await client.query({ text: 'COMMIT', ...this.#limits });
+          const result = await work(query);
+          await answerOf(client.query({ text: 'COMMIT', ...this.#limits }), doubt);
           return result;
         } catch (error) {
-          if (!isConnectionLoss(error)) await client.query('ROLLBACK').catch(() => undefined);
+          if (!isOutcomeUnknown(error)) await rollBack(client, this.#limits);
           throw error;
         }
       }),
@@ -113,18 +118,17 @@ export class PostgresConnection {
   async call<Result extends Row>(
     statement: { readonly name: string; readonly sql: string },
     values: readonly unknown[],
-    onAttempt: (attempt: number) => void,
+    doubt: Doubt,
   ): Promise<Result[]> {
-    return this.#retry('write', (access, attempt) =>
-      this.#withClient(async (client) => {
-        onAttempt(attempt);
-        const { rows } = await client.query<Result>({
+    return this.#retry(doubt, (access) =>
+      this.#connections.use(async (client) => {
+        const sent = client.query<Result>({
           ...(this.#options.prepare !== false && { name: `${statement.name} ${this.#schema}` }),
           text: this.sql(statement.sql),
           values: [this.tenant, access.role ?? null, ...values],
           ...this.#limits,
         });
-        return rows;
+        return (await answerOf(sent, doubt)).rows;
       }),
     );
   }
@@ -164,40 +168,11 @@ export class PostgresConnection {
     return { query_timeout: this.#timeoutMs };
   }
 
-  async #retry<Result>(
-    kind: 'read' | 'write',
-    attempt: (access: Access, number: number) => Promise<Result>,
-  ): Promise<Result> {
-    let isUnknown = false;
+  async #retry<Result>(doubt: Doubt, attempt: (access: Access) => Promise<Result>): Promise<Result> {
     try {
-      return await withRetries(
-        async (number) => {
-          const access = await this.open();
-          try {
-            return await attempt(access, number);
-          } catch (error) {
-            isUnknown ||= kind === 'write' && error instanceof LostInFlight;
-            throw error instanceof LostInFlight ? error.cause : error;
-          }
-        },
-        { forMs: this.#retryForMs },
-      );
+      return await withRetries(async () => attempt(await this.open()), { forMs: this.retryForMs });
     } catch (error) {
-      throw toSavestateError(error, { place: this.place, isOutcomeUnknown: isUnknown });
-    }
-  }
-
-  /** A connection that failed is thrown away; nobody knows what else it would say. */
-  async #withClient<Result>(work: (client: Client) => Promise<Result>): Promise<Result> {
-    const client = await this.#pool.connect();
-    let failure: unknown;
-    try {
-      return await work(client);
-    } catch (error) {
-      failure = error;
-      throw isOutcomeUnknown(error) ? new LostInFlight(error) : error;
-    } finally {
-      client.release(failure !== undefined && isConnectionLoss(failure));
+      throw toSavestateError(error, { place: this.place, isOutcomeUnknown: doubt.exists });
     }
   }
 
@@ -206,18 +181,16 @@ export class PostgresConnection {
   }
 }
 
-/** The call had reached the connection when it failed: whether it was done is open. */
-class LostInFlight extends Error {
-  constructor(cause: unknown) {
-    super('The connection failed while it was in use.', { cause });
-  }
-}
-
 /** Sends statements without waiting for answers in between, where the connection can do that. Throws the first failure. */
-async function sendAll(client: Client, statements: readonly pg.QueryConfig[]): Promise<pg.QueryResult[]> {
+async function sendAll(client: pg.PoolClient, statements: readonly pg.QueryConfig[]): Promise<pg.QueryResult[]> {
   const results: pg.QueryResult[] = [];
   if (!client.pipeline) {
-    for (const statement of statements) results.push(await client.query(statement));
+    try {
+      for (const statement of statements) results.push(await client.query(statement));
+    } catch (error) {
+      if (!isOutcomeUnknown(error)) await rollBack(client);
+      throw error;
+    }
     return results;
   }
   for (const outcome of await Promise.allSettled(statements.map((statement) => client.query(statement)))) {
@@ -227,17 +200,28 @@ async function sendAll(client: Client, statements: readonly pg.QueryConfig[]): P
   return results;
 }
 
-function createPool({ connectionString, maxConnections = DEFAULT_MAX_CONNECTIONS }: PostgresStorageOptions): pg.Pool {
+/** Leaves the connection as it was found. One that cannot do even that is of no use to the next one either. */
+async function rollBack(client: pg.PoolClient, limits: { query_timeout?: number } = {}): Promise<void> {
+  await client.query({ text: 'ROLLBACK', ...limits });
+}
+
+function createPool({
+  connectionString,
+  maxConnections = DEFAULT_MAX_CONNECTIONS,
+  timeoutMs = DEFAULT_TIMEOUT_MS,
+}: PostgresStorageOptions): pg.Pool {
   const pool = new pg.Pool({
     connectionString,
     max: maxConnections,
     pipeline: true,
     keepAlive: true,
-    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    connectionTimeoutMillis: Math.min(CONNECT_TIMEOUT_MS, timeoutMs),
+    query_timeout: timeoutMs,
     application_name: 'savestate',
     allowExitOnIdle: true,
   });
   pool.on('error', () => undefined); // an idle connection ended; the next call makes a new one
+  pool.on('connect', (client) => client.on('error', () => undefined)); // its end may come with the answer that it is open
   return pool;
 }
 

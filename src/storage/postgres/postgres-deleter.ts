@@ -21,15 +21,17 @@ export async function deleteCheckpoints(
   const bodies = new Map(deletions.filter(({ id }) => isBindable(id)).map(({ id, body }) => [id, body]));
   if (bodies.size === 0) return [];
   const { tenant } = connection;
-  return connection.transact(async (query, attempt) => {
+  const tried = new Set<CheckpointId>();
+  return connection.transact(async (query) => {
     const candidates = await lockCandidates(query, tenant, [...bodies.keys()]);
-    // A tombstone with our own text, found by a repeated attempt, was made by the one whose answer got lost.
+    // A tombstone with our own text, where an earlier attempt wrote one, is that of the attempt whose answer got lost.
     const isDoneBefore = ({ id, deleted, body }: Candidate) =>
-      attempt > 1 && deleted && body === encodeText(bodies.get(id) ?? '');
+      tried.has(id) && deleted && body === encodeText(bodies.get(id) ?? '');
     const live = candidates.filter(({ deleted }) => !deleted);
     const doomed = await release(query, { tenant, live, force });
     if (doomed.length > 0) await bury(query, { tenant, doomed, bodies });
     const gone = new Set([...doomed, ...candidates.filter(isDoneBefore)].map(({ id }) => id));
+    for (const { id } of doomed) tried.add(id);
     return [...bodies.keys()].filter((id) => gone.has(id));
   });
 }
@@ -100,15 +102,17 @@ async function bury(
   );
 }
 
-/** Removes every row of a session. Answers whether it was there; after a lost answer its absence is our own doing. */
+/** Removes every row of a session. Answers whether it was there; if an attempt found it, its absence later is our own doing. */
 export async function deleteSession(connection: PostgresConnection, sessionId: SessionId): Promise<boolean> {
   if (!isBindable(sessionId)) return false;
   const values = [connection.tenant, sessionId];
-  return connection.transact(async (query, attempt) => {
+  let wasFound = false;
+  return connection.transact(async (query) => {
     await query('SELECT {s}.lock_sessions($1, ARRAY[$2])', values);
     for (const table of ['checkpoint', 'effect', 'ref'])
       await query(`DELETE FROM {s}.${table} WHERE tenant = $1 AND session = $2`, values);
     const found = await query('DELETE FROM {s}.session WHERE tenant = $1 AND name = $2 RETURNING name', values);
-    return found.length > 0 || attempt > 1;
+    wasFound ||= found.length > 0;
+    return wasFound;
   });
 }

@@ -30,7 +30,7 @@ const TRANSIENT_STATES = new Set([
 
 /** How the client says that a connection ended or did not answer. These errors carry no code. */
 const CONNECTION_MESSAGES =
-  /Connection terminated|timeout exceeded when trying to connect|Query read timeout|not queryable|Client was closed/;
+  /Connection terminated|timeout exceeded when trying to connect|timeout expired|Query read timeout|not queryable|Client was closed/;
 
 const SQLSTATE = /^[0-9A-Z]{5}$/;
 
@@ -67,6 +67,16 @@ export function isOutcomeUnknown(error: unknown): boolean {
 }
 
 type Context = { readonly place: string; readonly isOutcomeUnknown?: boolean };
+
+/** Whether an error of this package stands for a verdict of the server, which it would give again. */
+export function isRefusal(error: unknown): boolean {
+  return error instanceof SavestateError && sqlState(error.cause) !== undefined && !isTransient(error.cause);
+}
+
+/** Whether an error of this package says that what was to be stored has a key that is there already. */
+export function isTaken(error: unknown): boolean {
+  return error instanceof SavestateError && sqlState(error.cause) === '23505';
+}
 
 /** Turns whatever the client threw into an error of this package; those of this package stay as they are. */
 export function toSavestateError(

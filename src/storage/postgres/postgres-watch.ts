@@ -48,7 +48,7 @@ export class PostgresWatch implements StorageWatch {
     if (this.#isClosed) return;
     this.#isClosed = true;
     clearInterval(this.#timer);
-    await this.#client?.end().catch(() => undefined);
+    this.#client?.connection.stream.destroy(); // a server that cannot be reached would not answer a goodbye
     await this.#looking;
   }
 
@@ -75,7 +75,7 @@ export class PostgresWatch implements StorageWatch {
       } catch (error) {
         if (!this.#isClosed) this.#report(error);
       }
-      await client.end().catch(() => undefined);
+      client.connection.stream.destroy();
       if (!this.#isClosed) await new Promise((resolve) => setTimeout(resolve, pauseAfter(++failures)).unref());
     }
   }

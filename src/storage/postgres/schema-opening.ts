@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
+import type { Connections } from './connections.ts';
 import { migrate } from './migration.ts';
 import { quoteIdentifier, SCHEMA_VERSION } from './postgres-schema.ts';
 import { checkVersion, readVersion } from './schema-version.ts';
@@ -15,17 +16,11 @@ type Opening = {
 };
 
 /** Makes sure that the tables are there and of a version we know, then finds out how to use them safely. */
-export async function openSchema(pool: pg.Pool, opening: Opening): Promise<Access> {
-  const client = await pool.connect();
-  let isHealthy = false;
-  try {
+export async function openSchema(connections: Connections, opening: Opening): Promise<Access> {
+  return connections.use(async (client) => {
     await bringUpToDate(client, opening);
-    const access = await findAccess(client, opening);
-    isHealthy = true;
-    return access;
-  } finally {
-    client.release(!isHealthy);
-  }
+    return findAccess(client, opening);
+  });
 }
 
 async function bringUpToDate(client: pg.PoolClient, opening: Opening): Promise<void> {

@@ -1,0 +1,130 @@
+import type { Checkpoint } from '../core/checkpoint.ts';
+import type { Chunk, Digest } from '../core/chunk.ts';
+import { isOutcomeUnknown } from '../core/errors.ts';
+import type { CheckpointId, SessionId } from '../core/id.ts';
+import type { EncodedState } from '../core/state-codec.ts';
+import type { CommitResult, NewCheckpoint } from '../storage/contract.ts';
+import { buildCheckpoint, type Place } from './commit-builder.ts';
+import type { ManagerContext } from './context.ts';
+import type { FencedCommits } from './fenced-commits.ts';
+import type { DescribedHeader } from './save-options.ts';
+
+/** Where a writer begins. */
+export type BranchStart = {
+  readonly sessionId: SessionId;
+  readonly branch: string;
+  /** Whether the branch exists in the storage. */
+  readonly isBranchStored: boolean;
+  readonly head: Checkpoint | undefined;
+};
+
+/** A state as it was when `save` was called, and what the caller said about it. */
+export type PendingSave = {
+  readonly described: DescribedHeader;
+  readonly encoded: EncodedState;
+  readonly signal: AbortSignal | undefined;
+};
+
+type Delivery = { readonly checkpoint: Checkpoint; readonly chunks: readonly Chunk[] };
+
+/** Stores the checkpoints of one branch, each on top of the last one that was stored. */
+export class BranchWriter {
+  readonly #context: ManagerContext;
+  readonly #commits: FencedCommits;
+  readonly #sessionId: SessionId;
+  #branch: string;
+  #isBranchStored: boolean;
+  #head: Checkpoint | undefined;
+  /** Chunks that no commit has brought for certain: the next one refers to them, so it brings them. */
+  readonly #unstored = new Map<Digest, Chunk>();
+  /** A commit that got no answer: it may be stored. */
+  #doubtful: Delivery | undefined;
+
+  constructor(context: ManagerContext, commits: FencedCommits, start: BranchStart) {
+    this.#context = context;
+    this.#commits = commits;
+    this.#sessionId = start.sessionId;
+    this.#branch = start.branch;
+    this.#isBranchStored = start.isBranchStored;
+    this.#head = start.head;
+  }
+
+  get branch(): string {
+    return this.#branch;
+  }
+
+  get head(): Checkpoint | undefined {
+    return this.#head;
+  }
+
+  /** What the branch is at in the storage; undefined before its first checkpoint. */
+  get storedHead(): Checkpoint | undefined {
+    return this.#isBranchStored ? this.#head : undefined;
+  }
+
+  get isInDoubt(): boolean {
+    return this.#doubtful !== undefined;
+  }
+
+  /** Stores a checkpoint and makes it the head. */
+  async store({ described, encoded, signal }: PendingSave, effects: Place['effects']): Promise<Checkpoint> {
+    for (const chunk of encoded.chunks) this.#unstored.set(chunk.digest, chunk);
+    signal?.throwIfAborted();
+    if (this.isInDoubt) await this.settleDoubt();
+    const place = { sessionId: this.#sessionId, branch: this.#branch, parent: this.#head, effects };
+    const { checkpoint, record } = buildCheckpoint(this.#context, place, { described, encoded });
+    const delivery = { checkpoint, chunks: [...this.#unstored.values()] };
+    const result = await this.#commit(delivery, record);
+    if (result.status === 'duplicate') return this.#findStored(result.id);
+    this.#advance(delivery);
+    return checkpoint;
+  }
+
+  async #commit(delivery: Delivery, record: NewCheckpoint): Promise<CommitResult> {
+    const target = delivery.checkpoint.id;
+    try {
+      return await this.#commits.commit({
+        sessionId: this.#sessionId,
+        checkpoint: record,
+        chunks: delivery.chunks,
+        refs: [{ kind: 'branch', name: this.#branch, expect: this.storedHead?.id ?? null, target }],
+        ...(this.#head !== undefined && { requires: [this.#head.id] }),
+      });
+    } catch (error) {
+      if (isOutcomeUnknown(error)) this.#doubtful = delivery;
+      throw error;
+    }
+  }
+
+  #advance({ checkpoint, chunks }: Delivery): void {
+    for (const { digest } of chunks) this.#unstored.delete(digest);
+    this.#doubtful = undefined;
+    this.#head = checkpoint;
+    this.#isBranchStored = checkpoint.branch === this.#branch;
+  }
+
+  /** This save was stored before under the same key. If that answer got lost on its way, the head is there by now. */
+  async #findStored(id: CheckpointId): Promise<Checkpoint> {
+    const { checkpoint } = await this.#context.repository.open(id);
+    if (checkpoint.branch === this.#branch && checkpoint.parentId === this.#head?.id) {
+      this.#head = checkpoint;
+      this.#isBranchStored = true;
+    }
+    return checkpoint;
+  }
+
+  /** A commit that got no answer may be stored after all: then the next one stands on it. */
+  async settleDoubt(): Promise<void> {
+    const doubtful = this.#doubtful;
+    if (doubtful === undefined) return;
+    const row = await this.#context.storage.readCheckpoint(doubtful.checkpoint.id);
+    const isStored = row !== undefined && !row.isDeleted;
+    if (isStored && this.#doubtful === doubtful) this.#advance(doubtful);
+  }
+
+  /** Goes on from the last own checkpoint, in a new branch that says where it left. */
+  branchOff(): void {
+    this.#branch = `${this.#branch}~${this.#context.ports.nextId().slice(-8)}`;
+    this.#isBranchStored = false;
+  }
+}

@@ -1,0 +1,88 @@
+import { InvalidInputError } from '../core/errors.ts';
+import { parseName } from '../core/id.ts';
+import type { ManagerContext } from './context.ts';
+import { HeldLease, type LeaseTerms } from './lease.ts';
+import { describeHeld } from './lease-conflict.ts';
+import { type LeasePlace, type LeaseState, moveLease, readClock, readLease } from './lease-refs.ts';
+import { sleep } from './ports.ts';
+
+/** How a lease is asked for. */
+export type LeaseOptions = Partial<LeaseTerms> & {
+  /** A readable name for messages: `worker-7`. */
+  readonly owner?: string;
+  /** How long to wait for a lease that another holds; default: not at all. */
+  readonly waitMs?: number;
+  readonly signal?: AbortSignal;
+};
+
+/** How a free lease is taken. */
+export type ClaimTerms = LeaseTerms & { readonly owner?: string | undefined; readonly attempts: number };
+
+const DEFAULT_TTL_MS = 30_000;
+/** The longest delay a timer takes. */
+const MAX_TTL_MS = 2 ** 31 - 1;
+/** A lease target is a name, and an epoch and a holder stand beside the owner in it. */
+const MAX_OWNER_CHARS = 256;
+/** While it waits, a lease is looked at when it should lapse, and this often because it may be released or renewed before. */
+const MAX_POLL_MS = 1_000;
+const MIN_POLL_MS = 20;
+
+/** Takes the lease of a branch; waits for it if asked to. A held one is a ConflictError that says by whom. */
+export async function acquireLease(
+  context: ManagerContext,
+  place: LeasePlace,
+  options: LeaseOptions,
+): Promise<HeldLease> {
+  const terms = parseTerms(options);
+  const { waitMs = 0, signal } = options;
+  const giveUpAtMs = context.ports.now() + waitMs;
+  for (;;) {
+    signal?.throwIfAborted();
+    const found = await readLease(context, place);
+    const nowMs = await readClock(context);
+    if (isFree(found, nowMs)) {
+      const lease = await claimLease(context, found, { ...terms, attempts: found.attempts });
+      if (lease !== undefined) return lease;
+      continue; // someone else was faster: see who
+    }
+    const leftMs = giveUpAtMs - context.ports.now();
+    if (leftMs <= 0) throw describeHeld(found);
+    const untilLapseMs = Math.max(MIN_POLL_MS, found.dueAtMs - nowMs);
+    await sleep(context.ports, Math.min(leftMs, untilLapseMs, MAX_POLL_MS), signal);
+  }
+}
+
+/** Whether nobody holds the lease, or its holder did not renew it in time. */
+export function isFree({ holder, dueAtMs }: LeaseState, nowMs: number): boolean {
+  return holder === '' || dueAtMs <= nowMs;
+}
+
+/** Takes a lease that was found free, under the next epoch; undefined if someone else was faster. */
+export async function claimLease(
+  context: ManagerContext,
+  found: LeaseState,
+  { owner, attempts, ...terms }: ClaimTerms,
+): Promise<HeldLease | undefined> {
+  const askedAtMs = context.ports.now();
+  const expiresAtMs = (await readClock(context)) + terms.ttlMs;
+  const lease = { epoch: found.epoch + 1, holder: context.ports.nextId().slice(-HOLDER_CHARS), owner };
+  if (!(await moveLease(context, found, { lease, due: { dueAtMs: expiresAtMs, attempts } }))) return undefined;
+  const { sessionId, branch } = found;
+  return new HeldLease(context, { sessionId, branch, ...lease, attempts, expiresAtMs, askedAtMs }, terms);
+}
+
+/** The random part of an id. */
+const HOLDER_CHARS = 12;
+
+/** Checks what the caller said about a lease, and adds the defaults. */
+export function parseTerms({
+  ttlMs = DEFAULT_TTL_MS,
+  owner,
+  renew = 'auto',
+}: LeaseOptions): Omit<ClaimTerms, 'attempts'> {
+  if (!Number.isSafeInteger(ttlMs) || ttlMs < 1 || ttlMs > MAX_TTL_MS)
+    throw new InvalidInputError(`ttlMs must be a whole number from 1 to ${MAX_TTL_MS}; found ${String(ttlMs)}.`);
+  if (owner !== undefined && parseName(owner, 'An owner').length > MAX_OWNER_CHARS)
+    throw new InvalidInputError(`An owner may have up to ${MAX_OWNER_CHARS} characters; found ${owner.length}.`);
+  return { ttlMs, owner, renew };
+}

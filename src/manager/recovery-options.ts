@@ -1,0 +1,103 @@
+import { InvalidInputError } from '../core/errors.ts';
+import type { SessionId } from '../core/id.ts';
+import type { Lease } from './lease.ts';
+import { type ClaimTerms, parseTerms } from './lease-acquisition.ts';
+import type { Session, SessionOptions } from './session.ts';
+
+/** What a recovery is told besides the session. */
+export type Recovery = {
+  /** 1 at the first recovery since the lease was last released; a worker that died counts too. */
+  readonly attempt: number;
+  /** When the lease lapsed, or when it was to come up again after a failure. */
+  readonly abandonedAtMs: number;
+  readonly previousOwner: string | undefined;
+  /** Renewed while the handler runs. Pass `lease.signal` on: it aborts when someone else takes over. */
+  readonly lease: Lease;
+};
+
+/** Goes on with the work of an abandoned session. When it resolves, the work is done; when it rejects, it is tried again later. */
+export type RecoveryHandler = (session: Session, recovery: Recovery) => unknown;
+
+/** One session that a recovery dealt with. */
+export type RecoveryOutcome = {
+  readonly sessionId: SessionId;
+  readonly branch: string;
+  /** How many attempts were begun, this one included. */
+  readonly attempt: number;
+  readonly error?: unknown;
+};
+
+/** How long a failed attempt waits for the next one: the first, by what it grows, and at most. */
+export type Backoff = { readonly firstMs: number; readonly factor: number; readonly maxMs: number };
+
+/** How abandoned sessions are recovered. */
+export type RecoveryOptions = {
+  /** How long a worker may be silent before the next one takes over; default 30 seconds. */
+  readonly ttlMs?: number;
+  /** So many attempts, failed or died, make a session poisoned: it does not come up again by itself. Default 5. */
+  readonly maxAttempts?: number;
+  /** Default: 1 second, doubled each time, at most 5 minutes. */
+  readonly backoffMs?: Backoff | ((attempt: number) => number);
+  /** Handlers that run at the same time; default 1. */
+  readonly concurrency?: number;
+  /** At most this many sessions are recovered in one pass. */
+  readonly limit?: number;
+  /** A readable name of this worker. */
+  readonly owner?: string;
+  /** Looks again after this time, until `signal` aborts; without it there is one pass. */
+  readonly everyMs?: number;
+  /** Takes no more sessions; resolves when the handlers under way are done. */
+  readonly signal?: AbortSignal;
+  /** How sessions are opened, such as `{ replayFrom: 'start' }`. */
+  readonly session?: Omit<SessionOptions, 'branch'>;
+  /** Told of each session that has used up its attempts. */
+  readonly onPoisoned?: (outcome: RecoveryOutcome) => void;
+  /** Told when a pass could not look for sessions; the next one comes all the same. Without it that ends everything. */
+  readonly onError?: (error: unknown) => void;
+};
+
+/** What recovery goes by, checked and complete. */
+export type RecoveryTerms = {
+  readonly lease: Omit<ClaimTerms, 'attempts'>;
+  readonly maxAttempts: number;
+  readonly backoffMs: (attempt: number) => number;
+  readonly concurrency: number;
+  readonly session: Omit<SessionOptions, 'branch'>;
+};
+
+const DEFAULT_MAX_ATTEMPTS = 5;
+const DEFAULT_BACKOFF: Backoff = { firstMs: 1_000, factor: 2, maxMs: 300_000 };
+/** About 30 years: what is meant to come up again must be a time. */
+const MAX_BACKOFF_MS = 1e12;
+
+/** Checks what the caller said, and adds the defaults. */
+export function parseRecoveryOptions(options: RecoveryOptions): RecoveryTerms {
+  const { maxAttempts = DEFAULT_MAX_ATTEMPTS, backoffMs = DEFAULT_BACKOFF, concurrency = 1, ttlMs, owner } = options;
+  if (options.everyMs !== undefined) checkCount(options.everyMs, 'everyMs');
+  if (options.limit !== undefined) checkCount(options.limit, 'limit');
+  return {
+    lease: parseTerms({ ...(ttlMs !== undefined && { ttlMs }), ...(owner !== undefined && { owner }) }),
+    maxAttempts: checkCount(maxAttempts, 'maxAttempts'),
+    backoffMs: (attempt) => checkDelay(typeof backoffMs === 'function' ? backoffMs(attempt) : grow(backoffMs, attempt)),
+    concurrency: checkCount(concurrency, 'concurrency'),
+    session: options.session ?? {},
+  };
+}
+
+function grow({ firstMs, factor, maxMs }: Backoff, attempt: number): number {
+  return Math.min(maxMs, firstMs * factor ** (attempt - 1));
+}
+
+function checkDelay(delayMs: number): number {
+  if (delayMs >= 0 && delayMs <= MAX_BACKOFF_MS) return delayMs;
+  throw new InvalidInputError(`backoffMs must give a number from 0 to ${MAX_BACKOFF_MS}; found ${String(delayMs)}.`, {
+    details: { field: 'backoffMs' },
+  });
+}
+
+function checkCount(count: number, field: string): number {
+  if (Number.isSafeInteger(count) && count > 0) return count;
+  throw new InvalidInputError(`${field} must be a whole number of 1 or more; found ${String(count)}.`, {
+    details: { field },
+  });
+}
