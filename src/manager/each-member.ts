@@ -23,11 +23,14 @@ export async function forEachMember<Member extends { readonly name: string }, Re
 
 /** One error for several members; its code is that of the first. */
 export function memberError(what: string, failures: readonly MemberFailure[]): SavestateError {
-  const told = failures.map(
-    ({ name, error }) => `"${name}": ${error instanceof Error ? error.message : String(error)}`,
-  );
+  const told = failures.map(tellFailure);
   const cause = failures[0]?.error;
   const code = cause instanceof SavestateError ? cause.code : 'INVALID_INPUT';
   const members = failures.map(({ name }) => name);
   return new SavestateError(code, `${what} ${told.join(' ')}`, { details: { members }, cause });
+}
+
+/** Says in words what went wrong with a member. */
+export function tellFailure({ name, error }: MemberFailure): string {
+  return `"${name}": ${error instanceof Error ? error.message : String(error)}`;
 }

@@ -4,7 +4,7 @@ import { type AgentFactory, loadInto } from './agent.ts';
 import type { AgentSaving, PreparedRestore, RestoreOptions } from './agent-saving.ts';
 import { captureAgent } from './agent-undo.ts';
 import type { ManagerContext } from './context.ts';
-import { forEachMember, memberError } from './each-member.ts';
+import { forEachMember, memberError, tellFailure } from './each-member.ts';
 import { checkIsGroup, type GroupState, type MemberEntry } from './group-state.ts';
 import type { InFlightMessage } from './in-flight.ts';
 import { readState } from './loading.ts';
@@ -101,7 +101,8 @@ export class GroupRestoring {
         if (agent !== undefined) problems.set(name, await loadInto(agent, loaded.state));
       } catch (error) {
         const touched = undos.slice(0, at + 1).map((undo, nth) => ({ name: members[nth]?.name ?? '', undo }));
-        await forEachMember('The group was not restored, and an agent is left changed.', touched, ({ undo }) => undo());
+        const changed = `The group was not restored (${tellFailure({ name, error })}), and agents are left changed.`;
+        await forEachMember(changed, touched, ({ undo }) => undo());
         throw memberError(UNCHANGED, [{ name, error }]);
       }
     }

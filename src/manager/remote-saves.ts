@@ -1,8 +1,10 @@
 import type { Checkpoint } from '../core/checkpoint.ts';
 import { UnsupportedError } from '../core/errors.ts';
+import type { CheckpointRow } from '../storage/contract.ts';
 import type { ManagerContext } from './context.ts';
 import type { EventHandler } from './events.ts';
 import { parseRow } from './repository.ts';
+import { REPORT_TYPE } from './save-options.ts';
 
 /** Own saves come twice, from the save and from the storage, in either order; so the last ones told are remembered. */
 const MAX_REMEMBERED = 10_000;
@@ -23,13 +25,18 @@ export function watchSaves(
   }
   const told = new Told();
   const tell = (checkpoint: Checkpoint) => (told.isNew(checkpoint.id) ? handler(checkpoint) : undefined);
+  const tellRow = (row: CheckpointRow) => {
+    const checkpoint = parseRow(row);
+    // What members of a group tell each other during a cut is nobody's save.
+    return checkpoint.type === REPORT_TYPE ? undefined : tell(checkpoint);
+  };
   const report = (error: unknown) => events.report(error, 'checkpoint_saved');
   const stopLocal = events.on('checkpoint_saved', tell, options);
   let last = Promise.resolve();
   const watching = storage.watch({
     // One after the other, in the order of the storage. A handler that fails, and a damaged row, break nothing.
     onCheckpoints: (rows) => {
-      for (const row of rows) last = last.then(() => tell(parseRow(row))).then(() => undefined, report);
+      for (const row of rows) last = last.then(() => tellRow(row)).then(() => undefined, report);
     },
     onError: report,
   });
