@@ -1,4 +1,5 @@
 import { inspect } from 'node:util';
+import { Pool, type PoolConfig } from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { digestText } from '../../src/core/chunk.ts';
 import { isOutcomeUnknown, StorageError } from '../../src/core/errors.ts';
@@ -153,6 +154,38 @@ describe('a server that is away', () => {
     expect(await elapsedMs(() => opened.storage.close())).toBeLessThan(2 * PATIENCE_MS);
     for (const outcome of await settled) expect(outcome).toMatchObject({ reason: { code: 'STORAGE' } });
     await Promise.all([reading, watch.close()]);
+  });
+});
+
+describe("a pool of the caller's", () => {
+  async function openOnPool(config: PoolConfig) {
+    const { proxy } = await open();
+    const pool = new Pool({ connectionString: proxy.urlFor(urlWithPassword()), max: 1, ...config });
+    pool.on('error', () => undefined);
+    const storage = new PostgresCheckpointStorage({ pool, schema: SCHEMA, tenant: 'acme', retryForMs: 5_000 });
+    onTestFinished(async () => {
+      await storage.close();
+      await pool.end();
+    });
+    await storage.open();
+    return { proxy, storage };
+  }
+
+  test('[P2] lives on when a connection is cut while it is in use', async () => {
+    const { proxy, storage } = await openOnPool({});
+    for (let lost = 0; lost < 3; lost++) {
+      proxy.cutOnNextReply({ skip: lost });
+      expect(await storage.listSessions({ limit: 1 })).toEqual([]);
+    }
+  });
+
+  test('[P2] is not left in a transaction that failed', async () => {
+    const { storage } = await openOnPool({ options: '-c lock_timeout=30ms' });
+    const admin = await adminClient();
+    await admin.query(`BEGIN; LOCK TABLE "${SCHEMA}".session`);
+    const reading = storage.listSessions({ limit: 1 });
+    setTimeout(() => void admin.query('ROLLBACK'), 200);
+    expect(await reading).toEqual([]);
   });
 });
 

@@ -14,13 +14,19 @@ export async function findContradictions(storage: ChunkStorage, diary: Diary): P
   const stored = await readBranch(storage, diary);
   const found = [
     ...diary.surprises,
-    ...checkSaves(stored, diary),
-    ...checkOrder(stored),
+    ...checkKept(stored, diary),
+    ...checkSound(stored, diary),
     ...checkDeletions(stored, diary),
     ...(await checkSteps(storage, diary)),
     ...(await checkNames(storage, diary)),
     ...(await checkSideSessions(storage, diary)),
   ];
+  return found.map((problem) => `${diary.sessionId}: ${problem}`);
+}
+
+/** What is wrong with what a storage holds of a session, whether or not all that the session was told of is there. */
+export async function findUnsound(storage: ChunkStorage, diary: Diary): Promise<string[]> {
+  const found = checkSound(await readBranch(storage, diary), diary);
   return found.map((problem) => `${diary.sessionId}: ${problem}`);
 }
 
@@ -51,22 +57,23 @@ function digestOf(codec: StateCodec, sessionId: string, number: number): string 
   return codec.encode(loadState(sessionId, number)).root.digest;
 }
 
-function checkSaves(stored: readonly Stored[], { saves }: Diary): string[] {
-  const problems: string[] = [];
-  const counts = new Map<number, number>();
-  for (const { header, number } of stored) {
-    counts.set(number, (counts.get(number) ?? 0) + 1);
-    if (Number.isNaN(number)) problems.push(`${header.id} has a state that nobody saved`);
-  }
-  for (const [number, { told, id }] of saves) {
-    const count = counts.get(number) ?? 0;
-    if (count > 1) problems.push(`save ${number} is stored ${count} times`);
-    if (told === 'done' && count === 0) problems.push(`save ${number} was acknowledged and is lost`);
-    if (told === 'refused' && count > 0) problems.push(`save ${number} was refused and is stored`);
-    const ids = stored.filter((one) => one.number === number).map(({ header }) => header.id as string);
-    if (told === 'done' && count > 0 && !ids.includes(id ?? '')) problems.push(`save ${number} has another id`);
-  }
-  return problems;
+function checkKept(stored: readonly Stored[], { saves }: Diary): string[] {
+  const ids = new Map(stored.map(({ number, header }) => [number, header.id as string]));
+  return [...saves].flatMap(([number, { told, id }]) => {
+    if (told !== 'done' || ids.get(number) === id) return [];
+    return [`save ${number} was acknowledged as ${id} and ${ids.has(number) ? 'has another id' : 'is lost'}`];
+  });
+}
+
+/** Nothing is there twice, or that nobody asked for, or against its word; all is in order. */
+function checkSound(stored: readonly Stored[], { saves }: Diary): string[] {
+  const numbers = stored.map(({ number }) => number);
+  const problems = stored.flatMap(({ header, number }, at) => {
+    if (Number.isNaN(number)) return [`${header.id} has a state that nobody saved`];
+    if (numbers.indexOf(number) !== at) return [`save ${number} is stored twice`];
+    return saves.get(number)?.told === 'refused' ? [`save ${number} was refused and is stored`] : [];
+  });
+  return [...problems, ...checkOrder(stored)];
 }
 
 /** Each stands on the one before, and they come in the order of the calls. */

@@ -38,9 +38,9 @@ const STALE_CONNECTIONS = 10;
 /** How often a save with a key is repeated while nobody knows whether it was stored. */
 const KEYED_TRIES = 3;
 
-type Action = 'save' | 'saveTwo' | 'saveKeyed' | 'step' | 'tag' | 'fork' | 'delete' | 'sideSession';
+export type Action = 'save' | 'saveTwo' | 'saveKeyed' | 'step' | 'tag' | 'fork' | 'delete' | 'sideSession';
 
-const ACTIONS: readonly [Action, ...Action[]] = [
+const ALL_ACTIONS: Actions = [
   'save',
   'save',
   'save',
@@ -54,21 +54,35 @@ const ACTIONS: readonly [Action, ...Action[]] = [
   'sideSession',
 ];
 
+/** Which of them a session picks from; one that is named twice comes up twice as often. */
+type Actions = readonly [Action, ...Action[]];
+
+type LoadOptions = {
+  readonly sessionId: string;
+  readonly random: Random;
+  /** Default: all. */
+  readonly actions?: Actions;
+  /** Told of each save that is acknowledged. */
+  readonly onStored?: () => void;
+};
+
 /** Works in one session, at random, and keeps a diary. */
 export class SessionLoad {
   readonly diary: Diary;
   readonly #manager: CheckpointManager;
   readonly #random: Random;
+  readonly #actions: Actions;
   readonly #onStored: () => void;
   #session: Session | undefined;
   #count = 0;
 
   constructor(
     manager: CheckpointManager,
-    { sessionId, random, onStored = () => undefined }: { sessionId: string; random: Random; onStored?: () => void },
+    { sessionId, random, actions = ALL_ACTIONS, onStored = () => undefined }: LoadOptions,
   ) {
     this.#manager = manager;
     this.#random = random;
+    this.#actions = actions;
     this.#onStored = onStored;
     this.diary = {
       sessionId,
@@ -84,7 +98,7 @@ export class SessionLoad {
 
   async runUntil(isOver: () => boolean): Promise<void> {
     while (!isOver()) {
-      await this.act(this.#random.pick(ACTIONS));
+      await this.act(this.#random.pick(this.#actions));
       await sleep(this.#random.below(PAUSE_MS));
     }
   }
@@ -218,7 +232,10 @@ export class SessionLoad {
 
   /** While a server is away nothing but StorageErrors may come up. */
   #judge(error: unknown, what: string): Told {
-    if (!hasErrorCode(error, 'STORAGE')) this.diary.surprises.push(`${what}: ${String(error)}`);
+    if (!hasErrorCode(error, 'STORAGE')) {
+      this.diary.surprises.push(`${what}: ${String(error)}`);
+      this.#session = undefined;
+    }
     return isOutcomeUnknown(error) ? 'unknown' : 'refused';
   }
 }

@@ -30,7 +30,7 @@ type Waiting = AcceptedCommit & {
 
 const COMMIT = {
   name: 'savestate commit',
-  sql: 'SELECT {s}.commit_batch($1, $2, $3, $4, $5, $6, $7, $8) AS verdict',
+  sql: 'SELECT {s}.commit_batch($1, $2, $3, $4, $5, $6, $7) AS verdict',
 };
 
 const SAVE = {

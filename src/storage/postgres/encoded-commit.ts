@@ -38,7 +38,6 @@ export function encodeBatch(batch: readonly AcceptedCommit[]): unknown[] {
   for (const { commit } of batch)
     for (const effect of commit.effects ?? []) effects.set(placeOf(effect), encodeEffect(effect));
   return [
-    batch.every(({ commit }) => commit.durability === 'relaxed'),
     JSON.stringify(batch.map(({ commit }) => toJson(commit))),
     ...encodeChunks(batch.flatMap(({ commit }) => commit.chunks ?? [])),
     effects.size === 0 ? null : JSON.stringify([...effects.entries()].sort(byPlace).map(([, effect]) => effect)),

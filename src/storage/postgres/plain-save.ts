@@ -35,8 +35,8 @@ function findPlainSave(commit: Commit): PlainSave | undefined {
 
 /** Whether nothing but a few chunks comes with it. */
 function isSmall(commit: Commit): boolean {
-  const { chunks = [], effects = [], durability } = commit;
-  if (durability === 'relaxed' || effects.length > 0 || chunks.length > MAX_PLAIN_CHUNKS) return false;
+  const { chunks = [], effects = [] } = commit;
+  if (effects.length > 0 || chunks.length > MAX_PLAIN_CHUNKS) return false;
   return requiredIds(commit).length === 0;
 }
 

@@ -14,6 +14,8 @@ export type Row = Readonly<Record<string, unknown>>;
 /** Sends one statement of a transaction. `{s}` in its text stands for the schema. */
 export type Query = <Result extends Row>(sql: string, values?: readonly unknown[]) => Promise<Result[]>;
 
+type Limits = { readonly query_timeout: number };
+
 const DEFAULT_MAX_CONNECTIONS = 10;
 const DEFAULT_TIMEOUT_MS = 30_000;
 const CONNECT_TIMEOUT_MS = 5_000;
@@ -44,7 +46,7 @@ export class PostgresConnection {
     this.#timeoutMs = timeoutMs;
     this.#isOwnPool = pool === undefined;
     this.#pool = pool ?? createPool(options);
-    this.#connections = new Connections(this.#pool);
+    this.#connections = new Connections(this.#pool, timeoutMs);
     this.place = describePlace(this.#pool, this.#schema);
   }
 
@@ -88,10 +90,7 @@ export class PostgresConnection {
       { text: this.sql(sql), values: [...values] },
       { text: 'COMMIT' },
     ];
-    const [, answer] = await sendAll(
-      client,
-      statements.map((statement) => ({ ...statement, ...this.#limits })),
-    );
+    const [, answer] = await sendAll(client, statements, this.#limits);
     return (answer as pg.QueryResult<Result>).rows;
   }
 
@@ -164,7 +163,7 @@ export class PostgresConnection {
     return `SELECT ${calls.join(', ')}`;
   }
 
-  get #limits(): { query_timeout: number } {
+  get #limits(): Limits {
     return { query_timeout: this.#timeoutMs };
   }
 
@@ -182,26 +181,36 @@ export class PostgresConnection {
 }
 
 /** Sends statements without waiting for answers in between, where the connection can do that. Throws the first failure. */
-async function sendAll(client: pg.PoolClient, statements: readonly pg.QueryConfig[]): Promise<pg.QueryResult[]> {
-  const results: pg.QueryResult[] = [];
-  if (!client.pipeline) {
-    try {
-      for (const statement of statements) results.push(await client.query(statement));
-    } catch (error) {
-      if (!isOutcomeUnknown(error)) await rollBack(client);
-      throw error;
-    }
-    return results;
-  }
-  for (const outcome of await Promise.allSettled(statements.map((statement) => client.query(statement)))) {
+async function sendAll(
+  client: pg.PoolClient,
+  statements: readonly pg.QueryConfig[],
+  limits: Limits,
+): Promise<pg.QueryResult[]> {
+  if (!client.pipeline) return sendInTurn(client, statements, limits);
+  const outcomes = await Promise.allSettled(statements.map((statement) => client.query({ ...statement, ...limits })));
+  return outcomes.map((outcome) => {
     if (outcome.status === 'rejected') throw outcome.reason;
-    results.push(outcome.value);
+    return outcome.value;
+  });
+}
+
+async function sendInTurn(
+  client: pg.PoolClient,
+  statements: readonly pg.QueryConfig[],
+  limits: Limits,
+): Promise<pg.QueryResult[]> {
+  const results: pg.QueryResult[] = [];
+  try {
+    for (const statement of statements) results.push(await client.query({ ...statement, ...limits }));
+    return results;
+  } catch (error) {
+    if (!isOutcomeUnknown(error)) await rollBack(client, limits);
+    throw error;
   }
-  return results;
 }
 
 /** Leaves the connection as it was found. One that cannot do even that is of no use to the next one either. */
-async function rollBack(client: pg.PoolClient, limits: { query_timeout?: number } = {}): Promise<void> {
+async function rollBack(client: pg.PoolClient, limits: Limits): Promise<void> {
   await client.query({ text: 'ROLLBACK', ...limits });
 }
 

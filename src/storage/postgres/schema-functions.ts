@@ -77,12 +77,12 @@ END $body$`;
  * the caller sends each alone. Chunks and effects come sorted and without repeats.
  */
 const COMMIT_BATCH = `
-CREATE FUNCTION {s}.commit_batch(p_tenant text, p_role text, p_is_relaxed boolean, p_commits jsonb, p_digests text[], p_refs text[], p_texts text[], p_effects jsonb) RETURNS jsonb LANGUAGE plpgsql AS $body$
+CREATE FUNCTION {s}.commit_batch(p_tenant text, p_role text, p_commits jsonb, p_digests text[], p_refs text[], p_texts text[], p_effects jsonb) RETURNS jsonb LANGUAGE plpgsql AS $body$
 DECLARE
   v_done text;
   v_verdict jsonb;
 BEGIN
-  v_done := {s}.begin_commit(p_tenant, p_role, p_is_relaxed);
+  v_done := {s}.begin_commit(p_tenant, p_role);
   IF jsonb_array_length(p_commits) = 1 THEN
     v_done := pg_advisory_xact_lock({s}.lock_key(p_tenant, p_commits->0->>'session'));
   ELSE
@@ -118,19 +118,18 @@ CREATE FUNCTION {s}.lock_key(p_tenant text, p_session text) RETURNS bigint LANGU
   SELECT hashtextextended('{raw}' || chr(31) || p_tenant || chr(31) || p_session, 0)
 $body$`;
 
-/** What every commit begins with. All of it is local to the transaction. Plans are kept: their statements are always alike. */
+/**
+ * What every commit begins with. All of it is local to the transaction. Plans are kept: their statements are always alike.
+ * No commit is relaxed: the server may crash while the process goes on, which then relies on what it was told.
+ */
 const BEGIN_COMMIT = `
-CREATE FUNCTION {s}.begin_commit(p_tenant text, p_role text, p_is_relaxed boolean) RETURNS text LANGUAGE plpgsql AS $body$
+CREATE FUNCTION {s}.begin_commit(p_tenant text, p_role text) RETURNS text LANGUAGE plpgsql AS $body$
 DECLARE
   v_done text;
 BEGIN
   v_done := set_config('savestate.tenant', p_tenant, true);
   v_done := set_config('plan_cache_mode', 'force_generic_plan', true);
-  IF p_is_relaxed THEN
-    v_done := set_config('synchronous_commit', 'off', true);
-  ELSIF current_setting('synchronous_commit') = 'off' THEN
-    v_done := set_config('synchronous_commit', 'on', true);
-  END IF;
+  IF current_setting('synchronous_commit') = 'off' THEN v_done := set_config('synchronous_commit', 'on', true); END IF;
   IF p_role IS NOT NULL THEN v_done := set_config('role', p_role, true); END IF;
   RETURN v_done;
 END $body$`;
@@ -162,7 +161,7 @@ CREATE FUNCTION {s}.save_one(p_tenant text, p_role text, p_session text, p_branc
   p_id text, p_timestamp double precision, p_type text, p_status text, p_agent text, p_user text, p_key text, p_digest text,
   p_root_refs text, p_body text, p_root_text text, p_digests text[], p_refs text[], p_texts text[]) RETURNS boolean LANGUAGE plpgsql AS $body$
 DECLARE
-  v_done text := {s}.begin_commit(p_tenant, p_role, false);
+  v_done text := {s}.begin_commit(p_tenant, p_role);
 BEGIN
   v_done := pg_advisory_xact_lock({s}.lock_key(p_tenant, p_session));
   IF p_lease IS NOT NULL THEN
