@@ -193,7 +193,8 @@ export class SessionLoad {
     const { tags, forks, deletions, saves } = this.diary;
     const id = this.#pickStored();
     const isNamed = [...tags.values(), ...forks.values()].some((entry) => entry.id === id);
-    const isLast = [...saves.values()].findLast(({ told }) => told !== 'refused')?.id === id;
+    // Saves after it whose outcome is unknown may not be there: then it is the head.
+    const isLast = [...saves.values()].findLast(({ told }) => told === 'done')?.id === id;
     if (id === undefined || isNamed || isLast) return;
     const isDeleted = this.#manager.delete(id);
     deletions.set(id, await this.#tell(isDeleted, `deleting ${id}`));

@@ -171,6 +171,7 @@ export class PostgresConnection {
     try {
       return await withRetries(async () => attempt(await this.open()), { forMs: this.retryForMs });
     } catch (error) {
+      if (error instanceof Error && error.name === 'AbortError') throw error; // the caller's own wish
       throw toSavestateError(error, { place: this.place, isOutcomeUnknown: doubt.exists });
     }
   }

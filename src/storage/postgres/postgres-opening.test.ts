@@ -18,7 +18,7 @@ function open(options: Partial<PostgresStorageOptions> & { schema: string }): Po
 describe('the tables', () => {
   test('[P10] ten that start at once make them once', async () => {
     const schema = freshSchema();
-    const storages = Array.from({ length: 10 }, () => open({ schema, maxConnections: 1 }));
+    const storages = Array.from({ length: 10 }, () => open({ schema, maxConnections: 2 }));
     await Promise.all(storages.map((storage) => storage.open()));
     const admin = await adminClient();
     const { rows } = await admin.query(`SELECT version FROM "${schema}".version`);
@@ -153,7 +153,8 @@ describe('who connects', () => {
     [{ schema: 'x'.repeat(60) }, /59 bytes/],
     [{ connectionString: undefined }, /either a connectionString or a pool/],
     [{ timeoutMs: 0 }, /timeoutMs/],
-    [{ maxConnections: 1.5 }, /maxConnections/],
+    [{ maxConnections: 1 }, /maxConnections.*at least 2/],
+    [{ maxConnections: 2.5 }, /maxConnections/],
   ])('[P14] options that cannot be right are refused before anything is opened: %o', (wrong, message) => {
     const options = { connectionString: 'postgres://nowhere', tenant: 'acme', ...wrong } as PostgresStorageOptions;
     expect(() => new PostgresCheckpointStorage(options)).toThrow(message);

@@ -8,6 +8,9 @@ const MAX_TENANT_CHARS = 128;
 /** PostgreSQL cuts longer identifiers off; `_app` must still fit. */
 const MAX_SCHEMA_BYTES = 59;
 
+/** The least that makes sense of each number. Collecting deletes on one connection what it found on another. */
+const LEAST = { maxConnections: 2, retryForMs: 0, timeoutMs: 1, maxQueuedBytes: 1 } as const;
+
 /** How a PostgresCheckpointStorage is opened: by a connection string, or on connections that you keep yourself. */
 export type PostgresStorageOptions = {
   readonly connectionString?: string;
@@ -22,7 +25,7 @@ export type PostgresStorageOptions = {
   /** The role that statements run as when the login could see more than its tenant; default `<schema>_app`. */
   readonly appRole?: string;
   readonly maxCheckpointsPerUser?: number;
-  /** Connections of our own pool at most; default 10. */
+  /** Connections of our own pool at most, at least 2; default 10. */
   readonly maxConnections?: number;
   /** How long a call is tried again while the server cannot be reached; default 30 s. */
   readonly retryForMs?: number;
@@ -43,10 +46,10 @@ export function checkOptions(options: PostgresStorageOptions): void {
     throw new InvalidInputError('PostgresCheckpointStorage needs either a connectionString or a pool.');
   }
   checkSchemaName(options.schema ?? 'savestate');
-  for (const name of ['maxConnections', 'retryForMs', 'timeoutMs', 'maxQueuedBytes'] as const) {
+  for (const [name, least] of Object.entries(LEAST) as [keyof typeof LEAST, number][]) {
     const value = options[name];
-    if (value !== undefined && !(Number.isInteger(value) && value >= (name === 'retryForMs' ? 0 : 1))) {
-      throw new InvalidInputError(`${name} must be a whole number; found ${value}.`);
+    if (value !== undefined && !(Number.isInteger(value) && value >= least)) {
+      throw new InvalidInputError(`${name} must be a whole number of at least ${least}; found ${value}.`);
     }
   }
 }
