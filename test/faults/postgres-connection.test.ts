@@ -96,7 +96,7 @@ async function runTrial({ fault, server, random }: Trial): Promise<{ failures: s
     schema: SCHEMA,
     retryForMs: random.pick([0, 100, RETRY_FOR_MS]),
     timeoutMs: TIMEOUT_MS,
-    maxConnections: 1 + random.below(10),
+    maxConnections: 2 + random.below(9),
   });
   const loads = Array.from(
     { length: 1 + random.below(MAX_SESSIONS) },
