@@ -25,11 +25,22 @@ export async function startPostgres() {
   return {
     url: `postgres://postgres:bench@127.0.0.1:${port}/postgres`,
     folder,
+    createDatabase: (name) => server.createDatabase(name),
+    dropDatabase: (name) => server.dropDatabase(name),
+    databaseBytes: (name) => databaseBytes(server, name),
     stop: async () => {
       await server.stop();
       rmSync(folder, { recursive: true, force: true });
     },
   };
+}
+
+async function databaseBytes(server, name) {
+  const client = server.getPgClient();
+  await client.connect();
+  const { rows } = await client.query('SELECT pg_database_size($1)::float8 AS bytes', [name]);
+  await client.end();
+  return rows[0].bytes;
 }
 
 function freePort() {

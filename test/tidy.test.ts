@@ -11,7 +11,8 @@ const LAYERS: Record<string, readonly string[]> = {
   storage: ['core'],
   manager: ['core', 'storage'],
   testing: ['core', 'storage'],
-  cli: ['core', 'storage', 'manager'],
+  adapter: ['core', 'storage', 'manager'],
+  cli: ['core', 'storage', 'manager', 'adapter'],
 };
 
 /** Tests may look at what is above them to build real parts. */
@@ -146,6 +147,18 @@ describe('what is public', () => {
         'parseChunk',
         'readReachableByLevel',
         'selectRows',
+      ],
+    ],
+    [
+      'adapter/langgraph/index.ts',
+      [
+        'SavestateSaver',
+        'SavestateStore',
+        'exportThreads',
+        'importThreads',
+        'langGraphClasses',
+        'openPostgresSaverDatabase',
+        'openSqliteSaverDatabase',
       ],
     ],
     ['storage/postgres/index.ts', ['PostgresCheckpointStorage', 'migratePostgres']],

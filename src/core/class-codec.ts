@@ -1,12 +1,25 @@
 import { InvalidInputError, UnsupportedError } from './errors.ts';
 
+/** The fields that an instance's data had when it was last encoded. The children are for `isSame` alone. */
+export type KnownFields = { readonly keys: readonly string[]; readonly children: readonly unknown[] };
+
 /** How instances of one class are saved, registered in code by the caller. Data can name a tag, never a class or module. */
 export type ClassCodec<Instance extends object = object> = {
   /** The name under which instances are stored; keep it when the class is renamed. */
   readonly tag: string;
   readonly class: abstract new (...args: never[]) => Instance;
+  /**
+   * Whether an instance of another class is one of this class all the same: made by a second copy of its package. Asked once per class.
+   * Never true for a subclass, which would come back without what it adds.
+   */
+  recognises?(instance: object): boolean;
   /** The instance's data, made of values that can be saved. */
   encode(instance: Instance): unknown;
+  /**
+   * For classes with many instances, whose data is an object: whether `encode` would answer these keys, in this order, with the same
+   * values, told without building it. `isSame` compares a value of the instance with a remembered one.
+   */
+  isUnchanged?(instance: Instance, known: KnownFields, isSame: (value: unknown, known: unknown) => boolean): boolean;
   decode(data: unknown): Instance;
 };
 
@@ -14,6 +27,8 @@ export type ClassCodec<Instance extends object = object> = {
 export class ClassCodecs {
   readonly #byPrototype = new Map<object, ClassCodec>();
   readonly #byTag = new Map<string, ClassCodec>();
+  /** What was found for classes that are registered under another copy, or not at all. */
+  readonly #recognised = new WeakMap<object, ClassCodec | 'none'>();
 
   constructor(codecs: readonly ClassCodec[] = []) {
     for (const codec of codecs) {
@@ -23,8 +38,17 @@ export class ClassCodecs {
     }
   }
 
-  forPrototype(prototype: object): ClassCodec | undefined {
-    return this.#byPrototype.get(prototype);
+  /** The codec of an instance, given with its prototype. */
+  forInstance(instance: object, prototype: object): ClassCodec | undefined {
+    return this.#byPrototype.get(prototype) ?? this.#recognise(instance, prototype);
+  }
+
+  #recognise(instance: object, prototype: object): ClassCodec | undefined {
+    const known = this.#recognised.get(prototype);
+    if (known !== undefined) return known === 'none' ? undefined : known;
+    const codec = [...this.#byTag.values()].find((candidate) => candidate.recognises?.(instance) === true);
+    this.#recognised.set(prototype, codec ?? 'none');
+    return codec;
   }
 
   decode(tag: string, data: unknown): object {

@@ -4,6 +4,7 @@ import type { ClassCodecs } from './class-codec.ts';
 import { createError } from './error-value.ts';
 import { CorruptError } from './errors.ts';
 import { TAG_START } from './format.ts';
+import type { KnownParts } from './known-parts.ts';
 import { setField } from './odd-key.ts';
 import type { TreeLevels, TreeNode } from './shadow.ts';
 
@@ -27,11 +28,17 @@ export class Decoder {
   readonly #find: FindChunk;
   readonly #codecs: ClassCodecs;
   readonly #origins: Origins | undefined;
+  readonly #known: KnownParts | undefined;
 
-  constructor(find: FindChunk, codecs: ClassCodecs, origins?: Origins) {
+  constructor(
+    find: FindChunk,
+    codecs: ClassCodecs,
+    { origins, known }: { origins?: Origins; known?: KnownParts | undefined } = {},
+  ) {
     this.#find = find;
     this.#codecs = codecs;
     this.#origins = origins;
+    this.#known = known;
   }
 
   decode({ text, refs }: ChunkContent): unknown {
@@ -44,6 +51,8 @@ export class Decoder {
   }
 
   #decodeRef(digest: Digest): unknown {
+    const known = this.#known?.find(digest, this.#codecs);
+    if (known !== undefined) return known.value;
     const value = this.decode(this.#find(digest));
     if (this.#origins !== undefined && typeof value === 'object' && value !== null)
       this.#origins.digests.set(value, digest);
@@ -122,6 +131,11 @@ export class Decoder {
 
   /** Reads a closed node and all below it; notes each node in its level. */
   #expand(digest: Digest, height: number, into: { items: unknown[]; levels: TreeNode[][] }): void {
+    const known = this.#known?.findItems(digest, this.#codecs);
+    if (known !== undefined) {
+      for (const item of known) into.items.push(item);
+      return;
+    }
     const content = this.#find(digest);
     const from = into.items.length;
     if (height === 1) for (const item of this.decode(content) as unknown[]) into.items.push(item);

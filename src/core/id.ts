@@ -49,8 +49,24 @@ export function createCheckpointIds({ now, randomBytes }: IdPorts): CheckpointId
   };
 }
 
+/** An id made of a time and 60 bits: for what has a time-ordered name of its own already. */
+export function formatCheckpointId(timeMs: number, tail: bigint): CheckpointId {
+  return `${PREFIX}${formatTime(timeMs)}${formatBits(tail)}` as CheckpointId;
+}
+
+function formatBits(bits: bigint): string {
+  let text = '';
+  for (let rest = bits; text.length < TAIL_CHARS; rest >>= 5n) text = ALPHABET[Number(rest & 31n)] + text;
+  return text;
+}
+
 function formatTail(bytes: Uint8Array): string {
   return Array.from(bytes, (byte) => ALPHABET[byte & 31]).join('');
+}
+
+/** The id that follows one directly: for a record that belongs next to another. */
+export function idAfter(id: CheckpointId): CheckpointId {
+  return increment(id) as CheckpointId;
 }
 
 /** The next id: the last character that is not the greatest goes up, those after it start again. */

@@ -6,6 +6,7 @@ import { Composer, type Redact } from './compose.ts';
 import { Decoder, type FindChunk, type Origins } from './decode.ts';
 import { CorruptError, InvalidInputError } from './errors.ts';
 import { DEFAULT_LIMITS, type ValueLimits } from './format.ts';
+import { KnownParts } from './known-parts.ts';
 import { Shadow, type ShadowChild } from './shadow.ts';
 import { sizeOf } from './size.ts';
 import { Walker } from './walk.ts';
@@ -49,7 +50,7 @@ export class StateCodec {
   isValue(value: object): boolean {
     const prototype: object | null = Object.getPrototypeOf(value);
     if (prototype === null || PLAIN_PROTOTYPES.has(prototype) || value instanceof Error) return true;
-    return atomTag(prototype) !== undefined || this.#classes.forPrototype(prototype) !== undefined;
+    return atomTag(prototype) !== undefined || this.#classes.forInstance(value, prototype) !== undefined;
   }
 
   /** Encodes a state against the one before; throws an InvalidInputError that names the path of what cannot be saved. */
@@ -80,14 +81,19 @@ export class StateCodec {
   }
 
   /** Decodes a state. Every call makes new objects: nothing is shared with another call or with what was saved. */
-  decode(root: ChunkContent, find: FindChunk): unknown {
-    return new Decoder(find, this.#classes).decode(root);
+  decode(root: ChunkContent, find: FindChunk, known?: KnownParts): unknown {
+    return new Decoder(find, this.#classes, { known }).decode(root);
+  }
+
+  /** What need not be read to decode states like this one; undefined if what was stored is not what was given. */
+  knownParts({ shadow }: EncodedState): KnownParts | undefined {
+    return this.#redact === undefined ? new KnownParts(shadow) : undefined;
   }
 
   /** Decodes a state together with what `encode` needs to save changes of it cheaply. */
   decodeForEditing(root: Chunk, find: FindChunk): { readonly state: unknown; readonly encoded: EncodedState } {
     const origins: Origins = { digests: new Map(), levels: new Map() };
-    const state = new Decoder(find, this.#classes, origins).decode(root);
+    const state = new Decoder(find, this.#classes, { origins }).decode(root);
     const shadow = new Walker(this.#classes, this.#limits).walk(state, undefined);
     applyOrigins(shadow, origins);
     return { state, encoded: { root, chunks: [], sizeBytes: sizeOf(shadow), shadow } };
@@ -99,6 +105,30 @@ function applyOrigins(child: ShadowChild, origins: Origins): void {
   child.digest = origins.digests.get(child.source as object);
   child.levels = origins.levels.get(child.source as object);
   for (const inner of child.children) applyOrigins(inner, origins);
+}
+
+/**
+ * A part of an encoded state, by the keys that lead to it. Put in place of the same part into a state that is encoded next against the
+ * same one, it costs nothing, whatever became of the live value. Undefined if there is no such part.
+ */
+export function encodedPart(encoded: EncodedState, path: readonly string[]): { readonly part: unknown } | undefined {
+  let part = encoded.shadow;
+  for (const key of path) {
+    const at = part instanceof Shadow && isObject(part) ? part.keys.indexOf(key) : -1;
+    if (at < 0) return undefined;
+    part = (part as Shadow).children[at];
+  }
+  return { part };
+}
+
+/** The keys of an object inside an encoded state; none if there is no such object. */
+export function encodedKeys(encoded: EncodedState, path: readonly string[]): readonly string[] {
+  const found = encodedPart(encoded, path)?.part;
+  return found instanceof Shadow && isObject(found) ? found.keys : [];
+}
+
+function isObject({ kind }: Shadow): boolean {
+  return kind === 'object' || kind === 'bare';
 }
 
 /** Finds chunks in a map; for callers that loaded them all. */

@@ -7,6 +7,7 @@ import { FIELD_CHARS, type ValueLimits } from './format.ts';
 import { formatPath, type PathStep } from './path.ts';
 import { commonEnds, countExactly, countSame, isSame, isSameList, replaceIfNew } from './sameness.ts';
 import { Shadow, type ShadowChild, type ShadowKind } from './shadow.ts';
+import { STRAY_CHECK_ITEMS, UnchangedCheck } from './unchanged.ts';
 
 /** `fresh`: the children that are not known to be frozen already; all, if absent. */
 type NewContent = {
@@ -19,9 +20,6 @@ type NewContent = {
 
 type Fields = { readonly [key: string]: unknown };
 
-/** Arrays longer than this are checked for stray properties only when first seen: the check reads every key. */
-const STRAY_CHECK_ITEMS = 64;
-
 /**
  * Walks a live value against the shadow of its last known form. Answers the same shadow where nothing changed and a new one
  * where something did; sees every in-place mutation, because it skips by identity only what is deeply frozen.
@@ -29,6 +27,7 @@ const STRAY_CHECK_ITEMS = 64;
  */
 export class Walker {
   readonly #codecs: ClassCodecs;
+  readonly #check: UnchangedCheck;
   readonly #limits: ValueLimits;
   readonly #steps: PathStep[] = [];
   readonly #ancestors: object[] = [];
@@ -36,6 +35,7 @@ export class Walker {
 
   constructor(codecs: ClassCodecs, limits: ValueLimits) {
     this.#codecs = codecs;
+    this.#check = new UnchangedCheck(codecs);
     this.#limits = limits;
   }
 
@@ -87,7 +87,8 @@ export class Walker {
   }
 
   #walkInstance(value: object, prototype: object, old: Shadow | undefined): Shadow {
-    const codec = this.#codecs.forPrototype(prototype);
+    if (value instanceof Shadow) return value; // what an earlier encoding knows of a part that did not change
+    const codec = this.#codecs.forInstance(value, prototype);
     if (codec !== undefined)
       return this.#walkPayload(['class', codec.tag], value, { payload: codec.encode(value), old });
     const tag = atomTag(prototype);
@@ -230,7 +231,9 @@ export class Walker {
 
   #isUnchanged(item: unknown, before: ShadowChild, at: number): boolean {
     if (!(before instanceof Shadow)) return isSame(item, before);
-    return before.source === item && this.#walkChild(item, before, at) === before;
+    if (before.source !== item) return false;
+    if (!before.isFrozen && Object.isFrozen(item)) return this.#walkChild(item, before, at) === before; // takes note of that
+    return this.#check.isSame(item, before) || this.#walkChild(item, before, at) === before;
   }
 
   /** Walks elements that changed or moved, pairing each with the shadow of the same live object, else of the same place. */

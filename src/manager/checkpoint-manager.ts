@@ -28,6 +28,7 @@ import { type ImportResult, importSession } from './import.ts';
 import type { LineageEntry } from './lineage.ts';
 import { readState } from './loading.ts';
 import type { CheckpointManagerOptions } from './manager-options.ts';
+import { registerParts } from './manager-parts.ts';
 import { RecoveryLoop } from './recovery-loop.ts';
 import type { RecoveryHandler, RecoveryOptions } from './recovery-options.ts';
 import type { RecoveryReport } from './recovery-report.ts';
@@ -67,6 +68,7 @@ export class CheckpointManager {
       afterSave: (checkpoint) => this.#afterSave(checkpoint),
     });
     this.#retention = new RetentionRunner(this.#context, mergeRetention(options.retention, this.#context.storage));
+    registerParts(this, { context: this.#context, afterSave: (checkpoint) => this.#afterSave(checkpoint) });
   }
 
   // Saving and restoring

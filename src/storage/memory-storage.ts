@@ -135,7 +135,9 @@ export class InMemoryCheckpointStorage implements ChunkStorage {
 
   async readRefs(filter: { sessionId?: string; kind?: RefKind; name?: string } = {}): Promise<Ref[]> {
     this.#checkOpen();
-    const all = [...this.#sessions.values()].flatMap((session) => [...session.refs.values()]);
+    const own = filter.sessionId === undefined ? undefined : this.#sessions.get(filter.sessionId as SessionId);
+    const sessions = filter.sessionId === undefined ? [...this.#sessions.values()] : own === undefined ? [] : [own];
+    const all = sessions.flatMap((session) => [...session.refs.values()]);
     const wanted = all.filter(
       (ref) =>
         (filter.sessionId ?? ref.sessionId) === ref.sessionId &&

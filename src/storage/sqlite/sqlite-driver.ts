@@ -18,7 +18,9 @@ export interface SqlDatabase {
   close(): void;
 }
 
-type SqliteModule = { readonly DatabaseSync: new (path: string) => SqlDatabase };
+type SqliteModule = {
+  readonly DatabaseSync: new (path: string, options?: { readonly readOnly: boolean }) => SqlDatabase;
+};
 
 /** SQLite before this version can corrupt a database that two connections write to at once (the WAL-reset bug). */
 const MIN_SQLITE_VERSION = [3, 51, 3] as const;
@@ -29,6 +31,12 @@ let loaded: SqliteModule | undefined;
 export function openDatabase(path: string): SqlDatabase {
   loaded ??= loadBuiltIn() ?? loadPackage();
   return new loaded.DatabaseSync(path);
+}
+
+/** Opens a connection that cannot change the file. */
+export function openReadOnlyDatabase(path: string): SqlDatabase {
+  loaded ??= loadBuiltIn() ?? loadPackage();
+  return new loaded.DatabaseSync(path, { readOnly: true });
 }
 
 /** Throws an UnsupportedError if this SQLite is too old to be trusted with several connections. */

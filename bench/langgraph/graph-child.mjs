@@ -1,0 +1,38 @@
+import { END, MessagesAnnotation, START, StateGraph } from '@langchain/langgraph';
+import { createFsyncProbe, summarise } from '../measure.mjs';
+import { openContestant } from './contestants.mjs';
+import { createGraphMessage } from './conversation.mjs';
+import { repeat, timeMs } from './timing.mjs';
+
+const WARMUP_STEPS = 100;
+const PROBES = { count: 30, limitMs: 1_000 };
+
+/** One contestant, one run of a real graph, one process; the answer goes to the standard output as JSON. */
+const { name, steps, place, warmupPlace } = JSON.parse(process.argv[2]);
+await runGraph(warmupPlace, WARMUP_STEPS, 2);
+const probe = createFsyncProbe(warmupPlace.folder);
+const probeMs = await repeat(PROBES, () => timeMs(probe.run));
+probe.close();
+const totalMs = await runGraph(place, steps, 1);
+process.stdout.write(JSON.stringify({ totalMs, probe: summarise(probeMs) }));
+
+/** A graph of one node that adds a message a step, with LangGraph's default durability: it saves while the next step runs. */
+async function runGraph(where, length, seed) {
+  const messages = Array.from({ length }, (_, at) => createGraphMessage(at, seed));
+  const { saver, close } = await openContestant(name, where);
+  const graph = new StateGraph(MessagesAnnotation)
+    .addNode('agent', (state) => ({ messages: [messages[state.messages.length]] }))
+    .addEdge(START, 'agent')
+    .addConditionalEdges('agent', (state) => (state.messages.length < length ? 'agent' : END))
+    .compile({ checkpointer: saver });
+  const config = { configurable: { thread_id: 'thread' }, recursionLimit: length + 10 };
+  const tookMs = await timeMs(() => graph.invoke({ messages: [] }, config));
+  if (saver !== undefined) await checkSaved(graph, length);
+  await close();
+  return tookMs;
+}
+
+async function checkSaved(graph, length) {
+  const { values } = await graph.getState({ configurable: { thread_id: 'thread' } });
+  if (values.messages.length !== length) throw new Error(`${name} saved ${values.messages.length} of ${length} steps.`);
+}

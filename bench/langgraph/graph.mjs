@@ -1,0 +1,39 @@
+import { ratioOf, summarise } from '../measure.mjs';
+
+export const graph = {
+  id: 'graph',
+  title: 'a real StateGraph of one node, default durability: the run with a checkpointer ÷ the run without',
+  run,
+};
+
+const BARE = 'no checkpointer';
+const OURS = ['our SQLite, process-safe', 'our SQLite, power-safe', 'our memory', 'our PostgreSQL'];
+const LIMIT = { atMost: 1.15 };
+/** The power-safe and PostgreSQL runs wait for a disk or server that other runs do not have. */
+const JUDGED = 'our SQLite, process-safe';
+
+async function run({ arena, report, isQuick }) {
+  const rounds = isQuick ? 1 : 5;
+  const long = isQuick ? 300 : 2_000;
+  const short = isQuick ? 100 : 500;
+  await compare({ arena, report, rounds, steps: long, names: [BARE, ...OURS] });
+  await compare({ arena, report, rounds: isQuick ? 1 : 3, steps: short, names: [BARE, JUDGED, 'official SQLite'] });
+}
+
+async function compare({ arena, report, rounds, steps, names }) {
+  const jobs = names.map((name) => ({ name, steps }));
+  const results = await arena.takeTurns({ script: 'graph-child.mjs', jobs, rounds });
+  const totals = (name) => summarise(results[name].map(({ totalMs }) => totalMs));
+  for (const name of names.filter((other) => other !== BARE)) {
+    report.line({
+      what: `${steps.toLocaleString('en')} steps: ${name} ÷ ${BARE}`,
+      ...ratioOf(totals(name), totals(BARE)),
+      ...(name === JUDGED && { target: LIMIT }),
+      sides: {
+        [name]: totals(name),
+        [BARE]: totals(BARE),
+        'fsync probe': summarise(results[name].map(({ probe }) => probe.median)),
+      },
+    });
+  }
+}

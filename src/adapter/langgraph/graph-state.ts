@@ -1,0 +1,65 @@
+import type { ChannelVersions, Checkpoint, CheckpointMetadata } from '@langchain/langgraph-checkpoint';
+import { type EncodedState, encodedKeys, encodedPart } from '../../core/state-codec.ts';
+
+/** LangGraph's checkpoint without its id, which is in the header. */
+export type GraphState = Omit<Checkpoint, 'id'>;
+
+/** A call of `put`. */
+export type PutCall = {
+  readonly checkpoint: Checkpoint;
+  readonly metadata: CheckpointMetadata;
+  readonly newVersions: ChannelVersions;
+};
+
+const VALUES = 'channel_values';
+const VERSIONS = 'channel_versions';
+
+/** The state to save of a checkpoint without a parent: the channels that are new, which for a copy are all it has. */
+export function rootState({ checkpoint, metadata, newVersions }: PutCall): GraphState {
+  const given = Object.entries(checkpoint.channel_values);
+  const values = metadata.source === 'fork' ? given : given.filter(([name]) => Object.hasOwn(newVersions, name));
+  return withValues(checkpoint, Object.fromEntries(values));
+}
+
+/** The state to save of a checkpoint whose parent is not stored: all that was given, because nothing can be inherited. */
+export function wholeState({ checkpoint }: PutCall): GraphState {
+  return withValues(checkpoint, checkpoint.channel_values);
+}
+
+/**
+ * The state to save on top of a parent. A channel with a new version has the value that came with it, or none: then it is empty now.
+ * One without keeps what it had in the parent, if that is the version it is at.
+ */
+export function childState(given: GraphState, newVersions: ChannelVersions, parent: EncodedState): GraphState {
+  const names = new Set([...encodedKeys(parent, [VALUES]), ...Object.keys(given.channel_values)]);
+  const kept = [...names].flatMap((name): [string, unknown][] => {
+    const isInherited =
+      !Object.hasOwn(newVersions, name) && encodedPart(parent, [VERSIONS, name])?.part === given.channel_versions[name];
+    const found = isInherited ? encodedPart(parent, [VALUES, name]) : givenPart(given.channel_values, name);
+    return found === undefined ? [] : [[name, found.part]];
+  });
+  return { ...given, channel_values: Object.fromEntries(kept) };
+}
+
+/** A state that was encoded already, to be used in another: whatever became of the live one. */
+export function encodedState(encoded: EncodedState): GraphState {
+  return {
+    ...encodedFields(encoded, []),
+    [VALUES]: encodedFields(encoded, [VALUES]),
+    [VERSIONS]: encodedFields(encoded, [VERSIONS]),
+  } as GraphState;
+}
+
+function encodedFields(encoded: EncodedState, path: readonly string[]): { [key: string]: unknown } {
+  const keys = encodedKeys(encoded, path);
+  return Object.fromEntries(keys.map((key) => [key, encodedPart(encoded, [...path, key])?.part]));
+}
+
+function givenPart(given: { readonly [name: string]: unknown }, name: string): { readonly part: unknown } | undefined {
+  return Object.hasOwn(given, name) ? { part: given[name] } : undefined;
+}
+
+function withValues(checkpoint: Checkpoint, values: { [name: string]: unknown }): GraphState {
+  const { id: _, ...state } = checkpoint;
+  return { ...state, channel_values: values };
+}

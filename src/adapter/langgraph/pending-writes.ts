@@ -1,0 +1,118 @@
+import type { CheckpointPendingWrite } from '@langchain/langgraph-checkpoint';
+import { hasErrorCode, isOutcomeUnknown } from '../../core/errors.ts';
+import type { SessionId } from '../../core/id.ts';
+import type { StateCodec } from '../../core/state-codec.ts';
+import type { ManagerContext } from '../../manager/context.ts';
+import { checkRef } from '../../storage/ref.ts';
+import type { GraphRows } from './graph-rows.ts';
+import type { SessionLane } from './session-lane.ts';
+import { WriteBucket } from './write-bucket.ts';
+import {
+  bucketOf,
+  decodeWrites,
+  formatWrites,
+  parseWrites,
+  type Sources,
+  type StoredWrites,
+  type WriteCall,
+  writeIndex,
+} from './write-record.ts';
+
+/** How often a call starts again because another process wrote to the same checkpoint at the same time, or no answer came. */
+const MAX_TRIES = 10;
+
+/** Keeps the writes of tasks to checkpoints, also to those that are not stored yet, in the effect log of their session. */
+export class PendingWrites {
+  readonly #context: ManagerContext;
+  readonly #rows: GraphRows;
+
+  constructor(context: ManagerContext, rows: GraphRows) {
+    this.#context = context;
+    this.#rows = rows;
+  }
+
+  /** Stores a call in one commit. */
+  async put(lane: SessionLane, graphId: string, call: WriteCall): Promise<void> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await lane.inOrder((pass) => this.#append(lane, { graphId, call, pass }));
+      } catch (error) {
+        lane.forgetBucket(graphId);
+        // What got no answer may be stored: then it is found, and not stored again.
+        const isWorthTrying = hasErrorCode(error, 'CONFLICT') || isOutcomeUnknown(error);
+        if (!isWorthTrying || attempt === MAX_TRIES) throw error;
+        await lane.inOrder(() => this.openBucket(lane, graphId));
+      }
+    }
+  }
+
+  async #append(
+    lane: SessionLane,
+    { graphId, call, pass }: { graphId: string; call: WriteCall; pass: () => void },
+  ): Promise<void> {
+    const { sessionId } = lane;
+    // Not known here means, nearly always, not written to yet. If it was, the commit is refused, and the writes are read.
+    const bucket = lane.findBucket(graphId) ?? lane.keepBucket(graphId, new WriteBucket());
+    const ordinal = bucket.count;
+    const generation = bucket.add(call);
+    if (generation === undefined) return;
+    const branch = bucketOf(sessionId, graphId);
+    const position = { ordinal, generation, startedAtMs: this.#context.ports.now() };
+    const commit = this.#context.storage.commit({
+      sessionId,
+      effects: [formatWrites({ sessionId, branch }, call, position)],
+      chunks: call.chunks,
+      refs: [
+        { kind: 'log', name: branch, expect: ordinal === 0 ? null : String(ordinal), target: String(ordinal + 1) },
+      ],
+    });
+    pass();
+    await commit;
+  }
+
+  /** What is known of the writes to a checkpoint; reads them if need be. */
+  async openBucket(lane: SessionLane, graphId: string): Promise<WriteBucket> {
+    const known = lane.findBucket(graphId);
+    if (known !== undefined) return known;
+    const { sessionId } = lane;
+    const name = bucketOf(sessionId, graphId);
+    const [log] = await this.#context.storage.readRefs({ sessionId, kind: 'log', name });
+    if (log === undefined) return lane.keepBucket(graphId, new WriteBucket());
+    const stored = await this.read(sessionId, graphId);
+    const hasChild = await this.#rows.hasChild(sessionId, graphId);
+    return lane.keepBucket(graphId, new WriteBucket(stored, { count: Number(checkRef(log).target), hasChild }));
+  }
+
+  /** The stored calls to a checkpoint, in their order. */
+  async read(sessionId: SessionId, graphId: string): Promise<StoredWrites[]> {
+    const rows = await this.#context.storage.readEffects({ sessionId, branch: bucketOf(sessionId, graphId) });
+    return rows.flatMap((row) => parseWrites(row) ?? []);
+  }
+}
+
+/** One write of a task, where it counts. */
+export type NumberedWrite = { readonly taskId: string; readonly index: number; readonly write: CheckpointPendingWrite };
+
+/** What counts of some calls, as new objects: of ordinary writes with the same number the first, of special ones the last. */
+export function resolveWrites(
+  codec: StateCodec,
+  calls: readonly StoredWrites[],
+  sources: Sources,
+): readonly NumberedWrite[] {
+  const found = new Map<string, NumberedWrite>();
+  for (const call of calls) {
+    const values = decodeWrites(codec, call, sources);
+    for (const [at, [channel]] of call.writes.entries()) {
+      const index = writeIndex(channel, at);
+      const key = `${index} ${call.name}`;
+      if (index >= 0 && found.has(key)) continue;
+      found.set(key, { taskId: call.name, index, write: [call.name, channel, values[at]] });
+    }
+  }
+  return [...found.values()];
+}
+
+/** The order in which LangGraph applies the writes of one step: by task, then by number. */
+export function inTaskOrder(writes: readonly NumberedWrite[]): NumberedWrite[] {
+  return writes.toSorted((a, b) => (a.taskId === b.taskId ? a.index - b.index : a.taskId < b.taskId ? -1 : 1));
+}

@@ -1,0 +1,80 @@
+import type { RunnableConfig } from '@langchain/core/runnables';
+import type { Checkpoint } from '../../core/checkpoint.ts';
+import type { Chunk } from '../../core/chunk.ts';
+import type { EncodedState } from '../../core/state-codec.ts';
+import type { ManagerContext } from '../../manager/context.ts';
+import { loadState } from '../../manager/loading.ts';
+import type { GraphRows } from './graph-rows.ts';
+import { childState, encodedState, type PutCall, rootState, wholeState } from './graph-state.ts';
+import type { SessionLane } from './session-lane.ts';
+import { findCheckpointId } from './thread-session.ts';
+
+/** A call of `put` as it was when it was made. */
+export type CapturedPut = {
+  readonly call: PutCall;
+  readonly parentId: string | undefined;
+  readonly runId: string | undefined;
+  /** The run was told to begin at a certain checkpoint, so a branch there is what its user wants. */
+  readonly isTimeTravel: boolean;
+  /** Set if the parent was remembered: then the state is encoded against it. */
+  readonly parent: Checkpoint | undefined;
+  readonly encoded: EncodedState;
+};
+
+/** A state that is ready to be stored on its parent; undefined if that is not stored. */
+export type PlacedPut = CapturedPut & { readonly chunks: readonly Chunk[] };
+
+/**
+ * Reads the live state before anything else happens: the graph goes on changing it. Costs what changed since the parent, if that
+ * is remembered.
+ */
+export function capturePut(
+  { codec }: ManagerContext,
+  lane: SessionLane,
+  { config, call }: { readonly config: RunnableConfig; readonly call: PutCall },
+): CapturedPut {
+  const parentId = findCheckpointId(config);
+  const { metadata, newVersions } = call;
+  const copied = { ...call, metadata: { ...metadata }, newVersions: { ...newVersions } };
+  const about = {
+    call: copied,
+    parentId,
+    runId: runOf(config, call),
+    isTimeTravel: isTimeTravel(config, lane, parentId),
+  };
+  if (parentId === undefined) return { ...about, parent: undefined, encoded: codec.encode(rootState(call)) };
+  const tip = lane.takeTip(parentId);
+  if (tip === undefined) return { ...about, parent: undefined, encoded: codec.encode(wholeState(call)) };
+  const state = childState(wholeState(call), newVersions, tip.encoded);
+  return { ...about, parent: tip.checkpoint, encoded: codec.encode(state, tip.encoded) };
+}
+
+function runOf({ metadata, configurable, runId }: RunnableConfig, call: PutCall): string | undefined {
+  const given = { ...metadata, ...call.metadata } as { run_id?: unknown };
+  const found = given.run_id ?? configurable?.run_id ?? runId;
+  return typeof found === 'string' ? found : undefined;
+}
+
+/** LangChain repeats among the metadata what the user gave as `configurable`. Subgraphs go back along with the graph around them. */
+function isTimeTravel({ metadata }: RunnableConfig, { place }: SessionLane, parentId: string | undefined): boolean {
+  const askedId = metadata?.checkpoint_id;
+  return askedId !== undefined && (askedId === parentId || place.namespace !== '');
+}
+
+/** Where the parent was not remembered, reads it and builds on it. */
+export async function placePut(
+  context: ManagerContext,
+  captured: CapturedPut,
+  { rows, lane }: { readonly rows: GraphRows; readonly lane: SessionLane },
+): Promise<PlacedPut> {
+  const { call, parentId, parent, encoded } = captured;
+  const whole = { ...captured, chunks: encoded.chunks };
+  if (parentId === undefined || parent !== undefined) return whole;
+  const found = await rows.find(lane.sessionId, parentId);
+  if (found === undefined) return whole;
+  const { encoded: before } = await loadState(context, found);
+  if (before === undefined) return { ...whole, parent: found.checkpoint };
+  const rebased = context.codec.encode(childState(encodedState(encoded), call.newVersions, before), before);
+  const chunks = [...encoded.chunks, ...rebased.chunks];
+  return { ...captured, parent: found.checkpoint, encoded: rebased, chunks };
+}

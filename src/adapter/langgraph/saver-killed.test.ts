@@ -1,0 +1,79 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { Annotation, Command, END, interrupt, START, StateGraph } from '@langchain/langgraph';
+import { expect, onTestFinished, test } from 'vitest';
+import { ROOT } from '../../../test/support/langgraph.ts';
+import { temporaryFolder } from '../../../test/support/storages.ts';
+import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
+import { SqliteCheckpointStorage } from '../../storage/sqlite/sqlite-storage.ts';
+import { SavestateSaver } from './savestate-saver.ts';
+
+/** The child runs the compiled package, which `npm test` builds first. */
+const DIST = new URL('../../../dist/', import.meta.url);
+
+const CHILD = `
+  import { Annotation, END, START, StateGraph } from '@langchain/langgraph';
+  import { SavestateSaver } from '${DIST}adapter/langgraph/index.js';
+  import { SqliteCheckpointStorage } from '${DIST}storage/sqlite/sqlite-storage.js';
+  const log = Annotation({ reducer: (a, b) => [...a, ...b], default: () => [] });
+  const graph = new StateGraph(Annotation.Root({ log }))
+    .addNode('first', () => ({ log: ['first'] }))
+    .addNode('hangs', () => new Promise(() => setInterval(() => {}, 1000)))
+    .addNode('beside', () => ({ log: ['beside'] }))
+    .addNode('approve', () => ({}))
+    .addEdge(START, 'first').addEdge('first', 'hangs').addEdge('first', 'beside')
+    .addEdge('hangs', 'approve').addEdge('beside', 'approve').addEdge('approve', END)
+    .compile({ checkpointer: new SavestateSaver(new SqliteCheckpointStorage({ path: process.argv[1] })) });
+  await graph.invoke({ log: [] }, { configurable: { thread_id: 'thread' } });`;
+
+test('[A25] a graph whose process was killed goes on where it was, and runs nothing again that had finished', async () => {
+  const path = join(temporaryFolder(), 'test.db');
+  const child = spawn(process.execPath, ['--input-type=module', '-e', CHILD, path], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  const storage = new SqliteCheckpointStorage({ path });
+  onTestFinished(() => storage.close());
+  const saver = new SavestateSaver(storage);
+  while (
+    (await saver.getTuple(ROOT))?.pendingWrites?.some(([, channel]) => channel === 'log') !== true ||
+    !(await isPast(saver))
+  ) {
+    expect(child.exitCode).toBeNull();
+    await wait(20);
+  }
+  child.kill('SIGKILL');
+  await once(child, 'exit');
+
+  const ran: string[] = [];
+  const node = (name: string) => () => {
+    ran.push(name);
+    return { log: [name] };
+  };
+  const graph = new StateGraph(
+    Annotation.Root({ log: Annotation<string[]>({ reducer: (a, b) => [...a, ...b], default: () => [] }) }),
+  )
+    .addNode('first', node('first'))
+    .addNode('hangs', node('hangs'))
+    .addNode('beside', node('beside'))
+    .addNode('approve', () => ({ log: [`approved: ${interrupt('go on?')}`] }))
+    .addEdge(START, 'first')
+    .addEdge('first', 'hangs')
+    .addEdge('first', 'beside')
+    .addEdge('hangs', 'approve')
+    .addEdge('beside', 'approve')
+    .addEdge('approve', END)
+    .compile({ checkpointer: saver });
+  await graph.invoke(null, ROOT);
+  expect(ran).toEqual(['hangs']);
+  const { log } = await graph.invoke(new Command({ resume: 'yes' }), ROOT);
+  expect(log.toSorted()).toEqual(['approved: yes', 'beside', 'first', 'hangs']);
+  expect((await new CheckpointManager({ storage }).verify()).findings).toEqual([]);
+});
+
+/** Whether the run is at the step with the node that hangs. */
+async function isPast(saver: SavestateSaver): Promise<boolean> {
+  return (await saver.getTuple(ROOT))?.metadata?.step === 1;
+}

@@ -1,0 +1,84 @@
+import type { ClassCodec } from '../../core/class-codec.ts';
+import { InvalidInputError } from '../../core/errors.ts';
+import type { ValueLimits } from '../../core/format.ts';
+import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
+import { createContext } from '../../manager/create-context.ts';
+import { type ManagerParts, partsOf } from '../../manager/manager-parts.ts';
+import { Migrations } from '../../manager/migrations.ts';
+import type { RedactionOptions } from '../../manager/redaction.ts';
+import type { ChunkStorage } from '../../storage/contract.ts';
+import { graphCodecs } from './graph-codecs.ts';
+import { messageCodecs } from './message-codecs.ts';
+
+/** Codecs for the classes of LangChain and LangGraph that states hold: give them to a CheckpointManager that looks at them. */
+export const langGraphClasses: readonly ClassCodec[] = [...messageCodecs, ...graphCodecs];
+
+/** Where and how states of graphs are kept: in a storage of their own settings, or as a manager says. */
+export type GraphStorageOptions =
+  | {
+      readonly storage: ChunkStorage;
+      readonly manager?: undefined;
+      /** Codecs for classes of your own that channels hold; instances of other classes are refused. */
+      readonly classes?: readonly ClassCodec[];
+      readonly limits?: Partial<ValueLimits>;
+      /** Leaves secrets out of what is saved. Off by default: a graph that goes on would find a reference where its value was. */
+      readonly secrets?: RedactionOptions;
+      /** Memory for making saves cheap, over all threads; default 256 MiB. */
+      readonly shadowBudgetBytes?: number;
+      /** The clock, for tests. */
+      readonly now?: () => number;
+    }
+  | {
+      /** Its storage, classes (which must include `langGraphClasses`), secrets, events and retention are used. */
+      readonly manager: CheckpointManager;
+      readonly storage?: undefined;
+    };
+
+/** How a SavestateSaver is made. */
+export type SavestateSaverOptions = GraphStorageOptions & {
+  /**
+   * When two runs go on from one checkpoint: `branch` (default) keeps both, the second in a branch of its own; `error` refuses the
+   * second with a ConflictError. Updates and runs that begin at a given `checkpoint_id` always may branch off.
+   */
+  readonly onConflict?: 'branch' | 'error';
+};
+
+/** Takes a storage for the options that name it alone. */
+export function toOptions<Options extends GraphStorageOptions>(
+  given: ChunkStorage | Options,
+): Options | { storage: ChunkStorage } {
+  return 'commit' in given ? { storage: given } : given;
+}
+
+/** Accepts what to do about a conflict, or throws. */
+export function parseOnConflict(given: unknown = 'branch'): 'branch' | 'error' {
+  if (given === 'branch' || given === 'error') return given;
+  throw new InvalidInputError(`onConflict must be "branch" or "error"; found ${JSON.stringify(given)}.`, {
+    details: { field: 'onConflict' },
+  });
+}
+
+/** Makes what the parts of a saver or store share. */
+export function createGraphParts(options: GraphStorageOptions): ManagerParts {
+  if (options.manager !== undefined) {
+    const { context, afterSave } = partsOf(options.manager);
+    // The caller's migrations are for the caller's own states.
+    return { context: { ...context, migrations: new Migrations(undefined) }, afterSave };
+  }
+  const { storage, classes = [], secrets = 'store-secrets-in-plain-text', ...rest } = options;
+  if (typeof storage?.commit !== 'function') {
+    throw new InvalidInputError('Give a storage, such as new SqliteCheckpointStorage({ path }), or a manager.', {
+      details: { field: 'storage' },
+    });
+  }
+  const { limits, shadowBudgetBytes, now } = rest;
+  const context = createContext({
+    storage,
+    classes: [...langGraphClasses, ...classes],
+    secrets,
+    ...(limits !== undefined && { limits }),
+    ...(shadowBudgetBytes !== undefined && { shadowBudgetBytes }),
+    ...(now !== undefined && { now }),
+  });
+  return { context, afterSave: async () => undefined };
+}

@@ -1,0 +1,120 @@
+import type { Checkpoint } from '../../core/checkpoint.ts';
+import type { SessionId } from '../../core/id.ts';
+import type { KnownParts } from '../../core/known-parts.ts';
+import type { EncodedState, StateCodec } from '../../core/state-codec.ts';
+import type { ShadowBudget, ShadowHolder } from '../../manager/shadow-budget.ts';
+import { type Place, sessionOf } from './thread-session.ts';
+import type { WriteBucket } from './write-bucket.ts';
+
+/** A stored checkpoint and what it was encoded to: what the next one is encoded against. */
+export type Tip = { readonly checkpoint: Checkpoint; readonly encoded: EncodedState };
+
+/** What the newest tip knows, and which tip that was. */
+type Knowledge = { readonly tip: Tip; readonly parts: KnownParts | undefined };
+
+/** Shadows kept per session: the one a run goes on from, and those of a few that branched off. */
+const MAX_TIPS = 4;
+/** Checkpoints whose writes are remembered per session; those of older ones are read again. */
+const MAX_BUCKETS = 32;
+
+/**
+ * What one saver remembers of a session, and the order of what it does there. Everything here can be forgotten at any time:
+ * the storage knows it all.
+ */
+export class SessionLane implements ShadowHolder {
+  readonly place: Place;
+  readonly sessionId: SessionId;
+  readonly #shadows: ShadowBudget;
+  readonly #tips = new Map<string, Tip>();
+  readonly #buckets = new Map<string, WriteBucket>();
+  #knowledge: Knowledge | undefined;
+  #lastTurn: Promise<unknown> = Promise.resolve();
+  #waiting = 0;
+
+  constructor(place: Place, shadows: ShadowBudget) {
+    this.place = place;
+    this.sessionId = sessionOf(place);
+    this.#shadows = shadows;
+  }
+
+  get isIdle(): boolean {
+    return this.#waiting === 0;
+  }
+
+  /**
+   * Runs one piece of work after those before it, in the order of the calls. A piece that calls `pass` lets the next begin already:
+   * what it still waits for is on its way to the storage, which keeps the order too.
+   */
+  async inOrder<Result>(work: (pass: () => void) => Promise<Result>): Promise<Result> {
+    const before = this.#lastTurn;
+    let pass = (): void => undefined;
+    this.#lastTurn = new Promise<void>((resolve) => {
+      pass = resolve;
+    });
+    this.#waiting++;
+    try {
+      await before;
+      return await work(pass);
+    } finally {
+      this.#waiting--;
+      pass();
+    }
+  }
+
+  findTip(graphId: string): Tip | undefined {
+    return this.#tips.get(graphId);
+  }
+
+  /** Takes a tip out. A shadow goes on into one state only: what two share could be stored with one of them alone. */
+  takeTip(graphId: string): Tip | undefined {
+    const tip = this.#tips.get(graphId);
+    this.#tips.delete(graphId);
+    this.#knowledge = undefined;
+    return tip;
+  }
+
+  keepTip(graphId: string, tip: Tip): void {
+    keepNewest(this.#tips, MAX_TIPS, [graphId, tip]);
+    const sizeBytes = [...this.#tips.values()].reduce((sum, { encoded }) => sum + encoded.sizeBytes, 0);
+    this.#shadows.touch(this, sizeBytes);
+  }
+
+  /** What the newest tip knows: most of any state of the session. */
+  knownParts(codec: StateCodec): KnownParts | undefined {
+    const tip = [...this.#tips.values()].at(-1);
+    if (tip === undefined) return undefined;
+    if (this.#knowledge?.tip !== tip) this.#knowledge = { tip, parts: codec.knownParts(tip.encoded) };
+    return this.#knowledge.parts;
+  }
+
+  forgetShadow(): void {
+    this.#tips.clear();
+    this.#knowledge = undefined;
+  }
+
+  findBucket(graphId: string): WriteBucket | undefined {
+    return this.#buckets.get(graphId);
+  }
+
+  keepBucket(graphId: string, bucket: WriteBucket): WriteBucket {
+    keepNewest(this.#buckets, MAX_BUCKETS, [graphId, bucket]);
+    return bucket;
+  }
+
+  forgetBucket(graphId: string): void {
+    this.#buckets.delete(graphId);
+  }
+
+  /** Forgets everything, because the storage was changed beside it. */
+  clear(): void {
+    this.forgetShadow();
+    this.#buckets.clear();
+    this.#shadows.release(this);
+  }
+}
+
+function keepNewest<Value>(map: Map<string, Value>, max: number, [key, value]: [key: string, value: Value]): void {
+  map.delete(key);
+  map.set(key, value);
+  for (const oldest of map.keys()) if (map.size > max) map.delete(oldest);
+}

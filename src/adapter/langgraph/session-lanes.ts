@@ -1,0 +1,48 @@
+import type { SessionId } from '../../core/id.ts';
+import type { ShadowBudget } from '../../manager/shadow-budget.ts';
+import { SessionLane } from './session-lane.ts';
+import { type Place, sessionOf } from './thread-session.ts';
+
+/** Every call of a subgraph has a namespace of its own, so that lanes come and go; those not used for long are dropped. */
+const MAX_LANES = 1024;
+
+/** The lanes of all sessions a saver is at work in. */
+export class SessionLanes {
+  readonly #shadows: ShadowBudget;
+  readonly #lanes = new Map<string, SessionLane>();
+
+  constructor(shadows: ShadowBudget) {
+    this.#shadows = shadows;
+  }
+
+  open(place: Place): SessionLane {
+    const sessionId = sessionOf(place);
+    const lane = this.#lanes.get(sessionId) ?? new SessionLane(place, this.#shadows);
+    this.#lanes.delete(sessionId);
+    this.#lanes.set(sessionId, lane);
+    if (this.#lanes.size > MAX_LANES) this.#dropOldest();
+    return lane;
+  }
+
+  /** Changes a session behind its lane's back: after what is under way there, and what the lane knew is forgotten. */
+  async alone<Result>(sessionId: SessionId, work: () => Promise<Result>): Promise<Result> {
+    const lane = this.#lanes.get(sessionId);
+    if (lane === undefined) return work();
+    return lane.inOrder(async () => {
+      try {
+        return await work();
+      } finally {
+        lane.clear();
+      }
+    });
+  }
+
+  #dropOldest(): void {
+    for (const [sessionId, lane] of this.#lanes) {
+      if (!lane.isIdle) continue;
+      lane.clear();
+      this.#lanes.delete(sessionId);
+      return;
+    }
+  }
+}

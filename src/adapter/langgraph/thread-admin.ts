@@ -1,0 +1,152 @@
+import { InvalidInputError } from '../../core/errors.ts';
+import type { CheckpointId, SessionId } from '../../core/id.ts';
+import type { ManagerContext } from '../../manager/context.ts';
+import { deleteSession, moveHeads } from '../../manager/forgetting.ts';
+import { type LineageEntry, readSession } from '../../manager/lineage.ts';
+import { deleteCheckpoints } from '../../manager/retention-runner.ts';
+import { readWayBack, toGraph } from './delta-history.ts';
+import { findGraphHeader, metadataOf } from './graph-header.ts';
+import { listGraphCheckpoints } from './graph-listing.ts';
+import type { GraphCheckpoint } from './graph-rows.ts';
+import type { SessionLanes } from './session-lanes.ts';
+import { copySession } from './thread-copy.ts';
+import { type Place, placeOf, sessionOf } from './thread-session.ts';
+import { sessionsOfThread } from './thread-sessions.ts';
+import { bucketOf, emptyWrites } from './write-record.ts';
+
+/** What `prune` leaves of a thread: the latest checkpoint of each namespace, or nothing. */
+export type PruneStrategy = 'keep_latest' | 'delete';
+
+/** Whole threads: deleting, copying, thinning out. Each call gives the space back that it freed. */
+export class ThreadAdmin {
+  readonly #context: ManagerContext;
+  readonly #lanes: SessionLanes;
+
+  constructor(context: ManagerContext, lanes: SessionLanes) {
+    this.#context = context;
+    this.#lanes = lanes;
+  }
+
+  async deleteThread(threadId: string): Promise<void> {
+    await this.#deleteSessions(threadId);
+    await this.#context.storage.collect();
+  }
+
+  async #deleteSessions(threadId: string): Promise<void> {
+    for (const sessionId of await sessionsOfThread(this.#context.storage, threadId))
+      await this.#lanes.alone(sessionId, () => deleteSession(this.#context, sessionId));
+  }
+
+  /** Copies every namespace of a thread; states are shared, not copied. */
+  async copyThread(sourceId: string, targetId: string): Promise<void> {
+    if (sourceId === targetId)
+      throw new InvalidInputError(`Thread "${sourceId}" cannot be copied onto itself.`, { details: { sourceId } });
+    for (const from of await sessionsOfThread(this.#context.storage, sourceId)) {
+      const place = await this.#placeOf(from);
+      if (place === undefined) continue;
+      const target: Place = { threadId: targetId, namespace: place.namespace };
+      await this.#lanes.alone(sessionOf(target), () => copySession(this.#context, from, target));
+    }
+  }
+
+  /** The place of a session; undefined if LangGraph has nothing there. */
+  async #placeOf(sessionId: SessionId): Promise<Place | undefined> {
+    const [row] = await this.#context.storage.listCheckpoints({ sessionId, limit: 1 });
+    if (row === undefined) return undefined;
+    const { checkpoint } = await this.#context.repository.open(row.id);
+    return findGraphHeader(checkpoint)?.place ?? placeOf(sessionId);
+  }
+
+  async prune(threadIds: readonly string[], strategy: PruneStrategy): Promise<void> {
+    for (const threadId of threadIds) {
+      if (strategy === 'delete') await this.#deleteSessions(threadId);
+      else
+        for (const sessionId of await sessionsOfThread(this.#context.storage, threadId))
+          await this.#lanes.alone(sessionId, () => this.#keepLatest(sessionId));
+    }
+    await this.#context.storage.collect();
+  }
+
+  /** Tags and pins were set by someone who wants these checkpoints kept; delta channels need their ancestors. */
+  async #keepLatest(sessionId: SessionId): Promise<void> {
+    const entries = await this.#readEntries(sessionId);
+    const graphs = entries.flatMap((entry) => toGraph(entry) ?? []);
+    const [latest] = graphs;
+    if (latest === undefined) return;
+    const needed = await readWayBack(this.#context, latest, this.#deltaChannels(graphs, latest));
+    const kept = new Set<string>([latest, ...needed].map(({ checkpoint }) => checkpoint.id));
+    for (const { kind, target } of await this.#context.storage.readRefs({ sessionId }))
+      if (kind === 'tag' || kind === 'pin') kept.add(target);
+    const doomed = graphs.filter(({ checkpoint }) => !kept.has(checkpoint.id));
+    await this.#removeBranches(sessionId, { doomed: idsOf(doomed), latest });
+    await this.#delete(doomed, 'only the latest checkpoint of its thread was kept');
+  }
+
+  /** The delta channels that the latest checkpoint has no value of. Runs count them in the metadata; updates in between do not. */
+  #deltaChannels(newestFirst: readonly GraphCheckpoint[], latest: GraphCheckpoint): string[] {
+    const byId = new Map(newestFirst.toReversed().map((one) => [one.graph.id, one]));
+    const channels = new Set<string>();
+    for (let at: GraphCheckpoint | undefined = latest; at !== undefined; at = byId.get(at.graph.parentId ?? '')) {
+      const { source, counters_since_delta_snapshot: counters = {} } = metadataOf(at.checkpoint, this.#context.codec);
+      for (const channel of Object.keys(counters)) channels.add(channel);
+      if (source === 'loop' || source === 'input') break;
+    }
+    return [...channels].filter((channel) => !latest.graph.channels.includes(channel));
+  }
+
+  async #readEntries(sessionId: SessionId): Promise<LineageEntry[]> {
+    const entries: LineageEntry[] = [];
+    for await (const entry of readSession(this.#context.storage, sessionId)) entries.push(entry);
+    return entries;
+  }
+
+  async #removeBranches(
+    sessionId: SessionId,
+    { doomed, latest }: { doomed: ReadonlySet<string>; latest: GraphCheckpoint },
+  ): Promise<void> {
+    const branches = await this.#context.storage.readRefs({ sessionId, kind: 'branch' });
+    const removed = branches.filter(({ target }) => doomed.has(target));
+    if (removed.length === 0) return;
+    await this.#context.storage.commit({
+      sessionId,
+      refs: [
+        ...removed.map(({ name, target }) => ({ kind: 'branch' as const, name, expect: target, target: null })),
+        { kind: 'current', name: 'branch', target: latest.checkpoint.branch },
+      ],
+    });
+  }
+
+  /** Deletes the checkpoints of some runs, wherever they are. Branches go back to what is left of them. */
+  async deleteForRuns(runIds: readonly string[]): Promise<void> {
+    const runs = new Set(runIds);
+    const found = new Map<SessionId, GraphCheckpoint[]>();
+    for await (const one of listGraphCheckpoints(this.#context, {}, { includeReplaced: true })) {
+      const { sessionId } = one.checkpoint;
+      if (runs.has(one.graph.runId ?? '')) found.set(sessionId, [...(found.get(sessionId) ?? []), one]);
+    }
+    for (const [sessionId, doomed] of found)
+      await this.#lanes.alone(sessionId, async () => {
+        await moveHeads(this.#context, sessionId, {
+          entries: await this.#readEntries(sessionId),
+          doomed: idsOf(doomed),
+        });
+        await this.#delete(doomed, 'its run was deleted');
+      });
+    if (found.size > 0) await this.#context.storage.collect();
+  }
+
+  async #delete(doomed: readonly GraphCheckpoint[], reason: string): Promise<void> {
+    const deletions = doomed.map(({ checkpoint }) => ({ id: checkpoint.id, reason }));
+    const deleted = new Set(await deleteCheckpoints(this.#context, deletions, { force: true }));
+    for (const { checkpoint, graph } of doomed) {
+      if (!deleted.has(checkpoint.id)) continue;
+      const { sessionId } = checkpoint;
+      const rows = await this.#context.storage.readEffects({ sessionId, branch: bucketOf(sessionId, graph.id) });
+      if (rows.length > 0) await this.#context.storage.commit({ sessionId, effects: rows.map(emptyWrites) });
+    }
+  }
+}
+
+function idsOf(checkpoints: readonly GraphCheckpoint[]): ReadonlySet<CheckpointId> {
+  return new Set(checkpoints.map(({ checkpoint }) => checkpoint.id));
+}

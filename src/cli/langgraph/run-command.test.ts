@@ -1,0 +1,161 @@
+import { randomUUID } from 'node:crypto';
+import { copyFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { loadPostgresSaver, SQLITE_FILE } from '../../../test/support/official-savers.ts';
+import { adminClient, postgresUrl } from '../../../test/support/postgres.ts';
+import { temporaryFolder } from '../../../test/support/storages.ts';
+import { SavestateSaver, type TransferReport } from '../../adapter/langgraph/index.ts';
+import { SqliteCheckpointStorage } from '../../storage/sqlite/sqlite-storage.ts';
+import { ProgressBar } from './progress-bar.ts';
+import { runCommand } from './run-command.ts';
+import type { Terminal } from './terminal.ts';
+
+/** A terminal that remembers; every look at its clock takes a while. */
+function createTerminal({ isScreen = false, tickMs = 0 } = {}) {
+  let nowMs = 0;
+  const printed: string[] = [];
+  const noted: string[] = [];
+  const terminal: Terminal = {
+    isScreen,
+    columns: 100,
+    now: () => (nowMs += tickMs),
+    print: (text) => printed.push(text),
+    note: (text) => noted.push(text),
+  };
+  return { terminal, printed: () => printed.join(''), noted: () => noted.join('') };
+}
+
+async function run(args: readonly string[], options = {}, signal = new AbortController().signal) {
+  const { terminal, printed, noted } = createTerminal(options);
+  const code = await runCommand(args, terminal, signal);
+  return { code, printed: printed(), noted: noted() };
+}
+
+function officialFile(): { readonly from: string; readonly to: string } {
+  const folder = temporaryFolder();
+  const from = join(folder, 'official.db');
+  copyFileSync(SQLITE_FILE, from);
+  return { from, to: join(folder, 'threads.db') };
+}
+
+test('[A57] imports a file, reports in plain words, and exits with 3 because something is named', async () => {
+  const { from, to } = officialFile();
+  const { code, printed, noted } = await run(['import', from, '--to', to]);
+  expect(code).toBe(3);
+  expect(printed).toMatch(/^Imported \d+ checkpoints and \d+ writes of 6 threads\.\nBefore {2}65\.5 KB in /);
+  expect(printed).toMatch(/After {3}[\d.]+ KB in .*threads\.db: [\d.]+ times (less|more)/);
+  expect(printed).toContain('not stored:\n');
+  expect(printed).toContain('faulty 1f1e');
+  expect(noted).toBe('');
+  expect(readFileSync(from).equals(readFileSync(SQLITE_FILE))).toBe(true);
+
+  const storage = new SqliteCheckpointStorage({ path: to });
+  const saver = new SavestateSaver(storage);
+  const tuple = await saver.getTuple({ configurable: { thread_id: 'talk' } });
+  expect(tuple?.checkpoint.channel_values.messages).toHaveLength(5);
+  await storage.close();
+
+  const again = await run(['import', '--from', from, '--to', to]);
+  expect(again.printed).toMatch(
+    /Imported 0 checkpoints and 0 writes of 6 threads\.\n\d+ checkpoints were there already\./,
+  );
+});
+
+test('[A57] some threads, all of them whole: exits with 0; the report as JSON', async () => {
+  const { from, to } = officialFile();
+  const { code, printed, noted } = await run(['import', from, '--to', to, '--threads', 'approval,nested', '--json'], {
+    isScreen: true,
+    tickMs: 1000,
+  });
+  expect(code).toBe(0);
+  expect(noted).toBe('');
+  const report = JSON.parse(printed) as TransferReport;
+  expect(report).toMatchObject({ threads: 2, checkpoints: 6, present: 0, skipped: [], lossy: [] });
+  expect(report.bytesAfter).toBeGreaterThan(0);
+});
+
+test('[A57] from PostgreSQL and into it', async () => {
+  const schema = await loadPostgresSaver();
+  const folder = temporaryFolder();
+  const into = ['--to', join(folder, 'threads.db'), '--json'];
+  const { code, printed } = await run(['import', postgresUrl(), '--schema', schema, ...into]);
+  expect(code).toBe(3);
+  expect(JSON.parse(printed)).toMatchObject({ threads: 6 });
+
+  const { from } = officialFile();
+  const tenant = randomUUID();
+  const client = await adminClient();
+  const there = await run(['import', from, '--to', postgresUrl(), '--tenant', tenant, '--json']);
+  expect(JSON.parse(there.printed)).toMatchObject({ threads: 6 });
+  const { rows } = await client.query('select count(*)::int as n from savestate.checkpoint where tenant = $1', [
+    tenant,
+  ]);
+  expect(rows[0].n).toBe((JSON.parse(there.printed) as TransferReport).checkpoints);
+  expect((await run(['import', from, '--to', postgresUrl()])).noted).toContain('needs --tenant');
+});
+
+test('[A57] what cannot be done is said, and nothing is made', async () => {
+  const folder = temporaryFolder();
+  const to = join(folder, 'threads.db');
+  writeFileSync(join(folder, 'text.db'), 'no database at all'.repeat(500));
+  const cases: [args: string[], code: number, said: RegExp][] = [
+    [['import', join(folder, 'none.db'), '--to', to], 1, /cannot be opened/],
+    [['import', join(folder, 'text.db'), '--to', to], 1, /not a SQLite database/],
+    [['import', SQLITE_FILE, '--to', to, '--threads', 'nobody'], 1, /no thread "nobody"/],
+    [['export', join(folder, 'none.db'), '--to', to], 1, /no file/],
+    [['import', SQLITE_FILE], 2, /--to/],
+    [['import', '--to', to], 2, /where to import from/],
+    [['import', 'a', 'b', '--to', to], 2, /one argument too many: b/],
+    [['move', 'a', '--to', to], 2, /import or export; found move/],
+    [['import', 'a', '--to', to, '--colour'], 2, /colour/],
+    [[], 2, /found none.*\n.*--help/],
+  ];
+  for (const [args, code, said] of cases) {
+    const outcome = await run(args);
+    expect([args, outcome.code]).toEqual([args, code]);
+    expect(outcome.noted).toMatch(said);
+    expect(outcome.printed).toBe('');
+  }
+  const { from } = officialFile();
+  expect(await run(['import', from, '--to', from])).toMatchObject({ code: 1, printed: '' });
+  expect(readFileSync(from).equals(readFileSync(SQLITE_FILE))).toBe(true);
+  expect(existsSync(to) && readFileSync(to).includes('talk')).toBe(false);
+});
+
+test('[A57] exporting needs the official package, and says which', async () => {
+  const { from, to } = officialFile();
+  await run(['import', from, '--to', to]);
+  const { code, noted } = await run(['export', to, '--to', `${to}-official.db`]);
+  expect(code).toBe(1);
+  expect(noted).toContain('npm install @langchain/langgraph-checkpoint-sqlite');
+});
+
+test('[A57] help, and a stop', async () => {
+  const help = await run(['--help']);
+  expect(help).toMatchObject({ code: 0, noted: '' });
+  expect(help.printed).toContain('Examples');
+  const { from, to } = officialFile();
+  const stopped = await run(['import', from, '--to', to], {}, AbortSignal.abort());
+  expect(stopped).toMatchObject({ code: 130, printed: '' });
+  expect(stopped.noted).toContain('run the same command again');
+});
+
+test('[A57] progress is a bar on a screen, and lines elsewhere', () => {
+  const progress = { threadId: 't', threadsDone: 1, threads: 4, checkpointsDone: 250, checkpoints: 1000 };
+  const screen = createTerminal({ isScreen: true, tickMs: 500 });
+  const bar = new ProgressBar(screen.terminal);
+  bar.show(progress);
+  bar.end();
+  expect(screen.noted()).toContain('█████░');
+  expect(screen.noted()).toContain('25 %  250/1000 checkpoints, thread 2/4  500/s  2 s left');
+  expect(screen.noted().endsWith('\r\u001b[K')).toBe(true);
+
+  const pipe = createTerminal({ tickMs: 2_000 });
+  const lines = new ProgressBar(pipe.terminal);
+  for (let i = 0; i < 6; i++) lines.show({ ...progress, checkpointsDone: 1 });
+  lines.end();
+  expect(pipe.noted()).toBe(
+    '0 %  1/1000 checkpoints, thread 2/4  0.2/s  1 h 39 min left\n0 %  1/1000 checkpoints, thread 2/4  0.1/s  3 h 19 min left\n',
+  );
+});
