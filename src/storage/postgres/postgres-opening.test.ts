@@ -147,7 +147,7 @@ describe('who connects', () => {
   test.each([
     [{ tenant: '' }, /tenant/],
     [{ tenant: undefined }, /tenant/],
-    [{ tenant: 'x'.repeat(129) }, /at most 128/],
+    [{ tenant: 'x'.repeat(129) }, /1 to 128 characters; found 129/],
     [{ tenant: 'a\u0000b' }, /tenant/],
     [{ schema: 'pg_mine' }, /must not start/],
     [{ schema: 'x'.repeat(60) }, /59 bytes/],

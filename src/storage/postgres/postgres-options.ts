@@ -55,10 +55,12 @@ export function checkOptions(options: PostgresStorageOptions): void {
 }
 
 function checkTenant(tenant: unknown): void {
-  const name = parseName(tenant, 'A tenant');
-  if (name.length > MAX_TENANT_CHARS) {
-    throw new InvalidInputError(`A tenant must have at most ${MAX_TENANT_CHARS} characters; found ${name.length}.`);
+  if (typeof tenant === 'string' && tenant.length > 0 && tenant.length <= MAX_TENANT_CHARS) {
+    parseName(tenant, 'A tenant');
+    return;
   }
+  const found = typeof tenant === 'string' ? `${tenant.length} characters` : typeof tenant;
+  throw new InvalidInputError(`A tenant must be a text of 1 to ${MAX_TENANT_CHARS} characters; found ${found}.`);
 }
 
 /** Accepts the name of a schema or throws. */
