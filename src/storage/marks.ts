@@ -1,3 +1,4 @@
+import type { CheckpointHeader } from '../core/checkpoint-header.ts';
 import { type Digest, digestText } from '../core/chunk.ts';
 import type { EffectRow } from './contract.ts';
 
@@ -12,4 +13,38 @@ export function effectCheck({ sessionId, branch, ordinal, digest, body, result }
 /** The same for a tombstone, whose digest is that of the record it replaces. */
 export function tombstoneCheck({ id, digest, body }: { id: string; digest: Digest; body: string }): string {
   return digestText(JSON.stringify([id, digest, body])).slice(0, 16);
+}
+
+/** The columns of a checkpoint that repeat parts of its record, so that it can be found by them. */
+export type FiledColumns = {
+  readonly id: string;
+  readonly session: string | null;
+  readonly branch: string | null;
+  readonly type: string | null;
+  readonly status: string | null;
+  readonly agent: string | null;
+  readonly userId: string | null;
+  readonly idempotency: string | null;
+  readonly timestampMs: number;
+  readonly isDeleted: boolean;
+  readonly hasRoot: boolean;
+};
+
+/** Names each column that differs from the record. */
+export function findMisfiled(filed: FiledColumns, header: CheckpointHeader): string[] {
+  const isTombstone = 'deletedAtMs' in header;
+  const pairs: [what: string, column: unknown, recorded: unknown][] = [
+    ['id', filed.id, header.id],
+    ['session', filed.session, header.sessionId],
+    ['branch', filed.branch, header.branch],
+    ['type', filed.type, header.type],
+    ['status', filed.status, header.status],
+    ['agent', filed.agent, header.agentId],
+    ['user', filed.userId, header.userId],
+    ['time', filed.timestampMs, header.timestampMs],
+    ['idempotency key', filed.idempotency, header.idempotencyKey],
+    ['state of deletion', filed.isDeleted, isTombstone],
+    ['state of deletion', filed.hasRoot, !isTombstone],
+  ];
+  return pairs.filter(([, column, recorded]) => column !== (recorded ?? null)).map(([what]) => what);
 }

@@ -1,4 +1,5 @@
 import type { CheckpointHeader, JsonValue } from '../core/checkpoint-header.ts';
+import { CorruptError } from '../core/errors.ts';
 import type { CheckpointQuery, CheckpointRow } from './contract.ts';
 
 /** The header fields a query compares by equality; each has a column in SQL storages. */
@@ -18,6 +19,21 @@ export function matchesQuery(header: CheckpointHeader, query: CheckpointQuery): 
 
 function isWithin(timestampMs: number, { fromMs = -Infinity, toMs = Infinity }: CheckpointQuery): boolean {
   return timestampMs >= fromMs && timestampMs <= toMs;
+}
+
+/** Reads a row's header for comparing it; a record that cannot be read is a CorruptError. */
+export function parseHeader({ id, body }: CheckpointRow): CheckpointHeader {
+  try {
+    return JSON.parse(body) as CheckpointHeader;
+  } catch (cause) {
+    throw new CorruptError(
+      `Checkpoint ${id} is damaged: its record cannot be read. Run verify to see what it affects.`,
+      {
+        cause,
+        details: { id },
+      },
+    );
+  }
 }
 
 /** A row of a storage that keeps parsed headers in memory; a tombstone's header is the tombstone. */

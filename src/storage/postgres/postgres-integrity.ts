@@ -1,6 +1,6 @@
 import type { CheckpointHeader } from '../../core/checkpoint-header.ts';
 import type { Digest } from '../../core/chunk.ts';
-import { effectCheck, tombstoneCheck } from '../marks.ts';
+import { effectCheck, findMisfiled, tombstoneCheck } from '../marks.ts';
 import type { PostgresConnection, Row } from './postgres-connection.ts';
 import { decodeEffect, EFFECT_COLUMNS, type EffectColumns } from './postgres-reader.ts';
 import { decodeText } from './sql-codec.ts';
@@ -53,27 +53,9 @@ function* checkCheckpoint(row: FiledColumns): Generator<string> {
     yield `${where} has a record that cannot be read.`;
     return;
   }
-  for (const [what, column, value] of repeated(row, header)) {
-    if (column !== (value ?? null)) yield `${where} is filed under another ${what} than its record says.`;
-  }
-}
-
-/** Each column that repeats a part of the record, with that part. */
-function repeated(row: FiledColumns, header: CheckpointHeader): [string, unknown, unknown][] {
-  const isTombstone = 'deletedAtMs' in header;
-  return [
-    ['id', row.id, header.id],
-    ['session', row.session, header.sessionId],
-    ['branch', row.branch, header.branch],
-    ['type', row.type, header.type],
-    ['status', row.status, header.status],
-    ['agent', row.agent, header.agentId],
-    ['user', row.user_id, header.userId],
-    ['time', row.timestamp_ms, header.timestampMs],
-    ['idempotency key', row.idempotency, header.idempotencyKey],
-    ['state of deletion', row.deleted, isTombstone],
-    ['state of deletion', row.has_root, !isTombstone],
-  ];
+  const { user_id: userId, deleted: isDeleted, has_root: hasRoot, timestamp_ms: timestampMs, ...rest } = row;
+  for (const what of findMisfiled({ ...rest, userId, isDeleted, hasRoot, timestampMs }, header))
+    yield `${where} is filed under another ${what} than its record says.`;
 }
 
 function parse(body: string): CheckpointHeader | undefined {

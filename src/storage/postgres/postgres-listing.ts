@@ -1,7 +1,5 @@
-import type { CheckpointHeader } from '../../core/checkpoint-header.ts';
-import { CorruptError } from '../../core/errors.ts';
 import type { CheckpointQuery, CheckpointRow } from '../contract.ts';
-import { matchesQuery } from '../query.ts';
+import { matchesQuery, parseHeader } from '../query.ts';
 import { Conditions } from './conditions.ts';
 import type { PostgresConnection } from './postgres-connection.ts';
 import { CHECKPOINT_COLUMNS, type CheckpointColumns, decodeCheckpoint } from './postgres-reader.ts';
@@ -59,13 +57,4 @@ function conditionsOf(query: CheckpointQuery, tenant: string): Conditions {
   where.addCursor('c.id < ?', query.idPrefix === undefined ? undefined : query.idPrefix + AFTER_ALL);
   where.add('c.deleted = ?', query.include === 'all' ? undefined : false);
   return where;
-}
-
-function parseHeader({ id, body }: CheckpointRow): CheckpointHeader {
-  try {
-    return JSON.parse(body) as CheckpointHeader;
-  } catch (cause) {
-    const message = `Checkpoint ${id} is damaged: its record cannot be read. Run verify to see what it affects.`;
-    throw new CorruptError(message, { cause, details: { id } });
-  }
 }

@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { CheckpointHeader } from '../../core/checkpoint-header.ts';
 import { SavestateError } from '../../core/errors.ts';
 import type { SessionId } from '../../core/id.ts';
-import { effectCheck, tombstoneCheck } from '../marks.ts';
+import { effectCheck, findMisfiled, tombstoneCheck } from '../marks.ts';
 import { type ChunkNumbers, readRefs } from './chunk-numbers.ts';
 import { DIGEST_BYTES, decodeText, PREFIX_BYTES, unpackDigest } from './sqlite-codec.ts';
 import type { SqliteConnection } from './sqlite-connection.ts';
@@ -105,27 +105,16 @@ function* checkCheckpoint(row: CheckpointColumns): Generator<string> {
     yield `${where} has a record that cannot be read.`;
     return;
   }
-  for (const [what, column, value] of duplicates(row, header)) {
-    if (column !== (value ?? null)) yield `${where} is filed under another ${what} than its record says.`;
-  }
-}
-
-/** Each column that repeats a part of the record, with that part. */
-function duplicates(row: CheckpointColumns, header: CheckpointHeader): [string, unknown, unknown][] {
-  const isTombstone = 'deletedAtMs' in header;
-  return [
-    ['id', row.id, header.id],
-    ['session', row.name, header.sessionId],
-    ['branch', row.branch, header.branch],
-    ['type', row.type, header.type],
-    ['status', row.status, header.status],
-    ['agent', row.agent, header.agentId],
-    ['user', row.user, header.userId],
-    ['time', row.timestamp, header.timestampMs],
-    ['idempotency key', row.idempotency, header.idempotencyKey],
-    ['state of deletion', row.deleted, isTombstone ? 1 : 0],
-    ['state of deletion', row.has_root, isTombstone ? 0 : 1],
-  ];
+  const { name: session, user, deleted, has_root, timestamp, ...rest } = row;
+  const filed = {
+    ...rest,
+    session,
+    userId: user,
+    timestampMs: timestamp,
+    isDeleted: deleted !== 0,
+    hasRoot: has_root !== 0,
+  };
+  for (const what of findMisfiled(filed, header)) yield `${where} is filed under another ${what} than its record says.`;
 }
 
 function isTombstoneWhole({ id, digest, body, mark }: CheckpointColumns): boolean {

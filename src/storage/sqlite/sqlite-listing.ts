@@ -1,8 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { CheckpointHeader } from '../../core/checkpoint-header.ts';
-import { CorruptError } from '../../core/errors.ts';
 import type { CheckpointQuery, CheckpointRow } from '../contract.ts';
-import { matchesQuery } from '../query.ts';
+import { matchesQuery, parseHeader } from '../query.ts';
 import type { SqliteConnection } from './sqlite-connection.ts';
 import { CHECKPOINT_COLUMNS, type CheckpointColumns, Conditions, decodeCheckpoint } from './sqlite-reader.ts';
 
@@ -69,18 +67,4 @@ function conditionsOf(query: CheckpointQuery): Conditions {
   where.addCursor('c.id<?', query.idPrefix === undefined ? undefined : query.idPrefix + AFTER_ALL);
   where.add('c.deleted=?', query.include === 'all' ? undefined : 0);
   return where;
-}
-
-function parseHeader({ id, body }: CheckpointRow): CheckpointHeader {
-  try {
-    return JSON.parse(body) as CheckpointHeader;
-  } catch (cause) {
-    throw new CorruptError(
-      `Checkpoint ${id} is damaged: its record cannot be read. Run verify to see what it affects.`,
-      {
-        cause,
-        details: { id },
-      },
-    );
-  }
 }
