@@ -7,17 +7,22 @@ import { PostgresCheckpointStorage } from './postgres-storage.ts';
 const schema = freshSchema();
 
 test.each([
-  ['checkpoint', "branch = 'elsewhere'", 'NOT deleted', /filed under another branch/],
-  ['checkpoint', "user_id = 'mallory'", 'NOT deleted', /filed under another user/],
-  ['checkpoint', 'deleted = true', 'NOT deleted', /tombstone is damaged/],
-  ['checkpoint', "body = replace(body, 'old', 'new')", 'deleted', /tombstone is damaged/],
-  ['checkpoint', "body = 'x'", 'NOT deleted', /record that cannot be read|damaged/],
-  ['checkpoint', "root_text = root_text || ' '", 'NOT deleted', /state|root/],
-  ['chunk', "text = text || ' '", 'true', /damaged/],
-  ['ref', "target = 'chk_0000000000000000000000'", "kind = 'branch'", /damaged/],
-  ['effect', "body = replace(body, 'plan', 'scheme')", 'true', /damaged/],
-  ['effect', 'ordinal = ordinal + 7', 'true', /damaged|effect/i],
-])('[P23] a changed row is found: %s, %s', async (table, change, where, finding) => {
+  { table: 'checkpoint', change: "branch = 'elsewhere'", where: 'NOT deleted', finding: /filed under another branch/ },
+  { table: 'checkpoint', change: "user_id = 'mallory'", where: 'NOT deleted', finding: /filed under another user/ },
+  { table: 'checkpoint', change: 'deleted = true', where: 'NOT deleted', finding: /tombstone is damaged/ },
+  {
+    table: 'checkpoint',
+    change: "body = replace(body, 'old', 'new')",
+    where: 'deleted',
+    finding: /tombstone is damaged/,
+  },
+  { table: 'checkpoint', change: "body = 'x'", where: 'NOT deleted', finding: /record that cannot be read|damaged/ },
+  { table: 'checkpoint', change: "root_text = root_text || ' '", where: 'NOT deleted', finding: /state|root/ },
+  { table: 'chunk', change: "text = text || ' '", where: 'true', finding: /damaged/ },
+  { table: 'ref', change: "target = 'chk_0000000000000000000000'", where: "kind = 'branch'", finding: /damaged/ },
+  { table: 'effect', change: "body = replace(body, 'plan', 'scheme')", where: 'true', finding: /damaged/ },
+  { table: 'effect', change: 'ordinal = ordinal + 7', where: 'true', finding: /damaged|effect/i },
+])('[P23] a changed row is found: $table, $change', async ({ table, change, where, finding }) => {
   const tenant = randomUUID();
   const storage = new PostgresCheckpointStorage({ connectionString: postgresUrl(), schema, tenant });
   const manager = new CheckpointManager({ storage });
