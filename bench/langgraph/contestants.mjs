@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { MemorySaver } from '@langchain/langgraph-checkpoint';
+import { BaseCheckpointSaver, MemorySaver } from '@langchain/langgraph-checkpoint';
 import { PostgresSaver } from '@langchain/langgraph-checkpoint-postgres';
 import { SqliteSaver } from '@langchain/langgraph-checkpoint-sqlite';
 import { SavestateSaver } from '../../dist/adapter/langgraph/index.js';
@@ -16,6 +16,7 @@ export function openContestant(name, place) {
 
 const CONTESTANTS = {
   'no checkpointer': async () => ({ saver: undefined, close: async () => undefined }),
+  'a saver of nothing': async () => ({ saver: new SaverOfNothing(), close: async () => undefined }),
   'official memory': async (place) => {
     place.saver ??= new MemorySaver();
     return { saver: place.saver, close: async () => undefined, bytes: () => bufferBytes(place.saver) };
@@ -37,6 +38,24 @@ const CONTESTANTS = {
   'our PostgreSQL': async ({ url }) =>
     openOurs(new PostgresCheckpointStorage({ connectionString: url, tenant: 'bench' })),
 };
+
+/** What LangGraph itself does more when there is a checkpointer: the floor of all savers. */
+class SaverOfNothing extends BaseCheckpointSaver {
+  savesNothing = true;
+
+  async getTuple() {
+    return undefined;
+  }
+
+  async put({ configurable }, { id }) {
+    const { thread_id, checkpoint_ns } = configurable;
+    return { configurable: { thread_id, checkpoint_ns, checkpoint_id: id } };
+  }
+
+  async putWrites() {
+    return undefined;
+  }
+}
 
 /** `NORMAL` is what the saver runs with if nobody asks: a power cut can take the last commits. */
 function openOfficialSqlite(folder, synchronous) {

@@ -27,7 +27,7 @@ async function runGraph(where, length, seed) {
     .compile({ checkpointer: saver });
   const config = { configurable: { thread_id: 'thread' }, recursionLimit: length + 10 };
   const tookMs = await timeMs(() => graph.invoke({ messages: [] }, config));
-  if (saver !== undefined) await checkSaved(graph, length);
+  if (saver !== undefined && saver.savesNothing !== true) await checkSaved(graph, length);
   await close();
   return tookMs;
 }
