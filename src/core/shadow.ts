@@ -23,19 +23,20 @@ export type ShadowChild = unknown;
  * the unchanged ones of the state before. Content never changes after it was made; the caches may be filled in later.
  */
 export class Shadow {
+  // What every save reads of every shadow comes first, so that it is in one line of the processor's cache.
   readonly kind: ShadowKind;
   /** The live value this was taken from: a hint for pairing, and proof of equality if `isFrozen`. */
   source: unknown;
+  /** Keys of an object; tag of an atom, error or class instance in the first place. */
+  readonly keys: readonly string[];
+  /** Values of an object, elements, or alternating keys and values of a Map. */
+  readonly children: readonly ShadowChild[];
   /** The source and everything below it is frozen, so it is still what it was. */
   isFrozen = false;
   /** The elements of a frozen array, in an array that is not: V8 reads those many times faster. */
   items: readonly unknown[] | undefined;
   /** Some child may be `0`: then comparing with `===` is not enough, because it takes `0` for `-0`. */
   holdsZero = false;
-  /** Keys of an object; tag of an atom, error or class instance in the first place. */
-  readonly keys: readonly string[];
-  /** Values of an object, elements, or alternating keys and values of a Map. */
-  readonly children: readonly ShadowChild[];
 
   /** Cache: the text a parent would take in, and the refs in it. Dropped when long. */
   text: string | undefined;

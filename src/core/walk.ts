@@ -14,7 +14,7 @@ type NewContent = {
   readonly keys?: readonly string[];
   readonly children?: readonly ShadowChild[];
   readonly fresh?: readonly ShadowChild[];
-  /** What is known of the others. */
+  /** Whether a child is 0; looked for if absent. */
   readonly holdsZero?: boolean;
 };
 
@@ -159,7 +159,7 @@ export class Walker {
   #buildRecord(kind: ShadowKind, value: Fields, old: Shadow | undefined): Shadow {
     const keys = Object.keys(value);
     this.#checkSymbols(value);
-    const places = new Map(old?.keys.map((key, at) => [key, at]));
+    const places = old === undefined ? NO_PLACES : new Map(old.keys.map((key, at) => [key, at]));
     const children = keys.map((key) => {
       const place = places.get(key);
       return this.#walkChild(value[key], place === undefined ? undefined : old?.children[place], key);
@@ -196,11 +196,7 @@ export class Walker {
     const kept = prefix === old.children.length ? old.children : old.children.slice(0, prefix);
     const children = suffix === 0 ? kept.concat(middle) : kept.concat(middle, old.children.slice(-suffix));
     if (isSameList(children, old.children)) return keep(old, source);
-    const fresh = old.isFrozen ? middle : children;
-    return noteChange(this.#create(kind, source, { children, fresh, holdsZero: old.holdsZero }), old, {
-      prefix,
-      suffix,
-    });
+    return noteChange(this.#create(kind, source, changedContent(old, middle, children)), old, { prefix, suffix });
   }
 
   /** How many elements from the front are what they were. */
@@ -265,14 +261,14 @@ export class Walker {
   }
 
   #create(kind: ShadowKind, source: unknown, content: NewContent): Shadow {
-    const { children = [], fresh = children, holdsZero = false } = content;
+    const { children = [], fresh = children, holdsZero = fresh.includes(0) } = content;
     this.#nodes += 1 + fresh.length;
     if (this.#nodes > this.#limits.maxNodes) {
       throw this.#refuse(`more than ${this.#limits.maxNodes} values`, 'Save less, or raise limits.maxNodes');
     }
     const shadow = new Shadow(kind, source, content);
     shadow.isFrozen = isFrozenContainer(kind, source) && fresh.every(isFrozenChild);
-    shadow.holdsZero = holdsZero || fresh.includes(0);
+    shadow.holdsZero = holdsZero;
     return shadow;
   }
 
@@ -283,6 +279,12 @@ export class Walker {
 }
 
 const NO_ENDS = { prefix: 0, suffix: 0 };
+const NO_PLACES: ReadonlyMap<string, number> = new Map();
+
+/** The children of a list that changed, and what is known of those it had before. */
+function changedContent(old: Shadow, middle: readonly ShadowChild[], children: readonly ShadowChild[]): NewContent {
+  return { children, fresh: old.isFrozen ? middle : children, holdsZero: old.holdsZero || middle.includes(0) };
+}
 
 /** Lets the composer build on the tree of the older shadow; without known ends it finds them itself. */
 function withChange(shadow: Shadow, from: Shadow | undefined, ends?: { prefix: number; suffix: number }): Shadow {

@@ -4,7 +4,7 @@ import type { CheckpointHeader, JsonValue } from '../../core/checkpoint-header.t
 import { InvalidInputError } from '../../core/errors.ts';
 import type { CheckpointId } from '../../core/id.ts';
 import type { StateCodec } from '../../core/state-codec.ts';
-import { type Place, placeOf, sessionOf } from './thread-session.ts';
+import { isShort, type Place, placeOf } from './thread-session.ts';
 
 /** What LangGraph knows of a checkpoint beside its state and metadata. */
 export type GraphHeader = {
@@ -43,11 +43,10 @@ export function withGraphHeader(metadata: CheckpointMetadata, header: GraphHeade
 }
 
 function toStored({ place, generation = NO_GENERATION, ...header }: GraphHeader): { [key: string]: unknown } {
-  const isInSessionId = placeOf(sessionOf(place)) !== undefined;
   const fields = {
     ...header,
     generation: header.parentId === undefined || generation === USUAL_GENERATION ? undefined : generation,
-    place: isInSessionId ? undefined : place,
+    place: isShort(place) ? undefined : place,
   };
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }

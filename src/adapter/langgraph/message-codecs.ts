@@ -53,7 +53,7 @@ function messageCodec([name, Class]: [name: string, Class: MessageClass]): Class
     class: Class,
     recognises: (instance) => MESSAGE in instance && classNameOf(instance) === name,
     encode: (message) => encodeMessage(message as BaseMessage, usual),
-    isUnchanged: (message, known, isSame) => isUnchangedMessage(message as BaseMessage, { usual, known }, isSame),
+    isUnchanged: (message, known, isSame) => usual.isUnchanged(message as BaseMessage, known, isSame),
     decode: createDecoder(blank),
   };
 }
@@ -73,6 +73,26 @@ class UsualFields {
     const at = this.#names[place] === key ? place : this.#names.indexOf(key);
     return (at >= 0 && value === this.#values[at]) || key === 'lc_kwargs' || key === 'lc_namespace';
   }
+
+  /**
+   * Whether `encodeMessage` would answer what is known. This runs for every message at every save, so it does not look for new
+   * arguments among `lc_kwargs`: nothing adds them to a message that is there.
+   */
+  isUnchanged(
+    message: BaseMessage,
+    { keys, children }: KnownFields,
+    isSame: (value: unknown, known: unknown) => boolean,
+  ): boolean {
+    let at = 0;
+    let place = 0;
+    for (const key in message) {
+      const value = fieldsOf(message)[key];
+      if (this.has(place++, key, value)) continue;
+      if (key !== keys[at] || !isSame(value, children[at])) return false;
+      at++;
+    }
+    return at === (keys.at(-1) === EXTRA ? keys.length - 1 : keys.length);
+  }
 }
 
 /** Every field that the class does not set by itself. */
@@ -85,27 +105,6 @@ function encodeMessage(message: BaseMessage, usual: UsualFields): Fields {
   }
   if (hasExtra(message)) fields[EXTRA] = extraOf(message);
   return fields;
-}
-
-/**
- * Whether `encodeMessage` would answer what is known. This runs for every message at every save, so it does not look for new
- * arguments among `lc_kwargs`: nothing adds them to a message that is there.
- */
-function isUnchangedMessage(
-  message: BaseMessage,
-  { usual, known }: { usual: UsualFields; known: KnownFields },
-  isSame: (value: unknown, known: unknown) => boolean,
-): boolean {
-  const { keys, children } = known;
-  let at = 0;
-  let place = 0;
-  for (const key in message) {
-    const value = fieldsOf(message)[key];
-    if (usual.has(place++, key, value)) continue;
-    if (key !== keys[at] || !isSame(value, children[at])) return false;
-    at++;
-  }
-  return at === (keys.at(-1) === EXTRA ? keys.length - 1 : keys.length);
 }
 
 /**

@@ -11,6 +11,12 @@ const PREFIX = 'lg/';
 /** What a session id may hold of each name; longer ones stand there by their digest, and as they are in every checkpoint. */
 const MAX_PART_CHARS = 240;
 
+/** An escaped character takes this many. */
+const ESCAPED_CHARS = 5;
+
+/** Names that need no second look. */
+const USUAL = /^[\w:|.@ -]*$/;
+
 /** What separates parts, marks a digest or an escape, or may not stand in a session id at all. */
 const ESCAPED = /[%/#]|\p{Cc}|\p{Cs}/gu;
 
@@ -25,6 +31,11 @@ export function subgraphPrefix(threadId: string): string {
   return `${PREFIX}${encodePart(threadId)}/`;
 }
 
+/** Whether a session id holds the names themselves, for certain. */
+export function isShort({ threadId, namespace }: Place): boolean {
+  return Math.max(threadId.length, namespace.length) * ESCAPED_CHARS <= MAX_PART_CHARS;
+}
+
 /** Reads a session id back; undefined if it is not one of ours, or holds a digest instead of a name. */
 export function placeOf(sessionId: string): Place | undefined {
   if (!sessionId.startsWith(PREFIX) || sessionId.includes('#')) return undefined;
@@ -37,6 +48,7 @@ function decodePart(part: string): string {
 }
 
 function encodePart(name: string): string {
+  if (name.length <= MAX_PART_CHARS && USUAL.test(name)) return name;
   const encoded = name.replace(ESCAPED, (found) => `%${found.charCodeAt(0).toString(16).padStart(4, '0')}`);
   return encoded.length <= MAX_PART_CHARS ? encoded : `#${digestText(JSON.stringify(name))}`;
 }
