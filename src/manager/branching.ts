@@ -165,7 +165,7 @@ export class Branching {
   }
 
   async tags(sessionId: string): Promise<{ readonly name: string; readonly checkpointId: CheckpointId }[]> {
-    const refs = await this.#context.storage.readRefs({ sessionId: parseSessionId(sessionId), kind: 'tag' });
+    const refs = await this.#context.repository.readRefs({ sessionId: parseSessionId(sessionId), kind: 'tag' });
     return refs.map(checkRef).map(({ name, target }) => ({ name, checkpointId: target as CheckpointId }));
   }
 

@@ -3,7 +3,6 @@ import { type ChunkContent, type Digest, digestText } from '../core/chunk.ts';
 import { CorruptError, NotFoundError } from '../core/errors.ts';
 import { type CheckpointId, parseSessionId, type SessionId } from '../core/id.ts';
 import type { CheckpointRowWithRoot, EffectRow, Ref, RefKind } from '../storage/contract.ts';
-import { checkRef } from '../storage/ref.ts';
 import type { ManagerContext } from './context.ts';
 import { parseEffect } from './effect-record.ts';
 import { toEntry } from './lineage.ts';
@@ -63,7 +62,7 @@ export async function* exportSession(context: ManagerContext, sessionId: string)
 
 async function* exportLines(context: ManagerContext, sessionId: SessionId): AsyncGenerator<ExportLine> {
   // First, so that everything they speak of is there when the rest is read, also if others go on saving.
-  const all = (await context.storage.readRefs({ sessionId })).map(checkRef);
+  const all = await context.repository.readRefs({ sessionId });
   const refs = all.filter(({ kind }) => isExportedKind(kind));
   const written = new Set<Digest>();
   const known = new Set<string>();

@@ -46,7 +46,7 @@ async function groupsOf(
 ): Promise<Iterable<CheckpointRow>> {
   const groups = new Map<CheckpointId, CheckpointRow>();
   for (const sessionId of sessions) {
-    for (const pin of await context.storage.readRefs({ sessionId, kind: 'pin' })) {
+    for (const pin of await context.repository.readRefs({ sessionId, kind: 'pin' })) {
       const group = await readGroupOf(context, pin, userId);
       if (group !== undefined) groups.set(group.id, group);
     }

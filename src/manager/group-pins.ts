@@ -1,6 +1,5 @@
 import type { CheckpointId } from '../core/id.ts';
 import type { Ref } from '../storage/contract.ts';
-import { checkRef } from '../storage/ref.ts';
 import type { ManagerContext } from './context.ts';
 import { forEachMember } from './each-member.ts';
 import { abortCut, isOverdue, readCuts } from './group-cut.ts';
@@ -51,7 +50,7 @@ export async function releaseStalePins(
   context: ManagerContext,
   { dryRun }: { readonly dryRun: boolean },
 ): Promise<ReadonlySet<string>> {
-  const pins = (await context.storage.readRefs({ kind: 'pin' })).map(checkRef);
+  const pins = await context.repository.readRefs({ kind: 'pin' });
   // Read after the pins: a cut is open before its pins are made, so a pin seen above without one belongs to a cut that has ended.
   const open = await readOpenCuts(context, dryRun);
   const gone = new Set<CheckpointId | undefined>();

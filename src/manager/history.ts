@@ -96,7 +96,7 @@ export class History {
   }
 
   async branches(sessionId: string): Promise<BranchHead[]> {
-    const refs = await this.#context.storage.readRefs({ sessionId: parseSessionId(sessionId), kind: 'branch' });
+    const refs = await this.#context.repository.readRefs({ sessionId: parseSessionId(sessionId), kind: 'branch' });
     return refs
       .map(checkRef)
       .map((ref) => ({ sessionId: ref.sessionId, name: ref.name, headId: ref.target as CheckpointId }));

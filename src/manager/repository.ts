@@ -5,7 +5,7 @@ import type { FindChunk } from '../core/decode.ts';
 import { CorruptError, NotFoundError } from '../core/errors.ts';
 import { type CheckpointId, isCheckpointId } from '../core/id.ts';
 import { findIn } from '../core/state-codec.ts';
-import type { CheckpointRow, ChunkStorage, RefKind } from '../storage/contract.ts';
+import type { CheckpointRow, ChunkStorage, Ref, RefKind } from '../storage/contract.ts';
 import { checkRef } from '../storage/ref.ts';
 import { parseTombstone } from './tombstone.ts';
 
@@ -76,12 +76,17 @@ export class Repository {
     });
   }
 
+  /** Refs that fit, each checked. */
+  async readRefs(filter: { sessionId?: string; kind?: RefKind }): Promise<Ref[]> {
+    return (await this.storage.readRefs(filter)).map(checkRef);
+  }
+
   /** What a name points at; undefined if there is no such name. */
   async readRef(sessionId: string, kind: RefKind, name: string): Promise<string | undefined> {
     const [ref] = await this.storage.readRefs({ sessionId, kind, name });
     if (ref !== undefined) return checkRef(ref).target;
     // A name that was damaged is not found under itself; but then one of the session's names fails its check.
-    for (const other of await this.storage.readRefs({ sessionId })) checkRef(other);
+    await this.readRefs({ sessionId });
     return undefined;
   }
 }

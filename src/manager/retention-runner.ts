@@ -2,7 +2,6 @@ import type { Checkpoint } from '../core/checkpoint.ts';
 import type { CheckpointHeader } from '../core/checkpoint-header.ts';
 import type { CheckpointId } from '../core/id.ts';
 import type { CheckpointQuery, Ref } from '../storage/contract.ts';
-import { checkRef } from '../storage/ref.ts';
 import type { ManagerContext } from './context.ts';
 import { groupOfPin, releaseStalePins } from './group-pins.ts';
 import { parseRow } from './repository.ts';
@@ -107,8 +106,7 @@ export class RetentionRunner {
     const protections = new Map<CheckpointId, string[]>();
     const completed = new Set<CheckpointId>();
     const cleared = new Set<CheckpointId>();
-    for (const ref of await this.#context.storage.readRefs()) {
-      checkRef(ref);
+    for (const ref of await this.#context.repository.readRefs({})) {
       const id = ref.target as CheckpointId;
       const isStale = ref.kind === 'pin' && stalePins.has(ref.name);
       const reason = isStale ? undefined : PROTECTING.get(ref.kind)?.(ref);

@@ -54,7 +54,7 @@ export class SessionOpener {
 
   /** A branch that is named but does not exist is a mistake, unless the session itself is new. */
   async #checkNew(sessionId: SessionId, branch: string): Promise<void> {
-    const branches = await this.#context.storage.readRefs({ sessionId, kind: 'branch' });
+    const branches = await this.#context.repository.readRefs({ sessionId, kind: 'branch' });
     if (branches.length === 0) return;
     const names = branches.map(({ name }) => name).join(', ');
     throw new NotFoundError(`Session "${sessionId}" has no branch "${branch}" (it has: ${names}). Make it with fork.`, {

@@ -233,3 +233,18 @@ test('[G3] a list whose last key is damaged does not lead in circles', async () 
   }
   expect(tally.failures).toEqual([]);
 });
+
+test('[G3] a damaged branch or tag is not passed over', async () => {
+  const specimen = await Specimen.create('sqlite compressed');
+  const tally = new Tally();
+  // The lengths before the first text of a row: with another one, the row seems to belong to no session, or to be of no kind.
+  const places = specimen.find('what-if', ['branch']).slice(0, 2);
+  expect(places.length).toBe(2);
+  for (const at of places) {
+    for (let before = 7; before <= 12; before++) {
+      const outcome = await specimen.damage('', (path) => flipBit(path, at - before, 1));
+      tally.add(`byte ${at - before} bit 1`, outcome, () => false);
+    }
+  }
+  expect(tally.failures).toEqual([]);
+});

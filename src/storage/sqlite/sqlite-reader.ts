@@ -1,6 +1,7 @@
 import { Buffer } from 'node:buffer';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Chunk, Digest } from '../../core/chunk.ts';
+import { CorruptError } from '../../core/errors.ts';
 import type { CheckpointId, SessionId } from '../../core/id.ts';
 import type { CheckpointRow, CheckpointRowWithRoot, EffectRow, Ref, RefKind } from '../contract.ts';
 import { isBindable } from '../sql-text.ts';
@@ -124,10 +125,10 @@ export class SqliteReader {
     where.add('s.name=?', filter.sessionId);
     where.add('r.kind=?', filter.kind);
     where.add('r.name=?', filter.name);
-    const sql = `SELECT s.name AS sessionId, r.kind, r.name, r.target, r.mark AS "check" FROM session s JOIN ref r ON r.session=s.n ${where.sql} ORDER BY s.name, r.kind, r.name`;
+    const sql = `SELECT s.name AS sessionId, r.kind, r.name, r.target, r.mark AS "check" FROM ref r LEFT JOIN session s ON s.n=r.session ${where.sql} ORDER BY s.name, r.kind, r.name`;
     return this.#connection.read(() => {
       const rows = this.#connection.prepare(sql).all(...where.values) as Ref[];
-      return rows.map((row) => ({ ...row }));
+      return rows.map(copyRef);
     });
   }
 
@@ -212,4 +213,10 @@ export function decodeEffect(row: EffectColumns, numbers: ChunkNumbers): EffectR
     ...(result === undefined ? {} : { result }),
     digest: unpackDigest(digest),
   };
+}
+
+/** A damaged row belongs to no session, and must not go missing without a word: what it protects would be taken for unprotected. */
+function copyRef(row: Ref): Ref {
+  if (typeof row.sessionId === 'string') return { ...row };
+  throw new CorruptError('A branch, tag or other ref belongs to a session that is not there. Run verify.');
 }
