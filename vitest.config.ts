@@ -7,5 +7,7 @@ export default defineConfig({
     hookTimeout: 60_000,
     globalSetup: ['test/support/postgres-global.ts'],
     pool: 'forks',
+    // One for each core: many tests wait for processes and disks.
+    maxWorkers: '100%',
   },
 });

@@ -8,8 +8,13 @@ const ENTRIES: [RegExp, string][] = [
   [/'savestate'/g, 'src/index.ts'],
   [/'savestate\/core'/g, 'src/core/index.ts'],
   [/'savestate\/storage'/g, 'src/storage/index.ts'],
+  [/'savestate\/agents'/g, 'src/runtime/index.ts'],
   [/'savestate\/testing'/g, 'src/testing/index.ts'],
+  [/'zod'/g, 'node_modules/zod/index.js'],
 ];
+
+/** Documents whose examples run. */
+const DOCUMENTS = ['docs/GUIDE.md', 'docs/AGENTS.md', 'docs/MODELS.md'];
 
 /** The TypeScript examples of a document, with the line each begins at. */
 function examplesOf(document: string): [title: string, code: string][] {
@@ -48,7 +53,7 @@ describe('examples', () => {
     expect(await run(code)).toEqual(['1 $.messages[1] clean']);
   });
 
-  test.each(examplesOf('docs/GUIDE.md'))('%s runs', async (_, code) => {
+  test.each(DOCUMENTS.flatMap(examplesOf))('%s runs', async (_, code) => {
     await run(code);
   });
 });

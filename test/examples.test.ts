@@ -1,13 +1,17 @@
 import { execFile } from 'node:child_process';
+import { readdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
+import { temporaryFolder } from './support/storages.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
 
 /** Runs an example as its reader would, with the built library; rejects if it does not end with 0. */
-async function run(example: string): Promise<string[]> {
-  const { stdout } = await promisify(execFile)(process.execPath, [join(ROOT, 'examples', example)]);
+async function run(example: string, ...args: string[]): Promise<string[]> {
+  const { OPENAI_API_KEY: _, AZURE_OPENAI_API_KEY: __, ...env } = process.env;
+  const program = join(ROOT, 'examples', example);
+  const { stdout } = await promisify(execFile)(process.execPath, [program, ...args], { env });
   return stdout.trimEnd().split('\n');
 }
 
@@ -41,4 +45,35 @@ test('a LangGraph graph is killed, goes on elsewhere, waits for a person, and is
     'main: {"item":"teapot","price":39}',
   ]);
   expect(lines.at(-1)).toMatch(/^8\. Verified: \d+ checkpoints, clean\.$/);
+});
+
+test('mathchat solves its problem offline, and goes on from every checkpoint file', async () => {
+  const logs = join(temporaryFolder(), 'logs');
+  const lines = await run('mathchat/mathchat.mjs', '--session-name', 'demo', '--logs', logs);
+  expect(lines.join('\n')).toContain('and the program says 233168. SOLUTION_FOUND: 233168');
+  const [session = ''] = readdirSync(logs).filter((name) => name.startsWith('session_'));
+  const files = readdirSync(join(logs, session, 'checkpoints'));
+  expect(files.length).toBe(9);
+  for (const file of files.toSorted().slice(0, 4)) {
+    const path = join(logs, session, 'checkpoints', file);
+    const more = await run('mathchat/continue.mjs', path, '--rounds', '3', '--logs', logs);
+    expect(more.join('\n')).toMatch(/(SOLUTION_FOUND: 233168|sum = 233168)/);
+  }
+  const last = join(logs, session, 'checkpoints', files.toSorted().at(-1) ?? '');
+  const ended = await run('mathchat/continue.mjs', last, '--rounds', '1', '--logs', logs);
+  expect(ended.join('\n')).toContain('The conversation had ended.');
+  const stripped = await run('mathchat/continue.mjs', last, '--rounds', '1', '--logs', logs, '--strip-signal');
+  expect(stripped).toContain('planner:');
+});
+
+test('mathchat says what is wrong with its options', async () => {
+  const logs = join(temporaryFolder(), 'logs');
+  await expect(run('mathchat/mathchat.mjs', '--rounds', 'many', '--logs', logs)).rejects.toMatchObject({
+    code: 2,
+    stderr: 'Error: --rounds must be a whole number from 1; found "many".\n',
+  });
+  await expect(run('mathchat/continue.mjs', 'nothing', '--logs', logs)).rejects.toMatchObject({
+    code: 2,
+    stderr: 'Error: No checkpoint has an id that starts with "nothing".\n',
+  });
 });

@@ -7,7 +7,8 @@ export type ErrorCode =
   | 'UNSUPPORTED'
   | 'REPLAY_MISMATCH'
   | 'STORAGE'
-  | 'CLOSED';
+  | 'CLOSED'
+  | 'MODEL';
 
 /** Facts behind an error, safe to log and to send to a client. */
 export type ErrorDetails = Readonly<Record<string, unknown>>;
@@ -84,6 +85,13 @@ export class StorageError extends SavestateError {
 export class ClosedError extends SavestateError {
   constructor(message: string, options?: ErrorOptions) {
     super('CLOSED', message, options);
+  }
+}
+
+/** A model's provider refused, failed or could not be read; what was recorded before stands, so the run can be resumed. */
+export class ModelError extends SavestateError {
+  constructor(message: string, options?: ErrorOptions) {
+    super('MODEL', message, options);
   }
 }
 

@@ -1,0 +1,64 @@
+// Continues a conversation from any of its checkpoints, as a new branch.
+//   node examples/mathchat/continue.mjs <checkpoint id or file> [--rounds 5] [--output-root folder] [--strip-signal] [--logs logs]
+import { existsSync, mkdirSync } from 'node:fs';
+import { parseArgs } from 'node:util';
+import { CheckpointRestorer } from '../../dist/runtime/index.js';
+import { fail, openCheckpoints, showMessage, showResult, stopOnInterrupt } from './report.mjs';
+import { createRegistry } from './team.mjs';
+
+const USAGE =
+  'Usage: continue.mjs <checkpoint id or file> [--rounds N] [--output-root FOLDER] [--strip-signal] [--logs FOLDER]';
+
+function readOptions() {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: {
+      rounds: { type: 'string', short: 'r', default: '5' },
+      'output-root': { type: 'string' },
+      'strip-signal': { type: 'boolean', default: false },
+      logs: { type: 'string', default: 'logs' },
+      help: { type: 'boolean', default: false },
+    },
+  });
+  if (values.help) return undefined;
+  const [source, ...others] = positionals;
+  if (source === undefined || others.length > 0) throw new Error(USAGE);
+  const outputRoot = values['output-root'];
+  return {
+    source: existsSync(source) ? { file: source } : source,
+    logs: values.logs,
+    run: {
+      rounds: Number(values.rounds),
+      stripSignal: values['strip-signal'],
+      logs: values.logs,
+      ...(outputRoot !== undefined && { outputRoot }),
+    },
+  };
+}
+
+async function main() {
+  const options = readOptions();
+  if (options === undefined) {
+    console.log(USAGE);
+    return;
+  }
+  mkdirSync(options.logs, { recursive: true });
+  const checkpoints = openCheckpoints(options.logs);
+  try {
+    const restorer = new CheckpointRestorer({ checkpoints, registry: createRegistry(process.env) });
+    const { chat, checkpoint } = await restorer.restore(options.source);
+    console.log(`From ${checkpoint.id} (${checkpoint.trigger}), after ${chat.messages.length} messages.`);
+    const result = await restorer.continue(options.source, {
+      ...options.run,
+      signal: stopOnInterrupt(),
+      onMessage: showMessage,
+    });
+    if (result.newMessages === 0 && result.status === 'ended')
+      console.log('\nThe conversation had ended. Use --strip-signal to go on all the same.');
+    process.exitCode = showResult(result);
+  } finally {
+    await checkpoints.close();
+  }
+}
+
+await main().catch(fail);

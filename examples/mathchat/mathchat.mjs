@@ -1,0 +1,59 @@
+// A team solves a problem of mathematics; every message is a checkpoint.
+//   node examples/mathchat/mathchat.mjs [--rounds 8] [--session-name demo] [--problem-file task.txt] [--logs logs]
+// Without a key it runs offline. Interrupt it, and run it again with the same --session-name: it goes on.
+import { mkdirSync, readFileSync } from 'node:fs';
+import { parseArgs } from 'node:util';
+import { CheckpointingGroupChatManager } from '../../dist/runtime/index.js';
+import { DEFAULT_PROBLEM } from './offline-model.mjs';
+import { fail, openCheckpoints, showMessage, showResult, stopOnInterrupt } from './report.mjs';
+import { createTeam } from './team.mjs';
+
+function readOptions() {
+  const { values } = parseArgs({
+    options: {
+      rounds: { type: 'string', default: '8' },
+      'session-name': { type: 'string' },
+      'problem-file': { type: 'string' },
+      logs: { type: 'string', default: 'logs' },
+      help: { type: 'boolean', default: false },
+    },
+  });
+  if (values.help) return undefined;
+  const rounds = Number(values.rounds);
+  if (!Number.isSafeInteger(rounds) || rounds < 1)
+    throw new Error(`--rounds must be a whole number from 1; found "${values.rounds}".`);
+  const file = values['problem-file'];
+  const problem = file === undefined ? DEFAULT_PROBLEM : readFileSync(file, 'utf8').trim();
+  const sessionId = values['session-name'] ?? `mathchat-${Date.now()}`;
+  return { rounds, problem, sessionId, logs: values.logs };
+}
+
+async function main() {
+  const options = readOptions();
+  if (options === undefined) {
+    console.log('Usage: mathchat.mjs [--rounds N] [--session-name NAME] [--problem-file FILE] [--logs FOLDER]');
+    return;
+  }
+  const { rounds, problem, sessionId, logs } = options;
+  mkdirSync(logs, { recursive: true });
+  const checkpoints = openCheckpoints(logs);
+  const chat = createTeam({ env: process.env, folder: logs, rounds });
+  const manager = new CheckpointingGroupChatManager({
+    chat,
+    checkpoints,
+    sessionId,
+    logs,
+    signal: stopOnInterrupt(),
+    onMessage: showMessage,
+  });
+  try {
+    const isBegun = (await checkpoints.latest({ sessionId })) !== undefined;
+    console.log(isBegun ? `Going on with session ${sessionId}.` : `Session ${sessionId}.`);
+    const result = isBegun ? await manager.resume() : await manager.run({ message: problem });
+    process.exitCode = showResult(result);
+  } finally {
+    await checkpoints.close();
+  }
+}
+
+await main().catch(fail);

@@ -1,0 +1,92 @@
+import { z } from 'zod';
+import { CorruptError } from '../../core/errors.ts';
+import type { CodeExecutionConfig } from '../code/code-executor.ts';
+import type { LlmConfig } from '../model/llm-config.ts';
+import type { WorkspaceState } from '../workspace/workspace-state.ts';
+import { type AgentStatus, isAgentStatus } from './agent-status.ts';
+import type { ChatMessage } from './chat-message.ts';
+import type { HumanInputMode } from './human.ts';
+
+/** What an agent has used so far. */
+export type AgentTotals = {
+  readonly modelCalls: number;
+  readonly toolCalls: number;
+  readonly codeRuns: number;
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  readonly costUsd: number;
+};
+
+/** Everything about an agent that is not code: what a checkpoint holds of it. */
+export type AgentState = {
+  readonly name: string;
+  /** The class, by its registered name. */
+  readonly agentType: string;
+  readonly systemMessage: string;
+  readonly description: string;
+  readonly llmConfig: LlmConfig | null;
+  /** The name of a model that was given as an object. */
+  readonly modelId: string | null;
+  /** The tools by name, each with the fingerprint of what models were told of it. */
+  readonly tools: Readonly<Record<string, string>>;
+  readonly humanInputMode: HumanInputMode;
+  /** Null: no limit. */
+  readonly maxConsecutiveAutoReplies: number | null;
+  readonly maxToolRounds: number;
+  /** Said when there is neither a model nor code to run; empty: nothing is said. */
+  readonly defaultReply: string;
+  readonly codeExecution: CodeExecutionConfig;
+  /** The working directory after the last code it ran; null before that, or if it is not captured. */
+  readonly workspace: WorkspaceState | null;
+  readonly status: AgentStatus;
+  readonly statusBeforePause: AgentStatus | null;
+  /** How often it replied by itself since a person last spoke for it, by partner. */
+  readonly autoReplies: Readonly<Record<string, number>>;
+  /** Its own copy of each conversation, by partner. */
+  readonly histories: Readonly<Record<string, readonly ChatMessage[]>>;
+  readonly totals: AgentTotals;
+  /** What a subclass keeps. */
+  readonly custom?: unknown;
+};
+
+export const NO_TOTALS: AgentTotals = {
+  modelCalls: 0,
+  toolCalls: 0,
+  codeRuns: 0,
+  inputTokens: 0,
+  outputTokens: 0,
+  costUsd: 0,
+};
+
+const message = z.looseObject({ name: z.string(), content: z.string() });
+const count = z.number().nonnegative();
+
+const schema = z.looseObject({
+  name: z.string().min(1),
+  agentType: z.string().min(1),
+  systemMessage: z.string(),
+  description: z.string(),
+  llmConfig: z.looseObject({ provider: z.string(), model: z.string() }).nullable(),
+  modelId: z.string().nullable(),
+  tools: z.record(z.string(), z.string()),
+  humanInputMode: z.enum(['NEVER', 'TERMINATE', 'ALWAYS']),
+  maxConsecutiveAutoReplies: z.int().nonnegative().nullable(),
+  maxToolRounds: z.int().positive(),
+  defaultReply: z.string(),
+  codeExecution: z.union([z.literal(false), z.looseObject({ workDir: z.string() })]),
+  workspace: z.looseObject({ entries: z.looseObject({}) }).nullable(),
+  status: z.custom<AgentStatus>(isAgentStatus, 'is no status'),
+  statusBeforePause: z.custom<AgentStatus>(isAgentStatus, 'is no status').nullable(),
+  autoReplies: z.record(z.string(), z.int().nonnegative()),
+  histories: z.record(z.string(), z.array(message)),
+  totals: z.looseObject({ modelCalls: count, toolCalls: count, codeRuns: count, costUsd: count }),
+});
+
+/** Checks the form of a stored agent; throws a CorruptError that names the first wrong field. */
+export function parseAgentState(value: unknown): AgentState {
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return value as AgentState;
+  throw new CorruptError(`This is not the state of an agent: ${z.prettifyError(parsed.error)}`, {
+    details: { issues: parsed.error.issues.map(({ path, message: problem }) => `${path.join('.')}: ${problem}`) },
+  });
+}

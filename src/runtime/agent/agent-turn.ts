@@ -1,0 +1,106 @@
+import type { Effects } from '../effect/effects.ts';
+import type {
+  ChatModel,
+  ModelMessage,
+  ModelReply,
+  ModelRequest,
+  ModelSettings,
+  ToolCall,
+} from '../model/chat-model.ts';
+import type { AgentState, AgentTotals } from './agent-state.ts';
+import { callTool, describeTool, type Tool, type ToolOutcome } from './tool.ts';
+
+/** What a turn needs: whose it is, what was said, and the world. */
+export type TurnInput = {
+  readonly state: Pick<AgentState, 'name' | 'maxToolRounds' | 'totals'>;
+  readonly model: ChatModel;
+  readonly systemMessage: string;
+  readonly messages: readonly ModelMessage[];
+  readonly tools: readonly Tool[];
+  /** How the model is to answer: part of the request, so that a change of it makes a recorded run diverge. */
+  readonly settings?: ModelSettings | undefined;
+  readonly effects: Effects;
+  readonly signal?: AbortSignal | undefined;
+  readonly onText?: ((delta: string) => void) | undefined;
+};
+
+/** What a model said and did until it had no more tools to call. */
+export type Turn = {
+  readonly content: string;
+  readonly messages: readonly ModelMessage[];
+  readonly totals: AgentTotals;
+};
+
+/** Lets a model speak and call tools until it is done. Every call is an effect, so a turn that a crash cut short goes on where it was. */
+export async function takeTurn(input: TurnInput): Promise<Turn> {
+  const said: ModelMessage[] = [];
+  let { totals } = input.state;
+  for (let round = 1; ; round++) {
+    const reply = await askModel(input, said, round);
+    totals = addReply(totals, reply);
+    said.push(...reply.messages);
+    if (reply.toolCalls.length === 0) return { content: reply.text, messages: said, totals };
+    said.push(await answerCalls(input, reply.toolCalls));
+    totals = { ...totals, toolCalls: totals.toolCalls + reply.toolCalls.length };
+  }
+}
+
+async function askModel(input: TurnInput, said: readonly ModelMessage[], round: number): Promise<ModelReply> {
+  const { state, model, tools, effects, signal, onText } = input;
+  const request: ModelRequest = {
+    ...(input.systemMessage !== '' && { system: input.systemMessage }),
+    messages: [...input.messages, ...said],
+    ...(input.settings !== undefined && { settings: input.settings }),
+    // In the last round the model must speak: a circle of calls ends with words.
+    ...(tools.length > 0 && {
+      tools: tools.map(describeTool),
+      ...(round >= state.maxToolRounds && { toolChoice: 'none' as const }),
+    }),
+  };
+  return effects.run(
+    { kind: 'model', name: state.name, input: { model: model.id, request }, signal },
+    async (attempt) =>
+      model.reply(request, {
+        idempotencyKey: attempt.idempotencyKey,
+        ...(attempt.signal !== undefined && { signal: attempt.signal }),
+        ...(onText !== undefined && { onText }),
+      }),
+  );
+}
+
+function addReply(totals: AgentTotals, { usage, costUsd = 0 }: ModelReply): AgentTotals {
+  return {
+    ...totals,
+    modelCalls: totals.modelCalls + 1,
+    inputTokens: totals.inputTokens + usage.inputTokens,
+    outputTokens: totals.outputTokens + usage.outputTokens,
+    costUsd: totals.costUsd + costUsd,
+  };
+}
+
+/** Calls run one after the other: their order is part of what is recorded. */
+async function answerCalls(input: TurnInput, calls: readonly ToolCall[]): Promise<ModelMessage> {
+  const content = [];
+  for (const call of calls) {
+    const outcome = await answerCall(input, call);
+    const type = outcome.isError ? ('error-text' as const) : ('text' as const);
+    content.push({
+      type: 'tool-result' as const,
+      toolCallId: call.id,
+      toolName: call.name,
+      output: { type, value: outcome.text },
+    });
+  }
+  return { role: 'tool', content };
+}
+
+async function answerCall({ tools, effects, signal }: TurnInput, call: ToolCall): Promise<ToolOutcome> {
+  const tool = tools.find(({ name }) => name === call.name);
+  if (call.problem !== undefined) return { isError: true, text: `Error: ${call.problem}` };
+  if (tool === undefined) {
+    const names = tools.map(({ name }) => name).join(', ') || 'none';
+    return { isError: true, text: `Error: There is no tool "${call.name}". There are: ${names}.` };
+  }
+  const effect = { kind: 'tool', name: call.name, input: { callId: call.id, input: call.input }, signal } as const;
+  return effects.run(effect, (attempt) => callTool(tool, call.input, attempt));
+}

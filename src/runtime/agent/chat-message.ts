@@ -1,0 +1,72 @@
+import type { CodeResult } from '../code/code-executor.ts';
+import type { ModelMessage } from '../model/chat-model.ts';
+
+/** One message of a conversation, as everybody in it may see it. */
+export type ChatMessage = {
+  /** Who said it. */
+  readonly name: string;
+  readonly content: string;
+  /** The speaker's own turn as its model needs it back, verbatim: tool calls, results, and what providers put on them. */
+  readonly turn?: readonly ModelMessage[];
+  /** What code the speaker ran, and what came of it. */
+  readonly code?: readonly CodeResult[];
+  /** Set if someone changed the message afterwards. */
+  readonly edited?: MessageEdit;
+};
+
+/** Who changed a message, and why. */
+export type MessageEdit = { readonly reason?: string; readonly author?: string; readonly originalChars: number };
+
+/** Whoever has this name is the person at the other end: models see the words without a name before them. */
+export const PERSON = 'user';
+
+/** A conversation as the model of one of its speakers is told of it. */
+export function toModelMessages(history: readonly ChatMessage[], self: string): ModelMessage[] {
+  return history.flatMap((message) => (message.name === self ? ownTurn(message) : [heard(message)]));
+}
+
+function ownTurn({ turn, content }: ChatMessage): readonly ModelMessage[] {
+  return turn ?? [{ role: 'assistant', content }];
+}
+
+function heard({ name, content }: ChatMessage): ModelMessage {
+  return { role: 'user', content: name === PERSON ? content : `${name}: ${content}` };
+}
+
+/** A message with other words. The speaker's own turn keeps what it did; only what it said at the end changes. */
+export function editMessage(
+  message: ChatMessage,
+  content: string,
+  edit: { readonly reason?: string | undefined; readonly author?: string | undefined },
+): ChatMessage {
+  const { turn, ...rest } = message;
+  const edited: MessageEdit = {
+    ...(edit.reason !== undefined && { reason: edit.reason }),
+    ...(edit.author !== undefined && { author: edit.author }),
+    originalChars: message.content.length,
+  };
+  if (turn === undefined) return { ...rest, content, edited };
+  const done = turn.at(-1)?.role === 'assistant' ? turn.slice(0, -1) : turn;
+  return { ...rest, content, turn: [...done, { role: 'assistant', content }], edited };
+}
+
+/** Replaces one message in a copy of a conversation: the n-th with these words by this speaker. Answers the same list if it is not there. */
+export function replaceMessage(
+  history: readonly ChatMessage[],
+  original: { readonly message: ChatMessage; readonly occurrence: number },
+  replacement: ChatMessage,
+): readonly ChatMessage[] {
+  let seen = 0;
+  const at = history.findIndex((entry) => isSame(entry, original.message) && ++seen === original.occurrence);
+  return at < 0 ? history : history.with(at, replacement);
+}
+
+/** How many messages of a conversation, up to and with this one, have its words and speaker. */
+export function countOccurrence(messages: readonly ChatMessage[], index: number): number {
+  const message = messages[index];
+  return message === undefined ? 0 : messages.slice(0, index + 1).filter((entry) => isSame(entry, message)).length;
+}
+
+function isSame(a: ChatMessage, b: ChatMessage): boolean {
+  return a.name === b.name && a.content === b.content;
+}

@@ -1,0 +1,32 @@
+/** When a person is asked: never; when the conversation would end or the agent has replied often enough; before every reply. */
+export type HumanInputMode = 'NEVER' | 'TERMINATE' | 'ALWAYS';
+
+/** A question to a person. It lives in the checkpoint until it is answered. */
+export type HumanRequest = {
+  /** The same however often the run is resumed. */
+  readonly id: string;
+  readonly agent: string;
+  readonly kind: 'reply' | 'end' | 'speaker';
+  readonly prompt: string;
+  readonly choices?: readonly string[];
+};
+
+/** Asks a person; undefined if there is no answer now: then the run stops and can be continued with one. */
+export type AskHuman = (
+  request: HumanRequest,
+  options: { readonly signal?: AbortSignal | undefined },
+) => Promise<string | undefined>;
+
+/** A run stops here until someone answers. */
+export class WaitingForInput extends Error {
+  readonly request: HumanRequest;
+
+  constructor(request: HumanRequest) {
+    super(`Waiting for ${request.agent}: ${request.prompt}`);
+    this.name = 'WaitingForInput';
+    this.request = request;
+  }
+}
+
+/** What a person types to end a conversation. */
+export const EXIT = 'exit';

@@ -1,0 +1,204 @@
+import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { scriptedModel } from '../../testing/model/scripted-model.ts';
+import { UnrecordedEffects } from '../effect/effects.ts';
+import { AgentRegistry } from './agent-registry.ts';
+import { type AgentStatus, changeStatus } from './agent-status.ts';
+import { EXIT } from './human.ts';
+import { type ReplyContext, StandardAgent, type StandardAgentOptions } from './standard-agent.ts';
+import { callTool, defineTool, type Tool } from './tool.ts';
+
+const ATTEMPT = { attempt: 1, idempotencyKey: 'key', signal: undefined };
+
+function tool(run: Tool['run'], options: Partial<Tool> = {}): Tool {
+  return defineTool({ name: 'tool', description: 'A tool.', input: z.object({ n: z.number() }), run, ...options });
+}
+
+describe('a tool', () => {
+  test('[H1] whatever a tool does, its call has an outcome', async () => {
+    const outcomes = {
+      text: await callTool(
+        tool(() => 'done'),
+        { n: 1 },
+        ATTEMPT,
+      ),
+      data: await callTool(
+        tool((input) => ({ ...(input as object), big: 2n })),
+        { n: 1 },
+        ATTEMPT,
+      ),
+      nothing: await callTool(
+        tool(() => undefined),
+        { n: 1 },
+        ATTEMPT,
+      ),
+      wrong: await callTool(
+        tool(() => 'done'),
+        { n: 'one' },
+        ATTEMPT,
+      ),
+      throws: await callTool(
+        tool(() => {
+          throw new Error('broken');
+        }),
+        { n: 1 },
+        ATTEMPT,
+      ),
+      hangs: await callTool(
+        tool(() => new Promise(() => undefined), { timeoutMs: 20 }),
+        { n: 1 },
+        ATTEMPT,
+      ),
+      floods: await callTool(
+        tool(() => 'x'.repeat(1000), { maxResultChars: 10 }),
+        { n: 1 },
+        ATTEMPT,
+      ),
+    };
+    expect(outcomes).toMatchObject({
+      text: { isError: false, text: 'done' },
+      data: { isError: false, text: '{"n":1,"big":"2"}' },
+      nothing: { isError: false, text: 'Done.' },
+      wrong: { isError: true, text: expect.stringContaining('does not fit') },
+      throws: { isError: true, text: 'Error: broken', trace: expect.stringContaining('standard-agent.test') },
+      hangs: { isError: true, text: 'Error: No answer within 20 ms.' },
+      floods: { isError: false, text: 'xxxxxxxxxx\n[cut off: 990 of 1000 characters]' },
+    });
+  });
+
+  test('[H1] a stopped run stops its tools', async () => {
+    const stop = new AbortController();
+    const call = callTool(
+      tool(() => new Promise(() => undefined)),
+      { n: 1 },
+      { ...ATTEMPT, signal: stop.signal },
+    );
+    stop.abort(new Error('stopped'));
+    await expect(call).rejects.toThrow('stopped');
+  });
+
+  test('[H2] a tool needs a name that models can say', () => {
+    expect(() => tool(() => '', { name: 'two words' })).toThrow(/letters, digits/);
+  });
+});
+
+function context(options: Partial<ReplyContext> = {}): ReplyContext {
+  return {
+    effects: new UnrecordedEffects(),
+    registry: new AgentRegistry(),
+    partner: 'boss',
+    ask: async () => '',
+    ...options,
+  };
+}
+
+function agent(options: Partial<StandardAgentOptions> = {}): StandardAgent {
+  const created = new StandardAgent({ name: 'ann', ...options });
+  created.receive({ name: 'boss', content: 'Hello.' }, 'boss');
+  return created;
+}
+
+describe('an agent', () => {
+  test('[H3] says what its model says, with its tools, and keeps both in its history', async () => {
+    const model = scriptedModel([{ toolCalls: [{ name: 'tool', input: { n: 4 } }] }, 'It is 16.'], { id: 'm' });
+    const registry = new AgentRegistry({ models: { m: model } });
+    const ann = agent({ model, tools: [tool((input) => (input as { n: number }).n ** 2)], systemMessage: 'Be brief.' });
+    const outcome = await ann.reply(context({ registry }));
+    expect(outcome.message?.content).toBe('It is 16.');
+    expect(outcome.message?.turn?.map(({ role }) => role)).toEqual(['assistant', 'tool', 'assistant']);
+    expect(ann.history('boss').map(({ name }) => name)).toEqual(['boss', 'ann']);
+    expect(ann.saveState().totals).toMatchObject({ modelCalls: 2, toolCalls: 1 });
+    expect(model.requests[1]?.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool']);
+    expect(model.requests[0]?.system).toBe('Be brief.');
+  });
+
+  test('[H4] a failed reply changes nothing', async () => {
+    const model = scriptedModel([{ toolCalls: [{ name: 'tool', input: { n: 4 } }] }, { status: 500 }], { id: 'm' });
+    const registry = new AgentRegistry({ models: { m: model } });
+    const ann = agent({ model, tools: [tool(() => 'done')] });
+    const before = ann.saveState();
+    await expect(ann.reply(context({ registry }))).rejects.toMatchObject({ code: 'MODEL' });
+    expect(ann.saveState()).toBe(before);
+  });
+
+  test('[H5] a circle of tool calls ends with words', async () => {
+    const model = scriptedModel(
+      ({ toolChoice }) => (toolChoice === 'none' ? 'Enough.' : { toolCalls: [{ name: 'tool', input: { n: 1 } }] }),
+      { id: 'm' },
+    );
+    const ann = agent({ model, tools: [tool(() => 'again')], maxToolRounds: 3 });
+    const outcome = await ann.reply(context({ registry: new AgentRegistry({ models: { m: model } }) }));
+    expect(outcome.message?.content).toBe('Enough.');
+    expect(model.requests.length).toBe(3);
+  });
+
+  test('[H6] an unknown tool is told to the model, not to the run', async () => {
+    const model = scriptedModel([{ toolCalls: [{ name: 'fax', input: {} }] }, 'I see.'], { id: 'm' });
+    const ann = agent({ model });
+    await ann.reply(context({ registry: new AgentRegistry({ models: { m: model } }) }));
+    expect(JSON.stringify(model.requests[1]?.messages.at(-1))).toContain('There is no tool \\"fax\\"');
+  });
+
+  test.each([
+    { humanInputMode: 'NEVER', typed: '', said: 'auto' },
+    { humanInputMode: 'ALWAYS', typed: 'Hi.', said: 'Hi.' },
+    { humanInputMode: 'ALWAYS', typed: '', said: 'auto' },
+    { humanInputMode: 'TERMINATE', typed: 'Hi.', said: 'auto' },
+    { humanInputMode: 'TERMINATE', maxConsecutiveAutoReplies: 0, typed: 'Hi.', said: 'Hi.' },
+  ] as const)('[H7] $humanInputMode with "$typed" typed says "$said"', async ({ typed, said, ...options }) => {
+    const ann = agent({ ...options, defaultReply: 'auto' });
+    const outcome = await ann.reply(context({ ask: async () => typed }));
+    expect(outcome.message?.content).toBe(said);
+    expect(ann.saveState().autoReplies.boss).toBe(said === 'auto' ? 1 : 0);
+  });
+
+  test('[H7] silence has a reason: the limit, the person, or nothing to say', async () => {
+    const spent = agent({ maxConsecutiveAutoReplies: 1, defaultReply: 'auto' });
+    await spent.reply(context());
+    expect(await spent.reply(context())).toEqual({ silence: 'limit' });
+    const left = agent({ humanInputMode: 'ALWAYS', defaultReply: 'auto' });
+    expect(await left.reply(context({ ask: async () => EXIT }))).toEqual({ silence: 'exit' });
+    expect(await agent().reply(context())).toEqual({ silence: 'nothing_to_say' });
+  });
+
+  test('[H8] a state comes back into another agent exactly, and what it lacks is listed', async () => {
+    const ann = agent({ tools: [tool(() => 'done')], systemMessage: 'Be brief.', maxConsecutiveAutoReplies: 3 });
+    const other = new StandardAgent({ name: 'other' });
+    expect(other.loadState(structuredClone(ann.saveState()))).toEqual([
+      { path: '$.agents.ann.tools.tool', problem: 'The tool "tool" is not registered.' },
+    ]);
+    expect(other.saveState()).toEqual(ann.saveState());
+    const changed = new StandardAgent({ name: 'ann', tools: [tool(() => '', { description: 'Another.' })] });
+    expect(changed.loadState(ann.saveState())).toMatchObject([{ problem: expect.stringContaining('another way') }]);
+    expect(() => other.loadState({ name: 'ann' })).toThrow(/not the state of an agent/);
+  });
+
+  test('[H9] a key never enters the state, and a missing one is named when the model is built', async () => {
+    const llmConfig = { provider: 'openai', model: 'gpt-x' } as const;
+    const ann = agent({ llmConfig });
+    await expect(ann.reply(context())).rejects.toThrow('OPENAI_API_KEY');
+    expect(JSON.stringify(ann.saveState())).not.toContain('sk-');
+    expect(() => agent({ llmConfig: { ...llmConfig, apiKey: 'sk-secret' } })).toThrow(/environment variable/);
+  });
+});
+
+describe('a status', () => {
+  const all: AgentStatus[] = ['initializing', 'running', 'paused', 'completed', 'cancelled', 'error'];
+
+  test('[H10] follows the table', () => {
+    expect(changeStatus('running', 'completed')).toBe('completed');
+    expect(() => changeStatus('completed', 'paused')).toThrow(
+      'An agent that is completed cannot become paused. From completed it can become: running.',
+    );
+    for (const status of all) expect(changeStatus(status, status)).toBe(status);
+  });
+
+  test('[H10] a pause remembers what it interrupted', () => {
+    const ann = agent();
+    ann.setStatus('running');
+    ann.setStatus('waiting_for_input');
+    ann.setStatus('paused');
+    ann.unpause();
+    expect(ann.status).toBe('waiting_for_input');
+  });
+});

@@ -1,0 +1,309 @@
+import { InvalidInputError } from '../../core/errors.ts';
+import { parseName } from '../../core/id.ts';
+import { freezeState } from '../../manager/freeze.ts';
+import type { RestoreProblem } from '../../manager/restore-report.ts';
+import { parseCodeExecutionConfig } from '../code/code-config.ts';
+import type { CodeBlock, CodeExecutionConfig } from '../code/code-executor.ts';
+import { extractCodeBlocks } from '../code/extract-code-blocks.ts';
+import type { Effects } from '../effect/effects.ts';
+import type { ChatModel } from '../model/chat-model.ts';
+import type { LanguageModel } from '../model/language-model.ts';
+import { type LlmConfig, parseLlmConfig, requestSettings } from '../model/llm-config.ts';
+import type { AgentRegistry } from './agent-registry.ts';
+import { type AgentState, NO_TOTALS, parseAgentState } from './agent-state.ts';
+import { type AgentStatus, changeStatus } from './agent-status.ts';
+import { takeTurn } from './agent-turn.ts';
+import { type ChatMessage, toModelMessages } from './chat-message.ts';
+import { runCode } from './code-turn.ts';
+import { EXIT, type HumanInputMode } from './human.ts';
+import { fingerprintTool, type Tool } from './tool.ts';
+
+/** What an agent is made of. */
+export type StandardAgentOptions = {
+  readonly name: string;
+  readonly systemMessage?: string;
+  /** What others, and whoever selects speakers, are told of it; default: its system message. */
+  readonly description?: string;
+  readonly llmConfig?: LlmConfig;
+  /** A model given as an object. A checkpoint holds only its id; on restore it is looked up in the registry. */
+  readonly model?: ChatModel | LanguageModel;
+  readonly tools?: readonly Tool[];
+  readonly humanInputMode?: HumanInputMode;
+  readonly maxConsecutiveAutoReplies?: number;
+  /** How often a model may call tools before it has to speak; default 8. */
+  readonly maxToolRounds?: number;
+  readonly defaultReply?: string;
+  /** Off unless configured. */
+  readonly codeExecution?: CodeExecutionConfig;
+};
+
+/** What may be changed of an agent for a what-if experiment. */
+export type AgentOverride = Partial<
+  Pick<
+    AgentState,
+    | 'systemMessage'
+    | 'description'
+    | 'llmConfig'
+    | 'modelId'
+    | 'humanInputMode'
+    | 'maxConsecutiveAutoReplies'
+    | 'maxToolRounds'
+  >
+>;
+
+/** The world as an agent sees it while it replies. */
+export type ReplyContext = {
+  readonly effects: Effects;
+  readonly registry: AgentRegistry;
+  /** Whose conversation this is: one partner, or the manager of a group. */
+  readonly partner: string;
+  /** Asks the person behind this agent. */
+  readonly ask: (prompt: string) => Promise<string>;
+  readonly signal?: AbortSignal | undefined;
+  readonly onText?: ((delta: string) => void) | undefined;
+};
+
+/** What came of asking for a reply; without a message, why there is none. */
+export type ReplyOutcome =
+  | { readonly message: ChatMessage }
+  | { readonly message?: undefined; readonly silence: 'exit' | 'limit' | 'nothing_to_say' };
+
+/** An agent whose whole state is plain data: it can be saved at any moment between two replies, and restored exactly. */
+export class StandardAgent {
+  readonly #tools = new Map<string, Tool>();
+  readonly #model: ChatModel | LanguageModel | undefined;
+  #state: AgentState;
+
+  constructor(options: StandardAgentOptions) {
+    if (options.model !== undefined && options.llmConfig !== undefined)
+      throw new InvalidInputError(`Agent "${options.name}" has both a model and an llmConfig. Give one of them.`);
+    this.#model = options.model;
+    for (const tool of options.tools ?? []) this.#tools.set(tool.name, tool);
+    this.#state = freeze(createState(options, this.constructor.name));
+  }
+
+  get name(): string {
+    return this.#state.name;
+  }
+
+  /** The class by its registered name; a checkpoint of the agent alone is found by it. */
+  get agentType(): string {
+    return this.#state.agentType;
+  }
+
+  get status(): AgentStatus {
+    return this.#state.status;
+  }
+
+  get tools(): readonly Tool[] {
+    return [...this.#tools.values()];
+  }
+
+  get model(): ChatModel | LanguageModel | undefined {
+    return this.#model;
+  }
+
+  /** The agent's copy of a conversation. */
+  history(partner: string): readonly ChatMessage[] {
+    return this.#state.histories[partner] ?? [];
+  }
+
+  setStatus(to: AgentStatus): void {
+    const status = changeStatus(this.#state.status, to);
+    if (status !== this.#state.status)
+      this.#change({ status, statusBeforePause: to === 'paused' ? this.#state.status : null });
+  }
+
+  /** Goes on where `paused` stopped it. */
+  unpause(): void {
+    if (this.#state.status === 'paused') this.setStatus(this.#state.statusBeforePause ?? 'running');
+  }
+
+  /** Hears a message. */
+  receive(message: ChatMessage, partner: string): void {
+    this.#change({ histories: { ...this.#state.histories, [partner]: [...this.history(partner), message] } });
+  }
+
+  /** Puts another copy of a conversation in place of the agent's own. */
+  rewriteHistory(partner: string, messages: readonly ChatMessage[]): void {
+    if (messages !== this.history(partner))
+      this.#change({ histories: { ...this.#state.histories, [partner]: messages } });
+  }
+
+  /** Changes what the agent is told to be, for what-if experiments. */
+  configure({ llmConfig, ...change }: AgentOverride): void {
+    this.#change({
+      ...change,
+      ...(llmConfig !== undefined && {
+        llmConfig: llmConfig === null ? null : parseLlmConfig(llmConfig),
+        modelId: change.modelId ?? null,
+      }),
+    });
+  }
+
+  /** Forgets how often it replied by itself. */
+  resetAutoReplies(): void {
+    this.#change({ autoReplies: {} });
+  }
+
+  /**
+   * Says something: what the person behind it types, what came of the code it was shown, or what its model answers. Nothing of the agent
+   * changes unless the reply is complete.
+   */
+  async reply(context: ReplyContext): Promise<ReplyOutcome> {
+    const typed = await this.#askPerson(context);
+    if (typed === EXIT) return { silence: 'exit' };
+    if (typed !== '') return this.#say({ name: this.name, content: typed }, context.partner, 'person');
+    if (this.#isSpent(context.partner)) return { silence: 'limit' };
+    const blocks = this.#codeToRun(context.partner);
+    if (blocks.length > 0) return this.#runCode(blocks, context);
+    return this.#think(context);
+  }
+
+  /** Empty if nobody is asked, or nothing was typed. */
+  async #askPerson(context: ReplyContext): Promise<string> {
+    const { humanInputMode } = this.#state;
+    const isAsked = humanInputMode === 'ALWAYS' || (humanInputMode === 'TERMINATE' && this.#isSpent(context.partner));
+    return isAsked ? context.ask(`Reply as ${this.name}, or press Enter to let it reply by itself.`) : '';
+  }
+
+  #isSpent(partner: string): boolean {
+    const { maxConsecutiveAutoReplies: limit, autoReplies } = this.#state;
+    return limit !== null && (autoReplies[partner] ?? 0) >= limit;
+  }
+
+  #codeToRun(partner: string): CodeBlock[] {
+    const last = this.history(partner).at(-1);
+    if (this.#state.codeExecution === false || last === undefined || last.name === this.name) return [];
+    return extractCodeBlocks(last.content);
+  }
+
+  async #runCode(blocks: readonly CodeBlock[], context: ReplyContext): Promise<ReplyOutcome> {
+    const { codeExecution, totals } = this.#state;
+    if (codeExecution === false) return { silence: 'nothing_to_say' };
+    const { content, code, workspace } = await runCode(blocks, {
+      name: this.name,
+      config: codeExecution,
+      ...context.registry.codeParts(codeExecution),
+      effects: context.effects,
+      signal: context.signal,
+    });
+    this.#change({
+      totals: { ...totals, codeRuns: totals.codeRuns + code.length },
+      workspace: workspace ?? this.#state.workspace,
+    });
+    return this.#say({ name: this.name, content, code }, context.partner, 'itself');
+  }
+
+  async #think(context: ReplyContext): Promise<ReplyOutcome> {
+    const model = context.registry.modelFor(this.#state);
+    if (model === undefined) return this.#sayDefault(context.partner);
+    const { effects, signal, onText } = context;
+    const { content, messages, totals } = await takeTurn({
+      state: this.#state,
+      model,
+      systemMessage: this.#state.systemMessage,
+      messages: toModelMessages(this.history(context.partner), this.name),
+      tools: this.#usableTools(context.registry),
+      settings: this.#state.llmConfig === null ? undefined : requestSettings(this.#state.llmConfig),
+      effects,
+      signal,
+      onText,
+    });
+    this.#change({ totals });
+    return this.#say({ name: this.name, content, turn: messages }, context.partner, 'itself');
+  }
+
+  #sayDefault(partner: string): ReplyOutcome {
+    const { defaultReply } = this.#state;
+    if (defaultReply === '') return { silence: 'nothing_to_say' };
+    return this.#say({ name: this.name, content: defaultReply }, partner, 'itself');
+  }
+
+  #usableTools(registry: AgentRegistry): Tool[] {
+    return Object.keys(this.#state.tools).flatMap((name) => this.#tools.get(name) ?? registry.tool(name) ?? []);
+  }
+
+  /** The tools as models would be told of them now, by name; one that nobody knows any more is left out. */
+  currentTools(registry: AgentRegistry): Record<string, string> {
+    return Object.fromEntries(this.#usableTools(registry).map((tool) => [tool.name, fingerprintTool(tool)]));
+  }
+
+  /** The reply is in the agent's own history at once; others hear it when it is appended. */
+  #say(message: ChatMessage, partner: string, by: 'person' | 'itself'): ReplyOutcome {
+    const count = by === 'person' ? 0 : (this.#state.autoReplies[partner] ?? 0) + 1;
+    const said = freeze(message);
+    this.#change({ autoReplies: { ...this.#state.autoReplies, [partner]: count } });
+    this.receive(said, partner);
+    return { message: said };
+  }
+
+  /** Everything that is not code. Subclasses add `custom`: `{ ...super.saveState(), custom: { ... } }`. */
+  saveState(): AgentState {
+    return this.#state;
+  }
+
+  /** Puts a state back; answers which tools the agent lacks. Subclasses read their `custom` and call this. */
+  loadState(state: unknown): readonly RestoreProblem[] {
+    const parsed = parseAgentState(state);
+    this.#state = freeze(parsed);
+    return Object.entries(parsed.tools).flatMap(([name, fingerprint]) => this.#checkTool(name, fingerprint));
+  }
+
+  #checkTool(name: string, fingerprint: string): RestoreProblem[] {
+    const path = `$.agents.${this.name}.tools.${name}`;
+    const tool = this.#tools.get(name);
+    if (tool === undefined) return [{ path, problem: `The tool "${name}" is not registered.` }];
+    if (fingerprintTool(tool) === fingerprint) return [];
+    return [{ path, problem: `The tool "${name}" is described to models in another way than before.` }];
+  }
+
+  #change(change: Partial<AgentState>): void {
+    this.#state = freeze({ ...this.#state, ...change });
+  }
+}
+
+/** What an agent begins with, where its options do not say otherwise. */
+const BEGINNING = {
+  humanInputMode: 'NEVER',
+  maxConsecutiveAutoReplies: null,
+  maxToolRounds: 8,
+  defaultReply: '',
+  status: 'initializing',
+  statusBeforePause: null,
+  autoReplies: {},
+  histories: {},
+  workspace: null,
+  totals: NO_TOTALS,
+} as const;
+
+function createState(options: StandardAgentOptions, agentType: string): AgentState {
+  const { name, systemMessage = '', description = systemMessage, llmConfig, model, tools = [] } = options;
+  const { codeExecution = false, ...rest } = options;
+  const given = Object.keys(BEGINNING).flatMap((key) => {
+    const value = rest[key as keyof typeof rest];
+    return value === undefined ? [] : [[key, value]];
+  });
+  return {
+    ...BEGINNING,
+    ...(Object.fromEntries(given) as Partial<AgentState>),
+    name: parseName(name, "An agent's name"),
+    agentType,
+    systemMessage,
+    description,
+    llmConfig: llmConfig === undefined ? null : parseLlmConfig(llmConfig),
+    modelId: model === undefined ? null : modelIdOf(model),
+    tools: Object.fromEntries(tools.map((tool) => [tool.name, fingerprintTool(tool)])),
+    codeExecution: parseCodeExecutionConfig(codeExecution),
+  };
+}
+
+function modelIdOf(model: ChatModel | LanguageModel): string {
+  return 'reply' in model ? model.id : `${model.provider}/${model.modelId}`;
+}
+
+/** Frozen parts are skipped by identity when they are saved again. */
+function freeze<Value>(value: Value): Value {
+  freezeState(value);
+  return value;
+}

@@ -1,0 +1,121 @@
+import { z } from 'zod';
+import { digestText } from '../../core/chunk.ts';
+import { InvalidInputError } from '../../core/errors.ts';
+import type { StepAttempt } from '../../manager/effect-log.ts';
+import type { ToolSpec } from '../model/chat-model.ts';
+import type { JsonObject } from '../model/json-object.ts';
+
+/** What a tool is told besides its input. */
+export type ToolContext = {
+  readonly attempt: number;
+  /** The same for every attempt of one call: give it to the outside system. */
+  readonly idempotencyKey: string;
+  /** Aborts when the call takes too long, or the run is stopped. */
+  readonly signal: AbortSignal;
+};
+
+/** Something an agent can do. Code is never stored: a restored agent finds its tools by name in the registry. */
+export type Tool<Input = unknown> = {
+  readonly name: string;
+  readonly description: string;
+  readonly input: z.ZodType<Input>;
+  readonly run: (input: Input, context: ToolContext) => unknown;
+  /** Default: a minute. */
+  readonly timeoutMs?: number;
+  /** What a tool answers beyond this is cut off, and says so. Default: 20,000. */
+  readonly maxResultChars?: number;
+};
+
+/** How a call of a tool ended. A tool that fails is an answer to the model, not the end of the run. */
+export type ToolOutcome = {
+  readonly isError: boolean;
+  /** What the model is told. */
+  readonly text: string;
+  /** Where a failure came from. */
+  readonly trace?: string;
+};
+
+const TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/;
+const DEFAULT_TIMEOUT_MS = 60_000;
+const DEFAULT_MAX_CHARS = 20_000;
+const MAX_TRACE_CHARS = 4_000;
+
+/** Defines a tool, with the input typed by its schema. */
+export function defineTool<Schema extends z.ZodType>(
+  tool: Omit<Tool, 'input' | 'run'> & {
+    readonly input: Schema;
+    readonly run: (input: z.infer<Schema>, context: ToolContext) => unknown;
+  },
+): Tool {
+  if (!TOOL_NAME.test(tool.name)) {
+    throw new InvalidInputError(
+      `A tool's name has 1 to 64 letters, digits, "_" or "-"; found ${JSON.stringify(tool.name)}.`,
+      { details: { name: tool.name } },
+    );
+  }
+  return tool as Tool;
+}
+
+/** A tool as a model is told of it. */
+export function describeTool({ name, description, input }: Tool): ToolSpec {
+  return { name, description, inputSchema: z.toJSONSchema(input, { unrepresentable: 'any' }) as JsonObject };
+}
+
+/** Changes whenever what models are told of the tool does. */
+export function fingerprintTool(tool: Tool): string {
+  return digestText(JSON.stringify(describeTool(tool))).slice(0, 16);
+}
+
+/** Calls a tool. Whatever it does, there is an outcome: wrong input, a throw, no answer in time, too much of it. Only a stopped run throws. */
+export async function callTool(tool: Tool, input: unknown, attempt: StepAttempt): Promise<ToolOutcome> {
+  const parsed = tool.input.safeParse(input);
+  if (!parsed.success) return failure(`The input does not fit: ${z.prettifyError(parsed.error)}`);
+  const timer = AbortSignal.timeout(tool.timeoutMs ?? DEFAULT_TIMEOUT_MS);
+  const signal = attempt.signal === undefined ? timer : AbortSignal.any([timer, attempt.signal]);
+  try {
+    const value = await untilAborted(
+      async () => tool.run(parsed.data, { attempt: attempt.attempt, idempotencyKey: attempt.idempotencyKey, signal }),
+      signal,
+    );
+    return { isError: false, text: cut(formatValue(value), tool.maxResultChars ?? DEFAULT_MAX_CHARS) };
+  } catch (error) {
+    attempt.signal?.throwIfAborted();
+    if (timer.aborted) return failure(`No answer within ${tool.timeoutMs ?? DEFAULT_TIMEOUT_MS} ms.`);
+    return failure(messageOf(error), error);
+  }
+}
+
+/** A tool that ignores its signal is left behind: its answer, if it ever comes, is not taken. */
+function untilAborted<Result>(run: () => Promise<Result>, signal: AbortSignal): Promise<Result> {
+  return new Promise((resolve, reject) => {
+    const abort = (): void => reject(signal.reason);
+    signal.addEventListener('abort', abort, { once: true });
+    run()
+      .then(resolve, reject)
+      .finally(() => signal.removeEventListener('abort', abort));
+  });
+}
+
+function failure(message: string, error?: unknown): ToolOutcome {
+  const text = `Error: ${cut(message, MAX_TRACE_CHARS)}`;
+  const trace = error instanceof Error ? error.stack : undefined;
+  return { isError: true, text, ...(trace !== undefined && { trace: cut(trace, MAX_TRACE_CHARS) }) };
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** A value as text for a model: texts as they are, the rest as JSON as far as that goes. */
+function formatValue(value: unknown): string {
+  if (typeof value === 'string') return value;
+  if (value === undefined) return 'Done.';
+  const json = JSON.stringify(value, (_, item: unknown) => (typeof item === 'bigint' ? item.toString() : item));
+  return json ?? String(value);
+}
+
+function cut(text: string, maxChars: number): string {
+  return text.length <= maxChars
+    ? text
+    : `${text.slice(0, maxChars)}\n[cut off: ${text.length - maxChars} of ${text.length} characters]`;
+}

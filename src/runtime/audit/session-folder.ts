@@ -1,0 +1,52 @@
+import { mkdir, readdir, readFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { StorageError } from '../../core/errors.ts';
+
+/** A moment as it stands in names: `20261116_031415`, in UTC. */
+export function formatStamp(timeMs: number): string {
+  return new Date(timeMs).toISOString().slice(0, 19).replaceAll(/[-:]/g, '').replace('T', '_');
+}
+
+const MAX_SAME_NAME = 1000;
+
+/** Creates a folder that is new, also when another was made in the same second. */
+export async function createUniqueFolder(parent: string, name: string): Promise<string> {
+  await mkdir(parent, { recursive: true });
+  for (let count = 1; count <= MAX_SAME_NAME; count++) {
+    const path = join(parent, count === 1 ? name : `${name}_${count}`);
+    try {
+      await mkdir(path);
+      return path;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw wrap(error, path);
+    }
+  }
+  throw new StorageError(`${parent} has ${MAX_SAME_NAME} folders named ${name}. Remove some.`);
+}
+
+function wrap(cause: unknown, path: string): StorageError {
+  return new StorageError(`The folder ${path} cannot be made.`, { cause, details: { path } });
+}
+
+/** The folder of a session's files, if it has one below this root. */
+export async function findSessionFolder(root: string, sessionId: string): Promise<string | undefined> {
+  const names = await readdir(root).catch(() => []);
+  for (const name of names.filter((entry) => entry.startsWith('session_')).sort()) {
+    const folder = join(root, name);
+    if ((await readMetadata(folder))?.session_id === sessionId) return folder;
+  }
+  return undefined;
+}
+
+async function readMetadata(folder: string): Promise<{ readonly session_id?: unknown } | undefined> {
+  try {
+    return JSON.parse(await readFile(join(folder, 'session_metadata.json'), 'utf8'));
+  } catch {
+    return undefined; // a folder of somebody else, or one that was cut short before its first checkpoint
+  }
+}
+
+/** The session's folder that a checkpoint file lies in: `<session>/checkpoints/<file>`. */
+export function folderOfCheckpointFile(file: string): string {
+  return dirname(dirname(file));
+}

@@ -1,0 +1,105 @@
+import { InvalidInputError } from '../../core/errors.ts';
+import type { AgentRegistry } from '../agent/agent-registry.ts';
+import type { ChatMessage } from '../agent/chat-message.ts';
+
+/** What ends a conversation, besides having run its rounds; plain data. */
+export type EndRules = {
+  /** Texts that end it wherever they stand in a message. */
+  readonly signals: readonly string[];
+  /** A regular expression that ends it. */
+  readonly pattern?: { readonly source: string; readonly flags?: string };
+  /** The name of a registered predicate. */
+  readonly predicate?: string;
+  readonly maxTokens?: number;
+  readonly maxCostUsd?: number;
+};
+
+/** Why a conversation ended. */
+export type EndReason =
+  | 'signal'
+  | 'predicate'
+  | 'max_rounds'
+  | 'no_next_speaker'
+  | 'no_reply'
+  | 'exit'
+  | 'token_budget'
+  | 'cost_budget';
+
+/** How a conversation ended; recorded in its last checkpoint. */
+export type ChatEnd = {
+  readonly reason: EndReason;
+  /** The words that ended it. */
+  readonly signal?: string;
+  /** In a sentence. */
+  readonly detail: string;
+};
+
+/** The signals of a conversation that names none. */
+export const DEFAULT_SIGNALS: readonly string[] = ['SOLUTION_FOUND', 'TERMINATE'];
+
+type EndView = {
+  readonly rules: EndRules;
+  readonly maxRounds: number;
+  readonly round: number;
+  readonly last: ChatMessage;
+  readonly totalTokens: number;
+  readonly costUsd: number;
+  /** The words of the last message do not count: someone decided that the conversation goes on. */
+  readonly isOverruled: boolean;
+};
+
+/** What the last message and the totals say about the end; undefined if the conversation goes on. Depends on nothing else. */
+export function findEnd(view: EndView, registry: AgentRegistry): ChatEnd | undefined {
+  return (view.isOverruled ? undefined : findSignal(view, registry)) ?? findLimit(view);
+}
+
+function findSignal({ rules, last }: EndView, registry: AgentRegistry): ChatEnd | undefined {
+  const signal = rules.signals.find((text) => last.content.includes(text)) ?? matchPattern(rules, last.content);
+  if (signal !== undefined) return { reason: 'signal', signal, detail: `${last.name} said "${signal}".` };
+  if (rules.predicate === undefined || !openPredicate(rules.predicate, registry)(last)) return undefined;
+  return { reason: 'predicate', detail: `The predicate "${rules.predicate}" holds for what ${last.name} said.` };
+}
+
+function matchPattern({ pattern }: EndRules, content: string): string | undefined {
+  return pattern === undefined ? undefined : new RegExp(pattern.source, pattern.flags).exec(content)?.[0];
+}
+
+function openPredicate(name: string, registry: AgentRegistry): (message: ChatMessage) => boolean {
+  const predicate = registry.predicate(name);
+  if (predicate !== undefined) return predicate;
+  throw new InvalidInputError(`The conversation ends by the predicate "${name}", which is not registered.`, {
+    details: { predicate: name },
+  });
+}
+
+function findLimit({ rules, maxRounds, round, totalTokens, costUsd }: EndView): ChatEnd | undefined {
+  if (rules.maxTokens !== undefined && totalTokens >= rules.maxTokens)
+    return { reason: 'token_budget', detail: `${totalTokens} tokens were used; the limit is ${rules.maxTokens}.` };
+  if (rules.maxCostUsd !== undefined && costUsd >= rules.maxCostUsd)
+    return { reason: 'cost_budget', detail: `${costUsd} USD were spent; the limit is ${rules.maxCostUsd}.` };
+  if (round >= maxRounds) return { reason: 'max_rounds', detail: `${round} of ${maxRounds} rounds were run.` };
+  return undefined;
+}
+
+/** Checks rules before anything runs. */
+export function checkEndRules(rules: EndRules): EndRules {
+  if (rules.pattern !== undefined) compile(rules.pattern);
+  for (const signal of rules.signals)
+    if (signal === '') throw new InvalidInputError('An empty text cannot be an end signal: it is in every message.');
+  return rules;
+}
+
+function compile({ source, flags }: { readonly source: string; readonly flags?: string }): RegExp {
+  try {
+    return new RegExp(source, flags);
+  } catch (cause) {
+    throw new InvalidInputError(`The end pattern /${source}/${flags ?? ''} is no regular expression.`, { cause });
+  }
+}
+
+/** A text without the words that would end a conversation. */
+export function stripSignals(content: string, { signals, pattern }: EndRules): string {
+  const withoutSignals = signals.reduce((text, signal) => text.replaceAll(signal, ''), content);
+  const stripped = pattern === undefined ? withoutSignals : withoutSignals.replace(compile(pattern), '');
+  return stripped.trim();
+}

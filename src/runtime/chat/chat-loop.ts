@@ -1,0 +1,226 @@
+import { hasErrorCode } from '../../core/errors.ts';
+import type { ChatMessage } from '../agent/chat-message.ts';
+import { type AskHuman, EXIT, type HumanRequest, WaitingForInput } from '../agent/human.ts';
+import type { StandardAgent } from '../agent/standard-agent.ts';
+import type { Effects } from '../effect/effects.ts';
+import { type ChatEnd, findEnd } from './chat-end.ts';
+import type { GroupChat } from './group-chat.ts';
+import { selectSpeaker } from './speaker-selection.ts';
+
+/** At which moments a conversation is saved. */
+export type ChatTrigger =
+  | 'conversation_start'
+  | 'message_appended'
+  | 'speaker_reply_generated'
+  | 'waiting_for_input'
+  | 'run_failed'
+  | 'conversation_end';
+
+/** The world as a running conversation sees it. */
+export type ChatWorld = {
+  readonly effects: Effects;
+  readonly save: (trigger: ChatTrigger, facts?: { readonly end?: ChatEnd; readonly error?: unknown }) => Promise<void>;
+  readonly ask?: AskHuman | undefined;
+  /** Answers to questions that were pending, by the question's id. */
+  readonly answers?: Readonly<Record<string, string>> | undefined;
+  readonly signal?: AbortSignal | undefined;
+  readonly onText?: ((speaker: string, delta: string) => void) | undefined;
+  readonly onMessage?: ((message: ChatMessage) => void) | undefined;
+};
+
+/** Why a run stopped. All but `ended` can be continued as they are. */
+export type ChatStop =
+  | { readonly status: 'ended'; readonly end: ChatEnd }
+  | { readonly status: 'waiting'; readonly request: HumanRequest }
+  | { readonly status: 'failed'; readonly error: unknown }
+  | { readonly status: 'stopped' };
+
+/** These are not the agents' failures: going on would hide them. */
+const FATAL = ['CONFLICT', 'CLOSED', 'STORAGE', 'CORRUPT', 'REPLAY_MISMATCH'] as const;
+
+/**
+ * Holds a conversation: each turn is one of a few moves, and which one comes next follows from the record alone. So a conversation goes on
+ * from any checkpoint, whatever it was saved for.
+ */
+export class ChatLoop {
+  readonly #chat: GroupChat;
+  readonly #world: ChatWorld;
+
+  constructor(chat: GroupChat, world: ChatWorld) {
+    this.#chat = chat;
+    this.#world = world;
+  }
+
+  /** Runs until the conversation ends, waits for a person, fails, or is stopped. */
+  async run(): Promise<ChatStop> {
+    try {
+      for (let { end } = this.#chat.record; ; { end } = this.#chat.record) {
+        if (end !== null) return { status: 'ended', end };
+        this.#world.signal?.throwIfAborted();
+        await this.#move();
+      }
+    } catch (error) {
+      return this.#stop(error);
+    }
+  }
+
+  async #move(): Promise<void> {
+    const { stage, pendingReply, nextSpeaker } = this.#chat.record;
+    if (stage === 'new') return this.#start();
+    if (stage === 'started') return this.#open();
+    if (pendingReply !== null) return this.#append(pendingReply.message);
+    const end = this.#findEnd();
+    if (end !== undefined) return this.#close(end);
+    if (nextSpeaker === null) return this.#select();
+    return this.#reply(nextSpeaker);
+  }
+
+  async #start(): Promise<void> {
+    this.#chat.change({ stage: 'started' });
+    await this.#world.save('conversation_start');
+  }
+
+  /** Introduces everybody and states the problem. */
+  async #open(): Promise<void> {
+    const { problem, initiator, settings } = this.#chat.record;
+    for (const agent of this.#chat.agents) {
+      agent.setStatus('running');
+      if (settings.sendIntroductions) this.#chat.tell(agent, this.#introduce());
+    }
+    const message = { name: initiator, content: problem };
+    const speaker = this.#chat.agent(initiator);
+    if (speaker !== undefined) this.#chat.tell(speaker, message);
+    this.#chat.change({ stage: 'open', lastSpeaker: initiator });
+    await this.#appended(message);
+  }
+
+  #introduce(): ChatMessage {
+    const lines = this.#chat.agents.map((agent) => `- ${agent.name}: ${agent.saveState().description}`);
+    return { name: this.#chat.record.settings.managerName, content: `In this conversation are:\n${lines.join('\n')}` };
+  }
+
+  async #select(): Promise<void> {
+    const { managerName } = this.#chat.record.settings;
+    const { speaker, ...remembered } = await selectSpeaker({
+      chat: this.#chat.record,
+      agents: this.#chat.agents.map((agent) => ({ name: agent.name, description: agent.saveState().description })),
+      registry: this.#chat.registry,
+      effects: this.#world.effects,
+      signal: this.#world.signal,
+      ask: (prompt, choices) => this.#ask({ agent: managerName, kind: 'speaker', prompt, choices }),
+    });
+    this.#chat.change(remembered);
+    if (speaker !== undefined) this.#chat.change({ nextSpeaker: speaker });
+    else await this.#close({ reason: 'no_next_speaker', detail: 'Nobody may or wants to speak next.' });
+  }
+
+  async #reply(name: string): Promise<void> {
+    const { effects, signal, onText } = this.#world;
+    const outcome = await this.#openAgent(name).reply({
+      effects,
+      registry: this.#chat.registry,
+      partner: this.#chat.record.settings.managerName,
+      ask: (prompt) => this.#ask({ agent: name, kind: 'reply', prompt }),
+      signal,
+      onText: onText && ((delta) => onText(name, delta)),
+    });
+    if (outcome.message === undefined) return this.#close(describeSilence(name, outcome.silence));
+    this.#chat.change({ pendingReply: { speaker: name, message: outcome.message }, pendingInput: null });
+    await this.#world.save('speaker_reply_generated');
+  }
+
+  async #append(message: ChatMessage): Promise<void> {
+    const { round } = this.#chat.record;
+    this.#chat.change({ pendingReply: null, nextSpeaker: null, lastSpeaker: message.name, round: round + 1 });
+    await this.#appended(message);
+  }
+
+  async #appended(message: ChatMessage): Promise<void> {
+    this.#chat.append(message);
+    const end = this.#findEnd();
+    await this.#world.save('message_appended', end === undefined ? {} : { end });
+    this.#world.onMessage?.(message);
+  }
+
+  #findEnd(): ChatEnd | undefined {
+    const { messages, settings, round, endOverruledAt } = this.#chat.record;
+    const { inputTokens, outputTokens, costUsd } = this.#chat.totals;
+    const last = messages.at(-1);
+    if (last === undefined) return undefined;
+    const totals = { round, totalTokens: inputTokens + outputTokens, costUsd };
+    const rules = {
+      rules: settings.end,
+      maxRounds: settings.maxRounds,
+      isOverruled: endOverruledAt === messages.length,
+    };
+    return findEnd({ ...totals, ...rules, last }, this.#chat.registry);
+  }
+
+  /** Ends the conversation, unless its words ended it and a person has more to say. */
+  async #close(end: ChatEnd): Promise<void> {
+    const person = end.reason === 'signal' || end.reason === 'predicate' ? this.#findPerson() : undefined;
+    if (person !== undefined) {
+      const prompt = `${end.detail} Reply as ${person.name} to go on, or press Enter to end.`;
+      const content = await this.#ask({ agent: person.name, kind: 'end', prompt });
+      if (content !== '' && content !== EXIT) return this.#overrule(person, content);
+    }
+    for (const agent of this.#chat.agents) agent.setStatus('completed');
+    this.#chat.change({ end, nextSpeaker: null, pendingInput: null });
+    await this.#world.save('conversation_end', { end });
+  }
+
+  /** Who is asked before the conversation ends: not the one who ended it. */
+  #findPerson(): StandardAgent | undefined {
+    const { lastSpeaker } = this.#chat.record;
+    return this.#chat.agents.find(
+      (agent) => agent.name !== lastSpeaker && agent.saveState().humanInputMode !== 'NEVER',
+    );
+  }
+
+  #overrule(person: StandardAgent, content: string): void {
+    const message = { name: person.name, content };
+    this.#chat.tell(person, message);
+    person.resetAutoReplies();
+    const { messages } = this.#chat.record;
+    this.#chat.change({
+      endOverruledAt: messages.length,
+      pendingInput: null,
+      pendingReply: { speaker: person.name, message },
+    });
+  }
+
+  async #ask(question: Omit<HumanRequest, 'id'>): Promise<string> {
+    const { answers = {}, ask, effects, signal } = this.#world;
+    const request = { ...question, id: `${this.#chat.record.messages.length}:${question.agent}:${question.kind}` };
+    return effects.run({ kind: 'human', name: question.agent, input: request, signal }, async (attempt) => {
+      const answer = answers[request.id] ?? (await ask?.(request, { signal: attempt.signal }));
+      if (answer === undefined) throw new WaitingForInput(request);
+      return answer.trim();
+    });
+  }
+
+  #openAgent(name: string): StandardAgent {
+    const agent = this.#chat.agent(name);
+    if (agent === undefined) throw new Error(`There is no agent "${name}" in the group.`);
+    return agent;
+  }
+
+  /** Leaves the conversation in a state that can be continued, and says why it stopped. */
+  async #stop(error: unknown): Promise<ChatStop> {
+    if (this.#world.signal?.aborted) return { status: 'stopped' };
+    if (error instanceof WaitingForInput) {
+      this.#chat.change({ pendingInput: error.request });
+      await this.#world.save('waiting_for_input');
+      return { status: 'waiting', request: error.request };
+    }
+    if (FATAL.some((code) => hasErrorCode(error, code))) throw error;
+    await this.#world.save('run_failed', { error });
+    return { status: 'failed', error };
+  }
+}
+
+function describeSilence(name: string, silence: 'exit' | 'limit' | 'nothing_to_say'): ChatEnd {
+  if (silence === 'exit') return { reason: 'exit', detail: `The person behind ${name} ended the conversation.` };
+  const why = silence === 'limit' ? 'has replied as often as it may by itself' : 'has nothing to say';
+  return { reason: 'no_reply', detail: `${name} ${why}.` };
+}

@@ -1,0 +1,110 @@
+import { z } from 'zod';
+import { InvalidInputError } from '../../core/errors.ts';
+import { type AgentState, type AgentTotals, parseAgentState } from '../agent/agent-state.ts';
+import type { ChatMessage } from '../agent/chat-message.ts';
+import type { HumanRequest } from '../agent/human.ts';
+import type { LlmConfig } from '../model/llm-config.ts';
+import type { ChatEnd, EndRules } from './chat-end.ts';
+
+/** How the next speaker is found: by a model, in turn, by chance, by a person, or by a registered function. */
+export type SpeakerSelection = 'auto' | 'round_robin' | 'random' | 'manual' | { readonly selector: string };
+
+/** How a conversation is held; plain data. */
+export type ChatSettings = {
+  /** Under this name agents keep their copy of the group's conversation, and the group speaks to them. */
+  readonly managerName: string;
+  readonly speakerSelection: SpeakerSelection;
+  /** Who may follow whom; null: anyone. */
+  readonly allowedTransitions: Readonly<Record<string, readonly string[]>> | null;
+  readonly allowRepeatSpeaker: boolean;
+  readonly sendIntroductions: boolean;
+  /** Where chance begins. */
+  readonly seed: number;
+  /** How many replies there may be after the problem was stated. */
+  readonly maxRounds: number;
+  readonly end: EndRules;
+  /** The model that selects speakers. */
+  readonly selectorConfig: LlmConfig | null;
+  readonly selectorModelId: string | null;
+};
+
+/** A reply that was generated and not appended yet: only its speaker knows it. */
+export type PendingReply = { readonly speaker: string; readonly message: ChatMessage };
+
+/** A conversation without its agents. */
+export type ChatRecord = {
+  readonly settings: ChatSettings;
+  readonly problem: string;
+  /** Who stated the problem. */
+  readonly initiator: string;
+  /** `started`: the first checkpoint was taken. `open`: the problem was stated. */
+  readonly stage: 'new' | 'started' | 'open';
+  readonly messages: readonly ChatMessage[];
+  /** How many replies were appended. */
+  readonly round: number;
+  readonly lastSpeaker: string | null;
+  readonly nextSpeaker: string | null;
+  readonly pendingReply: PendingReply | null;
+  readonly pendingInput: HumanRequest | null;
+  readonly randomState: number;
+  /** What selecting speakers used. */
+  readonly selectorTotals: AgentTotals;
+  /** The conversation goes on although the message at this count would end it. */
+  readonly endOverruledAt: number | null;
+  readonly end: ChatEnd | null;
+};
+
+/** What a checkpoint of a group holds. */
+export type ChatState = {
+  readonly kind: typeof CHAT_KIND;
+  readonly formatVersion: 1;
+  readonly chat: ChatRecord;
+  /** In the order in which they take turns. */
+  readonly order: readonly string[];
+  readonly agents: Readonly<Record<string, AgentState>>;
+};
+
+export const CHAT_KIND = 'group_chat';
+
+const message = z.looseObject({ name: z.string(), content: z.string() });
+
+const schema = z.looseObject({
+  kind: z.literal(CHAT_KIND),
+  formatVersion: z.literal(1),
+  order: z.array(z.string()).min(1),
+  agents: z.record(z.string(), z.unknown()),
+  chat: z.looseObject({
+    settings: z.looseObject({ managerName: z.string(), maxRounds: z.number(), end: z.looseObject({}) }),
+    problem: z.string(),
+    initiator: z.string(),
+    stage: z.enum(['new', 'started', 'open']),
+    messages: z.array(message),
+    round: z.int().nonnegative(),
+    lastSpeaker: z.string().nullable(),
+    nextSpeaker: z.string().nullable(),
+    pendingReply: z.looseObject({ speaker: z.string(), message }).nullable(),
+    pendingInput: z.looseObject({ id: z.string(), agent: z.string(), prompt: z.string() }).nullable(),
+    randomState: z.number(),
+    end: z.looseObject({ reason: z.string() }).nullable(),
+  }),
+});
+
+/** Checks that a state is one of a conversation; throws an InvalidInputError that says what it is instead. */
+export function parseChatState(value: unknown): ChatState {
+  const parsed = schema.safeParse(value);
+  if (!parsed.success) {
+    const kind = typeof value === 'object' && value !== null && 'kind' in value ? value.kind : undefined;
+    throw new InvalidInputError(
+      kind === CHAT_KIND
+        ? `The state of this conversation is not complete: ${z.prettifyError(parsed.error)}`
+        : 'This checkpoint does not hold a conversation: it was not saved by a group chat. Restore it with manager.restore().',
+      { details: { kind: typeof kind === 'string' ? kind : typeof value } },
+    );
+  }
+  const state = value as ChatState;
+  const missing = state.order.filter((name) => state.agents[name] === undefined);
+  if (missing.length > 0)
+    throw new InvalidInputError(`The conversation names agents that it does not hold: ${missing.join(', ')}.`);
+  for (const agent of Object.values(state.agents)) parseAgentState(agent);
+  return state;
+}

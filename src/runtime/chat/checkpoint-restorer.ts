@@ -1,0 +1,269 @@
+import type { Checkpoint } from '../../core/checkpoint.ts';
+import { InvalidInputError } from '../../core/errors.ts';
+import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
+import type { EffectMode } from '../../manager/effect-log.ts';
+import type { RestoreProblem } from '../../manager/restore-report.ts';
+import type { Session } from '../../manager/session.ts';
+import { AgentRegistry } from '../agent/agent-registry.ts';
+import type { AgentState } from '../agent/agent-state.ts';
+import { type AgentOverride, StandardAgent } from '../agent/standard-agent.ts';
+import { openContinuationFiles } from '../audit/continuation-files.ts';
+import type { SessionFiles } from '../audit/session-files.ts';
+import { type ApplyOptions, applyRestore } from '../workspace/apply-restore.ts';
+import { planRestore } from '../workspace/plan-restore.ts';
+import type { WorkspacePlan, WorkspaceReport } from '../workspace/workspace-plan.ts';
+import { type ChatFingerprint, compareFingerprints, fingerprintChat } from './chat-fingerprint.ts';
+import { type ChatRunOptions, type ChatRunResult, holdChat } from './chat-run.ts';
+import { type ChatSettings, type ChatState, parseChatState } from './chat-state.ts';
+import { readCheckpointFile } from './checkpoint-file.ts';
+import { GroupChat } from './group-chat.ts';
+
+/** A checkpoint: by its id, a unique prefix of it, or the file it was written to. */
+export type CheckpointSource = string | { readonly file: string };
+
+/** How a conversation is put back. */
+export type RestoreChatOptions = {
+  /** When prompts, models or tools are not what they were: `fail` (default), `warn` (the report says so), or `accept`. */
+  readonly onDrift?: 'fail' | 'warn' | 'accept';
+  /** What to change on purpose; it does not count as drift. */
+  readonly overrides?: {
+    readonly agents?: Readonly<Record<string, AgentOverride>>;
+    readonly settings?: Partial<ChatSettings>;
+  };
+};
+
+/** What a restore did: `complete` only if everything is as it was. */
+export type ChatRestoreReport = {
+  readonly status: 'complete' | 'partial';
+  readonly problems: readonly RestoreProblem[];
+  /** How prompts, models and tools differ from what they were, apart from overrides. */
+  readonly drift: readonly string[];
+};
+
+/** A conversation as it was at a checkpoint, with new agents. */
+export type RestoredChat = {
+  readonly chat: GroupChat;
+  readonly checkpoint: Checkpoint;
+  readonly report: ChatRestoreReport;
+};
+
+/** How a conversation is continued. */
+export type ContinueOptions = RestoreChatOptions &
+  ChatRunOptions & {
+    /** Exactly so many messages are appended, unless the conversation ends before. */
+    readonly rounds: number;
+    /** The new branch; chosen if absent. */
+    readonly branch?: string;
+    readonly reason?: string;
+    /** `recorded` and `frozen` use what was recorded after the checkpoint on its own branch. */
+    readonly mode?: EffectMode;
+    /** Takes the words that ended the conversation out of its last message. */
+    readonly stripSignal?: boolean;
+    /** Goes on although something could not be put back. */
+    readonly allowPartial?: boolean;
+    /** The folder of the sessions' files, where the continuation gets one of its own; default `logs`. `false` switches them off. */
+    readonly logs?: string | false;
+    /** Where the folder of the continuation goes instead. */
+    readonly outputRoot?: string;
+    /** `restore` puts the captured working directories back, too; default `keep`. */
+    readonly files?: 'keep' | 'restore';
+    /** Changes the restored conversation before it goes on. */
+    readonly prepare?: (chat: GroupChat) => void;
+  };
+
+/** What came of a continuation. */
+export type ContinueResult = ChatRunResult & {
+  readonly originId: string;
+  readonly report: ChatRestoreReport;
+};
+
+type Opened = { readonly checkpoint: Checkpoint; readonly state: ChatState; readonly isStored: boolean };
+
+/** Rebuilds agents, group and conversation from a checkpoint, and continues from there as a new branch. */
+export class CheckpointRestorer {
+  readonly #checkpoints: CheckpointManager;
+  readonly #registry: AgentRegistry;
+
+  constructor({
+    checkpoints,
+    registry,
+  }: { readonly checkpoints: CheckpointManager; readonly registry?: AgentRegistry }) {
+    this.#checkpoints = checkpoints;
+    this.#registry = registry ?? new AgentRegistry();
+  }
+
+  /** Puts a conversation back without going on. Nothing is written. */
+  async restore(source: CheckpointSource, options: RestoreChatOptions = {}): Promise<RestoredChat> {
+    const opened = await this.#open(source);
+    return { ...this.#rebuild(opened, options), checkpoint: opened.checkpoint };
+  }
+
+  /** Goes on from a checkpoint for a number of rounds, as a new branch; what came after it stays as it is. */
+  async continue(source: CheckpointSource, options: ContinueOptions): Promise<ContinueResult> {
+    const opened = await this.#open(source);
+    const { chat, report } = this.#rebuild(opened, options);
+    if (report.problems.length > 0 && options.allowPartial !== true) {
+      throw new InvalidInputError(
+        `The conversation could not be put back as it was: ${report.problems.map(({ problem }) => problem).join(' ')} Register what is missing, or allow a partial restore.`,
+        { details: { problems: report.problems } },
+      );
+    }
+    chat.reopen(options);
+    options.prepare?.(chat);
+    if (options.files === 'restore') await this.restoreFiles(source);
+    const session = await this.#openBranch(opened, options);
+    try {
+      const metadata = { ...options.metadata, ...originOf(opened) };
+      const files = await this.#openFiles(source, { opened, sessionId: session.id }, options);
+      const result = await holdChat(chat, session, { ...options, metadata, files });
+      return { ...result, originId: opened.checkpoint.id, report };
+    } finally {
+      await session.close();
+    }
+  }
+
+  /** Lists what restoring the captured working directories would change, by agent. Changes nothing. */
+  async planFiles(source: CheckpointSource): Promise<Readonly<Record<string, WorkspacePlan>>> {
+    const { state } = await this.#open(source);
+    return planFiles(state);
+  }
+
+  /** Puts the captured working directories back, without the conversation. */
+  async restoreFiles(
+    source: CheckpointSource,
+    options: ApplyOptions = {},
+  ): Promise<Readonly<Record<string, WorkspaceReport>>> {
+    const reports: Record<string, WorkspaceReport> = {};
+    for (const [name, plan] of Object.entries(await this.planFiles(source)))
+      reports[name] = await applyRestore(plan, options);
+    return reports;
+  }
+
+  async #open(source: CheckpointSource): Promise<Opened> {
+    if (typeof source === 'string') return this.#openStored(source);
+    const { checkpoint, state } = await readCheckpointFile(source.file);
+    if ((await this.#checkpoints.get(checkpoint.id)) !== undefined) return this.#openStored(checkpoint.id);
+    return { checkpoint, state: parseChatState(state), isStored: false };
+  }
+
+  async #openStored(idOrPrefix: string): Promise<Opened> {
+    const [entry] = await this.#checkpoints.pathToRoot(idOrPrefix);
+    const state = parseChatState(await this.#checkpoints.load(entry?.id ?? idOrPrefix));
+    return { checkpoint: entry?.checkpoint as Checkpoint, state, isStored: true };
+  }
+
+  #rebuild({ checkpoint, state }: Opened, options: RestoreChatOptions): Omit<RestoredChat, 'checkpoint'> {
+    const agents = state.order.map((name) => this.#makeAgent(state.agents[name] as AgentState));
+    const chat = new GroupChat({ agents, registry: this.#registry });
+    const problems = [...chat.loadState(state), ...this.#findMissing(state)];
+    const drift = this.#findDrift(chat, (checkpoint.fingerprint ?? fingerprintChat(state)) as ChatFingerprint);
+    if (drift.length > 0 && (options.onDrift ?? 'fail') === 'fail') throw driftError(drift);
+    applyOverrides(chat, options.overrides);
+    const status = problems.length === 0 ? 'complete' : 'partial';
+    return { chat, report: { status, problems, drift: options.onDrift === 'accept' ? [] : drift } };
+  }
+
+  #makeAgent(state: AgentState): StandardAgent {
+    const maker = this.#registry.maker(state.agentType);
+    const tools = Object.keys(state.tools).flatMap((name) => this.#registry.tool(name) ?? []);
+    return maker === undefined ? new StandardAgent({ name: state.name, tools }) : maker(state);
+  }
+
+  /** Classes and models that checkpoints name and nobody registered. */
+  #findMissing({ order, agents }: ChatState): RestoreProblem[] {
+    return order.flatMap((name) => {
+      const { agentType, modelId } = agents[name] as AgentState;
+      const path = `$.agents.${name}`;
+      const isPlain = agentType === StandardAgent.name || this.#registry.maker(agentType) !== undefined;
+      const hasModel = modelId === null || this.#registry.hasModel(modelId);
+      return [
+        ...(isPlain ? [] : [{ path, problem: `The class "${agentType}" of "${name}" is not registered.` }]),
+        ...(hasModel ? [] : [{ path, problem: `The model "${modelId}" of "${name}" is not registered.` }]),
+      ];
+    });
+  }
+
+  /** How the agents, with their tools as they are described today, differ from what they were. */
+  #findDrift(chat: GroupChat, before: ChatFingerprint): string[] {
+    const agents = chat.agents.map((agent) => [
+      agent.name,
+      { ...agent.saveState(), tools: agent.currentTools(this.#registry) },
+    ]);
+    return compareFingerprints(before, fingerprintChat({ agents: Object.fromEntries(agents) }));
+  }
+
+  async #openBranch({ checkpoint, state, isStored }: Opened, options: ContinueOptions): Promise<Session> {
+    const { mode, branch, reason } = options;
+    if (!isStored) return this.#adopt(checkpoint, state);
+    const named = { ...(branch !== undefined && { branch }), ...(reason !== undefined && { reason }) };
+    const forked = await this.#checkpoints.fork(checkpoint.id, named);
+    return this.#checkpoints.session(forked.sessionId, {
+      branch: forked.name,
+      ...(mode !== undefined && mode !== 'live' && { mode, replayBranch: checkpoint.branch }),
+    });
+  }
+
+  async #openFiles(
+    source: CheckpointSource,
+    { opened, sessionId }: { opened: Opened; sessionId: string },
+    { logs = 'logs', outputRoot, rounds }: ContinueOptions,
+  ): Promise<SessionFiles | undefined> {
+    if (logs === false && outputRoot === undefined) return undefined;
+    return openContinuationFiles({
+      checkpoints: this.#checkpoints,
+      origin: opened.checkpoint,
+      file: typeof source === 'string' ? undefined : source.file,
+      sessionId,
+      rounds,
+      root: logs === false ? '.' : logs,
+      outputRoot,
+    });
+  }
+
+  /** A checkpoint from a file begins a session of its own. */
+  async #adopt(checkpoint: Checkpoint, state: ChatState): Promise<Session> {
+    for (let count = 1; ; count++) {
+      const session = await this.#checkpoints.session(`from-${checkpoint.id}${count === 1 ? '' : `-${count}`}`);
+      if (session.head === undefined) {
+        await session.save(state, { trigger: 'imported', note: `From a file of checkpoint ${checkpoint.id}.` });
+        return session;
+      }
+      await session.close();
+    }
+  }
+}
+
+function driftError(drift: readonly string[]): InvalidInputError {
+  return new InvalidInputError(
+    `The code has changed since the checkpoint: ${drift.join(' ')} Continue with onDrift "warn" or "accept" if that is meant.`,
+    { details: { drift } },
+  );
+}
+
+function applyOverrides(chat: GroupChat, overrides: RestoreChatOptions['overrides'] = {}): void {
+  for (const [name, override] of Object.entries(overrides.agents ?? {})) openAgent(chat, name).configure(override);
+  if (overrides.settings !== undefined) chat.change({ settings: { ...chat.record.settings, ...overrides.settings } });
+}
+
+async function planFiles({ agents }: ChatState): Promise<Record<string, WorkspacePlan>> {
+  const plans: Record<string, WorkspacePlan> = {};
+  for (const { name, workspace, codeExecution } of Object.values(agents)) {
+    if (workspace === null || codeExecution === false) continue;
+    const ignore = codeExecution.capture === false ? undefined : codeExecution.capture?.ignore;
+    plans[name] = await planRestore(workspace, codeExecution.workDir, ignore === undefined ? {} : { ignore });
+  }
+  return plans;
+}
+
+function openAgent(chat: GroupChat, name: string): StandardAgent {
+  const agent = chat.agent(name);
+  if (agent !== undefined) return agent;
+  const names = chat.agents.map((known) => known.name).join(', ');
+  throw new InvalidInputError(`There is no agent "${name}" in the conversation. There are: ${names}.`, {
+    details: { agent: name },
+  });
+}
+
+function originOf({ checkpoint }: Opened): Record<string, unknown> {
+  return { continuedFrom: checkpoint.id, continuedFromSession: checkpoint.sessionId };
+}

@@ -1,0 +1,88 @@
+import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
+import { parseName } from '../../core/id.ts';
+import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
+import type { EffectMode } from '../../manager/effect-log.ts';
+import type { Session } from '../../manager/session.ts';
+import { PERSON } from '../agent/chat-message.ts';
+import { SessionFiles } from '../audit/session-files.ts';
+import { type ChatRunOptions, type ChatRunResult, holdChat } from './chat-run.ts';
+import type { GroupChat } from './group-chat.ts';
+
+/** What a group is held with. */
+export type GroupChatManagerOptions = ChatRunOptions & {
+  readonly chat: GroupChat;
+  readonly checkpoints: CheckpointManager;
+  readonly sessionId: string;
+  readonly branch?: string;
+  readonly mode?: EffectMode;
+  /** The folder for the sessions' files, one folder for each; default `logs`. `false` switches them off. */
+  readonly logs?: string | false;
+};
+
+/** Holds a group chat and checkpoints it at every message, so that it can be resumed, continued and forked from any of them. */
+export class CheckpointingGroupChatManager {
+  readonly #options: GroupChatManagerOptions;
+
+  constructor(options: GroupChatManagerOptions) {
+    this.#options = options;
+  }
+
+  get chat(): GroupChat {
+    return this.#options.chat;
+  }
+
+  /** Begins the conversation with a problem. The session must be new. */
+  async run(problem: {
+    readonly message: string;
+    readonly initiator?: string;
+    readonly rounds?: number;
+  }): Promise<ChatRunResult> {
+    const { chat } = this.#options;
+    const initiator = parseName(problem.initiator ?? PERSON, 'The initiator');
+    if (problem.message.trim() === '')
+      throw new InvalidInputError('The problem is empty. Say what the group is to do.');
+    return this.#hold((session) => {
+      if (session.head !== undefined) {
+        throw new InvalidInputError(
+          `Session "${session.id}" has a conversation already, at ${session.head.id}. Use resume() to go on with it, or another session.`,
+          { details: { sessionId: session.id, headId: session.head.id } },
+        );
+      }
+      chat.change({ problem: problem.message, initiator });
+      if (problem.rounds !== undefined) chat.reopen({ rounds: problem.rounds });
+    });
+  }
+
+  /** Goes on where the session was left: after a crash, a stop, a failure, or with the answer it waited for. */
+  async resume(): Promise<ChatRunResult> {
+    return this.#hold((session) => {
+      if (session.head === undefined) {
+        throw new NotFoundError(`Session "${session.id}" has no conversation yet. Use run() to begin one.`, {
+          details: { sessionId: session.id },
+        });
+      }
+      const problems = this.#options.chat.loadState(session.state);
+      if (problems.length === 0) return;
+      throw new InvalidInputError(
+        `The conversation cannot be resumed as it was: ${problems.map(({ problem }) => problem).join(' ')}`,
+        { details: { problems } },
+      );
+    });
+  }
+
+  async #hold(prepare: (session: Session) => void): Promise<ChatRunResult> {
+    const { chat, checkpoints, sessionId, branch, mode, logs = 'logs', ...options } = this.#options;
+    const session = await checkpoints.session(sessionId, {
+      ...(branch !== undefined && { branch }),
+      ...(mode !== undefined && { mode }),
+    });
+    try {
+      prepare(session);
+      const files = logs === false ? undefined : await SessionFiles.open({ checkpoints, sessionId, root: logs });
+      if (session.head !== undefined) await files?.add(session.head); // a killed run may have left it without files
+      return await holdChat(chat, session, { ...options, files });
+    } finally {
+      await session.close();
+    }
+  }
+}

@@ -1,0 +1,249 @@
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { temporaryFolder } from '../../../test/support/storages.ts';
+import { answerOf, countingTool, createTeam } from '../../../test/support/team.ts';
+import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
+import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
+import { faultyStorage } from '../../testing/faulty-storage.ts';
+import { scriptedModel } from '../../testing/model/scripted-model.ts';
+import { AgentRegistry } from '../agent/agent-registry.ts';
+import { StandardAgent } from '../agent/standard-agent.ts';
+import { defineTool } from '../agent/tool.ts';
+import type { ModelRequest } from '../model/chat-model.ts';
+import type { ChatRunOptions } from './chat-run.ts';
+import type { ChatState } from './chat-state.ts';
+import { CheckpointRestorer } from './checkpoint-restorer.ts';
+import { CheckpointingGroupChatManager } from './checkpointing-group-chat-manager.ts';
+import { GroupChat, type GroupChatOptions } from './group-chat.ts';
+
+function open() {
+  return new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
+}
+
+function manage(chat: GroupChat, checkpoints: CheckpointManager, options: ChatRunOptions = {}) {
+  return new CheckpointingGroupChatManager({ chat, checkpoints, sessionId: 'team', logs: false, ...options });
+}
+
+async function latest(checkpoints: CheckpointManager): Promise<string> {
+  return (await checkpoints.latest({ sessionId: 'team' }))?.id ?? '';
+}
+
+function person(options: Partial<GroupChatOptions> = {}) {
+  const agents = [
+    new StandardAgent({ name: 'boss', humanInputMode: 'ALWAYS' }),
+    new StandardAgent({ name: 'clerk', defaultReply: 'Noted.' }),
+  ];
+  return new GroupChat({ agents, speakerSelection: 'round_robin', maxRounds: 4, ...options });
+}
+
+describe('a conversation with people', () => {
+  test('[N20] waits for an answer, also in another process, and is asked once', async () => {
+    const checkpoints = open();
+    const waiting = await manage(person(), checkpoints).run({ message: 'Hello.' });
+    expect(waiting).toMatchObject({
+      status: 'waiting',
+      request: { id: '1:boss:reply', agent: 'boss' },
+      newMessages: 1,
+    });
+    const again = await manage(person(), checkpoints).resume();
+    expect(again).toMatchObject({ status: 'waiting', request: { id: '1:boss:reply' }, newMessages: 0 });
+    const answers = { '1:boss:reply': 'Write this down.' };
+    const next = await manage(person(), checkpoints, { answers }).resume();
+    expect(next).toMatchObject({ status: 'waiting', request: { id: '3:boss:reply' }, newMessages: 2 });
+    expect(next.messages.map(({ content }) => content)).toEqual(['Hello.', 'Write this down.', 'Noted.']);
+    const left = await manage(person(), checkpoints, { ask: async () => 'exit' }).resume();
+    expect(left).toMatchObject({ status: 'ended', end: { reason: 'exit' } });
+  });
+
+  test('[N21] a person may overrule the end', async () => {
+    const checkpoints = open();
+    const agents = [
+      new StandardAgent({ name: 'boss', humanInputMode: 'TERMINATE', defaultReply: 'Go on.' }),
+      new StandardAgent({ name: 'clerk', defaultReply: 'TERMINATE' }),
+    ];
+    const chat = new GroupChat({ agents, speakerSelection: 'round_robin', maxRounds: 9 });
+    const typed = ['Not yet.', ''];
+    const result = await manage(chat, checkpoints, { ask: async () => typed.shift() }).run({ message: 'Hello.' });
+    expect(result).toMatchObject({ status: 'ended', end: { reason: 'signal', signal: 'TERMINATE' } });
+    expect(result.messages.map(({ name, content }) => `${name}: ${content}`)).toEqual([
+      'user: Hello.',
+      'boss: Go on.',
+      'clerk: TERMINATE',
+      'boss: Not yet.',
+      'clerk: TERMINATE',
+    ]);
+  });
+});
+
+describe('a conversation that goes wrong', () => {
+  test('[N22] a model that fails leaves a recorded failure that can be resumed', async () => {
+    const checkpoints = open();
+    let isDown = true;
+    const script = (request: ModelRequest) => (isDown ? { status: 503 } : answerOf(request));
+    const team = () => createTeam({ maxRounds: 2 }, script).chat;
+    const failed = await manage(team(), checkpoints).run({ message: 'Hello.' });
+    expect(failed).toMatchObject({ status: 'failed', error: { code: 'MODEL' }, newMessages: 1 });
+    expect(await checkpoints.latest({ sessionId: 'team' })).toMatchObject({
+      type: 'recovery',
+      trigger: 'run_failed',
+      status: 'error',
+    });
+    isDown = false;
+    expect(await manage(team(), checkpoints).resume()).toMatchObject({ status: 'ended', newMessages: 2 });
+  });
+
+  test('[N23] a stop leaves everything as it is', async () => {
+    const checkpoints = open();
+    const stop = new AbortController();
+    const { chat } = createTeam();
+    const options = { signal: stop.signal, onMessage: () => chat.messages.length === 3 && stop.abort() };
+    const stopped = await manage(chat, checkpoints, { ...options, onMessage: () => void options.onMessage() }).run({
+      message: 'Hello.',
+    });
+    expect(stopped).toMatchObject({ status: 'stopped', newMessages: 3 });
+    const resumed = await manage(createTeam().chat, checkpoints).resume();
+    expect(resumed).toMatchObject({ status: 'ended', end: { reason: 'max_rounds' } });
+    expect(resumed.messages.length).toBe(11);
+  });
+
+  test('[N24] a save that fails does not stop the run, and is told', async () => {
+    // After the first message: the question and its answer, then the two saves of the first reply.
+    const storage = faultyStorage(new InMemoryCheckpointStorage(), { commits: { 5: 'fails', 6: 'fails' } });
+    const checkpoints = new CheckpointManager({ storage });
+    const result = await manage(person(), checkpoints, { ask: async () => 'Yes.' }).run({ message: 'Hello.' });
+    expect(result.failedSaves).toMatchObject([{ code: 'STORAGE' }, { code: 'STORAGE' }]);
+    expect(result.messages.length).toBe(5);
+    const state = (await checkpoints.load(await latest(checkpoints))) as ChatState;
+    expect(state.chat.messages).toEqual(result.messages);
+  });
+
+  test('[N25] a session is begun once and resumed only if it was begun', async () => {
+    const checkpoints = open();
+    await expect(manage(createTeam().chat, checkpoints).resume()).rejects.toMatchObject({ code: 'NOT_FOUND' });
+    await manage(createTeam().chat, checkpoints).run({ message: 'Hello.', rounds: 1 });
+    await expect(manage(createTeam().chat, checkpoints).run({ message: 'Again.' })).rejects.toThrow(/resume\(\)/);
+    await expect(manage(createTeam().chat, open()).run({ message: ' ' })).rejects.toThrow(/empty/);
+  });
+});
+
+describe('a restore', () => {
+  async function recorded(options: Partial<GroupChatOptions> = {}) {
+    const checkpoints = open();
+    const team = createTeam({ maxRounds: 4, ...options });
+    await manage(team.chat, checkpoints).run({ message: 'Hello.' });
+    return { checkpoints, team, id: await latest(checkpoints) };
+  }
+
+  test('[N30] what ended by its own words says so, and goes on with them stripped', async () => {
+    const { checkpoints, team, id } = await recorded({ end: { signals: ['square'] } });
+    const restorer = new CheckpointRestorer({ checkpoints, registry: team.registry });
+    const ended = await restorer.continue(id, { logs: false, rounds: 2 });
+    expect(ended).toMatchObject({ status: 'ended', end: { reason: 'signal' }, newMessages: 0 });
+    const gone = await restorer.continue(id, { logs: false, rounds: 1, stripSignal: true });
+    expect(gone).toMatchObject({ status: 'ended', end: { reason: 'max_rounds' }, newMessages: 1 });
+    const { chat } = await restorer.restore(gone.checkpointId ?? '');
+    expect(chat.messages[1]?.content).toBe('The  is 4.');
+    expect(chat.agent('critic')?.history('chat_manager')[2]?.content).toBe('The  is 4.');
+    expect(chat.agent('solver')?.history('chat_manager')[2]?.turn?.at(-1)?.content).toBe('The  is 4.');
+  });
+
+  test('[N31] without the code it names, it is partial and lists what is missing', async () => {
+    const { checkpoints, id } = await recorded();
+    const restorer = new CheckpointRestorer({ checkpoints });
+    const { report } = await restorer.restore(id, { onDrift: 'warn' });
+    expect(report.status).toBe('partial');
+    expect(report.problems.map(({ problem }) => problem)).toEqual([
+      'The tool "square" is not registered.',
+      'The model "scripted-team" of "solver" is not registered.',
+      'The class "CountingAgent" of "critic" is not registered.',
+      'The model "scripted-team" of "critic" is not registered.',
+    ]);
+    await expect(restorer.continue(id, { logs: false, rounds: 1, onDrift: 'accept' })).rejects.toThrow(
+      /could not be put back/,
+    );
+  });
+
+  test('[N32] code that changed since is drift, and it is refused, told or accepted', async () => {
+    const { checkpoints, team, id } = await recorded();
+    const changed = defineTool({
+      ...countingTool(() => undefined),
+      description: 'Cubes.',
+      input: z.object({}),
+      run: () => 0,
+    });
+    const registry = new AgentRegistry({
+      tools: [changed],
+      models: { 'scripted-team': team.model },
+      agents: { CountingAgent: (state) => team.registry.maker('CountingAgent')?.(state) as StandardAgent },
+    });
+    const restorer = new CheckpointRestorer({ checkpoints, registry });
+    await expect(restorer.restore(id)).rejects.toThrow('The tool "square" of "solver" changed.');
+    expect((await restorer.restore(id, { onDrift: 'warn' })).report.drift).toEqual([
+      'The tool "square" of "solver" changed.',
+    ]);
+    expect((await restorer.restore(id, { onDrift: 'accept' })).report.drift).toEqual([]);
+  });
+
+  test('[N33] a checkpoint of another kind is refused', async () => {
+    const checkpoints = open();
+    const id = await checkpoints.save({ hello: 1 });
+    const restorer = new CheckpointRestorer({ checkpoints });
+    await expect(restorer.restore(id)).rejects.toThrow(/does not hold a conversation/);
+    await expect(restorer.continue(id, { logs: false, rounds: 0 })).rejects.toMatchObject({ code: 'INVALID_INPUT' });
+  });
+
+  test('[N34] a file continues in a storage that never saw it; an edited or cut file is refused', async () => {
+    const { checkpoints, team, id } = await recorded();
+    const file = join(temporaryFolder(), 'checkpoint.json');
+    const text = JSON.stringify(await checkpoints.exportCheckpoint(id), null, 2);
+    writeFileSync(file, text);
+    const elsewhere = open();
+    const restorer = new CheckpointRestorer({ checkpoints: elsewhere, registry: team.registry });
+    const first = await restorer.continue({ file }, { logs: false, rounds: 2 });
+    expect(first).toMatchObject({ newMessages: 2, originId: id, sessionId: `from-${id}` });
+    expect((await restorer.continue({ file }, { logs: false, rounds: 1 })).sessionId).toBe(`from-${id}-2`);
+    writeFileSync(file, text.replace('Hello.', 'Hullo.'));
+    await expect(restorer.restore({ file })).rejects.toMatchObject({ code: 'CORRUPT' });
+    writeFileSync(file, text.slice(0, 500));
+    await expect(restorer.restore({ file })).rejects.toThrow(/cut off/);
+    await expect(restorer.restore({ file: `${file}.gone` })).rejects.toMatchObject({ code: 'NOT_FOUND' });
+  });
+});
+
+describe('code', () => {
+  test('[N35] runs, its files are in the checkpoint, and come back with or without the conversation', async () => {
+    const workDir = join(temporaryFolder(), 'work');
+    mkdirSync(workDir);
+    const program = "require('fs').writeFileSync('out.txt', '42'); console.log('wrote ' + 6 * 7)";
+    const model = scriptedModel([`Run this:\n\`\`\`js\n${program}\n\`\`\``, 'Thanks. TERMINATE'], { id: 'coder' });
+    const agents = [
+      new StandardAgent({ name: 'coder', model }),
+      new StandardAgent({ name: 'runner', codeExecution: { workDir, timeoutMs: 20_000 } }),
+    ];
+    const chat = new GroupChat({ agents, speakerSelection: 'round_robin' });
+    const checkpoints = open();
+    const result = await manage(chat, checkpoints).run({ message: 'Compute.' });
+    expect(result.messages[2]).toMatchObject({
+      name: 'runner',
+      content: expect.stringContaining('wrote 42'),
+      code: [{ exitCode: 0, language: 'js' }],
+    });
+    writeFileSync(join(workDir, 'out.txt'), 'spoiled');
+    writeFileSync(join(workDir, 'more.txt'), 'added');
+    const restorer = new CheckpointRestorer({ checkpoints, registry: chat.registry });
+    const { runner } = await restorer.planFiles(result.checkpointId ?? '');
+    expect(runner?.changes.map(({ path, action }) => [path, action])).toEqual([
+      ['more.txt', 'delete'],
+      ['out.txt', 'change'],
+    ]);
+    expect(readFileSync(join(workDir, 'out.txt'), 'utf8')).toBe('spoiled');
+    await restorer.restoreFiles(result.checkpointId ?? '');
+    expect(readFileSync(join(workDir, 'out.txt'), 'utf8')).toBe('42');
+    expect(existsSync(join(workDir, 'more.txt'))).toBe(false);
+    rmSync(workDir, { recursive: true });
+    await restorer.continue(result.checkpointId ?? '', { logs: false, rounds: 1, files: 'restore' });
+    expect(readFileSync(join(workDir, 'out.txt'), 'utf8')).toBe('42');
+  });
+});

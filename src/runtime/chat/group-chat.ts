@@ -1,0 +1,248 @@
+import { InvalidInputError } from '../../core/errors.ts';
+import { freezeState } from '../../manager/freeze.ts';
+import type { RestoreProblem } from '../../manager/restore-report.ts';
+import { AgentRegistry } from '../agent/agent-registry.ts';
+import { type AgentTotals, NO_TOTALS } from '../agent/agent-state.ts';
+import { type ChatMessage, countOccurrence, editMessage, PERSON, replaceMessage } from '../agent/chat-message.ts';
+import type { StandardAgent } from '../agent/standard-agent.ts';
+import type { ChatModel } from '../model/chat-model.ts';
+import type { LanguageModel } from '../model/language-model.ts';
+import { type LlmConfig, parseLlmConfig } from '../model/llm-config.ts';
+import { checkEndRules, DEFAULT_SIGNALS, type EndRules, stripSignals } from './chat-end.ts';
+import { CHAT_KIND, type ChatRecord, type ChatSettings, type ChatState, parseChatState } from './chat-state.ts';
+
+/** Who talks, and how. */
+export type GroupChatOptions = {
+  readonly agents: readonly StandardAgent[];
+  readonly registry?: AgentRegistry;
+  readonly managerName?: string;
+  readonly speakerSelection?: ChatSettings['speakerSelection'];
+  readonly allowedTransitions?: Readonly<Record<string, readonly string[]>>;
+  readonly allowRepeatSpeaker?: boolean;
+  readonly sendIntroductions?: boolean;
+  readonly seed?: number;
+  readonly maxRounds?: number;
+  /** What ends the conversation; `signals` are SOLUTION_FOUND and TERMINATE unless given. */
+  readonly end?: Partial<EndRules>;
+  /** What selects speakers with `auto`: a configuration, or a model given as an object. */
+  readonly selector?: LlmConfig | ChatModel | LanguageModel;
+};
+
+/** A conversation of several agents: who is in it, what was said, and whose turn it is. It does nothing by itself. */
+export class GroupChat {
+  readonly registry: AgentRegistry;
+  readonly #agents: ReadonlyMap<string, StandardAgent>;
+  #record: ChatRecord;
+
+  constructor(options: GroupChatOptions) {
+    this.registry = options.registry ?? new AgentRegistry();
+    this.#agents = new Map(options.agents.map((agent) => [agent.name, agent]));
+    if (this.#agents.size === 0) throw new InvalidInputError('A group chat needs at least one agent.');
+    if (this.#agents.size < options.agents.length) throw new InvalidInputError('Two agents have the same name.');
+    for (const agent of options.agents) this.#register(agent);
+    const settings = createSettings(options, this.registry);
+    checkNames(settings, this.#agents);
+    this.#record = createRecord(settings);
+  }
+
+  #register({ tools, model }: StandardAgent): void {
+    for (const tool of tools) this.registry.addTool(tool);
+    if (model !== undefined) this.registry.addModel(idOf(model), model);
+  }
+
+  get record(): ChatRecord {
+    return this.#record;
+  }
+
+  get agents(): readonly StandardAgent[] {
+    return [...this.#agents.values()];
+  }
+
+  get messages(): readonly ChatMessage[] {
+    return this.#record.messages;
+  }
+
+  agent(name: string): StandardAgent | undefined {
+    return this.#agents.get(name);
+  }
+
+  /** What everybody has used. */
+  get totals(): AgentTotals {
+    return [...this.#agents.values()]
+      .map((agent) => agent.saveState().totals)
+      .reduce(addTotals, this.#record.selectorTotals);
+  }
+
+  /** Records a change of the conversation. */
+  change(change: Partial<ChatRecord>): void {
+    const record = { ...this.#record, ...change };
+    freezeState(record);
+    this.#record = record;
+  }
+
+  /** Says something to the group: it is in the transcript, and everybody but its speaker hears it. */
+  append(message: ChatMessage): void {
+    this.change({ messages: [...this.#record.messages, message] });
+    for (const agent of this.#agents.values()) if (agent.name !== message.name) this.tell(agent, message);
+  }
+
+  /** Says something to one agent alone. */
+  tell(agent: StandardAgent, message: ChatMessage): void {
+    agent.receive(message, this.#record.settings.managerName);
+  }
+
+  /** Changes a message in the transcript and in every agent's copy of it; answers the message as it is now. */
+  edit(index: number, content: string, edit: { readonly reason?: string; readonly author?: string } = {}): ChatMessage {
+    const { messages, settings } = this.#record;
+    const message = messages[index];
+    if (message === undefined) {
+      throw new InvalidInputError(`There is no message ${index}: the conversation has ${messages.length}.`, {
+        details: { index, messages: messages.length },
+      });
+    }
+    const original = { message, occurrence: countOccurrence(messages, index) };
+    const replacement = editMessage(message, content, edit);
+    this.change({ messages: messages.with(index, replacement) });
+    for (const agent of this.#agents.values()) {
+      const history = replaceMessage(agent.history(settings.managerName), original, replacement);
+      agent.rewriteHistory(settings.managerName, history);
+    }
+    return replacement;
+  }
+
+  /** Lets a conversation go on for a number of rounds, also if it had ended. What its own words ended stays ended unless they are stripped. */
+  reopen({ rounds, stripSignal = false }: { readonly rounds: number; readonly stripSignal?: boolean }): void {
+    checkRounds(rounds);
+    const { settings, round, end } = this.#record;
+    this.change({ settings: { ...settings, maxRounds: round + rounds } });
+    if (stripSignal) this.#stripSignal();
+    const isFinal = !stripSignal && (end?.reason === 'signal' || end?.reason === 'predicate');
+    if (!isFinal) this.#goOn();
+  }
+
+  #goOn(): void {
+    this.change({ end: null });
+    if (this.#record.stage !== 'open') return;
+    for (const agent of this.#agents.values()) agent.setStatus('running');
+  }
+
+  /** Takes the words that would end the conversation out of its last message; what else would end it is overruled. */
+  #stripSignal(): void {
+    const { messages, settings } = this.#record;
+    const last = messages.at(-1);
+    if (last === undefined) return;
+    const content = stripSignals(last.content, settings.end);
+    if (content !== last.content) this.edit(messages.length - 1, content, { reason: 'the end signal was stripped' });
+    this.change({ endOverruledAt: messages.length });
+  }
+
+  /** Puts a state back into the conversation and its agents; answers what could not be put back. */
+  loadState(state: unknown): readonly RestoreProblem[] {
+    const { chat, order, agents } = parseChatState(state);
+    this.change(chat);
+    const unknown = order.filter((name) => !this.#agents.has(name));
+    const problems = unknown.map((name) => ({
+      path: `$.agents.${name}`,
+      problem: `The agent "${name}" is not in the group.`,
+    }));
+    return [...problems, ...order.flatMap((name) => this.#agents.get(name)?.loadState(agents[name]) ?? [])];
+  }
+
+  /** Everything a checkpoint holds of the conversation and its agents. */
+  saveState(): ChatState {
+    return {
+      kind: CHAT_KIND,
+      formatVersion: 1,
+      chat: this.#record,
+      order: [...this.#agents.keys()],
+      agents: Object.fromEntries([...this.#agents].map(([name, agent]) => [name, agent.saveState()])),
+    };
+  }
+}
+
+/** How a conversation is held where the options do not say. */
+const DEFAULTS = {
+  managerName: 'chat_manager',
+  speakerSelection: 'auto',
+  allowedTransitions: null,
+  allowRepeatSpeaker: false,
+  sendIntroductions: false,
+  seed: 1,
+  maxRounds: 20,
+} as const;
+
+function createSettings(options: GroupChatOptions, registry: AgentRegistry): ChatSettings {
+  const { agents: _, registry: __, selector, end, ...given } = options;
+  return {
+    ...DEFAULTS,
+    ...given,
+    end: checkEndRules({ signals: DEFAULT_SIGNALS, ...end }),
+    ...describeSelector(selector, registry),
+  };
+}
+
+function describeSelector(
+  selector: GroupChatOptions['selector'],
+  registry: AgentRegistry,
+): Pick<ChatSettings, 'selectorConfig' | 'selectorModelId'> {
+  if (selector === undefined) return { selectorConfig: null, selectorModelId: null };
+  if (!('reply' in selector) && !('specificationVersion' in selector))
+    return { selectorConfig: parseLlmConfig(selector), selectorModelId: null };
+  registry.addModel(idOf(selector), selector);
+  return { selectorConfig: null, selectorModelId: idOf(selector) };
+}
+
+function createRecord(settings: ChatSettings): ChatRecord {
+  return {
+    settings,
+    problem: '',
+    initiator: PERSON,
+    stage: 'new',
+    messages: [],
+    round: 0,
+    lastSpeaker: null,
+    nextSpeaker: null,
+    pendingReply: null,
+    pendingInput: null,
+    randomState: settings.seed,
+    selectorTotals: NO_TOTALS,
+    endOverruledAt: null,
+    end: null,
+  };
+}
+
+function checkNames(
+  { managerName, allowedTransitions, maxRounds }: ChatSettings,
+  agents: ReadonlyMap<string, unknown>,
+) {
+  if (agents.has(managerName))
+    throw new InvalidInputError(`An agent has the manager's name "${managerName}". Give one of them another.`);
+  checkRounds(maxRounds);
+  const known = [...agents.keys(), PERSON];
+  for (const name of Object.entries(allowedTransitions ?? {}).flatMap(([from, to]) => [from, ...to])) {
+    if (!known.includes(name))
+      throw new InvalidInputError(
+        `The allowed transitions name "${name}", who is not in the group: ${known.join(', ')}.`,
+      );
+  }
+}
+
+function checkRounds(rounds: number): void {
+  if (Number.isSafeInteger(rounds) && rounds >= 1) return;
+  throw new InvalidInputError(`The number of rounds must be a whole number from 1; found ${rounds}.`);
+}
+
+function addTotals(a: AgentTotals, b: AgentTotals): AgentTotals {
+  return {
+    modelCalls: a.modelCalls + b.modelCalls,
+    toolCalls: a.toolCalls + b.toolCalls,
+    codeRuns: a.codeRuns + b.codeRuns,
+    inputTokens: a.inputTokens + b.inputTokens,
+    outputTokens: a.outputTokens + b.outputTokens,
+    costUsd: a.costUsd + b.costUsd,
+  };
+}
+
+function idOf(model: ChatModel | LanguageModel): string {
+  return 'reply' in model ? model.id : `${model.provider}/${model.modelId}`;
+}

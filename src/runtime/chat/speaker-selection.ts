@@ -1,0 +1,160 @@
+import { InvalidInputError } from '../../core/errors.ts';
+import type { AgentRegistry } from '../agent/agent-registry.ts';
+import type { AgentTotals } from '../agent/agent-state.ts';
+import { takeTurn } from '../agent/agent-turn.ts';
+import type { ChatMessage } from '../agent/chat-message.ts';
+import type { Effects } from '../effect/effects.ts';
+import type { ModelMessage } from '../model/chat-model.ts';
+import { requestSettings } from '../model/llm-config.ts';
+import type { ChatRecord } from './chat-state.ts';
+import { nextRandom } from './random.ts';
+
+/** What selecting needs to know of the group and the world. */
+export type SelectionView = {
+  readonly chat: ChatRecord;
+  /** Names and descriptions, in the order in which they take turns. */
+  readonly agents: readonly { readonly name: string; readonly description: string }[];
+  readonly registry: AgentRegistry;
+  readonly effects: Effects;
+  readonly ask: (prompt: string, choices: readonly string[]) => Promise<string>;
+  readonly signal?: AbortSignal | undefined;
+};
+
+/** Who speaks next, if anyone; and what the record has to remember of it. */
+export type Selection = {
+  readonly speaker: string | undefined;
+  readonly randomState?: number;
+  readonly selectorTotals?: AgentTotals;
+};
+
+/** How often a model or a person is asked before the next in turn speaks, or nobody. */
+const MAX_QUESTIONS = 3;
+
+/** Finds who speaks next among those who may. */
+export async function selectSpeaker(view: SelectionView): Promise<Selection> {
+  const candidates = findCandidates(view);
+  const [first] = candidates;
+  const { speakerSelection } = view.chat.settings;
+  if (first === undefined || (candidates.length === 1 && speakerSelection !== 'manual')) return { speaker: first };
+  if (typeof speakerSelection === 'object')
+    return { speaker: callSelector(view, candidates, speakerSelection.selector) };
+  switch (speakerSelection) {
+    case 'round_robin':
+      return { speaker: nextInTurn(view, candidates) };
+    case 'random':
+      return drawSpeaker(view, candidates);
+    case 'manual':
+      return { speaker: await askPerson(view, candidates) };
+    case 'auto':
+      return askModel(view, candidates);
+  }
+}
+
+function findCandidates({ chat, agents }: SelectionView): string[] {
+  const { allowedTransitions, allowRepeatSpeaker } = chat.settings;
+  const last = chat.lastSpeaker;
+  const allowed = last === null ? undefined : allowedTransitions?.[last];
+  return agents
+    .map(({ name }) => name)
+    .filter((name) => (allowed === undefined || allowed.includes(name)) && (allowRepeatSpeaker || name !== last));
+}
+
+/** The one who follows the last speaker in the order, among those who may speak. */
+function nextInTurn({ chat, agents }: SelectionView, candidates: readonly string[]): string | undefined {
+  const names = agents.map(({ name }) => name);
+  const after = names.indexOf(chat.lastSpeaker ?? '') + 1;
+  return [...names.slice(after), ...names.slice(0, after)].find((name) => candidates.includes(name));
+}
+
+function drawSpeaker({ chat }: SelectionView, candidates: readonly string[]): Selection {
+  const { value, state } = nextRandom(chat.randomState);
+  return { speaker: candidates[Math.floor(value * candidates.length)], randomState: state };
+}
+
+function callSelector({ chat, registry }: SelectionView, candidates: readonly string[], name: string) {
+  const selector = registry.selector(name);
+  if (selector === undefined) {
+    throw new InvalidInputError(`Speakers are chosen by the selector "${name}", which is not registered.`, {
+      details: { selector: name },
+    });
+  }
+  const speaker = selector({ messages: chat.messages, candidates, lastSpeaker: chat.lastSpeaker ?? undefined });
+  if (speaker === undefined || candidates.includes(speaker)) return speaker;
+  throw new InvalidInputError(
+    `The selector "${name}" chose "${speaker}"; it must choose one of ${candidates.join(', ')}, or nobody.`,
+  );
+}
+
+async function askPerson({ ask }: SelectionView, candidates: readonly string[]): Promise<string | undefined> {
+  const prompt = `Who speaks next: ${candidates.join(', ')}? Press Enter for nobody.`;
+  for (let asked = 0; asked < MAX_QUESTIONS; asked++) {
+    const answer = (await ask(prompt, candidates)).trim();
+    if (answer === '') return undefined;
+    const speaker = findName(answer, candidates);
+    if (speaker !== undefined) return speaker;
+  }
+  return undefined;
+}
+
+/** A model that names nobody in three answers leaves it to the order. */
+async function askModel(view: SelectionView, candidates: readonly string[]): Promise<Selection> {
+  const { settings, selectorTotals } = view.chat;
+  const asked = { name: settings.managerName, modelId: settings.selectorModelId, llmConfig: settings.selectorConfig };
+  const model = view.registry.modelFor(asked);
+  if (model === undefined)
+    throw new InvalidInputError('Speakers are selected by a model, and the group has none. Give it a selector model.');
+  const messages: ModelMessage[] = [{ role: 'user', content: wordQuestion(view, candidates) }];
+  let totals = selectorTotals;
+  for (let question = 0; question < MAX_QUESTIONS; question++) {
+    const turn = await takeTurn({
+      state: { name: settings.managerName, maxToolRounds: 1, totals },
+      model,
+      systemMessage: 'You lead a conversation and decide who speaks next.',
+      messages: [...messages],
+      tools: [],
+      settings: settings.selectorConfig === null ? undefined : requestSettings(settings.selectorConfig),
+      effects: view.effects,
+      signal: view.signal,
+    });
+    totals = turn.totals;
+    const speaker = findName(turn.content, candidates);
+    if (speaker !== undefined) return { speaker, selectorTotals: totals };
+    messages.push(...turn.messages, { role: 'user', content: `Answer with one of: ${candidates.join(', ')}.` });
+  }
+  return { speaker: nextInTurn(view, candidates), selectorTotals: totals };
+}
+
+function wordQuestion({ chat, agents }: SelectionView, candidates: readonly string[]): string {
+  const roles = agents
+    .filter(({ name }) => candidates.includes(name))
+    .map(({ name, description }) => `- ${name}: ${description}`);
+  return [
+    'These can speak:',
+    ...roles,
+    '',
+    'The conversation so far:',
+    ...chat.messages.map(wordMessage),
+    '',
+    'Who speaks next? Answer with the name alone.',
+  ].join('\n');
+}
+
+function wordMessage({ name, content }: ChatMessage): string {
+  return `${name}: ${content}`;
+}
+
+/** The one name an answer mentions; the whole answer counts first. */
+function findName(answer: string, candidates: readonly string[]): string | undefined {
+  const text = answer.trim();
+  const exact = candidates.find((name) => name.toLowerCase() === text.toLowerCase());
+  if (exact !== undefined) return exact;
+  const mentioned = candidates.filter((name) => mentions(text, name));
+  return mentioned.length === 1 ? mentioned[0] : undefined;
+}
+
+function mentions(text: string, name: string): boolean {
+  const at = text.indexOf(name);
+  if (at < 0) return false;
+  const isWordChar = (char: string | undefined) => char !== undefined && /[\p{L}\p{N}_]/u.test(char);
+  return !isWordChar(text[at - 1]) && !isWordChar(text[at + name.length]);
+}

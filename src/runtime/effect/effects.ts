@@ -1,0 +1,43 @@
+import type { StepAttempt } from '../../manager/effect-log.ts';
+import type { Session } from '../../manager/session.ts';
+
+/** What kind of outside call an effect is. */
+export type EffectKind = 'model' | 'tool' | 'code' | 'human' | 'memory';
+
+/** An outside call: who is called, and with what. The input's digest decides whether a recording fits. */
+export type EffectCall = {
+  readonly kind: EffectKind;
+  readonly name: string;
+  readonly input: unknown;
+  readonly signal?: AbortSignal | undefined;
+};
+
+/** Makes outside calls. Everything a runtime does to the world goes through here. */
+export interface Effects {
+  run<Result>(call: EffectCall, perform: (attempt: StepAttempt) => Promise<Result>): Promise<Result>;
+}
+
+/** Records every call in a session: finished ones are never made again, and one in flight keeps its idempotency key. */
+export class SessionEffects implements Effects {
+  readonly #session: Pick<Session, 'step'>;
+
+  constructor(session: Pick<Session, 'step'>) {
+    this.#session = session;
+  }
+
+  async run<Result>(call: EffectCall, perform: (attempt: StepAttempt) => Promise<Result>): Promise<Result> {
+    const { kind, name, input, signal } = call;
+    return this.#session.step(`${kind}:${name}`, perform, { input, ...(signal !== undefined && { signal }) });
+  }
+}
+
+/** Makes calls without recording them, for agents that are used without a session. */
+export class UnrecordedEffects implements Effects {
+  #count = 0;
+
+  async run<Result>(call: EffectCall, perform: (attempt: StepAttempt) => Promise<Result>): Promise<Result> {
+    call.signal?.throwIfAborted();
+    const idempotencyKey = `unrecorded-${call.kind}-${call.name}-${++this.#count}`;
+    return perform({ attempt: 1, idempotencyKey, signal: call.signal });
+  }
+}

@@ -1,0 +1,135 @@
+import { mkdir } from 'node:fs/promises';
+import { ConflictError, StorageError } from '../../core/errors.ts';
+import { FolderWriter } from './folder-writer.ts';
+import { leadsInside } from './leads-inside.ts';
+import { errnoOf, OpenFolder } from './open-folder.ts';
+import { rootStamp, stampsOf, surveyFolder } from './survey-folder.ts';
+import { ancestorsOf, comparePaths } from './workspace-path.ts';
+import type { FailedChange, PlannedChange, WorkspacePlan, WorkspaceReport } from './workspace-plan.ts';
+
+/** How a plan is carried out. */
+export type ApplyOptions = {
+  /** Do what the plan says even if the folder changed since it was made. Paths that the plan does not name are never touched. */
+  readonly force?: boolean;
+  readonly signal?: AbortSignal | undefined;
+};
+
+/** How many paths an error names. */
+const NAMED_PATHS = 5;
+
+/**
+ * Carries out a plan. Each file is replaced whole or not at all; what fails is reported, and the rest goes on. A folder that changed since the
+ * plan was made is refused with a ConflictError before anything is written. After an abort or a crash, plan and apply again.
+ */
+export async function applyRestore(
+  plan: WorkspacePlan,
+  { force = false, signal }: ApplyOptions = {},
+): Promise<WorkspaceReport> {
+  signal?.throwIfAborted();
+  if (!force) await checkUnchanged(plan, signal);
+  const restore = new Restore(plan, { force, signal });
+  if (plan.changes.length > 0 || plan.root === undefined) await restore.run();
+  const { done, failed } = restore;
+  const { left } = plan;
+  return { status: failed.length + left.length === 0 ? 'complete' : 'partial', done, failed, left };
+}
+
+async function checkUnchanged(plan: WorkspacePlan, signal: AbortSignal | undefined): Promise<void> {
+  const survey = await surveyFolder(plan.folder, { ignored: plan.ignored, signal });
+  const now = stampsOf(survey);
+  const changed = [...new Set([...plan.seen.keys(), ...now.keys()])].filter(
+    (path) => plan.seen.get(path) !== now.get(path),
+  );
+  if (survey.root !== plan.root || survey.folder !== plan.folder) changed.unshift('.');
+  if (changed.length === 0) return;
+  const named = changed.slice(0, NAMED_PATHS).map((path) => `"${path}"`);
+  const more = changed.length > NAMED_PATHS ? ` and ${changed.length - NAMED_PATHS} more` : '';
+  throw new ConflictError(
+    `"${plan.folder}" changed since the restore was planned: ${named.join(', ')}${more}. Plan it again, or pass force.`,
+    { details: { folder: plan.folder, paths: changed.slice(0, 100) } },
+  );
+}
+
+/** One restore in progress. */
+class Restore {
+  readonly done: PlannedChange[] = [];
+  readonly failed: FailedChange[] = [];
+  readonly #plan: WorkspacePlan;
+  readonly #force: boolean;
+  readonly #signal: AbortSignal | undefined;
+
+  constructor(plan: WorkspacePlan, { force, signal }: { force: boolean; signal: AbortSignal | undefined }) {
+    this.#plan = plan;
+    this.#force = force;
+    this.#signal = signal;
+  }
+
+  async run(): Promise<void> {
+    const writer = new FolderWriter(await this.#openRoot(), this.#force ? undefined : this.#plan.seen);
+    try {
+      await this.#writeAll(writer);
+    } finally {
+      this.failed.push(...(await writer.setModes()));
+      await writer.close();
+    }
+  }
+
+  async #openRoot(): Promise<OpenFolder> {
+    const { folder, root } = this.#plan;
+    try {
+      if (root === undefined) await mkdir(folder, { recursive: true });
+      const opened = await OpenFolder.open(folder);
+      if (this.#force || root === undefined || rootStamp(await opened.stat()) === root) return opened;
+      await opened.close();
+    } catch (error) {
+      throw new StorageError(`"${folder}" cannot be opened as a folder (${errnoOf(error)}).`, { cause: error });
+    }
+    throw new ConflictError(`"${folder}" is another folder than when the restore was planned. Plan it again.`);
+  }
+
+  /** What is in the way goes first, then everything is put in place, and only then is the rest deleted. Permissions come last. */
+  async #writeAll(writer: FolderWriter): Promise<void> {
+    const { changes, contents } = this.#plan;
+    const inward = changes.toSorted((a, b) => comparePaths(b.path, a.path));
+    const replaced = new Set(changes.filter(({ kindBefore }) => kindBefore === 'folder').map(({ path }) => path));
+    const isInTheWay = ({ path }: PlannedChange) => ancestorsOf(path).some((above) => replaced.has(above));
+    const deletes = inward.filter(({ action }) => action === 'delete');
+    const remove = (change: PlannedChange) => writer.remove(change.path, change.kind);
+    await this.#each(deletes.filter(isInTheWay), remove);
+    await this.#each(
+      changes.filter(({ path }) => contents.has(path)),
+      async (change) => {
+        await writer.put(change, contents);
+        if (change.kind === 'link') await this.#checkLink(writer, change.path);
+      },
+    );
+    await this.#each(
+      deletes.filter((change) => !isInTheWay(change)),
+      remove,
+    );
+    await this.#each(
+      inward.filter(({ action }) => action === 'chmod'),
+      ({ path, mode = 0, kind }) => writer.setMode(path, mode, kind),
+    );
+  }
+
+  /** A link may be harmless by itself, and lead outside through another one that is there already. */
+  async #checkLink(writer: FolderWriter, path: string): Promise<void> {
+    if (await leadsInside(this.#plan.folder, path)) return;
+    await writer.removeAsIs(path, 'link');
+    throw new ConflictError('It would lead outside the folder, through another link. It was taken away again.');
+  }
+
+  async #each(changes: readonly PlannedChange[], work: (change: PlannedChange) => Promise<void>): Promise<void> {
+    for (const change of changes) {
+      this.#signal?.throwIfAborted();
+      try {
+        await work(change);
+        this.done.push(change);
+      } catch (error) {
+        const problem = error instanceof Error ? error.message : String(error);
+        this.failed.push({ path: change.path, action: change.action, problem });
+      }
+    }
+  }
+}

@@ -1,0 +1,151 @@
+import type { BigIntStats } from 'node:fs';
+import { ConflictError } from '../../core/errors.ts';
+import type { OpenFolder } from './open-folder.ts';
+import { modeOf, stampOf } from './scan-folder.ts';
+import { ancestorsOf, comparePaths } from './workspace-path.ts';
+import type { FailedChange, PlannedChange, PlannedContent } from './workspace-plan.ts';
+
+type Kind = PlannedChange['kind'];
+
+/** What an owner needs to change what is in a folder. */
+const OWNER_MAY_WRITE = 0o300;
+
+/**
+ * Changes single paths inside a folder, each through folders that are held open, so that no link on the way is followed. Folders that do not
+ * let themselves be changed are opened up for the time being; `setModes` puts their permissions back.
+ */
+export class FolderWriter {
+  readonly #root: OpenFolder;
+  readonly #seen: ReadonlyMap<string, string> | undefined;
+  /** Permissions to be set in the end, by path; the folder itself is ''. */
+  readonly #modes = new Map<string, number>();
+  #last: { readonly path: string; readonly folder: OpenFolder } | undefined;
+
+  /** With `seen`, what is not as it was seen is not touched. */
+  constructor(root: OpenFolder, seen: ReadonlyMap<string, string> | undefined) {
+    this.#root = root;
+    this.#seen = seen;
+  }
+
+  /** Puts a file, link or folder in place. */
+  async put({ path, kindBefore }: PlannedChange, contents: ReadonlyMap<string, PlannedContent>): Promise<void> {
+    const content = contents.get(path) as PlannedContent;
+    const { folder, name } = await this.#enter(path);
+    const present = await this.#check(folder, name, path);
+    if (content.kind === 'folder') return this.#putFolder({ folder, name, path }, content.mode, present);
+    if (kindBefore === 'folder' && present?.isDirectory() === true) await folder.remove(name, 'folder');
+    if (content.kind === 'link') await folder.writeLink(name, content.target);
+    else await folder.writeFile(name, content.content, content.mode);
+  }
+
+  async #putFolder(
+    { folder, name, path }: { folder: OpenFolder; name: string; path: string },
+    mode: number,
+    present: BigIntStats | undefined,
+  ): Promise<void> {
+    this.#modes.set(path, mode);
+    if (present?.isDirectory() === true) return;
+    if (present !== undefined) await folder.remove(name, 'file');
+    await folder.makeFolder(name);
+  }
+
+  /** Removes a file, link or empty folder. Gone already is as good. */
+  async remove(path: string, kind: Kind): Promise<void> {
+    const { folder, name } = await this.#enter(path);
+    const present = await this.#check(folder, name, path);
+    if (present !== undefined) await folder.remove(name, kind);
+    this.#modes.delete(path);
+  }
+
+  /** Removes what was put there just now. */
+  async removeAsIs(path: string, kind: Kind): Promise<void> {
+    const { folder, name } = await this.#enter(path);
+    await folder.remove(name, kind);
+  }
+
+  /** Sets permissions; those of folders only in the end, when nothing more happens in them. */
+  async setMode(path: string, mode: number, kind: Kind): Promise<void> {
+    const { folder, name } = await this.#enter(path);
+    await this.#check(folder, name, path);
+    if (kind === 'folder') this.#modes.set(path, mode);
+    else await folder.setModeOf(name, mode);
+  }
+
+  async #check(folder: OpenFolder, name: string, path: string): Promise<BigIntStats | undefined> {
+    const present = await folder.lstat(name);
+    if (this.#seen !== undefined && !isAsSeen(present, this.#seen.get(path)))
+      throw new ConflictError('It changed since the restore was planned, and was left alone.');
+    return present;
+  }
+
+  /** Opens the folder that a path is in, from the top down. */
+  async #enter(path: string): Promise<{ folder: OpenFolder; name: string }> {
+    const above = ancestorsOf(path);
+    const parent = above.at(-1) ?? '';
+    const name = path.slice(parent === '' ? 0 : parent.length + 1);
+    if (this.#last?.path !== parent) {
+      await this.#leave();
+      this.#last = { path: parent, folder: await this.#openAll(above) };
+    }
+    return { folder: this.#last.folder, name };
+  }
+
+  async #openAll(folders: readonly string[]): Promise<OpenFolder> {
+    let folder = this.#root;
+    await this.#unlock(folder, '');
+    for (const path of folders) {
+      const outer = folder;
+      try {
+        folder = await outer.openFolder(path.slice(path.lastIndexOf('/') + 1));
+      } finally {
+        if (outer !== this.#root) await outer.close();
+      }
+      await this.#unlock(folder, path);
+    }
+    return folder;
+  }
+
+  async #unlock(folder: OpenFolder, path: string): Promise<void> {
+    const mode = modeOf(await folder.stat());
+    if ((mode & OWNER_MAY_WRITE) === OWNER_MAY_WRITE) return;
+    if (!this.#modes.has(path)) this.#modes.set(path, mode);
+    await folder.setMode(mode | 0o700);
+  }
+
+  async #leave(): Promise<void> {
+    const last = this.#last;
+    this.#last = undefined;
+    if (last !== undefined && last.folder !== this.#root) await last.folder.close();
+  }
+
+  /** Sets the permissions of folders, innermost first; answers what failed. */
+  async setModes(): Promise<FailedChange[]> {
+    const failed: FailedChange[] = [];
+    for (const path of [...this.#modes.keys()].sort((a, b) => comparePaths(b, a))) {
+      try {
+        await this.#applyMode(path, this.#modes.get(path) ?? 0);
+      } catch (error) {
+        const problem = error instanceof Error ? error.message : String(error);
+        failed.push({ path: path === '' ? '.' : path, action: 'chmod', problem });
+      }
+    }
+    return failed;
+  }
+
+  async #applyMode(path: string, mode: number): Promise<void> {
+    if (path === '') return this.#root.setMode(mode);
+    const { folder, name } = await this.#enter(path);
+    if ((await folder.lstat(name))?.isDirectory() === true) await folder.setModeOf(name, mode);
+  }
+
+  async close(): Promise<void> {
+    await this.#leave();
+    await this.#root.close();
+  }
+}
+
+/** Folders are told by their identity alone: the restore itself changes their times, and opens them up. */
+function isAsSeen(present: BigIntStats | undefined, seen: string | undefined): boolean {
+  if (present === undefined || seen === undefined) return present === undefined && seen === undefined;
+  return present.isDirectory() ? seen.startsWith(`folder:${present.ino}:`) : seen === stampOf(present);
+}

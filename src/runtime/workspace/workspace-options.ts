@@ -1,0 +1,70 @@
+import { z } from 'zod';
+
+/** What of a working directory is captured; plain data, stored with an agent's configuration. */
+export type WorkspaceOptions = {
+  /** Patterns in the manner of .gitignore, after the built-in ones; `!name` takes one of those back. */
+  readonly ignore?: readonly string[] | undefined;
+  /** A larger file is captured without its content; default 8 MiB. */
+  readonly maxFileBytes?: number | undefined;
+  /** What the contents may have together; default 64 MiB. Files that do not fit are captured without content. */
+  readonly maxTotalBytes?: number | undefined;
+  /** How many paths are captured; default 10,000. */
+  readonly maxEntries?: number | undefined;
+  /** Store contents so that redaction leaves them alone: files with secrets can be restored, and the secrets are in the checkpoint. */
+  readonly keepSecrets?: boolean | undefined;
+};
+
+/** The options with nothing left open. */
+export type WorkspaceLimits = {
+  readonly ignore: readonly string[];
+  readonly maxFileBytes: number;
+  readonly maxTotalBytes: number;
+  readonly maxEntries: number;
+  readonly keepSecrets: boolean;
+};
+
+const MEBIBYTE = 1024 * 1024;
+
+/** What can be made again, belongs to other tools, or is there to hold secrets. */
+export const DEFAULT_IGNORE: readonly string[] = Object.freeze([
+  'node_modules/',
+  '.git/',
+  '.hg/',
+  '.svn/',
+  '__pycache__/',
+  '*.pyc',
+  '.venv/',
+  'venv/',
+  '.cache/',
+  '.pytest_cache/',
+  '.mypy_cache/',
+  '.ruff_cache/',
+  '.ipynb_checkpoints/',
+  '.npm/',
+  '.DS_Store',
+  '.env',
+  '.netrc',
+  '.ssh/',
+  '.aws/',
+  '*.pem',
+]);
+
+/** Reads options from a stored configuration. */
+export const workspaceOptionsSchema = z.strictObject({
+  ignore: z.array(z.string().max(1000)).max(1000).readonly().optional(),
+  maxFileBytes: z.int().nonnegative().optional(),
+  maxTotalBytes: z.int().nonnegative().optional(),
+  maxEntries: z.int().nonnegative().optional(),
+  keepSecrets: z.boolean().optional(),
+});
+
+/** Fills in the defaults. */
+export function resolveWorkspaceOptions(options: WorkspaceOptions = {}): WorkspaceLimits {
+  return {
+    ignore: [...DEFAULT_IGNORE, ...(options.ignore ?? [])],
+    maxFileBytes: options.maxFileBytes ?? 8 * MEBIBYTE,
+    maxTotalBytes: options.maxTotalBytes ?? 64 * MEBIBYTE,
+    maxEntries: options.maxEntries ?? 10_000,
+    keepSecrets: options.keepSecrets ?? false,
+  };
+}
