@@ -184,6 +184,7 @@ describe('what is public', () => {
       'runtime/workspace/index.ts',
       ['WorkspaceCache', 'applyRestore', 'captureWorkspace', 'extractCodeBlocks', 'planRestore'],
     ],
+    ['runtime/drift/index.ts', ['DEFAULT_DRIFT_OPTIONS', 'DRIFT_MODEL', 'DriftDetector', 'SIGNAL_NAMES', 'attribute']],
     ['testing/index.ts', ['SimulatedDisk', 'faultyStorage', 'scriptedModel', 'startModelServer', 'storageContract']],
   ];
 

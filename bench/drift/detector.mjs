@@ -1,0 +1,68 @@
+// Plugs the drift detector into a scorer that calls detect(events) and attribute(events) on rows of trace files.
+// Usage, after `npm run build`: node <scorer> bench/drift/detector.mjs
+import { attribute as attributeRun, DriftDetector } from '../../dist/runtime/drift/index.js';
+import { toDriftEvents } from './events.mjs';
+
+/** Weaker evidence does not name a step. */
+const MIN_STEP_NATS = 1;
+/** A goal may be left and taken up again: only what holds at the end counts. All else counts once it was alarming. */
+const FINAL_KINDS = ['goal'];
+
+export function detect(rows) {
+  const detector = new DriftDetector();
+  const watch = new Watch();
+  for (const event of toDriftEvents(rows)) watch.see(detector.observe(event));
+  return watch.finish(detector.features());
+}
+
+export function attribute(rows) {
+  const found = attributeRun(toDriftEvents(rows));
+  return found === undefined ? {} : { step: found.step, agent: found.agent };
+}
+
+/** Follows the assessments of one run. */
+class Watch {
+  #alarmed = new Map();
+  #peaks = {};
+  #steps = new Map();
+  #last;
+  #evidence;
+
+  see(assessment) {
+    this.#last = assessment;
+    const { scores, onset, index } = assessment;
+    for (const kind in scores) {
+      this.#peaks[kind] = Math.max(this.#peaks[kind] ?? 0, scores[kind]);
+      if (scores[kind] >= 1 && !this.#alarmed.has(kind)) this.#alarmed.set(kind, onset ?? index);
+    }
+    if (assessment.evidence !== this.#evidence) this.#note(assessment.evidence);
+  }
+
+  finish(features) {
+    const final = this.#last?.scores ?? {};
+    for (const kind of FINAL_KINDS) if ((final[kind] ?? 0) < 1) this.#alarmed.delete(kind);
+    const alarmed = [...this.#alarmed];
+    const signals = [...this.#steps.values()].filter(({ kind }) => this.#alarmed.has(kind));
+    const unnamed = alarmed.filter(([kind]) => !signals.some((signal) => signal.kind === kind));
+    return {
+      drift: alarmed.length > 0,
+      step: alarmed.length > 0 ? Math.min(...this.#alarmed.values()) : undefined,
+      agent: this.#last?.agent,
+      scores: this.#scores(features, final),
+      signals: [...signals, ...unnamed.map(([kind, step]) => ({ kind, step }))],
+    };
+  }
+
+  #note(evidence) {
+    this.#evidence = evidence;
+    for (const { kind, steps, nats } of evidence) {
+      if (nats >= MIN_STEP_NATS) this.#steps.set(`${kind} ${steps.at(-1)}`, { kind, step: steps.at(-1), score: nats });
+    }
+  }
+
+  /** To rank runs by: how much of a run repeats, and, between equals, whether it was ever alarming. */
+  #scores(features, final) {
+    const alarm = Math.min(1, Math.max(this.#peaks.loop ?? 0, this.#peaks.error ?? 0));
+    return { loop: features.redundancy + 0.05 * alarm, stall: this.#peaks.stall ?? 0, goal: final.goal ?? 0 };
+  }
+}

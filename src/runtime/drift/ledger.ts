@@ -1,0 +1,122 @@
+import { Accumulator, type AccumulatorState } from './accumulator.ts';
+import type { DriftEvidence, DriftKind } from './signal.ts';
+
+/** The plain data of a ledger. */
+export type LedgerState = {
+  readonly accounts: readonly (readonly [key: string, state: AccumulatorState])[];
+  readonly evidence: readonly DriftEvidence[];
+};
+
+/** How much speaks for one way in which one agent drifts. */
+export type Account = {
+  readonly kind: DriftKind;
+  readonly agent: string;
+  readonly nats: number;
+  readonly onset: number | undefined;
+};
+
+/** An account laid open: what it rests on, and that in words. */
+export type Case = {
+  readonly agent: string;
+  readonly onset: number | undefined;
+  readonly evidence: readonly DriftEvidence[];
+  readonly summary: string;
+};
+
+/** Ways times agents that are kept; the oldest is forgotten. */
+const MAX_ACCOUNTS = 256;
+/** The last pieces of evidence, to explain a verdict with. */
+const MAX_EVIDENCE = 24;
+/** Weaker evidence is counted but not shown. */
+const MIN_SHOWN_NATS = 0.2;
+
+const SUMMARY_REASONS = 3;
+
+/** Keeps one account for each way of drifting and each agent: one agent's progress does not excuse another's loop. */
+export class Ledger {
+  readonly #capNats: number;
+  readonly #accounts = new Map<string, OpenAccount>();
+  #evidence: readonly DriftEvidence[];
+  /** The last case, as long as nothing was added to what it rests on. */
+  #lastCase:
+    | { readonly account: OpenAccount; readonly evidence: readonly DriftEvidence[]; readonly case: Case }
+    | undefined;
+
+  constructor(capNats: number, state?: LedgerState) {
+    this.#capNats = capNats;
+    for (const [key, sum] of state?.accounts ?? []) {
+      const [kind = '', ...agent] = key.split(' ');
+      this.#accounts.set(key, new OpenAccount(kind as DriftKind, agent.join(' '), new Accumulator(capNats, sum)));
+    }
+    this.#evidence = state?.evidence ?? [];
+  }
+
+  add(evidence: DriftEvidence): void {
+    const key = `${evidence.kind} ${evidence.agent}`;
+    const account = this.#accounts.get(key) ?? this.#open(key, evidence);
+    if (account === undefined) return;
+    account.sum.add(evidence.nats, evidence.steps[0] ?? 0);
+    if (account.sum.nats === 0) this.#accounts.delete(key);
+    if (evidence.nats >= MIN_SHOWN_NATS) this.#evidence = [...this.#evidence.slice(1 - MAX_EVIDENCE), evidence];
+  }
+
+  /** The accounts with something in them. */
+  accounts(): Iterable<Account> {
+    return this.#accounts.values();
+  }
+
+  /** The last evidence about one way of drifting of one agent, since it began. */
+  caseAgainst({ kind, agent, onset }: Account): Case {
+    const account = this.#accounts.get(`${kind} ${agent}`);
+    const last = this.#lastCase;
+    if (last !== undefined && last.account === account && last.evidence === this.#evidence) return last.case;
+    const evidence = this.#evidence.filter(
+      (found) => found.kind === kind && found.agent === agent && (found.steps.at(-1) ?? 0) >= (onset ?? 0),
+    );
+    const found = { agent, onset, evidence, summary: summarise({ kind, agent, onset }, evidence) };
+    if (account !== undefined) this.#lastCase = { account, evidence: this.#evidence, case: found };
+    return found;
+  }
+
+  snapshot(): LedgerState {
+    return {
+      accounts: [...this.#accounts].map(([key, { sum }]) => [key, sum.snapshot()] as const),
+      evidence: [...this.#evidence],
+    };
+  }
+
+  #open(key: string, { kind, agent, nats }: DriftEvidence): OpenAccount | undefined {
+    if (nats <= 0) return undefined;
+    const account = new OpenAccount(kind, agent, new Accumulator(this.#capNats));
+    this.#accounts.set(key, account);
+    if (this.#accounts.size > MAX_ACCOUNTS) this.#accounts.delete(this.#accounts.keys().next().value ?? '');
+    return account;
+  }
+}
+
+class OpenAccount implements Account {
+  readonly kind: DriftKind;
+  readonly agent: string;
+  readonly sum: Accumulator;
+
+  constructor(kind: DriftKind, agent: string, sum: Accumulator) {
+    this.kind = kind;
+    this.agent = agent;
+    this.sum = sum;
+  }
+
+  get nats(): number {
+    return this.sum.nats;
+  }
+
+  get onset(): number | undefined {
+    return this.sum.onset;
+  }
+}
+
+/** Says in words what the evidence says in numbers. */
+function summarise(account: Omit<Account, 'nats'>, evidence: readonly DriftEvidence[]): string {
+  const since = account.onset === undefined ? '' : ` since event ${account.onset}`;
+  const reasons = [...new Set(evidence.map(({ reason }) => reason))].slice(-SUMMARY_REASONS);
+  return [`${account.agent} shows signs of drift (${account.kind})${since}.`, ...reasons].join(' ');
+}

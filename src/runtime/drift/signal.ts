@@ -1,0 +1,34 @@
+import type { ReadEvent } from './drift-event.ts';
+import type { StepReading } from './step.ts';
+
+/** The ways of drifting that are told apart. */
+export type DriftKind = 'loop' | 'stall' | 'error' | 'goal' | 'context' | 'time';
+
+/** What one signal says about one event. */
+export type DriftEvidence = {
+  readonly signal: string;
+  readonly kind: DriftKind;
+  /** Whose drift it speaks of. */
+  readonly agent: string;
+  /** The logarithm of how many times likelier this is of a drifting agent than of a healthy one; negative for progress. */
+  readonly nats: number;
+  /** The events it rests on, the one just seen last. */
+  readonly steps: readonly number[];
+  /** Why, in a sentence. */
+  readonly reason: string;
+};
+
+/** An event, and the step it begins or completes. */
+export type SignalInput = { readonly event: ReadEvent; readonly reading: StepReading | undefined };
+
+/** One thing to watch for. Its work and its memory per event are bounded. */
+export interface Signal {
+  readonly name: string;
+  readonly kind: DriftKind;
+  observe(input: SignalInput): Omit<DriftEvidence, 'signal' | 'kind'> | undefined;
+  /** What it remembers, as plain data; undefined if it remembers nothing. */
+  snapshot(): unknown;
+}
+
+/** How a signal is made: anew, or from what it remembered. */
+export type SignalFactory = (state?: unknown) => Signal;

@@ -1,0 +1,54 @@
+import type { Signal } from '../signal.ts';
+import type { Step } from '../step.ts';
+
+/** Once round three times, a cycle is no accident. */
+const ROUNDS = 3;
+const MAX_PERIOD = 6;
+const MAX_CALLS = ROUNDS * MAX_PERIOD;
+/** On top of what each repeated call says by itself. */
+const CYCLE_NATS = 1.5;
+
+type Call = { readonly index: number; readonly agent: string; readonly mark: string };
+type AlternationState = { readonly calls: readonly Call[] };
+
+/** Speaks when the last calls go round in a cycle of two to six: A, B, A, B, A, B. */
+export function createAlternation(state?: unknown): Signal {
+  const calls: Call[] = [...((state as AlternationState | undefined)?.calls ?? [])];
+  return {
+    name: 'alternation',
+    kind: 'loop',
+    observe({ reading }) {
+      if (reading === undefined || !reading.isComplete || reading.step.kind !== 'call') return undefined;
+      const { step } = reading;
+      calls.push({ index: step.index, agent: step.agent, mark: markOf(step) });
+      if (calls.length > MAX_CALLS) calls.shift();
+      const period = periodOf(calls);
+      if (period === undefined) return undefined;
+      const round = calls.slice(-ROUNDS * period);
+      return {
+        agent: step.agent,
+        nats: CYCLE_NATS,
+        steps: round.map(({ index }) => index),
+        reason: `The last ${round.length} calls are the same ${period}, ${ROUNDS} times over.`,
+      };
+    },
+    snapshot: (): AlternationState => ({ calls: [...calls] }),
+  };
+}
+
+/** Calls with different results are not the same: the cycle may be a watch on something that moves. */
+function markOf(step: Step): string {
+  return `${step.agent} ${step.name} ${step.input.hash} ${step.result?.hash ?? ''}`;
+}
+
+function periodOf(calls: readonly Call[]): number | undefined {
+  for (let period = 2; period <= MAX_PERIOD; period++) {
+    const from = calls.length - ROUNDS * period;
+    if (from < 0) return undefined;
+    const round = calls.slice(from);
+    const isCycle = round.every(({ mark }, at) => at < period || mark === round[at - period]?.mark);
+    // The same call throughout is a repetition, not an alternation.
+    if (isCycle && new Set(round.map(({ mark }) => mark)).size > 1) return period;
+  }
+  return undefined;
+}

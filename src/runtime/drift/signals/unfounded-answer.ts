@@ -1,0 +1,34 @@
+import { isFinishing } from '../drift-event.ts';
+import type { Signal } from '../signal.ts';
+
+/** Enough by itself: an agent that had tools and a plan, and learnt nothing, answers from nowhere. */
+const UNFOUNDED_NATS = 5;
+
+type UnfoundedState = { readonly foundWords: number; readonly hasPlan: boolean; readonly hasActed: boolean };
+
+/**
+ * Speaks when an agent hands in its answer although everything its tools returned held fewer than `minFoundWords` words that
+ * were not already in the task or its own mouth: what it was told to find out, it has made up. Silent for agents that had
+ * neither a plan nor tools.
+ */
+export function createUnfoundedAnswer(minFoundWords: number, state?: unknown): Signal {
+  let { foundWords, hasPlan, hasActed } = (state as UnfoundedState | undefined) ?? fresh();
+  return {
+    name: 'unfounded-answer',
+    kind: 'goal',
+    observe({ event, reading }) {
+      foundWords += reading?.foundWords ?? 0;
+      if (event.kind === 'plan') hasPlan = true;
+      if (!isFinishing(event)) {
+        if (event.kind === 'call') hasActed = true;
+        return undefined;
+      }
+      if (!hasPlan || !hasActed || foundWords >= minFoundWords) return undefined;
+      const reason = `${event.agent} answers, but its tools have told it only ${Math.round(foundWords)} words that were not in the task or its own texts.`;
+      return { agent: event.agent, nats: UNFOUNDED_NATS, steps: [event.index], reason };
+    },
+    snapshot: (): UnfoundedState => ({ foundWords, hasPlan, hasActed }),
+  };
+}
+
+const fresh = (): UnfoundedState => ({ foundWords: 0, hasPlan: false, hasActed: false });

@@ -1,0 +1,144 @@
+import { AgentMemory, type AgentMemoryState, type BareStep } from './agent-memory.ts';
+import { leavesOf, type ReadEvent } from './drift-event.ts';
+import { Knowledge, type KnowledgeState } from './knowledge.ts';
+import type { Step, StepReading } from './step.ts';
+
+/** The plain data of a tracker. */
+export type StepTrackerState = {
+  readonly knowledge: KnowledgeState;
+  readonly agents: readonly (readonly [agent: string, memory: AgentMemoryState])[];
+  readonly open: readonly Step[];
+};
+
+/** Agents that are remembered; the one that was silent longest is forgotten. */
+const MAX_AGENTS = 16;
+/** Calls that wait for their results; more at once are taken as never answered. */
+const MAX_OPEN = 16;
+
+/** Joins calls with results, and says of each step how it compares with the agent's earlier ones and what it brings that is new. */
+export class StepTracker {
+  readonly #knowledge: Knowledge;
+  readonly #agents: Map<string, AgentMemory>;
+  #open: Step[];
+
+  constructor(state?: StepTrackerState) {
+    this.#knowledge = new Knowledge(state?.knowledge);
+    this.#agents = new Map(state?.agents.map(([agent, memory]) => [agent, new AgentMemory(memory)]));
+    this.#open = [...(state?.open ?? [])];
+  }
+
+  /** The step this event begins or completes, if any. */
+  observe(event: ReadEvent): StepReading | undefined {
+    switch (event.kind) {
+      case 'call':
+        return this.#call(event);
+      case 'result':
+      case 'error':
+        return this.#result(event);
+      case 'message':
+      case 'thought':
+      case 'plan':
+        return this.#message(event);
+      default:
+        this.#knowledge.hear(event.text);
+        return undefined;
+    }
+  }
+
+  snapshot(): StepTrackerState {
+    return {
+      knowledge: this.#knowledge.snapshot(),
+      agents: [...this.#agents].map(([agent, memory]) => [agent, memory.snapshot()] as const),
+      open: [...this.#open],
+    };
+  }
+
+  #call(event: ReadEvent): StepReading {
+    const memory = this.#memoryOf(event.agent);
+    if (memory.beginRound()) this.#dropUnanswered(event.agent);
+    const leaves = leavesOf(event.input);
+    const namesNew = this.#knowledge.learnTargets(event.name, leaves);
+    const { sketch, novelty, newWords } = this.#knowledge.hear(leaves.join(' '));
+    const reading = memory.begin({
+      ...bareStep(event),
+      input: sketch,
+      inputNovelty: novelty,
+      // In a short input every new word matters.
+      hasNewTarget: namesNew || (newWords > 0 && sketch.wordCount <= SHORT_WORDS),
+      isPlainQuestion:
+        !namesNew && newWords * WORDS_PER_NEW_WORD <= sketch.wordCount && isPlain(leaves, sketch.wordCount),
+    });
+    this.#open.push(reading.step);
+    if (this.#open.length > MAX_OPEN) this.#open.shift();
+    return reading;
+  }
+
+  #result(event: ReadEvent): StepReading | undefined {
+    const { sketch, novelty, newWords } = this.#knowledge.find(event.text);
+    const call = this.#takeOpen(event);
+    if (call === undefined) return undefined;
+    const result = { hash: sketch.hash, wordCount: sketch.wordCount };
+    const outcome = { result, resultNovelty: novelty, isError: event.isError, answeredAt: event.index };
+    const reading = this.#memoryOf(call.agent).complete(call, outcome);
+    // What an error says is about the call, not about the task.
+    return { ...reading, foundWords: event.isError ? 0 : newWords };
+  }
+
+  #message(event: ReadEvent): StepReading | undefined {
+    const { sketch, novelty } = this.#knowledge.hear(event.text);
+    if (!event.isAgent || sketch.wordCount === 0) return undefined;
+    const step = { ...bareStep(event), name: event.kind, input: sketch, inputNovelty: novelty };
+    return this.#memoryOf(event.agent).begin({ ...step, kind: 'message' });
+  }
+
+  #memoryOf(agent: string): AgentMemory {
+    const memory = this.#agents.get(agent) ?? new AgentMemory();
+    this.#agents.delete(agent);
+    this.#agents.set(agent, memory);
+    if (this.#agents.size > MAX_AGENTS) this.#agents.delete(this.#agents.keys().next().value ?? '');
+    return memory;
+  }
+
+  /** Calls of an earlier round will not be answered, unless their results can still be told by an id. */
+  #dropUnanswered(agent: string): void {
+    this.#open = this.#open.filter((call) => call.agent !== agent || call.callId !== undefined);
+  }
+
+  #takeOpen(event: ReadEvent): Step | undefined {
+    const at = this.#open.findIndex((call) =>
+      event.callId === undefined ? event.name === '' || call.name === event.name : call.callId === event.callId,
+    );
+    return at < 0 ? undefined : this.#open.splice(at, 1)[0];
+  }
+}
+
+const SHORT_WORDS = 12;
+/** A question in which one word of so many is new is the old one; in which more are new, another one. */
+const WORDS_PER_NEW_WORD = 8;
+const MIN_QUESTION_WORDS = 4;
+const MAX_QUESTION_WORDS = 40;
+const CODE_SIGNS = /[(){}[\]=;<>\\/_|]|\$[a-z{(]/i;
+
+/** One text of several words, beside nothing but single words, and no signs of code in it. */
+function isPlain(leaves: readonly string[], wordCount: number): boolean {
+  if (wordCount < MIN_QUESTION_WORDS || wordCount > MAX_QUESTION_WORDS) return false;
+  const texts = leaves.filter((leaf) => /\S\s+\S/.test(leaf));
+  const [text = ''] = texts;
+  return texts.length === 1 && text.trim().split(/\s+/).length >= MIN_QUESTION_WORDS && !CODE_SIGNS.test(text);
+}
+
+function bareStep(event: ReadEvent): Omit<BareStep, 'input' | 'inputNovelty'> {
+  return {
+    index: event.index,
+    kind: 'call',
+    agent: event.agent,
+    name: event.name,
+    callId: event.callId,
+    hasNewTarget: false,
+    isPlainQuestion: false,
+    result: undefined,
+    resultNovelty: undefined,
+    isError: event.isError,
+    answeredAt: undefined,
+  };
+}
