@@ -1,4 +1,5 @@
 import { createFsyncProbe, interleave } from './measure.mjs';
+import { recall } from './memory/recall.mjs';
 import { formatMs, Report } from './report.mjs';
 import { row1 } from './rows/1-flat-saves.mjs';
 import { row2 } from './rows/2-unchanged-walk.mjs';
@@ -12,9 +13,25 @@ import { edits } from './rows/edits.mjs';
 import { memory } from './rows/memory.mjs';
 import { naiveSaves } from './rows/naive-saves.mjs';
 import { postgres } from './rows/postgres.mjs';
+import { workflowSteps } from './rows/workflow.mjs';
 import { Workbench } from './workbench.mjs';
 
-const ROWS = [row1, row2, row3, row4, row5, row6, row7, row8, naiveSaves, edits, memory, postgres];
+const ROWS = [
+  row1,
+  row2,
+  row3,
+  row4,
+  row5,
+  row6,
+  row7,
+  row8,
+  naiveSaves,
+  edits,
+  memory,
+  postgres,
+  recall,
+  workflowSteps,
+];
 
 const words = process.argv.slice(2);
 const isQuick = words.includes('--quick');

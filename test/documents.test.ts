@@ -9,12 +9,18 @@ const ENTRIES: [RegExp, string][] = [
   [/'savestate\/core'/g, 'src/core/index.ts'],
   [/'savestate\/storage'/g, 'src/storage/index.ts'],
   [/'savestate\/agents'/g, 'src/runtime/index.ts'],
+  [/'savestate\/repair'/g, 'src/runtime/repair/index.ts'],
+  [/'savestate\/loop'/g, 'src/runtime/loop/index.ts'],
+  [/'savestate\/workflow'/g, 'src/runtime/workflow/index.ts'],
+  [/'savestate\/memory'/g, 'src/memory/index.ts'],
   [/'savestate\/testing'/g, 'src/testing/index.ts'],
   [/'zod'/g, 'node_modules/zod/index.js'],
 ];
 
 /** Documents whose examples run. */
-const DOCUMENTS = ['docs/GUIDE.md', 'docs/AGENTS.md', 'docs/MODELS.md'];
+const DOCUMENTS = ['GUIDE', 'AGENTS', 'MODELS', 'REPAIR', 'LOOP', 'WORKFLOWS', 'MEMORY'].map(
+  (name) => `docs/${name}.md`,
+);
 
 /** The TypeScript examples of a document, with the line each begins at. */
 function examplesOf(document: string): [title: string, code: string][] {

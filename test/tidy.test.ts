@@ -185,6 +185,39 @@ describe('what is public', () => {
       ['WorkspaceCache', 'applyRestore', 'captureWorkspace', 'extractCodeBlocks', 'planRestore'],
     ],
     ['runtime/drift/index.ts', ['DEFAULT_DRIFT_OPTIONS', 'DRIFT_MODEL', 'DriftDetector', 'SIGNAL_NAMES', 'attribute']],
+    ['runtime/loop/index.ts', ['AgentLoop', 'formatAgentReport', 'onTerminate', 'superviseProcess', 'verifyAgent']],
+    [
+      'runtime/repair/index.ts',
+      ['compareRuns', 'fisherExact', 'formatRunComparison', 'formatTrial', 'intervene', 'trial'],
+    ],
+    [
+      'runtime/workflow/index.ts',
+      [
+        'WORKFLOW_JSON_SCHEMA',
+        'WorkflowExecutor',
+        'createCheckpointStorage',
+        'defineWorkflow',
+        'fingerprintOf',
+        'loadWorkflowConfig',
+        'openCheckpointManager',
+        'parseWorkflow',
+        'superviseWorkflow',
+        'toMermaid',
+        'workflowJsonSchema',
+      ],
+    ],
+    [
+      'memory/index.ts',
+      [
+        'Memory',
+        'PostgresMemoryStorage',
+        'SqliteMemoryStorage',
+        'endpointEmbedder',
+        'extractByRules',
+        'localEmbedder',
+        'stripMemoryBlocks',
+      ],
+    ],
     ['testing/index.ts', ['SimulatedDisk', 'faultyStorage', 'scriptedModel', 'startModelServer', 'storageContract']],
   ];
 

@@ -24,9 +24,17 @@ async function warmUp() {
   const thread = new GrowingThread(saver, 'warm-up', 2);
   await thread.begin();
   for (let made = 0; made < WARMUP_MESSAGES; made++) await thread.save(thread.prepare());
-  for (let read = 0; read < WARMUP_READS; read++) await readLatest(saver, 'warm-up', WARMUP_MESSAGES);
-  await readHistory(saver, 'warm-up');
+  const readAll = async (from) => {
+    await readLatest(from, 'warm-up', WARMUP_MESSAGES);
+    await readHistory(from, 'warm-up');
+  };
+  for (let read = 0; read < WARMUP_READS; read++) await readAll(saver);
   await close();
+  for (let read = 0; read < WARMUP_READS; read++) {
+    const reopened = await openContestant(name, warmupPlace);
+    await readAll(reopened.saver);
+    await reopened.close();
+  }
 }
 
 async function measureSaves() {

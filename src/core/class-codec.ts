@@ -1,7 +1,5 @@
 import { InvalidInputError, UnsupportedError } from './errors.ts';
-
-/** The fields that an instance's data had when it was last encoded. The children are for `isSame` alone. */
-export type KnownFields = { readonly keys: readonly string[]; readonly children: readonly unknown[] };
+import type { TracedClass } from './field-trace.ts';
 
 /** How instances of one class are saved, registered in code by the caller. Data can name a tag, never a class or module. */
 export type ClassCodec<Instance extends object = object> = {
@@ -16,10 +14,10 @@ export type ClassCodec<Instance extends object = object> = {
   /** The instance's data, made of values that can be saved. */
   encode(instance: Instance): unknown;
   /**
-   * For classes with many instances, whose data is an object: whether `encode` would answer these keys, in this order, with the same
-   * values, told without building it. `isSame` compares a value of the instance with a remembered one.
+   * For classes with many instances: says that `encode` reads nothing but enumerable fields, so that it need not run while these hold
+   * what they held. Fields named in `except` are not looked into: nothing may change what is in them.
    */
-  isUnchanged?(instance: Instance, known: KnownFields, isSame: (value: unknown, known: unknown) => boolean): boolean;
+  readonly traced?: TracedClass;
   decode(data: unknown): Instance;
 };
 
@@ -42,6 +40,10 @@ export class ClassCodecs {
   forInstance(instance: object, prototype: object): ClassCodec | undefined {
     return this.#byPrototype.get(prototype) ?? this.#recognise(instance, prototype);
   }
+
+  /** What fields tell of an instance; undefined if they may not tell all. */
+  readonly findTraced = (instance: object, prototype: object): TracedClass | undefined =>
+    this.forInstance(instance, prototype)?.traced;
 
   #recognise(instance: object, prototype: object): ClassCodec | undefined {
     const known = this.#recognised.get(prototype);

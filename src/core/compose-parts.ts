@@ -63,11 +63,34 @@ export function recordParts(shadow: Shadow): Part[] {
   if (shadow.kind !== 'object' && shadow.kind !== 'bare') {
     return shadow.children.map((child, at) => ({ lead: partLead(shadow, at), key: mapKey(shadow, at), child }));
   }
-  const [first, next, end] = hasOddKey(shadow.keys) ? ['[', '],[', ','] : ['', ',', ':'];
-  return shadow.children.map((child, at) => {
-    const key = shadow.keys[at] as string;
-    return { lead: `${at === 0 ? first : next}${JSON.stringify(key)}${end}`, key, child };
+  const { keys, children } = shadow;
+  const [first, next, end] = isOdd(keys) ? ['[', '],[', ','] : ['', ',', ':'];
+  return children.map((child, at) => {
+    const key = keys[at] as string;
+    return { lead: `${at === 0 ? first : next}${keyText(key).text}${end}`, key, child };
   });
+}
+
+/** How a key is written. */
+type KeyText = { readonly text: string; readonly isOdd: boolean };
+
+/** Nearly all keys come again and again. Those of large objects may not; what is remembered then is thrown away. */
+const keyTexts = new Map<string, KeyText>();
+const MAX_KEY_TEXTS = 1000;
+const MAX_KEPT_KEY_CHARS = 64;
+
+function keyText(key: string): KeyText {
+  const known = keyTexts.get(key);
+  if (known !== undefined) return known;
+  const made = { text: JSON.stringify(key), isOdd: hasOddKey([key]) };
+  if (keyTexts.size >= MAX_KEY_TEXTS) keyTexts.clear();
+  if (key.length <= MAX_KEPT_KEY_CHARS) keyTexts.set(key, made);
+  return made;
+}
+
+function isOdd(keys: readonly string[]): boolean {
+  for (const key of keys) if (keyText(key).isOdd) return true;
+  return false;
 }
 
 /** The text a Map's value stands under. */
@@ -83,7 +106,7 @@ function partLead(shadow: Shadow, at: number): string {
 }
 
 function wrapFields({ kind, keys }: Shadow, text: string): string {
-  if (hasOddKey(keys)) return `{"$":["${kind === 'object' ? 'fields' : 'bareFields'}",[${text}]]]}`;
+  if (isOdd(keys)) return `{"$":["${kind === 'object' ? 'fields' : 'bareFields'}",[${text}]]]}`;
   if (kind === 'bare') return `{"$":["bare",{${text}}]}`;
   return keys[0] === '$' ? `{"$":["object",{${text}}]}` : `{${text}}`;
 }

@@ -167,6 +167,9 @@ export class Composer {
   #externalise(shadow: Shadow, key: string | undefined): ChunkContent {
     shadow.digest ??= this.#add(this.#compose(shadow, key));
     shadow.text = undefined;
+    // The data of an instance is written with it alone.
+    const data = shadow.kind === 'class' ? shadow.children[0] : undefined;
+    if (data instanceof Shadow) data.text = undefined;
     return { text: REF_TEXT, refs: [shadow.digest] };
   }
 

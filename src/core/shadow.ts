@@ -1,4 +1,5 @@
 import type { Digest } from './chunk.ts';
+import type { FieldTrace } from './field-trace.ts';
 
 /** How a container is saved. `text` is a long string, `bytes` a binary atom, `atom` an object without children. */
 export type ShadowKind = 'object' | 'bare' | 'Array' | 'Map' | 'Set' | 'Error' | 'class' | 'atom' | 'bytes' | 'text';
@@ -24,6 +25,8 @@ export type ShadowChild = unknown;
  */
 export class Shadow {
   // What every save reads of every shadow comes first, so that it is in one line of the processor's cache.
+  /** What the fields of a class instance held when it was last found to be like this. */
+  trace: FieldTrace | undefined;
   readonly kind: ShadowKind;
   /** The live value this was taken from: a hint for pairing, and proof of equality if `isFrozen`. */
   source: unknown;

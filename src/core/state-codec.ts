@@ -4,9 +4,11 @@ import { type Chunk, type ChunkContent, createChunk, type Digest } from './chunk
 import { type ClassCodec, ClassCodecs } from './class-codec.ts';
 import { Composer, type Redact } from './compose.ts';
 import { Decoder, type FindChunk, type Origins } from './decode.ts';
+import type { EncodedInstances } from './encoded-instances.ts';
 import { CorruptError, InvalidInputError } from './errors.ts';
 import { DEFAULT_LIMITS, type ValueLimits } from './format.ts';
 import { KnownParts } from './known-parts.ts';
+import { copyPlainJson } from './plain-json.ts';
 import { Shadow, type ShadowChild } from './shadow.ts';
 import { sizeOf } from './size.ts';
 import { Walker } from './walk.ts';
@@ -53,9 +55,13 @@ export class StateCodec {
     return atomTag(prototype) !== undefined || this.#classes.forInstance(value, prototype) !== undefined;
   }
 
-  /** Encodes a state against the one before; throws an InvalidInputError that names the path of what cannot be saved. */
-  encode(state: unknown, before?: EncodedState): EncodedState {
-    const shadow = new Walker(this.#classes, this.#limits).walk(state, before?.shadow);
+  /**
+   * Encodes a state against the one before; throws an InvalidInputError that names the path of what cannot be saved. New elements of
+   * lists that are among the instances are taken from there.
+   */
+  encode(state: unknown, before?: EncodedState, instances?: EncodedInstances): EncodedState {
+    const walker = new Walker(this.#classes, this.#limits, instances);
+    const shadow = walker.walk(state, before?.shadow);
     if (before !== undefined && shadow instanceof Shadow && shadow === before.shadow) return { ...before, chunks: [] };
     const sizeBytes = sizeOf(shadow);
     if (sizeBytes > this.#limits.maxBytes) {
@@ -66,11 +72,13 @@ export class StateCodec {
     }
     const composer = new Composer(this.#redact);
     const root = createChunk(composer.composeRoot(shadow));
-    return { root, chunks: [...composer.chunks.values()], sizeBytes, shadow };
+    return { root, chunks: [...walker.adopted, ...composer.chunks.values()], sizeBytes, shadow };
   }
 
   /** The JSON form of a value with nothing split off: for metadata, and for people to read. */
   encodeJson(value: unknown): JsonValue {
+    const plain = this.#redact === undefined ? copyPlainJson(value) : undefined;
+    if (plain !== undefined) return plain;
     const shadow = new Walker(this.#classes, this.#limits).walk(value, undefined);
     return JSON.parse(new Composer(this.#redact).composeFlat(shadow)) as JsonValue;
   }

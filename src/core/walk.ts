@@ -1,13 +1,16 @@
 import { noteChange } from './alignment.ts';
 import { atomBytes, atomTag, encodeAtom } from './atom.ts';
+import type { Chunk } from './chunk.ts';
 import type { ClassCodecs } from './class-codec.ts';
+import type { EncodedInstances } from './encoded-instances.ts';
 import { errorClass, errorFields } from './error-value.ts';
 import { InvalidInputError } from './errors.ts';
+import { isUntouched, STRAY_CHECK_ITEMS, traceFields } from './field-trace.ts';
 import { FIELD_CHARS, type ValueLimits } from './format.ts';
 import { formatPath, type PathStep } from './path.ts';
 import { commonEnds, countExactly, countSame, isSame, isSameList, replaceIfNew } from './sameness.ts';
 import { Shadow, type ShadowChild, type ShadowKind } from './shadow.ts';
-import { STRAY_CHECK_ITEMS, UnchangedCheck } from './unchanged.ts';
+import { isUnchanged } from './unchanged.ts';
 
 /** `fresh`: the children that are not known to be frozen already; all, if absent. */
 type NewContent = {
@@ -27,15 +30,17 @@ type Fields = { readonly [key: string]: unknown };
  */
 export class Walker {
   readonly #codecs: ClassCodecs;
-  readonly #check: UnchangedCheck;
   readonly #limits: ValueLimits;
+  readonly #instances: EncodedInstances | undefined;
+  /** The chunks of instances that were found encoded already. */
+  readonly adopted: Chunk[] = [];
   readonly #steps: PathStep[] = [];
   readonly #ancestors: object[] = [];
   #nodes = 0;
 
-  constructor(codecs: ClassCodecs, limits: ValueLimits) {
+  constructor(codecs: ClassCodecs, limits: ValueLimits, instances?: EncodedInstances) {
     this.#codecs = codecs;
-    this.#check = new UnchangedCheck(codecs);
+    this.#instances = instances;
     this.#limits = limits;
   }
 
@@ -63,6 +68,7 @@ export class Walker {
 
   #walkObject(value: object, old: Shadow | undefined): Shadow {
     if (old?.isFrozen === true && old.source === value) return old;
+    if (isTraced(value, old)) return old as Shadow;
     if (this.#ancestors.includes(value))
       throw this.#refuse('a reference to one of its own containers (a cycle)', 'Break the cycle');
     if (this.#ancestors.length >= this.#limits.maxDepth) {
@@ -89,8 +95,11 @@ export class Walker {
   #walkInstance(value: object, prototype: object, old: Shadow | undefined): Shadow {
     if (value instanceof Shadow) return value; // what an earlier encoding knows of a part that did not change
     const codec = this.#codecs.forInstance(value, prototype);
-    if (codec !== undefined)
-      return this.#walkPayload(['class', codec.tag], value, { payload: codec.encode(value), old });
+    if (codec !== undefined) {
+      const shadow = this.#walkPayload(['class', codec.tag], value, { payload: codec.encode(value), old });
+      shadow.trace = codec.traced && traceFields(value, this.#codecs.findTraced);
+      return shadow;
+    }
     const tag = atomTag(prototype);
     if (tag !== undefined) return this.#walkAtom(tag, value, old);
     if (value instanceof Error)
@@ -205,7 +214,8 @@ export class Walker {
     const frozen = frozenItems(old);
     if (frozen !== undefined) return old.holdsZero ? countExactly(items, frozen, end) : countSame(items, frozen, end);
     let at = 0;
-    while (at < end && this.#isUnchanged(items[at], old.children[at], at)) at++;
+    while (at < end && (isTraced(items[at], old.children[at]) || this.#isUnchanged(items[at], old.children[at], at)))
+      at++;
     return at;
   }
 
@@ -229,7 +239,7 @@ export class Walker {
     if (!(before instanceof Shadow)) return isSame(item, before);
     if (before.source !== item) return false;
     if (!before.isFrozen && Object.isFrozen(item)) return this.#walkChild(item, before, at) === before; // takes note of that
-    return this.#check.isSame(item, before) || this.#walkChild(item, before, at) === before;
+    return isUnchanged(item, before) || this.#walkChild(item, before, at) === before;
   }
 
   /** Walks elements that changed or moved, pairing each with the shadow of the same live object, else of the same place. */
@@ -237,20 +247,23 @@ export class Walker {
     items: readonly unknown[],
     { from, to, old }: { from: number; to: number; old: Shadow | undefined },
   ): ShadowChild[] {
-    const bySource = new Map<unknown, Shadow>();
-    const known = old?.children ?? [];
-    for (let at = from; at < known.length && to > from; at++) {
-      const child = known[at];
-      if (child instanceof Shadow) bySource.set(child.source, child);
-    }
     const children: ShadowChild[] = [];
+    if (to === from) return children;
+    const known = old?.children ?? [];
+    const bySource = shadowsBySource(known, from);
     for (let at = from; at < to; at++) {
       const item = items[at];
       if (item === undefined && !(at in items))
         throw this.#refuse(`a hole at index ${at} of an array`, 'Fill it, or use null');
-      children.push(this.#walkChild(item, bySource.get(item) ?? known[at], at));
+      children.push(this.#walkChild(item, bySource.get(item) ?? this.#adopt(item) ?? known[at], at));
     }
     return children;
+  }
+
+  #adopt(item: unknown): Shadow | undefined {
+    const found = this.#instances?.take(item);
+    if (found !== undefined) this.adopted.push(...found.chunks);
+    return found?.shadow;
   }
 
   #checkArray(items: readonly unknown[]): void {
@@ -276,6 +289,15 @@ export class Walker {
     const path = formatPath(this.#steps);
     return new InvalidInputError(`Cannot save ${path}: it is ${found}. ${advice}.`, { details: { path } });
   }
+}
+
+function shadowsBySource(known: readonly ShadowChild[], from: number): Map<unknown, Shadow> {
+  const bySource = new Map<unknown, Shadow>();
+  for (let at = from; at < known.length; at++) {
+    const child = known[at];
+    if (child instanceof Shadow) bySource.set(child.source, child);
+  }
+  return bySource;
 }
 
 const NO_ENDS = { prefix: 0, suffix: 0 };
@@ -309,6 +331,12 @@ function isFrozenContainer(kind: ShadowKind, source: unknown): boolean {
 
 function isFrozenChild(child: ShadowChild): boolean {
   return !(child instanceof Shadow) || child.isFrozen;
+}
+
+/** Whether an element is the instance it was, with the fields it had. Nearly all of a long conversation is told by this alone. */
+function isTraced(item: unknown, before: ShadowChild): boolean {
+  const trace = before instanceof Shadow ? before.trace : undefined;
+  return trace !== undefined && trace[0] === item && isUntouched(trace);
 }
 
 /** The live elements behind a deeply frozen array: comparing with them skips by identity. */

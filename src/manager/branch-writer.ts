@@ -22,6 +22,8 @@ export type BranchStart = {
 export type PendingSave = {
   readonly described: DescribedHeader;
   readonly encoded: EncodedState;
+  /** What the effect log held then: whatever comes later comes after the checkpoint. */
+  readonly effects: Place['effects'];
   readonly signal: AbortSignal | undefined;
 };
 
@@ -67,7 +69,7 @@ export class BranchWriter {
   }
 
   /** Stores a checkpoint and makes it the head. */
-  async store({ described, encoded, signal }: PendingSave, effects: Place['effects']): Promise<Checkpoint> {
+  async store({ described, encoded, effects, signal }: PendingSave): Promise<Checkpoint> {
     for (const chunk of encoded.chunks) this.#unstored.set(chunk.digest, chunk);
     signal?.throwIfAborted();
     if (this.isInDoubt) await this.settleDoubt();

@@ -1,6 +1,6 @@
 import type { Checkpoint } from '../core/checkpoint.ts';
 import { applyPatch, type JsonPatchOperation } from '../core/diff/index.ts';
-import { hasErrorCode, InvalidInputError, NotFoundError } from '../core/errors.ts';
+import { ConflictError, hasErrorCode, InvalidInputError, NotFoundError } from '../core/errors.ts';
 import { type CheckpointId, parseName, parseSessionId, type SessionId } from '../core/id.ts';
 import type { Commit, RefChange, RefKind } from '../storage/contract.ts';
 import { checkRef } from '../storage/ref.ts';
@@ -79,7 +79,7 @@ export class Branching {
         return await this.#commitFork(origin, branch, { options, isRewind });
       } catch (error) {
         const isTaken = hasErrorCode(error, 'CONFLICT') && options.branch === undefined && attempt < NAME_TRIES;
-        if (!isTaken) throw error;
+        if (!isTaken) throw nameError(error, checkpoint.sessionId, branch);
       }
     }
   }
@@ -98,6 +98,8 @@ export class Branching {
       requires: [id],
       refs: [
         { kind: 'branch', name: branch, expect: null, target: headId },
+        // What a deleted branch of this name recorded would be taken for the new one's.
+        { kind: 'log', name: branch, expect: null, target: null },
         ...(isRewind ? [{ kind: 'current' as const, name: CURRENT, target: branch }] : []),
       ],
     });
@@ -211,4 +213,13 @@ export class Branching {
       });
     await this.#context.storage.commit({ sessionId, refs: [{ kind, name, expect: target, target: null }, ...more] });
   }
+}
+
+/** In words, why a branch cannot have this name, if that is what went wrong. */
+function nameError(error: unknown, sessionId: string, branch: string): unknown {
+  if (!hasErrorCode(error, 'CONFLICT') || (error as ConflictError).details.kind !== 'log') return error;
+  return new ConflictError(
+    `Session "${sessionId}" had a branch "${branch}" that was deleted, and what it recorded is kept for those that came from it. Choose another name.`,
+    { details: { sessionId, kind: 'log', name: branch } },
+  );
 }

@@ -182,11 +182,73 @@ describe.each(STORAGES)('session.step on %s', (_, create) => {
     const session = await manager.session('s');
     await session.step('first', () => 1);
     const step = expect(session.step('second', () => 1)).rejects.toMatchObject({ code: 'STORAGE' });
-    await session.save({ n: 1 });
+    const save = session.save({ n: 1 });
     stored();
     await step;
+    await save;
     expect(session.head?.header.effectCount).toBe(1);
     expect((await manager.session('s')).state).toEqual({ n: 1 });
+    await manager.close();
+  });
+
+  test('[E11] a step begun while a save is under way stands on that save', async () => {
+    const { manager, session, again } = await open();
+    await session.save({ n: 0 });
+    const save = session.save({ n: 1 });
+    for (let turn = 0; turn < 5; turn++) await Promise.resolve();
+    const step = session.step('call', () => 'done');
+    const next = session.save({ n: 2 });
+    expect(await Promise.all([step, save.then(() => 'saved'), next.then(() => 'saved')])).toEqual([
+      'done',
+      'saved',
+      'saved',
+    ]);
+    expect(await (await again()).step('other', () => 1)).toBe(1);
+    await manager.close();
+  });
+
+  test('[E12] a state that was saved before a result was seen does not count it as known', async () => {
+    let store: () => void = () => undefined;
+    const held = new Promise<void>((resolve) => {
+      store = resolve;
+    });
+    const delay = (method: string, nth: number) => (method === 'commit' && nth === 2 ? held : undefined);
+    const manager = new CheckpointManager({ storage: faultyStorage(create().storage, { delay }) });
+    const session = await manager.session('s');
+    await session.save({ n: 0 });
+    let ran = 0;
+    let finish: () => void = () => undefined;
+    const slow = session.step('slow', () => new Promise<number>((resolve) => (finish = () => resolve(++ran))));
+    await Promise.resolve();
+    // Called before the result is there, and stored after it: the state cannot hold it.
+    const save = session.save({ n: 1 });
+    store();
+    while (ran === 0) {
+      finish();
+      await new Promise((resolve) => setTimeout(resolve, 1));
+    }
+    await Promise.all([slow, save]);
+    const resumed = await manager.session('s');
+    expect(resumed.state).toEqual({ n: 1 });
+    expect(await resumed.step('slow', () => ++ran)).toBe(1);
+    await manager.close();
+  });
+
+  test('[E13] a new branch never gets the recordings of a deleted one of its name', async () => {
+    const { manager, session } = await open();
+    const id = await session.save({ n: 0 });
+    const fork = async (branch?: string) => manager.fork(id, branch === undefined ? {} : { branch });
+    const first = await fork('x');
+    const other = await manager.session('s', { branch: 'x' });
+    expect(await other.step('go', () => 'old')).toBe('old');
+    await other.close();
+    await manager.deleteBranch('s', first.name);
+    await expect(fork('x')).rejects.toMatchObject({
+      code: 'CONFLICT',
+      message: expect.stringContaining('was deleted'),
+    });
+    const named = await manager.session('s', { branch: (await fork('y')).name });
+    expect(await named.step('go', () => 'new')).toBe('new');
     await manager.close();
   });
 

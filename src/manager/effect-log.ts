@@ -35,6 +35,9 @@ export type EffectLogOptions = {
   readonly head: () => Checkpoint | undefined;
 };
 
+/** A result on its way to whoever asked for it. */
+export type Delivered<Result> = { readonly result: Result; readonly seen: () => void };
+
 /** A step under way, and the lease it began under: its outcome is refused if that is over. */
 type Begun = { readonly record: EffectRecord; readonly lease: HeldLease | undefined };
 
@@ -52,7 +55,7 @@ export class EffectLog {
   #nextOrdinal: number;
   /** How many effects the storage has for certain. */
   #storedCount: number;
-  #beginnings = 0;
+  readonly #beginnings = new Set<Promise<unknown>>();
 
   constructor(context: ManagerContext, commits: FencedCommits, options: EffectLogOptions) {
     this.#context = context;
@@ -75,18 +78,24 @@ export class EffectLog {
     return { effectCount: this.#storedCount, ...(inFlight.length > 0 && { effectsInFlight: inFlight }) };
   }
 
+  /** Until its result was seen, a step counts as in flight: a state that is saved before does not hold the result. */
   async step<Result>(
     name: string,
     run: (attempt: StepAttempt) => Promise<Result> | Result,
     options: StepOptions = {},
-  ): Promise<Result> {
+  ): Promise<Delivered<Result>> {
     parseName(name, 'A step name');
     options.signal?.throwIfAborted();
     const inputDigest = 'input' in options ? this.#context.codec.encode(options.input).root.digest : undefined;
     const recorded = this.#takeRecording(name, inputDigest);
-    if (recorded?.status === 'done') return (await this.#reuse(recorded)) as Result;
+    if (recorded?.status === 'done') return (await this.#reuse(recorded)) as Delivered<Result>;
     if (recorded?.status === 'failed' && this.#mode === 'frozen') throw await this.#decode(recorded.result);
     return this.#run({ name, inputDigest, recorded }, run, options.signal);
+  }
+
+  /** Resolves when every beginning that is under way is stored, or has failed. */
+  async beginningsStored(): Promise<void> {
+    await Promise.allSettled(this.#beginnings);
   }
 
   /** The next recording of this name, if the mode and the input let it be used. */
@@ -106,13 +115,22 @@ export class EffectLog {
     this.#recordings.clear();
   }
 
-  async #reuse(recorded: RecordedEffect): Promise<unknown> {
+  async #reuse(recorded: RecordedEffect): Promise<Delivered<unknown>> {
     const { branch, result, ...record } = recorded;
-    if (branch !== this.#options.branch) {
-      const copy = { ...record, ordinal: this.#nextOrdinal, replayedFrom: { branch, ordinal: record.ordinal } };
-      await this.#begin(copy, result);
+    const isOwn = branch === this.#options.branch;
+    const ordinal = isOwn ? record.ordinal : this.#nextOrdinal;
+    this.#inFlight.add(ordinal);
+    try {
+      if (!isOwn) await this.#begin({ ...record, ordinal, replayedFrom: { branch, ordinal: record.ordinal } }, result);
+      return this.#deliver(await this.#decode(result), ordinal);
+    } catch (error) {
+      this.#inFlight.delete(ordinal);
+      throw error;
     }
-    return this.#decode(result);
+  }
+
+  #deliver<Result>(result: Result, ordinal: number): Delivered<Result> {
+    return { result, seen: () => void this.#inFlight.delete(ordinal) };
   }
 
   async #run<Result>(
@@ -123,16 +141,17 @@ export class EffectLog {
     }: { name: string; inputDigest: Digest | undefined; recorded: RecordedEffect | undefined },
     run: (attempt: StepAttempt) => Promise<Result> | Result,
     signal: AbortSignal | undefined,
-  ): Promise<Result> {
+  ): Promise<Delivered<Result>> {
     const begun = this.#describe(name, inputDigest, recorded);
-    this.#inFlight.add(begun.record.ordinal);
+    const { ordinal, attempt, idempotencyKey } = begun.record;
+    this.#inFlight.add(ordinal);
     try {
       await this.#begin(begun.record);
-      const { attempt, idempotencyKey } = begun.record;
       const result = await this.#settle(begun, () => run({ attempt, idempotencyKey, signal }));
-      return result as Result;
-    } finally {
-      this.#inFlight.delete(begun.record.ordinal);
+      return this.#deliver(result as Result, ordinal);
+    } catch (error) {
+      this.#inFlight.delete(ordinal);
+      throw error;
     }
   }
 
@@ -169,13 +188,14 @@ export class EffectLog {
 
   /** A beginning that could not be stored gives its place back, as soon as no other waits to be stored behind it. */
   async #takePlace(ordinal: number, commit: Commit): Promise<void> {
-    this.#beginnings++;
+    const beginning = this.#commits.commit(commit);
+    this.#beginnings.add(beginning);
     try {
-      await this.#commits.commit(commit);
+      await beginning;
       this.#storedCount = Math.max(this.#storedCount, ordinal + 1);
     } finally {
-      this.#beginnings--;
-      if (this.#beginnings === 0) this.#nextOrdinal = this.#storedCount;
+      this.#beginnings.delete(beginning);
+      if (this.#beginnings.size === 0) this.#nextOrdinal = this.#storedCount;
     }
   }
 

@@ -5,11 +5,12 @@ import { DAY_MS, type RetentionPolicy } from './retention-policy.ts';
 /** Why keep rules want a checkpoint; one that no rule wants is absent. */
 export type Kept = ReadonlyMap<CheckpointId, readonly string[]>;
 
-const KEEP_RULES = ['keepLast', 'keepHourly', 'keepDaily', 'keepWeekly'] as const;
+const PERIOD_RULES = ['keepHourly', 'keepDaily', 'keepWeekly', 'keepMonthly'] as const;
+const KEEP_RULES = ['keepLast', 'keepWithinMs', ...PERIOD_RULES] as const;
 
 /** A rule of the form: the newest of each of the last N periods that have one. */
 type Period = {
-  readonly rule: (typeof KEEP_RULES)[number];
+  readonly rule: (typeof PERIOD_RULES)[number];
   readonly name: string;
   readonly nameOf: (timestampMs: number) => string;
 };
@@ -18,6 +19,7 @@ const PERIODS: readonly Period[] = [
   { rule: 'keepHourly', name: 'hour', nameOf: (timeMs) => formatUtc(timeMs, 'yyyy-mm-ddThh'.length) },
   { rule: 'keepDaily', name: 'day', nameOf: (timeMs) => formatUtc(timeMs, 'yyyy-mm-dd'.length) },
   { rule: 'keepWeekly', name: 'week of', nameOf: (timeMs) => formatUtc(mondayOf(timeMs), 'yyyy-mm-dd'.length) },
+  { rule: 'keepMonthly', name: 'month', nameOf: (timeMs) => formatUtc(timeMs, 'yyyy-mm'.length) },
 ];
 
 /** Whether the policy says which checkpoints to keep, so that all others go. */
@@ -25,15 +27,15 @@ export function hasKeepRule(policy: RetentionPolicy): boolean {
   return KEEP_RULES.some((rule) => policy[rule] !== undefined);
 }
 
-/** Applies keepLast, keepHourly, keepDaily and keepWeekly to each session on its own. */
-export function findKept(newestFirst: readonly CheckpointHeader[], policy: RetentionPolicy): Kept {
+/** Applies the keep rules to each session on its own. */
+export function findKept(newestFirst: readonly CheckpointHeader[], policy: RetentionPolicy, nowMs: number): Kept {
   const kept = new Map<CheckpointId, string[]>();
   const keep = (id: CheckpointId, reason: string): void => {
     kept.set(id, [...(kept.get(id) ?? []), reason]);
   };
   const counters = new Map<string, SessionCounter>();
   for (const { id, sessionId, timestampMs } of newestFirst) {
-    const counter = counters.get(sessionId) ?? new SessionCounter(policy);
+    const counter = counters.get(sessionId) ?? new SessionCounter(policy, nowMs);
     counters.set(sessionId, counter);
     for (const reason of counter.count(timestampMs)) keep(id, reason);
   }
@@ -43,17 +45,20 @@ export function findKept(newestFirst: readonly CheckpointHeader[], policy: Reten
 /** Sees the checkpoints of one session, newest first, and says which rules each of them satisfies. */
 class SessionCounter {
   readonly #policy: RetentionPolicy;
+  readonly #nowMs: number;
   readonly #seen = new Map(PERIODS.map(({ rule }) => [rule, new Set<string>()]));
   #count = 0;
 
-  constructor(policy: RetentionPolicy) {
+  constructor(policy: RetentionPolicy, nowMs: number) {
     this.#policy = policy;
+    this.#nowMs = nowMs;
   }
 
   count(timestampMs: number): string[] {
-    const { keepLast = 0 } = this.#policy;
+    const { keepLast = 0, keepWithinMs = -1 } = this.#policy;
     this.#count++;
     const reasons = this.#count <= keepLast ? [`among the last ${keepLast} of its session`] : [];
+    if (this.#nowMs - timestampMs <= keepWithinMs) reasons.push('young enough');
     for (const { rule, name, nameOf } of PERIODS) {
       if (this.#policy[rule] === undefined) continue;
       const period = nameOf(timestampMs);

@@ -21,6 +21,9 @@ export type RetentionPolicy = {
   readonly keepHourly?: number;
   readonly keepDaily?: number;
   readonly keepWeekly?: number;
+  readonly keepMonthly?: number;
+  /** Everything that is not older than this. */
+  readonly keepWithinMs?: number;
 };
 
 export const DAY_MS = 86_400_000;
@@ -45,6 +48,8 @@ const POLICY_CHECKS: Readonly<Record<keyof RetentionPolicy, Check>> = {
   keepHourly: checkCount,
   keepDaily: checkCount,
   keepWeekly: checkCount,
+  keepMonthly: checkCount,
+  keepWithinMs: checkCount,
 };
 
 const TYPE_CHECKS: Readonly<Record<keyof TypeRetention, Check>> = {

@@ -137,6 +137,16 @@ describe('keep rules', () => {
     const weeks = timesOf('2026-11-01T23:59Z', '2026-11-02T00:00Z', '2026-11-08T23:59Z', '2026-11-09T00:00Z');
     expect(decide(weeks, { keepWeekly: 9 }).kept).toEqual([1, 3, 4]);
     expect(decide(weeks, { keepWeekly: 9 }).reasons[3]).toBe('newest of the week of 2026-11-02');
+    const months = timesOf('2026-09-01T00:00Z', '2026-09-30T23:59Z', '2026-11-01T00:00Z');
+    expect(decide(months, { keepMonthly: 2 }).kept).toEqual([2, 3]);
+    expect(decide(months, { keepMonthly: 2 }).reasons[2]).toBe('newest of the month 2026-09');
+  });
+
+  test('[R7] keepWithinMs keeps what is not older', () => {
+    const checkpoints = many(4, (number) => ({ timestampMs: NOW_MS - (4 - number) * HOUR_MS }));
+    expect(decide(checkpoints, { keepWithinMs: 2 * HOUR_MS }).kept).toEqual([2, 3, 4]);
+    expect(decide(checkpoints, { keepWithinMs: 0 }).kept).toEqual([4]);
+    expect(decide(checkpoints, { keepWithinMs: 2 * HOUR_MS }).reasons[4]).toBe('young enough');
   });
 
   test('[R8] a checkpoint stays if any keep rule asks for it', () => {
@@ -201,6 +211,7 @@ const policies = fc
     keepHourly: count,
     keepDaily: count,
     keepWeekly: count,
+    keepMonthly: count,
     types: fc.constantFrom({}, DEFAULT_RETENTION.types),
   })
   .map((policy) => Object.fromEntries(Object.entries(policy).filter(([, value]) => value !== undefined)));

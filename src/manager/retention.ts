@@ -52,7 +52,7 @@ class Verdicts {
     this.#newestFirst = newestFirst;
     const ranks = rankInType(newestFirst);
     const general = newestFirst.filter(({ type }) => ruleOf(input.policy, type) === undefined);
-    const kept = findKept(general, input.policy);
+    const kept = findKept(general, input.policy, input.nowMs);
     for (const header of newestFirst) {
       this.#verdicts.set(header.id, this.#protect(header) ?? this.#judgeByRule(header, ranks.get(header.id), kept));
     }

@@ -4,7 +4,7 @@ import type { CheckpointId, SessionId } from '../core/id.ts';
 import type { EncodedState } from '../core/state-codec.ts';
 import { type BranchStart, BranchWriter, type PendingSave } from './branch-writer.ts';
 import type { ManagerContext } from './context.ts';
-import { EffectLog, type EffectMode, type StepAttempt, type StepOptions } from './effect-log.ts';
+import { type Delivered, EffectLog, type EffectMode, type StepAttempt, type StepOptions } from './effect-log.ts';
 import type { RecordedEffect } from './effect-record.ts';
 import { FencedCommits } from './fenced-commits.ts';
 import { freezeState } from './freeze.ts';
@@ -54,6 +54,7 @@ export class Session {
   #state: unknown;
   #encoded: EncodedState | undefined;
   #lastSave: Promise<unknown> = Promise.resolve();
+  #savesUnderWay = 0;
   #isClosed = false;
 
   constructor(context: ManagerContext, start: SessionStart, hooks: SessionHooks) {
@@ -119,12 +120,13 @@ export class Session {
     try {
       options.signal?.throwIfAborted();
       const described = describeCheckpoint(options, this.#context.codec);
-      pending = { described, encoded: capture(), signal: options.signal };
+      pending = { described, encoded: capture(), effects: this.#effects.position, signal: options.signal };
     } catch (error) {
       await this.#reportFailure(error);
       throw error;
     }
-    const save = this.#lastSave.then(() => this.#store(pending));
+    this.#savesUnderWay++;
+    const save = this.#lastSave.then(() => this.#store(pending)).finally(() => this.#savesUnderWay--);
     this.#lastSave = save.catch(() => undefined);
     const checkpoint = await save;
     await this.#hooks.afterSave(checkpoint);
@@ -141,7 +143,8 @@ export class Session {
 
   async #store(pending: PendingSave): Promise<Checkpoint> {
     try {
-      return await this.#writer.store(pending, this.#effects.position);
+      await this.#effects.beginningsStored(); // they expect the head that this save moves
+      return await this.#writer.store(pending);
     } catch (error) {
       if (this.#mayBranchOff(error)) return this.#storeInOwnBranch(pending);
       await this.#reportFailure(error);
@@ -158,19 +161,38 @@ export class Session {
   async #storeInOwnBranch(pending: PendingSave): Promise<Checkpoint> {
     this.#writer.branchOff();
     this.#effects = this.#openLog({ recordings: [], nextOrdinal: 0 });
-    return this.#store(pending);
+    return this.#store({ ...pending, effects: this.#effects.position });
   }
 
   /**
    * Runs a function once, whatever happens to the process: its result is durable before it is returned, and after a crash
    * it is returned without running again. A step that was in flight runs again with the same `idempotencyKey`.
    */
-  async step<Result>(
+  step<Result>(
     name: string,
     run: (attempt: StepAttempt) => Promise<Result> | Result,
     options?: StepOptions,
   ): Promise<Result> {
+    let seen = (): void => undefined;
+    const result = this.#step(name, run, options).then((delivered) => {
+      seen = delivered.seen;
+      return delivered.result;
+    });
+    // The first to be told, right before the caller: no save comes in between.
+    result.then(
+      () => seen(),
+      () => undefined,
+    );
+    return result;
+  }
+
+  async #step<Result>(
+    name: string,
+    run: (attempt: StepAttempt) => Promise<Result> | Result,
+    options: StepOptions | undefined,
+  ): Promise<Delivered<Result>> {
     this.#checkOpen();
+    if (this.#savesUnderWay > 0) await this.#lastSave; // a step stands on the saves that were called before it
     if (this.#writer.isInDoubt) await this.#writer.settleDoubt();
     return this.#effects.step(name, run, options);
   }

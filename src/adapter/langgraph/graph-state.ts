@@ -1,4 +1,5 @@
 import type { ChannelVersions, Checkpoint, CheckpointMetadata } from '@langchain/langgraph-checkpoint';
+import { setField } from '../../core/odd-key.ts';
 import { type EncodedState, encodedKeys, encodedPart } from '../../core/state-codec.ts';
 
 /** LangGraph's checkpoint without its id, which is in the header. */
@@ -31,14 +32,18 @@ export function wholeState({ checkpoint }: PutCall): GraphState {
  * One without keeps what it had in the parent, if that is the version it is at.
  */
 export function childState(given: GraphState, newVersions: ChannelVersions, parent: EncodedState): GraphState {
-  const names = new Set([...encodedKeys(parent, [VALUES]), ...Object.keys(given.channel_values)]);
-  const kept = [...names].flatMap((name): [string, unknown][] => {
+  const { channel_values: values, channel_versions: versions } = given;
+  const state: { [name: string]: unknown } = {};
+  const add = (name: string): void => {
     const isInherited =
-      !Object.hasOwn(newVersions, name) && encodedPart(parent, [VERSIONS, name])?.part === given.channel_versions[name];
-    const found = isInherited ? encodedPart(parent, [VALUES, name]) : givenPart(given.channel_values, name);
-    return found === undefined ? [] : [[name, found.part]];
-  });
-  return { ...given, channel_values: Object.fromEntries(kept) };
+      !Object.hasOwn(newVersions, name) && encodedPart(parent, [VERSIONS, name])?.part === versions[name];
+    const found = isInherited ? encodedPart(parent, [VALUES, name]) : givenPart(values, name);
+    if (found !== undefined) setField(state, name, found.part);
+  };
+  const before = encodedKeys(parent, [VALUES]);
+  for (const name of before) add(name);
+  for (const name of Object.keys(values)) if (!before.includes(name)) add(name);
+  return { ...given, channel_values: state };
 }
 
 /** A state that was encoded already, to be used in another: whatever became of the live one. */

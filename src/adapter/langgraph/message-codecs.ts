@@ -15,7 +15,7 @@ import {
   ToolMessage,
   ToolMessageChunk,
 } from '@langchain/core/messages';
-import type { ClassCodec, KnownFields } from '../../core/class-codec.ts';
+import type { ClassCodec } from '../../core/class-codec.ts';
 
 type Fields = { [key: string]: unknown };
 
@@ -27,6 +27,9 @@ const MESSAGE = Symbol.for('langchain.message');
 
 /** Arguments that no field of the message holds; LangChain keeps them only among `lc_kwargs`. */
 const EXTRA = 'lc_kwargs';
+
+/** Fields that repeat others, or the class. Nothing adds arguments to a message that is there, so they are not compared either. */
+const REPEATED: readonly string[] = ['lc_kwargs', 'lc_namespace'];
 
 const MESSAGES = {
   AIMessage,
@@ -53,7 +56,7 @@ function messageCodec([name, Class]: [name: string, Class: MessageClass]): Class
     class: Class,
     recognises: (instance) => MESSAGE in instance && classNameOf(instance) === name,
     encode: (message) => encodeMessage(message as BaseMessage, usual),
-    isUnchanged: (message, known, isSame) => usual.isUnchanged(message as BaseMessage, known, isSame),
+    traced: { except: REPEATED },
     decode: createDecoder(blank),
   };
 }
@@ -68,30 +71,10 @@ class UsualFields {
     this.#values = Object.values(blank);
   }
 
-  /** Whether a field says nothing about this message. `lc_kwargs` repeats the others. */
+  /** Whether a field says nothing about this message. */
   has(place: number, key: string, value: unknown): boolean {
     const at = this.#names[place] === key ? place : this.#names.indexOf(key);
-    return (at >= 0 && value === this.#values[at]) || key === 'lc_kwargs' || key === 'lc_namespace';
-  }
-
-  /**
-   * Whether `encodeMessage` would answer what is known. This runs for every message at every save, so it does not look for new
-   * arguments among `lc_kwargs`: nothing adds them to a message that is there.
-   */
-  isUnchanged(
-    message: BaseMessage,
-    { keys, children }: KnownFields,
-    isSame: (value: unknown, known: unknown) => boolean,
-  ): boolean {
-    let at = 0;
-    let place = 0;
-    for (const key in message) {
-      const value = fieldsOf(message)[key];
-      if (this.has(place++, key, value)) continue;
-      if (key !== keys[at] || !isSame(value, children[at])) return false;
-      at++;
-    }
-    return at === (keys.at(-1) === EXTRA ? keys.length - 1 : keys.length);
+    return (at >= 0 && value === this.#values[at]) || REPEATED.includes(key);
   }
 }
 
@@ -118,12 +101,19 @@ function createDecoder(blank: BaseMessage): (data: unknown) => BaseMessage {
   const names = Object.keys(blank).filter((key) => typeof fieldsOf(blank)[key] === 'object');
   const template = { ...blank, ...Object.fromEntries(names.map((key) => [key, undefined])) };
   return (data) => {
-    const { [EXTRA]: extra, ...fields } = data as Fields;
-    const message: BaseMessage = Object.assign(Object.create(prototype), template, fields);
+    const fields = data as Fields;
+    const { [EXTRA]: extra } = fields;
+    const message = { ...template, ...fields } as unknown as BaseMessage;
+    Object.setPrototypeOf(message, prototype);
     message.lc_namespace = [...namespace];
-    message.lc_kwargs = extra === undefined ? fields : { ...fields, ...extra };
+    message.lc_kwargs = extra === undefined ? fields : spreadExtra(fields, extra as Fields);
     return message;
   };
+}
+
+function spreadExtra(data: Fields, extra: Fields): Fields {
+  const { [EXTRA]: _, ...fields } = data;
+  return { ...fields, ...extra };
 }
 
 function hasExtra(message: BaseMessage): boolean {
@@ -149,6 +139,7 @@ function classNameOf(instance: object): string | undefined {
 const documentCodec: ClassCodec<Document> = {
   tag: 'langchain.Document',
   class: Document,
+  traced: { except: [] },
   recognises: (instance) => instance.constructor.name === 'Document' && Object.keys(instance).every(isDocumentKey),
   encode: ({ pageContent, metadata, id }) => ({ pageContent, metadata, ...(id !== undefined && { id }) }),
   decode: (data) => new Document(data as { pageContent: string; metadata: Fields; id?: string }),

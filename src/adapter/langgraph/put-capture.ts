@@ -46,7 +46,7 @@ export function capturePut(
   const tip = lane.takeTip(parentId);
   if (tip === undefined) return { ...about, parent: undefined, encoded: codec.encode(wholeState(call)) };
   const state = childState(wholeState(call), newVersions, tip.encoded);
-  return { ...about, parent: tip.checkpoint, encoded: codec.encode(state, tip.encoded) };
+  return { ...about, parent: tip.checkpoint, encoded: codec.encode(state, tip.encoded, lane.written) };
 }
 
 function runOf({ metadata, configurable, runId }: RunnableConfig, call: PutCall): string | undefined {

@@ -142,7 +142,9 @@ export class SavestateSaver extends BaseCheckpointSaver {
       });
     }
     if (writes.length === 0) return;
-    await this.#writes.put(this.#lanes.open(place), graphId, encodeWrites(this.#context.codec, writes, taskId));
+    const lane = this.#lanes.open(place);
+    const call = encodeWrites(this.#context.codec, writes, { taskId, instances: lane.written });
+    await this.#writes.put(lane, graphId, call);
   }
 
   /** Reads the whole history of delta channels in a few bulk reads. */

@@ -1,4 +1,5 @@
 import type { Checkpoint } from '../../core/checkpoint.ts';
+import { EncodedInstances } from '../../core/encoded-instances.ts';
 import type { SessionId } from '../../core/id.ts';
 import type { KnownParts } from '../../core/known-parts.ts';
 import type { EncodedState, StateCodec } from '../../core/state-codec.ts';
@@ -24,6 +25,8 @@ const MAX_BUCKETS = 32;
 export class SessionLane implements ShadowHolder {
   readonly place: Place;
   readonly sessionId: SessionId;
+  /** What tasks wrote, for the checkpoint that will hold it. */
+  readonly written = new EncodedInstances();
   readonly #shadows: ShadowBudget;
   readonly #tips = new Map<string, Tip>();
   readonly #buckets = new Map<string, WriteBucket>();
@@ -89,6 +92,7 @@ export class SessionLane implements ShadowHolder {
 
   forgetShadow(): void {
     this.#tips.clear();
+    this.written.clear();
     this.#knowledge = undefined;
   }
 

@@ -11,6 +11,7 @@ import type { ManagerContext } from '../../manager/context.ts';
 import { metadataOf } from './graph-header.ts';
 import type { StoredGraphCheckpoint } from './graph-rows.ts';
 import type { GraphState } from './graph-state.ts';
+import { PageDecoder } from './page-decoder.ts';
 import { inTaskOrder, type PendingWrites, resolveWrites } from './pending-writes.ts';
 import type { SessionLane } from './session-lane.ts';
 import { configOf } from './thread-session.ts';
@@ -41,20 +42,20 @@ export class TupleReader {
     const material = await this.#gather(stored);
     const { checkpoint, graph, root } = stored;
     if (lane.findTip(graph.id) !== undefined) {
-      const sources = await this.#load([material], lane.knownParts(this.#context.codec));
-      return this.#createTuple(material, sources);
+      const page = await this.#load([material], lane.knownParts(this.#context.codec));
+      return this.#createTuple(material, page);
     }
-    const sources = await this.#load([material], undefined);
-    const { state, encoded } = this.#context.codec.decodeForEditing(root, sources.find);
+    const page = await this.#load([material], undefined);
+    const { state, encoded } = this.#context.codec.decodeForEditing(root, page.sources.find);
     lane.keepTip(graph.id, { checkpoint, encoded });
-    return this.#createTuple(material, sources, state as GraphState);
+    return this.#createTuple(material, page, state as GraphState);
   }
 
   /** The tuples of some checkpoints, in their order. All chunks are read at once; each tuple is decoded when it is looked at. */
   async read(stored: readonly StoredGraphCheckpoint[], known: KnownParts | undefined): Promise<CheckpointTuple[]> {
     const material = await Promise.all(stored.map((one) => this.#gather(one)));
-    const sources = await this.#load(material, known);
-    return material.map((one) => this.#createTuple(one, sources));
+    const page = await this.#load(material, known);
+    return material.map((one) => this.#createTuple(one, page));
   }
 
   async #gather(stored: StoredGraphCheckpoint): Promise<Material> {
@@ -68,24 +69,26 @@ export class TupleReader {
     return { stored, writes, parentWrites };
   }
 
-  async #load(material: readonly Material[], known: KnownParts | undefined): Promise<Sources> {
+  async #load(material: readonly Material[], known: KnownParts | undefined): Promise<PageDecoder> {
     const refs = material.flatMap(({ stored, writes, parentWrites }) => [
       ...stored.root.refs,
       ...[...writes, ...parentWrites].flatMap(({ result }) => result?.refs ?? []),
     ]);
     const absent = new Set(refs.filter((digest) => known?.has(digest) !== true));
-    return { find: await this.#context.repository.loadChunks({ text: '', refs: [...absent] }), known };
+    const find = await this.#context.repository.loadChunks({ text: '', refs: [...absent] });
+    const isLearning = known === undefined && material.length > 1;
+    return new PageDecoder(this.#context.codec, { find, known }, { isLearning });
   }
 
-  #createTuple(material: Material, sources: Sources, state?: GraphState): CheckpointTuple {
+  #createTuple(material: Material, page: PageDecoder, state?: GraphState): CheckpointTuple {
     const { codec } = this.#context;
     const { checkpoint, graph, root } = material.stored;
     const decodeState = once(() => {
-      const decoded = state ?? (codec.decode(root, sources.find, sources.known) as GraphState);
-      return this.#complete(decoded, material, sources);
+      const decoded = state ?? (page.decode(root) as GraphState);
+      return this.#complete(decoded, material, page.sources);
     });
     const decodePending = once((): CheckpointPendingWrite[] =>
-      resolveWrites(codec, material.writes, sources).map(({ write }) => write),
+      resolveWrites(codec, material.writes, page.sources).map(({ write }) => write),
     );
     return {
       config: configOf(graph.place, graph.id),

@@ -1,6 +1,7 @@
 import { type PendingWrite, WRITES_IDX_MAP } from '@langchain/langgraph-checkpoint';
 import { type Chunk, createChunk, type Digest, digestText } from '../../core/chunk.ts';
 import type { FindChunk } from '../../core/decode.ts';
+import type { EncodedInstances } from '../../core/encoded-instances.ts';
 import { InvalidInputError } from '../../core/errors.ts';
 import type { SessionId } from '../../core/id.ts';
 import type { KnownParts } from '../../core/known-parts.ts';
@@ -48,8 +49,12 @@ export function writeIndex(channel: string, at: number): number {
   return Object.hasOwn(WRITES_IDX_MAP, channel) ? (WRITES_IDX_MAP[channel] ?? at) : at;
 }
 
-/** Encodes the values at once: they are the graph's, which goes on changing them. */
-export function encodeWrites(codec: StateCodec, writes: readonly PendingWrite[], taskId: string): WriteCall {
+/** Encodes the values at once: they are the graph's, which goes on changing them. Most will be in the next state as they are. */
+export function encodeWrites(
+  codec: StateCodec,
+  writes: readonly PendingWrite[],
+  { taskId, instances }: { readonly taskId: string; readonly instances?: EncodedInstances },
+): WriteCall {
   const values: unknown[] = [];
   const channels: string[] = [];
   const entries = writes.map(([channel, value]): WriteEntry => {
@@ -61,7 +66,9 @@ export function encodeWrites(codec: StateCodec, writes: readonly PendingWrite[],
     return isDense(value) ? [channel, value.length] : [channel];
   });
   try {
-    const { root, chunks } = codec.encode(values);
+    const encoded = codec.encode(values);
+    instances?.add(encoded);
+    const { root, chunks } = encoded;
     return { taskId, writes: entries, root, chunks };
   } catch (error) {
     throw error instanceof InvalidInputError ? describeRefusal(error, { channels, taskId }) : error;

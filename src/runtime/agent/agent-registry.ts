@@ -75,6 +75,11 @@ export class AgentRegistry {
     this.#models.set(id, 'reply' in model ? model : fromLanguageModel(model));
   }
 
+  /** A model that was given as an object, by its id. */
+  model(id: string): ChatModel | undefined {
+    return this.#models.get(id);
+  }
+
   /** Whether a model that was given as an object is known by this id. */
   hasModel(id: string): boolean {
     return this.#models.has(id);

@@ -6,6 +6,7 @@ import type { WorkspaceState } from '../workspace/workspace-state.ts';
 import { type AgentStatus, isAgentStatus } from './agent-status.ts';
 import type { ChatMessage } from './chat-message.ts';
 import type { HumanInputMode } from './human.ts';
+import type { RuntimeFlags } from './runtime-flags.ts';
 
 /** What an agent has used so far. */
 export type AgentTotals = {
@@ -45,6 +46,9 @@ export type AgentState = {
   /** Its own copy of each conversation, by partner. */
   readonly histories: Readonly<Record<string, readonly ChatMessage[]>>;
   readonly totals: AgentTotals;
+  readonly runtime: RuntimeFlags;
+  /** The memories that its last prompt was filled with. */
+  readonly memoryIds: readonly string[];
   /** What a subclass keeps. */
   readonly custom?: unknown;
 };
@@ -79,6 +83,8 @@ const schema = z.looseObject({
   statusBeforePause: z.custom<AgentStatus>(isAgentStatus, 'is no status').nullable(),
   autoReplies: z.record(z.string(), z.int().nonnegative()),
   histories: z.record(z.string(), z.array(message)),
+  runtime: z.looseObject({ stream: z.boolean(), store: z.boolean(), checkpoint: z.boolean() }),
+  memoryIds: z.array(z.string()),
   totals: z.looseObject({ modelCalls: count, toolCalls: count, codeRuns: count, costUsd: count }),
 });
 

@@ -40,6 +40,10 @@ export async function takeTurn(input: TurnInput): Promise<Turn> {
     totals = addReply(totals, reply);
     said.push(...reply.messages);
     if (reply.toolCalls.length === 0) return { content: reply.text, messages: said, totals };
+    if (round >= input.state.maxToolRounds) {
+      said.push(refuseCalls(reply.toolCalls)); // some providers take no request in which a call has no answer
+      return { content: reply.text, messages: said, totals };
+    }
     said.push(await answerCalls(input, reply.toolCalls));
     totals = { ...totals, toolCalls: totals.toolCalls + reply.toolCalls.length };
   }
@@ -81,17 +85,19 @@ function addReply(totals: AgentTotals, { usage, costUsd = 0 }: ModelReply): Agen
 /** Calls run one after the other: their order is part of what is recorded. */
 async function answerCalls(input: TurnInput, calls: readonly ToolCall[]): Promise<ModelMessage> {
   const content = [];
-  for (const call of calls) {
-    const outcome = await answerCall(input, call);
-    const type = outcome.isError ? ('error-text' as const) : ('text' as const);
-    content.push({
-      type: 'tool-result' as const,
-      toolCallId: call.id,
-      toolName: call.name,
-      output: { type, value: outcome.text },
-    });
-  }
+  for (const call of calls) content.push(toResult(call, await answerCall(input, call)));
   return { role: 'tool', content };
+}
+
+/** Answers the calls of a model that was told to speak. */
+function refuseCalls(calls: readonly ToolCall[]): ModelMessage {
+  const outcome = { isError: true, text: 'Error: No more tools may be called in this turn.' };
+  return { role: 'tool', content: calls.map((call) => toResult(call, outcome)) };
+}
+
+function toResult({ id, name }: ToolCall, { isError, text }: ToolOutcome) {
+  const type = isError ? ('error-text' as const) : ('text' as const);
+  return { type: 'tool-result' as const, toolCallId: id, toolName: name, output: { type, value: text } };
 }
 
 async function answerCall({ tools, effects, signal }: TurnInput, call: ToolCall): Promise<ToolOutcome> {

@@ -28,5 +28,10 @@ export class WaitingForInput extends Error {
   }
 }
 
+/** Whether an error says that a run waits; also if it comes from a recording, where its class is lost. */
+export function isWaitingForInput(error: unknown): error is WaitingForInput {
+  return error instanceof Error && error.name === 'WaitingForInput' && 'request' in error;
+}
+
 /** What a person types to end a conversation. */
 export const EXIT = 'exit';

@@ -9,6 +9,7 @@ import type { Effects } from '../effect/effects.ts';
 import type { ChatModel } from '../model/chat-model.ts';
 import type { LanguageModel } from '../model/language-model.ts';
 import { type LlmConfig, parseLlmConfig, requestSettings } from '../model/llm-config.ts';
+import { type FilledPrompt, hasMemoryBlock, type Recall } from './agent-memory.ts';
 import type { AgentRegistry } from './agent-registry.ts';
 import { type AgentState, NO_TOTALS, parseAgentState } from './agent-state.ts';
 import { type AgentStatus, changeStatus } from './agent-status.ts';
@@ -16,6 +17,7 @@ import { takeTurn } from './agent-turn.ts';
 import { type ChatMessage, toModelMessages } from './chat-message.ts';
 import { runCode } from './code-turn.ts';
 import { EXIT, type HumanInputMode } from './human.ts';
+import { DEFAULT_RUNTIME, type RuntimeFlags } from './runtime-flags.ts';
 import { fingerprintTool, type Tool } from './tool.ts';
 
 /** What an agent is made of. */
@@ -35,6 +37,7 @@ export type StandardAgentOptions = {
   readonly defaultReply?: string;
   /** Off unless configured. */
   readonly codeExecution?: CodeExecutionConfig;
+  readonly runtime?: Partial<RuntimeFlags>;
 };
 
 /** What may be changed of an agent for a what-if experiment. */
@@ -61,6 +64,8 @@ export type ReplyContext = {
   readonly ask: (prompt: string) => Promise<string>;
   readonly signal?: AbortSignal | undefined;
   readonly onText?: ((delta: string) => void) | undefined;
+  /** Fills the `{memory}` blocks of its prompt; without it they stay as they are. */
+  readonly recall?: Recall | undefined;
 };
 
 /** What came of asking for a reply; without a message, why there is none. */
@@ -72,6 +77,7 @@ export type ReplyOutcome =
 export class StandardAgent {
   readonly #tools = new Map<string, Tool>();
   readonly #model: ChatModel | LanguageModel | undefined;
+  readonly #listeners = new Set<() => void>();
   #state: AgentState;
 
   constructor(options: StandardAgentOptions) {
@@ -153,18 +159,18 @@ export class StandardAgent {
   async reply(context: ReplyContext): Promise<ReplyOutcome> {
     const typed = await this.#askPerson(context);
     if (typed === EXIT) return { silence: 'exit' };
-    if (typed !== '') return this.#say({ name: this.name, content: typed }, context.partner, 'person');
-    if (this.#isSpent(context.partner)) return { silence: 'limit' };
+    if (typed) return this.#say({ name: this.name, content: typed }, context.partner, 'person');
+    if (typed === undefined && this.#isSpent(context.partner)) return { silence: 'limit' };
     const blocks = this.#codeToRun(context.partner);
     if (blocks.length > 0) return this.#runCode(blocks, context);
     return this.#think(context);
   }
 
-  /** Empty if nobody is asked, or nothing was typed. */
-  async #askPerson(context: ReplyContext): Promise<string> {
+  /** Undefined if nobody is asked; empty if the person lets the agent reply. */
+  async #askPerson(context: ReplyContext): Promise<string | undefined> {
     const { humanInputMode } = this.#state;
     const isAsked = humanInputMode === 'ALWAYS' || (humanInputMode === 'TERMINATE' && this.#isSpent(context.partner));
-    return isAsked ? context.ask(`Reply as ${this.name}, or press Enter to let it reply by itself.`) : '';
+    return isAsked ? context.ask(`Reply as ${this.name}, or press Enter to let it reply by itself.`) : undefined;
   }
 
   #isSpent(partner: string): boolean {
@@ -198,11 +204,13 @@ export class StandardAgent {
   async #think(context: ReplyContext): Promise<ReplyOutcome> {
     const model = context.registry.modelFor(this.#state);
     if (model === undefined) return this.#sayDefault(context.partner);
-    const { effects, signal, onText } = context;
+    const { effects, signal } = context;
+    const onText = this.#state.runtime.stream ? context.onText : undefined;
+    const prompt = await this.#fillPrompt(context);
     const { content, messages, totals } = await takeTurn({
       state: this.#state,
       model,
-      systemMessage: this.#state.systemMessage,
+      systemMessage: prompt.text,
       messages: toModelMessages(this.history(context.partner), this.name),
       tools: this.#usableTools(context.registry),
       settings: this.#state.llmConfig === null ? undefined : requestSettings(this.#state.llmConfig),
@@ -210,8 +218,17 @@ export class StandardAgent {
       signal,
       onText,
     });
-    this.#change({ totals });
+    this.#change({ totals, memoryIds: prompt.ids });
     return this.#say({ name: this.name, content, turn: messages }, context.partner, 'itself');
+  }
+
+  /** What is remembered is asked for anew in every turn; within one, a resumed run uses what it was told before. */
+  async #fillPrompt({ recall, effects, partner, signal }: ReplyContext): Promise<FilledPrompt> {
+    const { systemMessage, name } = this.#state;
+    if (recall === undefined || !hasMemoryBlock(systemMessage)) return { text: systemMessage, ids: [] };
+    const query = this.history(partner).at(-1)?.content ?? '';
+    const input = { template: systemMessage, query };
+    return effects.run({ kind: 'memory', name, input, signal }, () => recall(systemMessage, query));
   }
 
   #sayDefault(partner: string): ReplyOutcome {
@@ -258,8 +275,15 @@ export class StandardAgent {
     return [{ path, problem: `The tool "${name}" is described to models in another way than before.` }];
   }
 
+  /** Calls a listener after every change of the state, except that a whole state is loaded; answers how to stop. */
+  onChange(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
   #change(change: Partial<AgentState>): void {
     this.#state = freeze({ ...this.#state, ...change });
+    for (const listener of this.#listeners) listener();
   }
 }
 
@@ -274,12 +298,13 @@ const BEGINNING = {
   autoReplies: {},
   histories: {},
   workspace: null,
+  memoryIds: [],
   totals: NO_TOTALS,
 } as const;
 
 function createState(options: StandardAgentOptions, agentType: string): AgentState {
   const { name, systemMessage = '', description = systemMessage, llmConfig, model, tools = [] } = options;
-  const { codeExecution = false, ...rest } = options;
+  const { codeExecution = false, runtime, ...rest } = options;
   const given = Object.keys(BEGINNING).flatMap((key) => {
     const value = rest[key as keyof typeof rest];
     return value === undefined ? [] : [[key, value]];
@@ -295,6 +320,7 @@ function createState(options: StandardAgentOptions, agentType: string): AgentSta
     modelId: model === undefined ? null : modelIdOf(model),
     tools: Object.fromEntries(tools.map((tool) => [tool.name, fingerprintTool(tool)])),
     codeExecution: parseCodeExecutionConfig(codeExecution),
+    runtime: { ...DEFAULT_RUNTIME, ...runtime },
   };
 }
 

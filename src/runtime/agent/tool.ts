@@ -68,11 +68,12 @@ export function fingerprintTool(tool: Tool): string {
 
 /** Calls a tool. Whatever it does, there is an outcome: wrong input, a throw, no answer in time, too much of it. Only a stopped run throws. */
 export async function callTool(tool: Tool, input: unknown, attempt: StepAttempt): Promise<ToolOutcome> {
-  const parsed = tool.input.safeParse(input);
-  if (!parsed.success) return failure(`The input does not fit: ${z.prettifyError(parsed.error)}`);
   const timer = AbortSignal.timeout(tool.timeoutMs ?? DEFAULT_TIMEOUT_MS);
   const signal = attempt.signal === undefined ? timer : AbortSignal.any([timer, attempt.signal]);
   try {
+    // Inside, because schemas may hold code of the tool: it throws and hangs like the rest.
+    const parsed = await untilAborted(() => tool.input.safeParseAsync(input), signal);
+    if (!parsed.success) return failure(`The input does not fit: ${z.prettifyError(parsed.error)}`);
     const value = await untilAborted(
       async () => tool.run(parsed.data, { attempt: attempt.attempt, idempotencyKey: attempt.idempotencyKey, signal }),
       signal,
@@ -89,6 +90,7 @@ export async function callTool(tool: Tool, input: unknown, attempt: StepAttempt)
 function untilAborted<Result>(run: () => Promise<Result>, signal: AbortSignal): Promise<Result> {
   return new Promise((resolve, reject) => {
     const abort = (): void => reject(signal.reason);
+    if (signal.aborted) return abort();
     signal.addEventListener('abort', abort, { once: true });
     run()
       .then(resolve, reject)
@@ -114,8 +116,9 @@ function formatValue(value: unknown): string {
   return json ?? String(value);
 }
 
+/** Half a character is not left over: providers refuse texts that have one. */
 function cut(text: string, maxChars: number): string {
-  return text.length <= maxChars
-    ? text
-    : `${text.slice(0, maxChars)}\n[cut off: ${text.length - maxChars} of ${text.length} characters]`;
+  if (text.length <= maxChars) return text;
+  const kept = text.slice(0, maxChars).replace(/[\uD800-\uDBFF]$/, '');
+  return `${kept}\n[cut off: ${text.length - kept.length} of ${text.length} characters]`;
 }

@@ -21,15 +21,24 @@ export type ContinuationFilesOptions = {
   readonly now?: () => number;
 };
 
-/** Makes a folder for a continuation, which names its origin. */
+/** Makes a folder for a continuation, which names its origin. If that fails, nothing is written, and `problems` says why. */
 export async function openContinuationFiles(options: ContinuationFilesOptions): Promise<SessionFiles> {
-  const { checkpoints, origin, file, sessionId, rounds, now = Date.now } = options;
-  const parent = await findParent(options);
+  try {
+    return await openFolder(options);
+  } catch (error) {
+    return SessionFiles.unusable(options.outputRoot ?? options.root, options.checkpoints, error);
+  }
+}
+
+async function openFolder(options: ContinuationFilesOptions): Promise<SessionFiles> {
+  const { checkpoints, origin, file, sessionId, rounds, root, outputRoot, now = Date.now } = options;
+  const known = file === undefined ? await findSessionFolder(root, origin.sessionId) : folderOfCheckpointFile(file);
+  const parent = outputRoot ?? known ?? (await createUniqueFolder(root, `session_${formatStamp(now())}`));
   const folder = await createUniqueFolder(parent, `continuation_${formatStamp(now())}`);
   await writeJsonFile(join(folder, 'continuation_metadata.json'), {
     continuation_started_at: new Date(now()).toISOString(),
     original_session_id: origin.sessionId,
-    original_session_dir: file === undefined ? parent : folderOfCheckpointFile(file),
+    original_session_dir: known ?? null,
     original_checkpoint_file: file ?? null,
     original_checkpoint_id: origin.id,
     original_round: (origin.metadata as { round?: unknown } | undefined)?.round ?? null,
@@ -37,17 +46,4 @@ export async function openContinuationFiles(options: ContinuationFilesOptions): 
     session_id: sessionId,
   });
   return SessionFiles.open({ checkpoints, sessionId, folder, now });
-}
-
-async function findParent({
-  outputRoot,
-  file,
-  root,
-  origin,
-  now = Date.now,
-}: ContinuationFilesOptions): Promise<string> {
-  if (outputRoot !== undefined) return outputRoot;
-  if (file !== undefined) return folderOfCheckpointFile(file);
-  const known = await findSessionFolder(root, origin.sessionId);
-  return known ?? createUniqueFolder(root, `session_${formatStamp(now())}`);
 }

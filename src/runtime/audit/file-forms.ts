@@ -19,12 +19,17 @@ export function toTime({ header }: Checkpoint): string {
   return new Date(header.timestampMs).toISOString();
 }
 
+/** Where a checkpoint's file lies in the folder of its session. */
+export function pathOf(file: string): string {
+  return `checkpoints/${file}`;
+}
+
 /** One line of `checkpoints_metadata.json`. */
 export function describeEntry(checkpoint: Checkpoint, file: string): MetadataEntry {
   const metadata = (checkpoint.metadata ?? {}) as Record<string, unknown>;
   return {
     checkpoint_id: checkpoint.id,
-    file: `checkpoints/${file}`,
+    file: pathOf(file),
     trigger: checkpoint.trigger ?? null,
     time: toTime(checkpoint),
     round: metadata.round ?? null,

@@ -1,10 +1,18 @@
 import { appendFile, mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Checkpoint } from '../../core/checkpoint.ts';
+import { StorageError } from '../../core/errors.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { ChatRunResult } from '../chat/chat-run.ts';
 import type { ChatState } from '../chat/chat-state.ts';
-import { describeConversation, describeEntry, describeSession, type MetadataEntry, toTime } from './file-forms.ts';
+import {
+  describeConversation,
+  describeEntry,
+  describeSession,
+  type MetadataEntry,
+  pathOf,
+  toTime,
+} from './file-forms.ts';
 import { createUniqueFolder, findSessionFolder, formatStamp } from './session-folder.ts';
 import { writeFileWhole, writeJsonFile } from './write-file-whole.ts';
 
@@ -30,42 +38,62 @@ export class SessionFiles {
   readonly folder: string;
   /** What could not be written. */
   readonly problems: unknown[] = [];
+  /** Whether there is a folder to write to. */
+  readonly #isUsable: boolean;
   readonly #checkpoints: CheckpointManager;
   readonly #createdAt: string;
   readonly #entries: MetadataEntry[];
-  #written = 0;
+  /** Every checkpoint of the branch has its file. */
+  #isComplete = false;
 
-  /** Opens the folder of a session, or makes one. */
+  /** Opens the folder of a session, or makes one; if that fails, nothing is written, and `problems` says why. */
   static async open(options: SessionFilesOptions): Promise<SessionFiles> {
     const { checkpoints, sessionId, root = 'logs', now = Date.now } = options;
-    const known = options.folder ?? (await findSessionFolder(root, sessionId));
-    const folder = known ?? (await createUniqueFolder(root, `session_${formatStamp(now())}`));
-    await mkdir(join(folder, 'checkpoints'), { recursive: true });
-    return new SessionFiles(folder, { checkpoints, createdAtMs: now(), entries: await readEntries(folder) });
+    try {
+      const known = options.folder ?? (await findSessionFolder(root, sessionId));
+      const folder = known ?? (await createUniqueFolder(root, `session_${formatStamp(now())}`));
+      await mkdir(join(folder, 'checkpoints'), { recursive: true });
+      return new SessionFiles(folder, { checkpoints, ...(await readList(folder, now)) });
+    } catch (error) {
+      return SessionFiles.unusable(options.folder ?? root, checkpoints, error);
+    }
+  }
+
+  /** Stands for files that cannot be written: the run does not depend on them. */
+  static unusable(folder: string, checkpoints: CheckpointManager, cause: unknown): SessionFiles {
+    const files = new SessionFiles(folder, { checkpoints, createdAt: '', entries: [], isUsable: false });
+    const error = new StorageError(`The files of the session cannot be written below ${folder}.`, { cause });
+    files.problems.push(cause instanceof StorageError ? cause : error);
+    return files;
   }
 
   private constructor(
     folder: string,
-    start: { checkpoints: CheckpointManager; createdAtMs: number; entries: MetadataEntry[] },
+    start: SavedList & { readonly checkpoints: CheckpointManager; readonly isUsable?: boolean },
   ) {
     this.folder = folder;
     this.#checkpoints = start.checkpoints;
-    this.#createdAt = new Date(start.createdAtMs).toISOString();
+    this.#createdAt = start.createdAt;
     this.#entries = start.entries;
+    this.#isUsable = start.isUsable ?? true;
   }
 
   /** Writes what a checkpoint adds, and what is missing of those before it on its branch. */
   async add(checkpoint: Checkpoint): Promise<void> {
+    if (!this.#isUsable) return;
     try {
       for (const missing of await this.#findMissing(checkpoint)) await this.#write(missing);
       await this.#summarise(checkpoint);
+      this.#isComplete = true;
     } catch (error) {
+      this.#isComplete = false;
       this.problems.push(error);
     }
   }
 
   /** Notes how a run stopped. */
   async finish(result: Pick<ChatRunResult, 'failedSaves'> & { readonly error?: unknown }): Promise<void> {
+    if (!this.#isUsable) return;
     const errors = [...result.failedSaves, ...('error' in result ? [result.error] : [])];
     try {
       for (const error of errors) await appendFile(join(this.folder, 'error_log.txt'), `${formatError(error)}\n`);
@@ -74,10 +102,10 @@ export class SessionFiles {
     }
   }
 
-  /** A run that was cut short left its last checkpoints without files. */
+  /** A run that was cut short, or a disk that was full, left checkpoints without files. */
   async #findMissing(checkpoint: Checkpoint): Promise<Checkpoint[]> {
     const known = new Set(this.#entries.map(({ checkpoint_id }) => checkpoint_id));
-    if (this.#written > 0) return known.has(checkpoint.id) ? [] : [checkpoint];
+    if (this.#isComplete) return known.has(checkpoint.id) ? [] : [checkpoint];
     const missing: Checkpoint[] = [];
     for (let offset = 0; ; offset += PAGE) {
       const filter = { sessionId: checkpoint.sessionId, branch: checkpoint.branch };
@@ -88,15 +116,23 @@ export class SessionFiles {
   }
 
   async #write(checkpoint: Checkpoint): Promise<void> {
-    const stamp = formatStamp(checkpoint.header.timestampMs);
-    const file = `checkpoint_${checkpoint.sequence}_${checkpoint.trigger ?? checkpoint.type}_${stamp}.json`;
+    const file = this.#nameFile(checkpoint);
     await writeJsonFile(
       join(this.folder, 'checkpoints', file),
       await this.#checkpoints.exportCheckpoint(checkpoint.id),
     );
     this.#entries.push(describeEntry(checkpoint, file));
-    this.#written++;
     await appendFile(join(this.folder, 'console.log'), `${formatLine(checkpoint)}\n`);
+  }
+
+  /** Two branches of a session may have the same number in the same second. */
+  #nameFile({ sequence, trigger, type, header }: Checkpoint): string {
+    const name = `checkpoint_${sequence}_${trigger ?? type}_${formatStamp(header.timestampMs)}`;
+    const taken = new Set(this.#entries.map(({ file }) => file));
+    for (let count = 1; ; count++) {
+      const file = `${name}${count === 1 ? '' : `_${count}`}.json`;
+      if (!taken.has(pathOf(file))) return file;
+    }
   }
 
   async #summarise(checkpoint: Checkpoint): Promise<void> {
@@ -116,12 +152,16 @@ export class SessionFiles {
   }
 }
 
-async function readEntries(folder: string): Promise<MetadataEntry[]> {
+type SavedList = { readonly createdAt: string; readonly entries: MetadataEntry[] };
+
+async function readList(folder: string, now: () => number): Promise<SavedList> {
   try {
     const text = await readFile(join(folder, 'checkpoints_metadata.json'), 'utf8');
-    return (JSON.parse(text) as { checkpoints: MetadataEntry[] }).checkpoints;
+    const { created_at, checkpoints } = JSON.parse(text) as { created_at: string; checkpoints: MetadataEntry[] };
+    return { createdAt: created_at, entries: checkpoints };
   } catch {
-    return []; // a new folder, or one whose first file was cut short: everything is written again
+    // a new folder, or one whose first file was cut short: everything is written again
+    return { createdAt: new Date(now()).toISOString(), entries: [] };
   }
 }
 

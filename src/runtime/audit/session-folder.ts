@@ -11,7 +11,9 @@ const MAX_SAME_NAME = 1000;
 
 /** Creates a folder that is new, also when another was made in the same second. */
 export async function createUniqueFolder(parent: string, name: string): Promise<string> {
-  await mkdir(parent, { recursive: true });
+  await mkdir(parent, { recursive: true }).catch((error: unknown) => {
+    throw wrap(error, parent);
+  });
   for (let count = 1; count <= MAX_SAME_NAME; count++) {
     const path = join(parent, count === 1 ? name : `${name}_${count}`);
     try {

@@ -100,6 +100,10 @@ function compile({ source, flags }: { readonly source: string; readonly flags?: 
 /** A text without the words that would end a conversation. */
 export function stripSignals(content: string, { signals, pattern }: EndRules): string {
   const withoutSignals = signals.reduce((text, signal) => text.replaceAll(signal, ''), content);
-  const stripped = pattern === undefined ? withoutSignals : withoutSignals.replace(compile(pattern), '');
-  return stripped.trim();
+  const stripped = pattern === undefined ? withoutSignals : withoutSignals.replace(everyMatch(pattern), '');
+  return stripped === content ? content : stripped.trim();
+}
+
+function everyMatch({ source, flags = '' }: NonNullable<EndRules['pattern']>): RegExp {
+  return compile({ source, flags: flags.includes('g') ? flags : `${flags}g` });
 }

@@ -1,6 +1,7 @@
 import { hasErrorCode } from '../../core/errors.ts';
+import type { Recall } from '../agent/agent-memory.ts';
 import type { ChatMessage } from '../agent/chat-message.ts';
-import { type AskHuman, EXIT, type HumanRequest, WaitingForInput } from '../agent/human.ts';
+import { type AskHuman, EXIT, type HumanRequest, isWaitingForInput, WaitingForInput } from '../agent/human.ts';
 import type { StandardAgent } from '../agent/standard-agent.ts';
 import type { Effects } from '../effect/effects.ts';
 import { type ChatEnd, findEnd } from './chat-end.ts';
@@ -26,6 +27,8 @@ export type ChatWorld = {
   readonly signal?: AbortSignal | undefined;
   readonly onText?: ((speaker: string, delta: string) => void) | undefined;
   readonly onMessage?: ((message: ChatMessage) => void) | undefined;
+  /** Fills the `{memory}` blocks of prompts. */
+  readonly recall?: Recall | undefined;
 };
 
 /** Why a run stopped. All but `ended` can be continued as they are. */
@@ -45,10 +48,13 @@ const FATAL = ['CONFLICT', 'CLOSED', 'STORAGE', 'CORRUPT', 'REPLAY_MISMATCH'] as
 export class ChatLoop {
   readonly #chat: GroupChat;
   readonly #world: ChatWorld;
+  /** Answers are good for one question: whoever asks again was not content with the first. */
+  readonly #answers: Map<string, string>;
 
   constructor(chat: GroupChat, world: ChatWorld) {
     this.#chat = chat;
     this.#world = world;
+    this.#answers = new Map(Object.entries(world.answers ?? {}));
   }
 
   /** Runs until the conversation ends, waits for a person, fails, or is stopped. */
@@ -91,6 +97,7 @@ export class ChatLoop {
     const speaker = this.#chat.agent(initiator);
     if (speaker !== undefined) this.#chat.tell(speaker, message);
     this.#chat.change({ stage: 'open', lastSpeaker: initiator });
+    this.#chat.append(message);
     await this.#appended(message);
   }
 
@@ -109,13 +116,13 @@ export class ChatLoop {
       signal: this.#world.signal,
       ask: (prompt, choices) => this.#ask({ agent: managerName, kind: 'speaker', prompt, choices }),
     });
-    this.#chat.change(remembered);
+    this.#chat.change({ ...remembered, pendingInput: null });
     if (speaker !== undefined) this.#chat.change({ nextSpeaker: speaker });
     else await this.#close({ reason: 'no_next_speaker', detail: 'Nobody may or wants to speak next.' });
   }
 
   async #reply(name: string): Promise<void> {
-    const { effects, signal, onText } = this.#world;
+    const { effects, signal, onText, recall } = this.#world;
     const outcome = await this.#openAgent(name).reply({
       effects,
       registry: this.#chat.registry,
@@ -123,6 +130,7 @@ export class ChatLoop {
       ask: (prompt) => this.#ask({ agent: name, kind: 'reply', prompt }),
       signal,
       onText: onText && ((delta) => onText(name, delta)),
+      recall,
     });
     if (outcome.message === undefined) return this.#close(describeSilence(name, outcome.silence));
     this.#chat.change({ pendingReply: { speaker: name, message: outcome.message }, pendingInput: null });
@@ -130,13 +138,11 @@ export class ChatLoop {
   }
 
   async #append(message: ChatMessage): Promise<void> {
-    const { round } = this.#chat.record;
-    this.#chat.change({ pendingReply: null, nextSpeaker: null, lastSpeaker: message.name, round: round + 1 });
+    this.#chat.appendReply(message);
     await this.#appended(message);
   }
 
   async #appended(message: ChatMessage): Promise<void> {
-    this.#chat.append(message);
     const end = this.#findEnd();
     await this.#world.save('message_appended', end === undefined ? {} : { end });
     this.#world.onMessage?.(message);
@@ -151,7 +157,8 @@ export class ChatLoop {
     const rules = {
       rules: settings.end,
       maxRounds: settings.maxRounds,
-      isOverruled: endOverruledAt === messages.length,
+      // Who states a problem may quote the words that are to end it.
+      isOverruled: round === 0 || endOverruledAt === messages.length,
     };
     return findEnd({ ...totals, ...rules, last }, this.#chat.registry);
   }
@@ -164,7 +171,7 @@ export class ChatLoop {
       const content = await this.#ask({ agent: person.name, kind: 'end', prompt });
       if (content !== '' && content !== EXIT) return this.#overrule(person, content);
     }
-    for (const agent of this.#chat.agents) agent.setStatus('completed');
+    for (const agent of this.#chat.agents) complete(agent);
     this.#chat.change({ end, nextSpeaker: null, pendingInput: null });
     await this.#world.save('conversation_end', { end });
   }
@@ -190,13 +197,26 @@ export class ChatLoop {
   }
 
   async #ask(question: Omit<HumanRequest, 'id'>): Promise<string> {
-    const { answers = {}, ask, effects, signal } = this.#world;
+    const { ask, effects, signal } = this.#world;
     const request = { ...question, id: `${this.#chat.record.messages.length}:${question.agent}:${question.kind}` };
     return effects.run({ kind: 'human', name: question.agent, input: request, signal }, async (attempt) => {
-      const answer = answers[request.id] ?? (await ask?.(request, { signal: attempt.signal }));
-      if (answer === undefined) throw new WaitingForInput(request);
-      return answer.trim();
+      const answer = this.#takeAnswer(request.id) ?? (await ask?.(request, { signal: attempt.signal }));
+      if (answer !== undefined) return answer.trim();
+      // Saved while the question is in flight: its answer takes its place in the recording, and a replay waits for nobody.
+      await this.#wait(request);
+      throw new WaitingForInput(request);
     });
+  }
+
+  #takeAnswer(id: string): string | undefined {
+    const answer = this.#answers.get(id);
+    this.#answers.delete(id);
+    return answer;
+  }
+
+  async #wait(request: HumanRequest): Promise<void> {
+    this.#chat.change({ pendingInput: request });
+    await this.#world.save('waiting_for_input');
   }
 
   #openAgent(name: string): StandardAgent {
@@ -208,15 +228,21 @@ export class ChatLoop {
   /** Leaves the conversation in a state that can be continued, and says why it stopped. */
   async #stop(error: unknown): Promise<ChatStop> {
     if (this.#world.signal?.aborted) return { status: 'stopped' };
-    if (error instanceof WaitingForInput) {
-      this.#chat.change({ pendingInput: error.request });
-      await this.#world.save('waiting_for_input');
-      return { status: 'waiting', request: error.request };
+    if (isWaitingForInput(error)) {
+      const { request } = error;
+      if (this.#chat.record.pendingInput?.id !== request.id) await this.#wait(request); // a replay came to its end
+      return { status: 'waiting', request };
     }
     if (FATAL.some((code) => hasErrorCode(error, code))) throw error;
     await this.#world.save('run_failed', { error });
     return { status: 'failed', error };
   }
+}
+
+/** Who was paused is done as well; who failed or was cancelled stays so. */
+function complete(agent: StandardAgent): void {
+  agent.unpause();
+  if (agent.status !== 'error' && agent.status !== 'cancelled') agent.setStatus('completed');
 }
 
 function describeSilence(name: string, silence: 'exit' | 'limit' | 'nothing_to_say'): ChatEnd {

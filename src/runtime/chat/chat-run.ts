@@ -3,6 +3,7 @@ import { hasErrorCode } from '../../core/errors.ts';
 import type { CheckpointId } from '../../core/id.ts';
 import type { SaveOptions } from '../../manager/save-options.ts';
 import type { Session } from '../../manager/session.ts';
+import { type AgentMemory, createRecall } from '../agent/agent-memory.ts';
 import type { AgentTotals } from '../agent/agent-state.ts';
 import type { ChatMessage } from '../agent/chat-message.ts';
 import type { AskHuman } from '../agent/human.ts';
@@ -24,6 +25,8 @@ export type ChatRunOptions = {
   readonly onMessage?: (message: ChatMessage) => void;
   /** Called when a checkpoint is durable. */
   readonly onCheckpoint?: (checkpoint: Checkpoint, chat: GroupChat) => void | Promise<void>;
+  /** Long-term memory: fills `{memory}` in prompts, and learns what people and agents with the `store` flag say. */
+  readonly memory?: AgentMemory;
   /** Said of every checkpoint of the run. */
   readonly metadata?: Readonly<Record<string, unknown>>;
 };
@@ -55,37 +58,27 @@ export type ChatRunResult = ChatStop & {
 };
 
 /** Holds a conversation in a session: every move is saved, every outside call recorded. */
-export async function holdChat(
-  chat: GroupChat,
-  session: Session,
-  options: ChatRunOptions & { readonly files?: RunFiles | undefined } = {},
-): Promise<ChatRunResult> {
+export async function holdChat(chat: GroupChat, session: Session, options: HoldOptions = {}): Promise<ChatRunResult> {
   const before = chat.messages.length;
-  const failedSaves: unknown[] = [];
-  const { ask, answers, signal, onText, onMessage, files } = options;
-  const loop = new ChatLoop(chat, {
+  const keeper = new ChatKeeper(chat, session, withUser(options, session.head));
+  const { ask, answers, signal, onText, onMessage, memory, files } = options;
+  const { failedSaves } = keeper;
+  await keeper.remember(); // a killed run may have saved a message without learning it
+  const stop = await new ChatLoop(chat, {
     effects: new SessionEffects(session),
-    save: async (trigger, facts) => {
-      try {
-        await session.save(chat.saveState(), describeSave(chat, { trigger, ...facts }, options));
-      } catch (error) {
-        // The disk may be back at the next message; whoever lost the branch must stop.
-        if (!hasErrorCode(error, 'STORAGE')) throw error;
-        failedSaves.push(error);
-        return;
-      }
-      if (session.head !== undefined) {
-        await files?.add(session.head);
-        await options.onCheckpoint?.(session.head, chat);
-      }
-    },
+    save: (trigger, facts) => keeper.save(trigger, facts),
     ask,
     answers,
     signal,
     onText,
     onMessage,
-  });
-  const stop = await loop.run();
+    recall: memory && createRecall(memory, { id: session.id, branch: session.branch }),
+  })
+    .run()
+    .catch(async (error: unknown) => {
+      await files?.finish({ failedSaves, error });
+      throw error;
+    });
   await files?.finish({ ...stop, failedSaves });
   return {
     ...stop,
@@ -101,6 +94,67 @@ export async function holdChat(
   };
 }
 
+/** What is done with a user's conversation is the user's, too: it is listed and forgotten with the rest. */
+function withUser(options: HoldOptions, head: Checkpoint | undefined): HoldOptions {
+  const userId = options.userId ?? head?.userId;
+  return userId === undefined ? options : { ...options, userId };
+}
+
+type HoldOptions = ChatRunOptions & { readonly files?: RunFiles | undefined };
+
+/** Saves a conversation, and tells those who follow it: the files, the memory, the caller. */
+class ChatKeeper {
+  readonly failedSaves: unknown[] = [];
+  readonly #chat: GroupChat;
+  readonly #session: Session;
+  readonly #options: HoldOptions;
+
+  constructor(chat: GroupChat, session: Session, options: HoldOptions) {
+    this.#chat = chat;
+    this.#session = session;
+    this.#options = options;
+  }
+
+  async save(trigger: ChatTrigger, facts: Omit<SaveFacts, 'trigger'> = {}): Promise<void> {
+    try {
+      const described = describeSave(this.#chat, { trigger, ...facts }, this.#options);
+      await this.#session.save(this.#chat.saveState(), described);
+    } catch (error) {
+      // The disk may be back at the next message; whoever lost the branch must stop.
+      if (!hasErrorCode(error, 'STORAGE')) throw error;
+      this.failedSaves.push(error);
+      return;
+    }
+    await this.#tell();
+  }
+
+  async #tell(): Promise<void> {
+    const { head } = this.#session;
+    if (head === undefined) return;
+    await this.#options.files?.add(head);
+    await this.remember();
+    await this.#options.onCheckpoint?.(head, this.#chat);
+  }
+
+  /** Lets long-term memory learn the message that the head was saved for. */
+  async remember(): Promise<void> {
+    const { head, branch } = this.#session;
+    if (head?.trigger !== 'message_appended' || head.branch !== branch) return;
+    await learn(this.#chat, head, this.#options.memory).catch((error: unknown) => this.failedSaves.push(error));
+  }
+}
+
+/** What a checkpoint teaches is learned once, however often it is told: a resumed run adds nothing. */
+async function learn(chat: GroupChat, checkpoint: Checkpoint, memory: AgentMemory | undefined): Promise<void> {
+  const last = chat.messages.at(-1);
+  if (memory === undefined || last === undefined) return;
+  const agent = chat.agent(last.name)?.saveState();
+  const isPerson = agent === undefined || agent.humanInputMode === 'ALWAYS';
+  if (!isPerson && !agent.runtime.store) return;
+  const message = { role: isPerson ? 'user' : 'assistant', name: last.name, content: last.content };
+  await memory.memory.add(message, { ...memory.scope, checkpoint: checkpoint.id });
+}
+
 type SaveFacts = { readonly trigger: ChatTrigger; readonly end?: ChatEnd; readonly error?: unknown };
 
 const STATUS: Readonly<Record<ChatTrigger, string>> = {
@@ -113,6 +167,8 @@ const STATUS: Readonly<Record<ChatTrigger, string>> = {
 };
 
 const SUMMARY_CHARS = 200;
+/** The whole error is in the result and the error log; a header is read for every list entry. */
+const REASON_CHARS = 2000;
 
 function describeSave(chat: GroupChat, { trigger, end, error }: SaveFacts, options: ChatRunOptions): SaveOptions {
   return {
@@ -120,11 +176,15 @@ function describeSave(chat: GroupChat, { trigger, end, error }: SaveFacts, optio
     trigger,
     status: STATUS[trigger],
     ...(options.userId !== undefined && { userId: options.userId }),
-    ...(error !== undefined && { reason: error instanceof Error ? error.message : String(error) }),
+    ...(error !== undefined && { reason: wordError(error).slice(0, REASON_CHARS) }),
     ...summarise(chat),
     fingerprint: fingerprintChat(chat.saveState()),
     metadata: { ...options.metadata, ...describePlace(chat), ...(end !== undefined && describeEnd(end)) },
   };
+}
+
+function wordError(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }
 
 function summarise({ record }: GroupChat): { contextSummary?: string } {

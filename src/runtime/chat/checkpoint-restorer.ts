@@ -10,9 +10,10 @@ import { type AgentOverride, StandardAgent } from '../agent/standard-agent.ts';
 import { openContinuationFiles } from '../audit/continuation-files.ts';
 import type { SessionFiles } from '../audit/session-files.ts';
 import { type ApplyOptions, applyRestore } from '../workspace/apply-restore.ts';
-import { planRestore } from '../workspace/plan-restore.ts';
 import type { WorkspacePlan, WorkspaceReport } from '../workspace/workspace-plan.ts';
-import { type ChatFingerprint, compareFingerprints, fingerprintChat } from './chat-fingerprint.ts';
+import { checkEndRules } from './chat-end.ts';
+import { describeLeft, planChatFiles } from './chat-files.ts';
+import { type ChatFingerprint, compareFingerprints, fingerprintChat, withoutOverridden } from './chat-fingerprint.ts';
 import { type ChatRunOptions, type ChatRunResult, holdChat } from './chat-run.ts';
 import { type ChatSettings, type ChatState, parseChatState } from './chat-state.ts';
 import { readCheckpointFile } from './checkpoint-file.ts';
@@ -57,6 +58,8 @@ export type ContinueOptions = RestoreChatOptions &
     readonly reason?: string;
     /** `recorded` and `frozen` use what was recorded after the checkpoint on its own branch. */
     readonly mode?: EffectMode;
+    /** Said as the person before the conversation goes on, also if it had ended: the resumed request. */
+    readonly prompt?: string;
     /** Takes the words that ended the conversation out of its last message. */
     readonly stripSignal?: boolean;
     /** Goes on although something could not be put back. */
@@ -108,15 +111,16 @@ export class CheckpointRestorer {
         { details: { problems: report.problems } },
       );
     }
-    chat.reopen(options);
+    if (options.prompt === undefined) chat.reopen(options);
+    else chat.prompt(options.prompt, options.rounds);
     options.prepare?.(chat);
-    if (options.files === 'restore') await this.restoreFiles(source);
+    const left = options.files === 'restore' ? describeLeft(await this.restoreFiles(source)) : [];
     const session = await this.#openBranch(opened, options);
     try {
       const metadata = { ...options.metadata, ...originOf(opened) };
       const files = await this.#openFiles(source, { opened, sessionId: session.id }, options);
       const result = await holdChat(chat, session, { ...options, metadata, files });
-      return { ...result, originId: opened.checkpoint.id, report };
+      return { ...result, originId: opened.checkpoint.id, report: addProblems(report, left) };
     } finally {
       await session.close();
     }
@@ -125,7 +129,7 @@ export class CheckpointRestorer {
   /** Lists what restoring the captured working directories would change, by agent. Changes nothing. */
   async planFiles(source: CheckpointSource): Promise<Readonly<Record<string, WorkspacePlan>>> {
     const { state } = await this.#open(source);
-    return planFiles(state);
+    return planChatFiles(state);
   }
 
   /** Puts the captured working directories back, without the conversation. */
@@ -155,10 +159,12 @@ export class CheckpointRestorer {
   #rebuild({ checkpoint, state }: Opened, options: RestoreChatOptions): Omit<RestoredChat, 'checkpoint'> {
     const agents = state.order.map((name) => this.#makeAgent(state.agents[name] as AgentState));
     const chat = new GroupChat({ agents, registry: this.#registry });
-    const problems = [...chat.loadState(state), ...this.#findMissing(state)];
-    const drift = this.#findDrift(chat, (checkpoint.fingerprint ?? fingerprintChat(state)) as ChatFingerprint);
+    const lacking = chat.loadState(state);
+    const before = (checkpoint.fingerprint ?? fingerprintChat(state)) as ChatFingerprint;
+    const drift = this.#findDrift(chat, withoutOverridden(before, options.overrides?.agents));
     if (drift.length > 0 && (options.onDrift ?? 'fail') === 'fail') throw driftError(drift);
     applyOverrides(chat, options.overrides);
+    const problems = [...lacking, ...this.#findMissing(chat.saveState())];
     const status = problems.length === 0 ? 'complete' : 'partial';
     return { chat, report: { status, problems, drift: options.onDrift === 'accept' ? [] : drift } };
   }
@@ -169,9 +175,9 @@ export class CheckpointRestorer {
     return maker === undefined ? new StandardAgent({ name: state.name, tools }) : maker(state);
   }
 
-  /** Classes and models that checkpoints name and nobody registered. */
-  #findMissing({ order, agents }: ChatState): RestoreProblem[] {
-    return order.flatMap((name) => {
+  /** Code that the conversation names and nobody registered. */
+  #findMissing({ chat: { settings }, order, agents }: ChatState): RestoreProblem[] {
+    const ofAgents = order.flatMap((name) => {
       const { agentType, modelId } = agents[name] as AgentState;
       const path = `$.agents.${name}`;
       const isPlain = agentType === StandardAgent.name || this.#registry.maker(agentType) !== undefined;
@@ -181,6 +187,7 @@ export class CheckpointRestorer {
         ...(hasModel ? [] : [{ path, problem: `The model "${modelId}" of "${name}" is not registered.` }]),
       ];
     });
+    return [...ofAgents, ...findMissingSettings(settings, this.#registry)];
   }
 
   /** How the agents, with their tools as they are described today, differ from what they were. */
@@ -194,7 +201,7 @@ export class CheckpointRestorer {
 
   async #openBranch({ checkpoint, state, isStored }: Opened, options: ContinueOptions): Promise<Session> {
     const { mode, branch, reason } = options;
-    if (!isStored) return this.#adopt(checkpoint, state);
+    if (!isStored) return this.#adopt({ checkpoint, state }, options);
     const named = { ...(branch !== undefined && { branch }), ...(reason !== undefined && { reason }) };
     const forked = await this.#checkpoints.fork(checkpoint.id, named);
     return this.#checkpoints.session(forked.sessionId, {
@@ -221,11 +228,22 @@ export class CheckpointRestorer {
   }
 
   /** A checkpoint from a file begins a session of its own. */
-  async #adopt(checkpoint: Checkpoint, state: ChatState): Promise<Session> {
+  async #adopt(
+    { checkpoint, state }: Omit<Opened, 'isStored'>,
+    { mode = 'live', reason }: ContinueOptions,
+  ): Promise<Session> {
+    if (mode !== 'live') {
+      throw new InvalidInputError(
+        `The file of checkpoint ${checkpoint.id} holds no recorded calls, and this storage has none of them: it cannot be continued in ${mode} mode. Use the storage that the conversation was saved to.`,
+        { details: { id: checkpoint.id, mode } },
+      );
+    }
+    const said = { note: `From a file of checkpoint ${checkpoint.id}.`, ...(reason !== undefined && { reason }) };
     for (let count = 1; ; count++) {
       const session = await this.#checkpoints.session(`from-${checkpoint.id}${count === 1 ? '' : `-${count}`}`);
       if (session.head === undefined) {
-        await session.save(state, { trigger: 'imported', note: `From a file of checkpoint ${checkpoint.id}.` });
+        const { userId } = checkpoint;
+        await session.save(state, { trigger: 'imported', ...said, ...(userId !== undefined && { userId }) });
         return session;
       }
       await session.close();
@@ -233,26 +251,41 @@ export class CheckpointRestorer {
   }
 }
 
+function findMissingSettings(settings: ChatSettings, registry: AgentRegistry): RestoreProblem[] {
+  const { speakerSelection, selectorModelId, end } = settings;
+  const selector = typeof speakerSelection === 'object' ? speakerSelection.selector : undefined;
+  const names = [
+    { what: 'predicate', name: end.predicate, isKnown: (name: string) => registry.predicate(name) !== undefined },
+    { what: 'selector', name: selector, isKnown: (name: string) => registry.selector(name) !== undefined },
+    { what: 'model', name: selectorModelId ?? undefined, isKnown: (name: string) => registry.hasModel(name) },
+  ];
+  return names.flatMap(({ what, name, isKnown }) =>
+    name === undefined || isKnown(name)
+      ? []
+      : [{ path: '$.chat.settings', problem: `The ${what} "${name}" of the group is not registered.` }],
+  );
+}
+
 function driftError(drift: readonly string[]): InvalidInputError {
   return new InvalidInputError(
-    `The code has changed since the checkpoint: ${drift.join(' ')} Continue with onDrift "warn" or "accept" if that is meant.`,
+    `The conversation is not what it was at the checkpoint: ${drift.join(' ')} Continue with onDrift "warn" or "accept" if that is meant.`,
     { details: { drift } },
   );
 }
 
 function applyOverrides(chat: GroupChat, overrides: RestoreChatOptions['overrides'] = {}): void {
   for (const [name, override] of Object.entries(overrides.agents ?? {})) openAgent(chat, name).configure(override);
-  if (overrides.settings !== undefined) chat.change({ settings: { ...chat.record.settings, ...overrides.settings } });
+  const { settings } = overrides;
+  if (settings === undefined) return;
+  if (settings.end !== undefined) checkEndRules(settings.end);
+  chat.change({
+    settings: { ...chat.record.settings, ...settings },
+    ...(settings.seed !== undefined && { randomState: settings.seed }),
+  });
 }
 
-async function planFiles({ agents }: ChatState): Promise<Record<string, WorkspacePlan>> {
-  const plans: Record<string, WorkspacePlan> = {};
-  for (const { name, workspace, codeExecution } of Object.values(agents)) {
-    if (workspace === null || codeExecution === false) continue;
-    const ignore = codeExecution.capture === false ? undefined : codeExecution.capture?.ignore;
-    plans[name] = await planRestore(workspace, codeExecution.workDir, ignore === undefined ? {} : { ignore });
-  }
-  return plans;
+function addProblems(report: ChatRestoreReport, more: readonly RestoreProblem[]): ChatRestoreReport {
+  return more.length === 0 ? report : { ...report, status: 'partial', problems: [...report.problems, ...more] };
 }
 
 function openAgent(chat: GroupChat, name: string): StandardAgent {

@@ -37,10 +37,7 @@ export class CheckpointingGroupChatManager {
     readonly initiator?: string;
     readonly rounds?: number;
   }): Promise<ChatRunResult> {
-    const { chat } = this.#options;
     const initiator = parseName(problem.initiator ?? PERSON, 'The initiator');
-    if (problem.message.trim() === '')
-      throw new InvalidInputError('The problem is empty. Say what the group is to do.');
     return this.#hold((session) => {
       if (session.head !== undefined) {
         throw new InvalidInputError(
@@ -48,26 +45,54 @@ export class CheckpointingGroupChatManager {
           { details: { sessionId: session.id, headId: session.head.id } },
         );
       }
-      chat.change({ problem: problem.message, initiator });
-      if (problem.rounds !== undefined) chat.reopen({ rounds: problem.rounds });
+      this.#begin(problem.message, initiator);
+      if (problem.rounds !== undefined) this.chat.reopen({ rounds: problem.rounds });
     });
   }
 
   /** Goes on where the session was left: after a crash, a stop, a failure, or with the answer it waited for. */
   async resume(): Promise<ChatRunResult> {
+    return this.#hold((session) => this.#load(session));
+  }
+
+  /** Says something as the person, and lets the conversation go on from it; begins it if the session is new. */
+  async prompt(message: string, { rounds }: { readonly rounds: number }): Promise<ChatRunResult> {
     return this.#hold((session) => {
+      const { chat } = this.#options;
       if (session.head === undefined) {
-        throw new NotFoundError(`Session "${session.id}" has no conversation yet. Use run() to begin one.`, {
-          details: { sessionId: session.id },
-        });
+        this.#begin(message, PERSON);
+        chat.reopen({ rounds });
+        return;
       }
-      const problems = this.#options.chat.loadState(session.state);
-      if (problems.length === 0) return;
-      throw new InvalidInputError(
-        `The conversation cannot be resumed as it was: ${problems.map(({ problem }) => problem).join(' ')}`,
-        { details: { problems } },
-      );
+      this.#load(session);
+      chat.prompt(message, rounds);
     });
+  }
+
+  #begin(problem: string, initiator: string): void {
+    const { stage, messages } = this.chat.record;
+    if (problem.trim() === '') throw new InvalidInputError('The problem is empty. Say what the group is to do.');
+    if (stage !== 'new') {
+      throw new InvalidInputError(
+        `This group has a conversation already, with ${messages.length} messages. Make a new group for a new session.`,
+        { details: { messages: messages.length } },
+      );
+    }
+    this.chat.change({ problem, initiator });
+  }
+
+  #load(session: Session): void {
+    if (session.head === undefined) {
+      throw new NotFoundError(`Session "${session.id}" has no conversation yet. Use run() to begin one.`, {
+        details: { sessionId: session.id },
+      });
+    }
+    const problems = this.#options.chat.loadState(session.state);
+    if (problems.length === 0) return;
+    throw new InvalidInputError(
+      `The conversation cannot be resumed as it was: ${problems.map(({ problem }) => problem).join(' ')}`,
+      { details: { problems } },
+    );
   }
 
   async #hold(prepare: (session: Session) => void): Promise<ChatRunResult> {

@@ -149,6 +149,21 @@ describe('a restore', () => {
     expect(chat.agent('solver')?.history('chat_manager')[2]?.turn?.at(-1)?.content).toBe('The  is 4.');
   });
 
+  test('[N36] a prompt becomes the next request, from any checkpoint, also of a conversation that ended', async () => {
+    const { checkpoints, team } = await recorded({ end: { signals: ['square'] } });
+    const restorer = new CheckpointRestorer({ checkpoints, registry: team.registry });
+    const { checkpoints: all } = await checkpoints.list({ sessionId: 'team' }, { limit: 100 });
+    for (const { id } of all.filter(({ sequence }) => sequence > 1)) {
+      const result = await restorer.continue(id, { prompt: 'Once more.', rounds: 1, logs: false });
+      expect(result.newMessages).toBe(2);
+      expect(result.messages.at(-2)).toEqual({ name: 'user', content: 'Once more.' });
+      expect(result.messages.at(-1)?.name).toBe('solver');
+    }
+    const chat = createTeam({ end: { signals: ['square'] } }).chat;
+    const next = await manage(chat, checkpoints).prompt('And now?', { rounds: 2 });
+    expect(next).toMatchObject({ status: 'ended', newMessages: 2, branch: 'main' });
+  });
+
   test('[N31] without the code it names, it is partial and lists what is missing', async () => {
     const { checkpoints, id } = await recorded();
     const restorer = new CheckpointRestorer({ checkpoints });

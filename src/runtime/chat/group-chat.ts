@@ -9,7 +9,14 @@ import type { ChatModel } from '../model/chat-model.ts';
 import type { LanguageModel } from '../model/language-model.ts';
 import { type LlmConfig, parseLlmConfig } from '../model/llm-config.ts';
 import { checkEndRules, DEFAULT_SIGNALS, type EndRules, stripSignals } from './chat-end.ts';
-import { CHAT_KIND, type ChatRecord, type ChatSettings, type ChatState, parseChatState } from './chat-state.ts';
+import {
+  CHAT_KIND,
+  type ChatRecord,
+  type ChatSettings,
+  type ChatState,
+  type PendingReply,
+  parseChatState,
+} from './chat-state.ts';
 
 /** Who talks, and how. */
 export type GroupChatOptions = {
@@ -31,7 +38,7 @@ export type GroupChatOptions = {
 /** A conversation of several agents: who is in it, what was said, and whose turn it is. It does nothing by itself. */
 export class GroupChat {
   readonly registry: AgentRegistry;
-  readonly #agents: ReadonlyMap<string, StandardAgent>;
+  #agents: ReadonlyMap<string, StandardAgent>;
   #record: ChatRecord;
 
   constructor(options: GroupChatOptions) {
@@ -39,6 +46,7 @@ export class GroupChat {
     this.#agents = new Map(options.agents.map((agent) => [agent.name, agent]));
     if (this.#agents.size === 0) throw new InvalidInputError('A group chat needs at least one agent.');
     if (this.#agents.size < options.agents.length) throw new InvalidInputError('Two agents have the same name.');
+    checkModels(options.agents);
     for (const agent of options.agents) this.#register(agent);
     const settings = createSettings(options, this.registry);
     checkNames(settings, this.#agents);
@@ -120,20 +128,65 @@ export class GroupChat {
     if (!isFinal) this.#goOn();
   }
 
+  /** Lets a person say something that the conversation goes on from for a number of rounds, also if it had ended. */
+  prompt(content: string, rounds: number): void {
+    if (content.trim() === '') throw new InvalidInputError('The prompt is empty. Say what the group is to do.');
+    checkRounds(rounds);
+    const { pendingReply } = this.#record;
+    if (pendingReply !== null) this.appendReply(pendingReply.message);
+    const { settings, round, stage, messages } = this.#record;
+    const message = { name: PERSON, content };
+    const namesake = this.#agents.get(PERSON);
+    if (namesake !== undefined) this.tell(namesake, message);
+    const opening = stage === 'open' ? 0 : 1;
+    this.change({
+      settings: { ...settings, maxRounds: round + 1 + rounds },
+      pendingReply: { speaker: PERSON, message },
+      endOverruledAt: messages.length + opening + 1, // a request may quote the words that end conversations
+      pendingInput: null,
+      nextSpeaker: null,
+    });
+    this.#goOn();
+  }
+
+  /** Puts a reply that was generated into the transcript. */
+  appendReply(message: ChatMessage): void {
+    const { round } = this.#record;
+    this.change({ pendingReply: null, nextSpeaker: null, lastSpeaker: message.name, round: round + 1 });
+    this.append(message);
+  }
+
   #goOn(): void {
     this.change({ end: null });
     if (this.#record.stage !== 'open') return;
     for (const agent of this.#agents.values()) agent.setStatus('running');
   }
 
-  /** Takes the words that would end the conversation out of its last message; what else would end it is overruled. */
+  /** Takes the words that would end the conversation out of its last message, said or pending; what else would end it is overruled. */
   #stripSignal(): void {
+    const { pendingReply } = this.#record;
+    if (pendingReply === null) this.#stripLast();
+    else this.#stripPending(pendingReply);
+  }
+
+  #stripLast(): void {
     const { messages, settings } = this.#record;
     const last = messages.at(-1);
     if (last === undefined) return;
     const content = stripSignals(last.content, settings.end);
-    if (content !== last.content) this.edit(messages.length - 1, content, { reason: 'the end signal was stripped' });
+    if (content !== last.content) this.edit(messages.length - 1, content, { reason: STRIPPED });
     this.change({ endOverruledAt: messages.length });
+  }
+
+  #stripPending({ speaker, message }: PendingReply): void {
+    const { messages, settings } = this.#record;
+    const content = stripSignals(message.content, settings.end);
+    this.change({ endOverruledAt: messages.length + 1 });
+    if (content === message.content) return;
+    const stripped = editMessage(message, content, { reason: STRIPPED });
+    this.change({ pendingReply: { speaker, message: stripped } });
+    const agent = this.#agents.get(speaker); // nobody else has heard it
+    agent?.rewriteHistory(settings.managerName, agent.history(settings.managerName).with(-1, stripped));
   }
 
   /** Puts a state back into the conversation and its agents; answers what could not be put back. */
@@ -141,6 +194,7 @@ export class GroupChat {
     const { chat, order, agents } = parseChatState(state);
     this.change(chat);
     const unknown = order.filter((name) => !this.#agents.has(name));
+    this.#agents = inOrder(this.#agents, order);
     const problems = unknown.map((name) => ({
       path: `$.agents.${name}`,
       problem: `The agent "${name}" is not in the group.`,
@@ -157,6 +211,29 @@ export class GroupChat {
       order: [...this.#agents.keys()],
       agents: Object.fromEntries([...this.#agents].map(([name, agent]) => [name, agent.saveState()])),
     };
+  }
+}
+
+const STRIPPED = 'the end signal was stripped';
+
+/** The code may list agents in another order than the conversation that it goes on with. */
+function inOrder<Agent>(agents: ReadonlyMap<string, Agent>, order: readonly string[]): ReadonlyMap<string, Agent> {
+  const place = (name: string) => (order.includes(name) ? order.indexOf(name) : order.length);
+  return new Map([...agents].toSorted(([a], [b]) => place(a) - place(b)));
+}
+
+/** A checkpoint names models by id, so one id must mean one model. Objects of a provider's package with one id are the same model. */
+function checkModels(agents: readonly StandardAgent[]): void {
+  const known = new Map<string, ChatModel>();
+  for (const { name, model } of agents) {
+    if (model === undefined || !('reply' in model)) continue;
+    if ((known.get(model.id) ?? model) !== model) {
+      throw new InvalidInputError(
+        `There are two models with the id "${model.id}"; "${name}" has the second. Give one of them another id.`,
+        { details: { modelId: model.id, agent: name } },
+      );
+    }
+    known.set(model.id, model);
   }
 }
 

@@ -148,13 +148,14 @@ function findName(answer: string, candidates: readonly string[]): string | undef
   const text = answer.trim();
   const exact = candidates.find((name) => name.toLowerCase() === text.toLowerCase());
   if (exact !== undefined) return exact;
-  const mentioned = candidates.filter((name) => mentions(text, name));
-  return mentioned.length === 1 ? mentioned[0] : undefined;
+  const mentioned = new Set(text.match(anyOf(candidates)));
+  return mentioned.size === 1 ? [...mentioned][0] : undefined;
 }
 
-function mentions(text: string, name: string): boolean {
-  const at = text.indexOf(name);
-  if (at < 0) return false;
-  const isWordChar = (char: string | undefined) => char !== undefined && /[\p{L}\p{N}_]/u.test(char);
-  return !isWordChar(text[at - 1]) && !isWordChar(text[at + name.length]);
+/** Longer names first: who says "solver-2" does not mean "solver". */
+function anyOf(names: readonly string[]): RegExp {
+  const escaped = names
+    .toSorted((a, b) => b.length - a.length)
+    .map((name) => name.replaceAll(/[\\^$.*+?()[\]{}|/]/g, String.raw`\$&`));
+  return new RegExp(`(?<![\\p{L}\\p{N}_])(?:${escaped.join('|')})(?![\\p{L}\\p{N}_])`, 'gu');
 }

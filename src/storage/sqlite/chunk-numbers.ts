@@ -26,12 +26,12 @@ type DigestColumns = { prefix: Uint8Array; rest: Uint8Array };
 export class ChunkNumbers {
   readonly #selectNumber: SqlStatement;
   readonly #selectDigest: SqlStatement;
-  readonly #selectLast: SqlStatement;
   readonly #selectDigests: SqlStatement;
-  readonly #selectCollections: SqlStatement;
+  readonly #selectState: SqlStatement;
   readonly #numbers = new Map<Digest, number>();
   readonly #digests = new Map<number, Digest>();
   #collections = -1;
+  #last = 0;
 
   constructor({ db }: SqliteConnection) {
     this.#selectNumber = db.prepare('SELECT n FROM chunk WHERE prefix=? AND rest=?');
@@ -39,28 +39,34 @@ export class ChunkNumbers {
     this.#selectDigests = db.prepare(
       'SELECT n, hex(prefix)||hex(rest) AS digest FROM chunk WHERE n IN (SELECT value FROM json_each(?))',
     );
-    this.#selectCollections = db.prepare('SELECT value FROM epoch WHERE n=3');
-    this.#selectLast = db.prepare(
-      'SELECT max(coalesce((SELECT max(n) FROM chunk), 0), (SELECT value FROM epoch WHERE n=2)) AS n',
+    this.#selectState = db.prepare(
+      'SELECT value AS collections, max(coalesce((SELECT max(n) FROM chunk), 0), (SELECT value FROM epoch WHERE n=2)) AS last FROM epoch WHERE n=3',
     );
   }
 
   /** Forgets what was remembered if chunks were collected since. To be called at the start of every transaction. */
   refresh(): void {
-    const { value } = this.#selectCollections.get() as { value: number };
-    if (value !== this.#collections) this.forget();
-    this.#collections = value;
+    const { collections, last } = this.#selectState.get() as { collections: number; last: number };
+    if (collections !== this.#collections) this.forget();
+    this.#collections = collections;
+    this.#last = last;
   }
 
-  /** The greatest number given out so far; ask inside the transaction that uses the next one. */
-  last(): number {
-    return (this.#selectLast.get() as { n: number }).n;
+  /** The number for a new chunk, inside the transaction that stores it; `remember` takes it. */
+  get next(): number {
+    return this.#last + 1;
+  }
+
+  /** Whether a chunk is stored for certain, so that it need not be brought again. */
+  has(digest: Digest): boolean {
+    return this.#numbers.has(digest);
   }
 
   remember(digest: Digest, number: number): void {
     if (this.#numbers.size >= MAX_REMEMBERED) this.forget();
     this.#numbers.set(digest, number);
     this.#digests.set(number, digest);
+    if (number > this.#last) this.#last = number;
   }
 
   /** Looks up the digests behind many refs in one go, so that `unpack` finds them remembered. */

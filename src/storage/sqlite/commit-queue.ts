@@ -76,7 +76,13 @@ export class CommitQueue {
     if (group.length === 0) return;
     const isRelaxed = group.every(({ prepared }) => prepared.commit.durability === 'relaxed');
     try {
-      const answers = await this.#connection.write(() => this.#apply(group), { isRelaxed });
+      let isRepeated = false;
+      const apply = () => {
+        if (isRepeated) this.#numbers.forget(); // what the first attempt gave out was rolled back
+        isRepeated = true;
+        return this.#apply(group);
+      };
+      const answers = await this.#connection.write(apply, { isRelaxed });
       for (const answer of answers) answer();
     } catch (error) {
       this.#numbers.forget();

@@ -174,3 +174,28 @@ test('a chunk that another process collected and that was brought again is found
   expect((await two.readCheckpoint(third.header.id))?.root).toEqual(third.root);
   await Promise.all([one.close(), two.close()]);
 });
+
+test('a transaction that lost its lock and runs again stores its chunks, although it had given them numbers', async () => {
+  const connection = new SqliteConnection({ path, durability: 'process', busyTimeoutMs: 1000 });
+  const losing = {
+    db: connection.db,
+    prepare: (sql: string) => connection.prepare(sql),
+    write: (work: () => unknown) => {
+      connection.db.exec('BEGIN IMMEDIATE');
+      work();
+      connection.db.exec('ROLLBACK');
+      return connection.write(work);
+    },
+  } as unknown as SqliteConnection;
+  const numbers = new ChunkNumbers(losing);
+  const queue = new CommitQueue(losing, numbers);
+  const inner = make.chunk();
+  const outer = createChunk({ text: '[{"$":0}]', refs: [inner.digest] });
+  const again = make.chunk();
+  await queue.add(prepareCommit(commitOf(make.checkpoint(), { chunks: [inner, outer] }), encodePlain));
+  await queue.add(prepareCommit(commitOf(make.checkpoint(), { chunks: [outer, again] }), encodePlain));
+  await connection.close();
+  await using storage = new SqliteCheckpointStorage({ path });
+  expect(await storage.readChunks([inner.digest, outer.digest, again.digest])).toEqual([inner, outer, again]);
+  expect(await storage.stats()).toMatchObject({ chunks: 3 });
+});

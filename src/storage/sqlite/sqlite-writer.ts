@@ -131,11 +131,11 @@ export class SqliteWriter {
   }
 
   #writeChunks(chunks: readonly PreparedChunk[]): void {
-    let last = this.#numbers.last();
     for (const { digest, prefix, rest, refs, text } of chunks) {
-      const { changes } = this.#insertChunk.run(last + 1, prefix, rest, this.#numbers.pack(refs), text);
-      if (Number(changes) === 1) this.#numbers.remember(digest, ++last);
-      else this.#numbers.remember(digest, this.#findStored(prefix, rest));
+      if (this.#numbers.has(digest)) continue;
+      const number = this.#numbers.next;
+      const { changes } = this.#insertChunk.run(number, prefix, rest, this.#numbers.pack(refs), text);
+      this.#numbers.remember(digest, Number(changes) === 1 ? number : this.#findStored(prefix, rest));
     }
   }
 

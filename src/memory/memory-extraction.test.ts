@@ -1,0 +1,123 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { type ExtractionRequest, extractByRules, Memory, type MemoryExtractor, stripMemoryBlocks } from './index.ts';
+
+const userId = 'ann';
+
+function open(extract: (request: ExtractionRequest) => unknown): { memory: Memory; asked: ExtractionRequest[] } {
+  const folder = mkdtempSync(join(tmpdir(), 'savestate-memory-'));
+  const asked: ExtractionRequest[] = [];
+  const extractor = {
+    id: 'model-1',
+    extract: async (request: ExtractionRequest) => {
+      asked.push(request);
+      return extract(request);
+    },
+  } as MemoryExtractor;
+  const memory = new Memory({ path: join(folder, 'history.db'), extractor });
+  onTestFinished(async () => {
+    await memory.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  return { memory, asked };
+}
+
+const turns = [
+  { role: 'user', content: 'We fly to Rome in May' },
+  { role: 'assistant', content: 'I booked the flight' },
+];
+
+describe('an extractor', () => {
+  test('[O21] is asked once about a source; its answer points at the turns and is as trusted as the least of them', async () => {
+    const { memory, asked } = open(() => [
+      { content: 'Flies to Rome in May', subject: 'ann', message: 0 },
+      { content: 'The flight to Rome is booked', kind: 'outcome' },
+    ]);
+    const options = { userId, idempotencyKey: 'turn 1' };
+    const first = await memory.add(turns, options);
+    expect(first.extraction).toBe('done');
+    expect(first.results.map(({ kind, event }) => [kind, event])).toEqual([
+      ['episode', 'ADD'],
+      ['episode', 'ADD'],
+      ['fact', 'ADD'],
+      ['outcome', 'ADD'],
+    ]);
+    const again = await memory.add(turns, options);
+    expect([again.extraction, asked.length]).toEqual(['recorded', 1]);
+    const all = await memory.getAll({ userId });
+    expect(all).toHaveLength(4);
+    const [fact, outcome] = all.filter(({ kind }) => kind !== 'episode');
+    expect([fact?.trust, outcome?.trust]).toEqual(['user', 'agent']);
+    expect((await memory.why(outcome?.id ?? '')).sources[0]?.turns.map((turn) => turn.memory)).toEqual(
+      turns.map(({ content }) => content),
+    );
+  });
+
+  test('[O21] is not asked again although it found nothing', async () => {
+    const { memory, asked } = open(() => []);
+    await memory.add(turns, { userId, idempotencyKey: 'k' });
+    await memory.add(turns, { userId, idempotencyKey: 'k' });
+    expect(asked).toHaveLength(1);
+  });
+
+  test('[O21] is shown what is known, and not asked when nothing is to be inferred', async () => {
+    const { memory, asked } = open(() => []);
+    await memory.add('Rome is where the office is', { userId, kind: 'fact' });
+    await memory.add(turns, { userId, infer: false });
+    expect(asked).toHaveLength(0);
+    await memory.add('When in Rome, do as the Romans do', { userId });
+    expect(asked[0]?.known.map((record) => record.memory)).toEqual(['Rome is where the office is']);
+  });
+
+  test.each([
+    ['fails', () => Promise.reject(new Error('overloaded')), /overloaded/],
+    ['answers nonsense', () => [{ content: '' }], /must answer a list/],
+  ] as const)('[O21] that %s costs nothing but a flag, and is asked again', async (_, extract, problem) => {
+    const { memory, asked } = open(extract);
+    const { extraction } = await memory.add(turns, { userId, idempotencyKey: 'k' });
+    expect(extraction).toEqual({ problem: expect.stringMatching(problem) });
+    expect(await memory.getAll({ userId })).toHaveLength(2);
+    await memory.add(turns, { userId, idempotencyKey: 'k' });
+    expect(asked).toHaveLength(2);
+  });
+});
+
+describe('rules', () => {
+  test.each([
+    ['My name is Ann.', 'fact', 'name'],
+    ['I live in Rome now.', 'fact', 'home'],
+    ["I've just joined Acme.", 'fact', 'employer'],
+    ['I work as a nurse.', 'fact', 'role'],
+    ['My favourite colour is green.', 'preference', 'favourite colour'],
+    ['I really love hiking!', 'preference', undefined],
+    ["I don't eat meat.", 'preference', undefined],
+    ["I'm allergic to nuts.", 'preference', undefined],
+    ['Remember that the door code is 1234.', 'instruction', undefined],
+    ['Never call me before nine.', 'instruction', undefined],
+    ['From now on answer in French.', 'instruction', undefined],
+    ['Please answer in one sentence.', 'instruction', undefined],
+    ["Let's go with PostgreSQL.", 'decision', undefined],
+    ['We have decided to wait.', 'decision', undefined],
+    ['Our server runs Linux.', 'fact', undefined],
+  ])('[O1] %s', (sentence, kind, slot) => {
+    expect(extractByRules(`Hello there. ${sentence} Bye.`)).toEqual([
+      { content: sentence, kind, ...(slot !== undefined && { slot }), span: [13, 13 + sentence.length] },
+    ]);
+  });
+
+  test.each([
+    'Do I prefer tea?',
+    'It would never work.',
+    'She likes tea.',
+    'Do you remember when we met?',
+    'Nice weather.',
+  ])('[O1] nothing in: %s', (sentence) => expect(extractByRules(sentence)).toEqual([]));
+
+  test('[O2] a block is stripped whole, also an unfinished one', () => {
+    const block = '<savestate-memory note="x">\n- I love tea\n</savestate-memory>';
+    expect(stripMemoryBlocks(`a ${block} b ${block}`)).toBe('a  b ');
+    expect(stripMemoryBlocks('a <savestate-memory note="x">\n- I love')).toBe('a ');
+  });
+});

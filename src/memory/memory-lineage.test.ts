@@ -1,0 +1,306 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { CheckpointManager, InMemoryCheckpointStorage } from '../index.ts';
+import { Memory, type SelectOptions } from './index.ts';
+
+const userId = 'ann';
+
+let clock = 1_700_000_000_000;
+
+function open(): {
+  manager: CheckpointManager;
+  memory: Memory;
+  path: string;
+  known: (options?: Partial<SelectOptions>) => Promise<string[]>;
+} {
+  const folder = mkdtempSync(join(tmpdir(), 'savestate-memory-'));
+  const now = () => ++clock;
+  const manager = new CheckpointManager({
+    storage: new InMemoryCheckpointStorage(),
+    retention: { types: { manual: {} } },
+    now,
+  });
+  const path = join(folder, 'history.db');
+  const memory = new Memory({ path, manager, now });
+  onTestFinished(async () => {
+    await memory.close();
+    await manager.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  const known = async (options: Partial<SelectOptions> = {}) =>
+    (await memory.getAll({ userId, ...options })).map(({ memory: words }) => words).sort();
+  return { manager, memory, path, known };
+}
+
+/** Saves a session and teaches what the new checkpoint holds. */
+async function teach({ manager, memory }: ReturnType<typeof open>, sessionId: string, words: string): Promise<string> {
+  const session = await manager.session(sessionId);
+  const id = await session.save({ words });
+  await memory.add(words, { userId, checkpoint: id, infer: false });
+  await session.close();
+  return id;
+}
+
+test('[O8] a rewind hides what was learned after its target, and going back brings it back', async () => {
+  const all = open();
+  const { manager, memory, known } = all;
+  const first = await teach(all, 's', 'one');
+  const second = await teach(all, 's', 'two');
+  await memory.rewind(first, { branch: 'again' });
+  expect(await known()).toEqual(['one']);
+  expect((await memory.search('two', { userId })).results).toEqual([]);
+  await teach(all, 's', 'three');
+  expect(await known()).toEqual(['one', 'three']);
+  await manager.switchBranch('s', 'main');
+  expect(await known()).toEqual(['one', 'two']);
+  expect(await known({ asOf: second })).toEqual(['one', 'two']);
+});
+
+test('[O8] branches of a fork share the past only', async () => {
+  const all = open();
+  const { manager, memory, known } = all;
+  const first = await teach(all, 's', 'one');
+  await manager.fork(first, { branch: 'side' });
+  await teach(all, 's', 'on main');
+  const side = await manager.session('s', { branch: 'side' });
+  const id = await side.save({ side: true });
+  await memory.add('on the side', { userId, checkpoint: id, infer: false });
+  expect(await known()).toEqual(['on main', 'one']);
+  expect(await known({ session: side })).toEqual(['on the side', 'one']);
+  await manager.fork(id, { branch: 'deeper' });
+  expect(await known({ session: { id: 's', branch: 'deeper' } })).toEqual(['on the side', 'one']);
+});
+
+test('[O8] what was changed, deleted or superseded after the target of a rewind is as it was', async () => {
+  const { manager, memory, known } = open();
+  const session = await manager.session('s');
+  const start = await session.save({ n: 0 });
+  const fact = { userId, kind: 'fact' as const, subject: 'ann', slot: 'home', infer: false };
+  const home = await memory.add('Paris', { ...fact, checkpoint: start });
+  const [code, door] = (
+    await memory.add(
+      [
+        { role: 'user', content: 'code 1' },
+        { role: 'user', content: 'door left' },
+      ],
+      { userId, checkpoint: start, infer: false },
+    )
+  ).results;
+  const later = await session.save({ n: 1 });
+  const news = await memory.add('Berlin', { ...fact, checkpoint: later });
+  expect(news.superseded).toEqual([home.results[0]?.id]);
+  await memory.update(code?.id ?? '', 'code 2', { checkpoint: later });
+  await memory.delete(door?.id ?? '', { checkpoint: later });
+  expect(await known()).toEqual(['Berlin', 'code 2']);
+  await memory.rewind(start);
+  expect(await known()).toEqual(['Paris', 'code 1', 'door left']);
+  expect((await memory.search('code 1', { userId, topK: 1 })).results).toMatchObject([{ memory: 'code 1' }]);
+  await manager.switchBranch('s', 'main');
+  expect(await known()).toEqual(['Berlin', 'code 2']);
+  const { added, removed, changed } = await memory.diff(start, later);
+  expect(added.map(({ memory: words }) => words)).toEqual(['Berlin']);
+  expect(removed.map(({ memory: words }) => words)).toEqual(['door left']);
+  expect(changed.map(({ before, after }) => [before.memory, after.memory]).sort()).toEqual([
+    ['Paris', 'Paris'],
+    ['code 1', 'code 2'],
+  ]);
+});
+
+test('[O9] what a session learned since its head belongs to its next checkpoint', async () => {
+  const { manager, memory, known } = open();
+  const session = await manager.session('s');
+  await memory.add('before the first', { userId, session, infer: false });
+  const first = await session.save({ n: 1 });
+  await memory.add('after the first', { userId, session, infer: false });
+  expect(await known()).toEqual(['after the first', 'before the first']);
+  expect(await known({ asOf: first })).toEqual(['before the first']);
+  const second = await session.save({ n: 2 });
+  expect(await known({ asOf: second })).toEqual(['after the first', 'before the first']);
+  await memory.rewind(first);
+  expect(await known()).toEqual(['before the first']);
+  const rewound = await manager.session('s');
+  await memory.add('on the new branch', { userId, session: rewound, infer: false });
+  expect(await known()).toEqual(['before the first', 'on the new branch']);
+  expect(await known({ session })).toEqual(['after the first', 'before the first']);
+});
+
+test('[O10] a new run sees the current branches of all sessions, and what belongs to none', async () => {
+  const all = open();
+  const { memory, known } = all;
+  const start = await teach(all, 'a', 'a knows');
+  await teach(all, 'a', 'a forgot');
+  await teach(all, 'b', 'b knows');
+  await memory.add('everyone knows', { userId, infer: false });
+  await memory.rewind(start);
+  expect(await known()).toEqual(['a knows', 'b knows', 'everyone knows']);
+  expect(await known({ session: { id: 'c', branch: 'main' } })).toEqual(['a knows', 'b knows', 'everyone knows']);
+});
+
+test('[O8] in long histories too, however often one looks', async () => {
+  const all = open();
+  const { manager, memory, known } = all;
+  const first = await teach(all, 's', 'early');
+  const session = await manager.session('s');
+  for (let n = 0; n < 40; n++) await session.save({ n });
+  await session.close();
+  const last = await teach(all, 's', 'late');
+  for (let look = 0; look < 3; look++) {
+    expect(await known({ asOf: last })).toEqual(['early', 'late']);
+    expect(await known({ asOf: first })).toEqual(['early']);
+    expect(await known()).toEqual(['early', 'late']);
+  }
+  const afresh = new Memory({ path: all.path, manager });
+  for (let look = 0; look < 2; look++)
+    expect((await afresh.getAll({ userId, asOf: last })).map((one) => one.memory)).toEqual(['early', 'late']);
+  await afresh.close();
+  await memory.rewind(first);
+  expect(await known()).toEqual(['early']);
+});
+
+test('[O10] many sessions are looked up at once', async () => {
+  const all = open();
+  for (let n = 0; n < 12; n++) await teach(all, `session ${n}`, `fact number ${n}`);
+  expect(await all.known()).toHaveLength(12);
+});
+
+test('[O11] a promoted memory escapes its branch; a rewind can keep what was learned', async () => {
+  const all = open();
+  const { manager, memory, known } = all;
+  const start = await teach(all, 's', 'old code');
+  const [code] = await memory.getAll({ userId });
+  const later = await teach(all, 's', 'escapes');
+  await teach(all, 's', 'stays behind');
+  const escaping = (await memory.getAll({ userId })).find(({ memory: words }) => words === 'escapes');
+  await memory.promote(escaping?.id ?? '');
+  await memory.rewind(start);
+  expect(await known()).toEqual(['escapes', 'old code']);
+  await manager.switchBranch('s', 'main');
+  await memory.update(code?.id ?? '', 'new code', { checkpoint: later });
+  await memory.rewind(start, { memory: 'keep' });
+  expect(await known()).toEqual(['escapes', 'new code', 'stays behind']);
+  expect((await memory.search('stays behind', { userId })).results[0]).toMatchObject({ isPromoted: true });
+});
+
+test('[O11] a rewind that keeps also keeps what was forgotten', async () => {
+  const all = open();
+  const start = await teach(all, 's', 'one');
+  const [one] = await all.memory.getAll({ userId });
+  const later = await teach(all, 's', 'two');
+  await all.memory.delete(one?.id ?? '', { checkpoint: later });
+  await all.memory.rewind(start, { memory: 'keep' });
+  expect(await all.known()).toEqual(['two']);
+});
+
+test('[O3] learning on one branch what another branch knows is learned there too', async () => {
+  const all = open();
+  const { manager, memory, known } = all;
+  await teach(all, 'a', 'start');
+  await teach(all, 'a', 'the shared fact');
+  await teach(all, 'b', 'the shared fact');
+  expect(await known()).toEqual(['start', 'the shared fact']);
+  const [entry] = (await manager.list({ sessionId: 'a' }, { order: 'oldest', limit: 1 })).checkpoints;
+  await memory.rewind(entry?.id ?? '');
+  expect(await known()).toEqual(['start', 'the shared fact']); // b has learned it by itself
+});
+
+test('[O3] a replay of a run adds nothing', async () => {
+  const { manager, memory } = open();
+  async function run(): Promise<void> {
+    const session = await manager.session('s', { replayFrom: 'start' });
+    const id = await session.save({ n: 1 }, { idempotencyKey: 'first' });
+    await memory.add(
+      [
+        { role: 'user', content: 'I prefer tea.' },
+        { role: 'assistant', content: 'Noted: tea.' },
+      ],
+      { userId, checkpoint: id },
+    );
+    await memory.add('I love cake.', { userId, session });
+    await session.close();
+  }
+  await run();
+  const before = await memory.getAll({ userId });
+  await run();
+  expect(await memory.getAll({ userId })).toEqual(before);
+});
+
+test('[O12] asOf shows what was known at a checkpoint, elsewhere too', async () => {
+  const all = open();
+  const { memory, known } = all;
+  await memory.add('common', { userId, infer: false });
+  const first = await teach(all, 's', 'one');
+  await teach(all, 'other', 'elsewhere');
+  await teach(all, 's', 'two');
+  expect(await known({ asOf: first })).toEqual(['common', 'one']);
+  expect(await known()).toEqual(['common', 'elsewhere', 'one', 'two']);
+});
+
+test('[O14] a memory says which checkpoint taught it, also when that was deleted, or its whole session', async () => {
+  const all = open();
+  const { manager, memory, known } = all;
+  const first = await teach(all, 's', 'one');
+  await teach(all, 's', 'two');
+  const [one] = await memory.getAll({ userId });
+  const id = one?.id ?? '';
+  expect((await memory.why(id)).sources).toMatchObject([
+    { checkpointId: first, sessionId: 's', status: 'present', isVisible: true },
+  ]);
+  await manager.delete(first, { reason: 'too old' });
+  expect((await memory.why(id)).sources).toMatchObject([
+    { status: 'deleted', statusReason: expect.stringContaining('too old') },
+  ]);
+  expect(await known()).toEqual(['one', 'two']);
+  await manager.deleteSession('s');
+  expect(await known()).toEqual(['one', 'two']);
+  expect((await memory.why(id)).sources).toMatchObject([{ status: 'gone' }]);
+});
+
+test('[O14] a deleted session keeps teaching what it knew last, not what it had abandoned', async () => {
+  const all = open();
+  const first = await teach(all, 's', 'one');
+  await teach(all, 's', 'abandoned');
+  await all.memory.rewind(first);
+  await teach(all, 's', 'last');
+  await all.manager.deleteSession('s');
+  expect(await all.known()).toEqual(['last', 'one']);
+});
+
+test('[O24] what was learned and abandoned, or belongs to others, changes no ranking', async () => {
+  const all = open();
+  const { manager, memory } = all;
+  const texts = ['tea with milk', 'green tea leaves', 'coffee and milk', 'tea tea tea', 'milk of almonds'];
+  let last = '';
+  for (const text of texts) last = await teach(all, 's', text);
+  const ask = async () =>
+    (await memory.search('tea with milk and leaves', { userId, explain: true })).results.map(({ id, score }) => [
+      id,
+      score,
+    ]);
+  const render = async () => (await memory.render('{memory}', { scope: { userId }, query: 'tea milk' })).text;
+  const [before, block] = [await ask(), await render()];
+  await manager.session('s');
+  for (let n = 0; n < 20; n++) {
+    await teach(all, 's', `leaves of milk number ${n}`);
+    await memory.add(`milk ${n}`, { userId: 'bob' });
+  }
+  expect(await ask()).not.toEqual(before);
+  await memory.rewind(last);
+  expect(await ask()).toEqual(before);
+  expect(await render()).toBe(block);
+});
+
+test('[O13] only checkpoints of one session can be compared, and without a manager none', async () => {
+  const all = open();
+  const a = await teach(all, 'a', 'one');
+  const b = await teach(all, 'b', 'two');
+  await expect(all.memory.diff(a, b)).rejects.toMatchObject({ code: 'INVALID_INPUT' });
+  const folder = mkdtempSync(join(tmpdir(), 'savestate-memory-'));
+  const alone = new Memory({ path: join(folder, 'h.db') });
+  await expect(alone.diff(a, a)).rejects.toMatchObject({ code: 'INVALID_INPUT' });
+  await expect(alone.rewind(a)).rejects.toMatchObject({ code: 'INVALID_INPUT' });
+  await expect(alone.add('x', { userId, checkpoint: a })).rejects.toMatchObject({ code: 'INVALID_INPUT' });
+  await alone.close();
+  rmSync(folder, { recursive: true, force: true });
+});

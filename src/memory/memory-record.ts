@@ -1,0 +1,80 @@
+/** Whose memory it is. At least one of the three is needed wherever memories are written or looked up. */
+export type MemoryScope = {
+  readonly userId?: string | undefined;
+  readonly agentId?: string | undefined;
+  readonly runId?: string | undefined;
+};
+
+/** What sort of thing is remembered. An `episode` is a turn as it was said; the others say what follows from one. */
+export type MemoryKind = 'episode' | 'fact' | 'preference' | 'instruction' | 'decision' | 'outcome' | 'procedure';
+
+/** Where the words came from: the user, the agent, or outside of both. A memory is as trusted as the least of its sources. */
+export type MemoryTrust = 'user' | 'agent' | 'external';
+
+/** What is remembered, as an event carries it. */
+export type MemoryFields = {
+  readonly content: string;
+  readonly hash: string;
+  readonly kind: MemoryKind;
+  readonly subject: string;
+  /** What it says about its subject; a newer memory of the same subject and slot supersedes an older one. */
+  readonly slot?: string;
+  readonly metadata: { readonly [key: string]: unknown };
+  readonly trust: MemoryTrust;
+  readonly confidence: number;
+  readonly isPinned: boolean;
+  readonly observedAtMs: number;
+  readonly validFromMs?: number;
+  readonly validToMs?: number;
+  readonly supersededBy?: string;
+  readonly expiresAtMs?: number;
+  /** Memories it was taken from, and where in the first of them. */
+  readonly derivedFrom?: readonly string[];
+  readonly span?: readonly [start: number, end: number];
+  readonly messageId?: string;
+  /** The turn before this one, for neighbours. */
+  readonly previousId?: string;
+};
+
+/** A memory as callers see it, from where they stand. */
+export type MemoryRecord = {
+  readonly id: string;
+  readonly memory: string;
+  readonly kind: MemoryKind;
+  readonly subject: string;
+  readonly slot?: string;
+  readonly userId?: string;
+  readonly agentId?: string;
+  readonly runId?: string;
+  readonly metadata: { readonly [key: string]: unknown };
+  readonly trust: MemoryTrust;
+  readonly confidence: number;
+  readonly isPinned: boolean;
+  /** Whether it is seen from every branch. */
+  readonly isPromoted: boolean;
+  /** How often it was learned again. */
+  readonly reinforcements: number;
+  /** Changes with every change that is visible from here; `update` and `delete` take it as `expectedVersion`. */
+  readonly version: number;
+  readonly observedAt: Date;
+  readonly validFrom?: Date;
+  readonly validTo?: Date;
+  readonly supersededBy?: string;
+  readonly expiresAt?: Date;
+  readonly derivedFrom: readonly string[];
+  /** The message that said it, if it had an id. */
+  readonly messageId?: string;
+  readonly createdAt: Date;
+  readonly updatedAt: Date;
+};
+
+/** All kinds, in the order in which they are shown. */
+export const MEMORY_KINDS: readonly MemoryKind[] = [
+  'instruction',
+  'preference',
+  'decision',
+  'fact',
+  'outcome',
+  'procedure',
+  'episode',
+];

@@ -1,0 +1,72 @@
+import type { MemoryEvent, NewMemoryEvent } from './memory-event.ts';
+import type { MemoryKind, MemoryScope } from './memory-record.ts';
+
+/** Which events are wanted; conditions are combined with "and". Answers come in the order of `seq`. */
+export type EventQuery = {
+  readonly scope?: MemoryScope;
+  readonly afterSeq?: number;
+  readonly memoryIds?: readonly string[];
+  readonly sessionId?: string;
+};
+
+/** What a new memory may have to do with; events that fit any part are wanted, once each. */
+export type RelatedQuery = {
+  readonly scope: MemoryScope;
+  readonly keys: readonly string[];
+  readonly hashes: readonly string[];
+  /** Slots of subjects. */
+  readonly slots: readonly { readonly subject: string; readonly slot: string }[];
+  /** The newest of these kinds about a subject. */
+  readonly kinds: readonly { readonly subject: string; readonly kind: MemoryKind }[];
+};
+
+/** The turns of one session, or, without one, those of the scope's run that no session taught. */
+export type SeriesQuery = { readonly scope: MemoryScope; readonly sessionId?: string | undefined };
+
+/** An event to append, with the terms that its words are found by. */
+export type IndexedEvent = { readonly event: NewMemoryEvent; readonly terms?: readonly string[] | undefined };
+
+/** What must be true of a memory for events to be appended: nothing happened to it after this event. */
+export type Expectation = { readonly memoryId: string; readonly lastSeq: number };
+
+/** Either all events were stored, or none: because a memory moved on, or an event's key is stored already. */
+export type AppendResult =
+  | { readonly status: 'stored'; readonly events: readonly MemoryEvent[] }
+  | { readonly status: 'moved' | 'duplicate' };
+
+/** A vector of an event's words, made by one model. Vectors of different models are never compared. */
+export type EventVector = { readonly seq: number; readonly vector: Float32Array };
+
+/** `position` grows with every vector that is stored, so that one can read on from there. */
+export type StoredVector = EventVector & { readonly position: number };
+
+/** Which vectors of a model are wanted, in the order of their positions. */
+export type VectorQuery = { readonly scope: MemoryScope; readonly afterPosition: number };
+
+/** Where memory events live. Dumb on purpose: what they mean is decided above, once for all storages. */
+export interface MemoryStorage {
+  /** Appends in one transaction, in this order; whoever reads one event can read all that have a smaller `seq`. */
+  append(events: readonly IndexedEvent[], expectations?: readonly Expectation[]): Promise<AppendResult>;
+  readEvents(query: EventQuery): Promise<MemoryEvent[]>;
+  readRelated(query: RelatedQuery): Promise<MemoryEvent[]>;
+  /** The events of the last turns of a series, newest first. */
+  readSeries(query: SeriesQuery): Promise<MemoryEvent[]>;
+  /** For each term the events of the scope whose words have it, least `seq` first. */
+  readPostings(terms: readonly string[], scope: MemoryScope): Promise<ReadonlyMap<string, readonly number[]>>;
+  /** Vectors of events that are gone meanwhile are left out, and so are those that are stored already. */
+  writeVectors(model: string, vectors: readonly EventVector[]): Promise<void>;
+  readVectors(model: string, query: VectorQuery): Promise<StoredVector[]>;
+  /** Changes with every removal, so that what was read before can be thrown away. */
+  readEpoch(): Promise<number>;
+  /** Removes all events and vectors of these memories, words and all, and appends what is left to say of them. */
+  purge(memoryIds: readonly string[], tombstones: readonly NewMemoryEvent[]): Promise<void>;
+  /** Removes everything. */
+  reset(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Of each part of a related query at most this many events are wanted, the newest. */
+export const MAX_RELATED = 100;
+
+/** Of a series fewer will do: the last turn that is visible is wanted, and it is nearly always the last one. */
+export const MAX_SERIES = 4;

@@ -1,0 +1,82 @@
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { temporaryFolder } from '../../../test/support/storages.ts';
+import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
+import { Memory } from '../../memory/memory.ts';
+import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
+import { scriptedModel } from '../../testing/model/scripted-model.ts';
+import { AgentRegistry } from '../agent/agent-registry.ts';
+import { StandardAgent } from '../agent/standard-agent.ts';
+import type { ChatState } from './chat-state.ts';
+import { CheckpointRestorer } from './checkpoint-restorer.ts';
+import { CheckpointingGroupChatManager } from './checkpointing-group-chat-manager.ts';
+import { GroupChat } from './group-chat.ts';
+
+const SCOPE = { userId: 'eve' };
+
+function setUp() {
+  const checkpoints = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
+  const memory = new Memory({ path: join(temporaryFolder(), 'memory.db'), manager: checkpoints });
+  const model = scriptedModel(() => 'I will see to it.', { id: 'm' });
+  const registry = new AgentRegistry({ models: { m: model } });
+  const hold = (sessionId: string, store: boolean) => {
+    const waiter = new StandardAgent({
+      name: 'waiter',
+      model,
+      systemMessage: 'Serve.\nKnown:\n{memory}',
+      runtime: { store },
+    });
+    const chat = new GroupChat({ agents: [waiter], registry, allowRepeatSpeaker: true, maxRounds: 1 });
+    return new CheckpointingGroupChatManager({
+      chat,
+      checkpoints,
+      sessionId,
+      logs: false,
+      memory: { memory, scope: SCOPE },
+    });
+  };
+  return { checkpoints, memory, model, registry, hold };
+}
+
+async function contents(memory: Memory): Promise<string[]> {
+  const all = await memory.getAll(SCOPE);
+  return all.map((record) => record.memory).sort();
+}
+
+test('[N50] {memory} is filled anew in every turn, and the checkpoint says with what', async () => {
+  const { checkpoints, memory, model, hold } = setUp();
+  await memory.add('I am allergic to peanuts.', SCOPE);
+  const { checkpointId } = await hold('lunch', false).run({ message: 'Which dessert is safe with my peanut allergy?' });
+  expect(model.requests[0]?.system).toContain('allergic to peanuts');
+  const state = (await checkpoints.load(checkpointId ?? '')) as ChatState;
+  expect(state.agents.waiter?.memoryIds.length).toBeGreaterThan(0);
+  expect(state.agents.waiter?.systemMessage).toContain('{memory}');
+  await memory.add('I love mango sorbet.', SCOPE);
+  await hold('dinner', false).run({ message: 'Is there sorbet without peanuts?' });
+  expect(model.requests[1]?.system).toContain('mango sorbet');
+});
+
+test('[N51] people teach, agents only with the store flag, and a resumed run teaches nothing twice', async () => {
+  const { memory, hold } = setUp();
+  await hold('one', false).run({ message: 'My table is number seven.' });
+  expect(await contents(memory)).not.toContain('I will see to it.');
+  const before = await contents(memory);
+  await hold('one', false).resume();
+  expect(await contents(memory)).toEqual(before);
+  await hold('two', true).run({ message: 'My table is number eight.' });
+  expect(await contents(memory)).toContain('I will see to it.');
+});
+
+test('[N52] a continuation from before does not know what came after', async () => {
+  const { checkpoints, memory, model, registry, hold } = setUp();
+  await hold('trip', false).run({ message: 'I fly to Lisbon on Monday.' });
+  const [start] = (await checkpoints.list({ sessionId: 'trip' }, { limit: 100 })).checkpoints.slice(-1);
+  const restorer = new CheckpointRestorer({ checkpoints, registry });
+  const options = { logs: false, memory: { memory, scope: SCOPE } } as const;
+  const asked = model.requests.length;
+  const prepare = (chat: GroupChat) => chat.change({ problem: 'Where do I fly on Monday?' });
+  await restorer.continue(start?.id ?? '', { rounds: 1, prepare, ...options });
+  expect(model.requests[asked]?.system).not.toContain('Lisbon');
+  await hold('later', false).run({ message: 'Where do I fly on Monday?' });
+  expect(model.requests.at(-1)?.system).toContain('Lisbon');
+});

@@ -1,0 +1,96 @@
+import { z } from 'zod';
+
+const count = z.int().min(0, 'must be a whole number of 0 or more');
+const positive = z.int().min(1, 'must be a whole number of 1 or more');
+const flag = z.boolean();
+const names = z.array(z.string().min(1));
+
+/** Where and how long checkpoints are kept. */
+export const checkpointingSchema = z.strictObject({
+  enabled: flag.default(true).describe('false: nothing is saved. Only this switches checkpointing off.'),
+  storage_type: z.enum(['file', 'memory', 'sqlite', 'postgres']).default('file'),
+  storage_path: z
+    .string()
+    .min(1)
+    .default('./checkpoints')
+    .describe('file: the folder. sqlite: the file, or its folder.'),
+  storage_url: z
+    .string()
+    .min(1)
+    .optional()
+    .describe('postgres: the connection string, best as a reference: env:DATABASE_URL.'),
+  storage_schema: z.string().min(1).optional().describe('postgres: where the tables are.'),
+  storage_tenant: z.string().min(1).default('default').describe('postgres: whose data this is.'),
+  cleanup_after_days: positive.optional().describe('Older checkpoints are pruned when the process starts.'),
+  auto_resume_on_failure: flag.default(false).describe('A run that failed is resumed from its last checkpoint.'),
+  auto_resume_limit: positive.default(3).describe('How often.'),
+  auto_resume_backoff_seconds: z.number().min(0).default(1).describe('The first pause; doubled each time.'),
+});
+
+/** Which operations a person must agree to, and what happens if nobody answers. */
+export const humanInTheLoopSchema = z.strictObject({
+  enabled: flag.default(true),
+  approval_timeout_seconds: z.number().positive().default(300),
+  auto_reject_on_timeout: flag.default(false).describe('false: the request stays open.'),
+  require_approval_for: names.default([
+    'code_execution',
+    'file_operations',
+    'external_api_calls',
+    'sensitive_data_access',
+  ]),
+  trusted_operations: names.default(['web_search', 'data_analysis']),
+});
+
+const workflowSettings = z.strictObject({
+  max_rounds: positive.default(10),
+  max_stalls: count.default(3),
+  max_resets: count.default(2),
+  timeout_seconds: z.number().positive().default(300),
+  checkpointing: checkpointingSchema.prefault({}),
+  human_in_the_loop: humanInTheLoopSchema.prefault({}),
+});
+
+const fleetSettings = z.strictObject({
+  orchestrator: z
+    .strictObject({
+      max_round_count: positive.default(15),
+      max_stall_count: count.default(3),
+      max_reset_count: count.default(2),
+    })
+    .prefault({}),
+  plan_review: z
+    .strictObject({ enabled: flag.default(true), require_human_approval: flag.default(false) })
+    .prefault({}),
+  callbacks: z
+    .strictObject({
+      streaming: flag.default(true),
+      log_progress_ledger: flag.default(true),
+      log_tool_calls: flag.default(true),
+    })
+    .prefault({}),
+});
+
+const agentSettings = z.strictObject({
+  runtime: z
+    .strictObject({ stream: flag.default(true), store: flag.default(true), checkpoint: flag.default(true) })
+    .prefault({}),
+});
+
+/** The settings of `workflow.yaml`, with their defaults. */
+export const configSchema = z.strictObject({
+  workflow: workflowSettings.prefault({}),
+  fleet: fleetSettings.prefault({}),
+  agents: z.record(z.string(), agentSettings).default({}),
+});
+
+/** All settings, complete. */
+export type WorkflowConfig = z.output<typeof configSchema>;
+
+/** Where and how long checkpoints are kept. */
+export type CheckpointingSettings = WorkflowConfig['workflow']['checkpointing'];
+
+/** Which operations a person must agree to. */
+export type HumanInTheLoopSettings = WorkflowConfig['workflow']['human_in_the_loop'];
+
+/** The parts of a file that settings own; a workflow definition may stand in the same file. */
+export const SETTINGS = { top: configSchema.shape, workflow: workflowSettings.shape } as const;

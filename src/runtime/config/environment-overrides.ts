@@ -1,0 +1,71 @@
+import { parse } from 'yaml';
+import { type ZodType, z } from 'zod';
+import { configSchema } from './config-schema.ts';
+import type { Problem } from './problem.ts';
+import { formatSuggestion, suggest } from './suggestion.ts';
+
+/** The environment, as an argument: libraries do not read it themselves. */
+export type Environment = { readonly [name: string]: string | undefined };
+
+type Override = { readonly path: readonly string[]; readonly isList: boolean };
+
+const PREFIX = 'SAVESTATE_';
+
+/** Every setting that a variable can override, by the variable's name: `SAVESTATE_WORKFLOW_CHECKPOINTING_ENABLED`. */
+export const OVERRIDES: ReadonlyMap<string, Override> = new Map(
+  leavesOf(configSchema, []).map((leaf) => [`${PREFIX}${leaf.path.join('_').toUpperCase()}`, leaf]),
+);
+
+/** What belongs to us: other variables with the prefix are somebody else's. */
+const OWN = new RegExp(`^${PREFIX}(${Object.keys(configSchema.shape).join('|').toUpperCase()})_`);
+
+/** Puts variables over the settings of a file; a variable that is no setting is a problem, not ignored. */
+export function applyEnvironment(
+  data: object,
+  env: Environment,
+): { readonly data: object; readonly problems: Problem[] } {
+  const problems: Problem[] = [];
+  const copy = structuredClone(data) as Record<string, unknown>;
+  for (const [name, text] of Object.entries(env)) {
+    if (text === undefined || !OWN.test(name)) continue;
+    const override = OVERRIDES.get(name);
+    if (override === undefined) {
+      const suggestion = suggest(name, OVERRIDES.keys());
+      problems.push({ path: name, message: `is not a setting.${formatSuggestion(suggestion)}` });
+    } else put(copy, override.path, override.isList ? splitList(text) : parse(text));
+  }
+  return { data: copy, problems };
+}
+
+function splitList(text: string): string[] {
+  return text
+    .split(',')
+    .map((item) => item.trim())
+    .filter((item) => item !== '');
+}
+
+function put(target: Record<string, unknown>, [key = '', ...rest]: readonly string[], value: unknown): void {
+  if (rest.length === 0) target[key] = value;
+  else {
+    const inner = target[key];
+    const isObject = typeof inner === 'object' && inner !== null && !Array.isArray(inner);
+    const next = isObject ? (inner as Record<string, unknown>) : {};
+    target[key] = next;
+    put(next, rest, value);
+  }
+}
+
+function leavesOf(schema: ZodType, path: readonly string[]): Override[] {
+  const inner = unwrap(schema);
+  if (inner instanceof z.ZodRecord) return [];
+  if (!(inner instanceof z.ZodObject)) return [{ path, isList: inner instanceof z.ZodArray }];
+  return Object.entries(inner.shape as Record<string, ZodType>).flatMap(([key, part]) =>
+    leavesOf(part, [...path, key]),
+  );
+}
+
+function unwrap(schema: ZodType): ZodType {
+  const isWrapped =
+    schema instanceof z.ZodOptional || schema instanceof z.ZodDefault || schema instanceof z.ZodPrefault;
+  return isWrapped ? unwrap(schema.unwrap() as ZodType) : schema;
+}

@@ -1,0 +1,285 @@
+import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { TestClock } from '../../../test/support/clock.ts';
+import { postgresUrl } from '../../../test/support/postgres.ts';
+import { temporaryFolder } from '../../../test/support/storages.ts';
+import type { SavestateError } from '../../core/errors.ts';
+import { createCheckpointStorage, openCheckpointManager } from './checkpoint-storage.ts';
+import type { WorkflowConfig } from './config-schema.ts';
+import { OVERRIDES } from './environment-overrides.ts';
+import { loadWorkflowConfig } from './load-workflow-config.ts';
+import type { Problem } from './problem.ts';
+
+/** As the requirement has it. */
+const REQUIREMENT = `
+workflow:
+  checkpointing:
+    enabled: true
+    storage_type: file         # or "memory"
+    storage_path: ./checkpoints
+    cleanup_after_days: 30
+    auto_resume_on_failure: false
+`;
+
+const DEFAULTS: WorkflowConfig = {
+  workflow: {
+    max_rounds: 10,
+    max_stalls: 3,
+    max_resets: 2,
+    timeout_seconds: 300,
+    checkpointing: {
+      enabled: true,
+      storage_type: 'file',
+      storage_path: './checkpoints',
+      storage_tenant: 'default',
+      auto_resume_on_failure: false,
+      auto_resume_limit: 3,
+      auto_resume_backoff_seconds: 1,
+    },
+    human_in_the_loop: {
+      enabled: true,
+      approval_timeout_seconds: 300,
+      auto_reject_on_timeout: false,
+      require_approval_for: ['code_execution', 'file_operations', 'external_api_calls', 'sensitive_data_access'],
+      trusted_operations: ['web_search', 'data_analysis'],
+    },
+  },
+  fleet: {
+    orchestrator: { max_round_count: 15, max_stall_count: 3, max_reset_count: 2 },
+    plan_review: { enabled: true, require_human_approval: false },
+    callbacks: { streaming: true, log_progress_ledger: true, log_tool_calls: true },
+  },
+  agents: {},
+};
+
+/** Every setting with another value than its default, as YAML writes it. */
+const OTHERS: readonly [path: string, value: unknown][] = [
+  ['workflow.max_rounds', 20],
+  ['workflow.max_stalls', 0],
+  ['workflow.max_resets', 5],
+  ['workflow.timeout_seconds', 60],
+  ['workflow.checkpointing.enabled', false],
+  ['workflow.checkpointing.storage_type', 'sqlite'],
+  ['workflow.checkpointing.storage_path', './elsewhere'],
+  ['workflow.checkpointing.storage_url', 'env:DATABASE_URL'],
+  ['workflow.checkpointing.storage_schema', 'agents'],
+  ['workflow.checkpointing.storage_tenant', 'acme'],
+  ['workflow.checkpointing.cleanup_after_days', 7],
+  ['workflow.checkpointing.auto_resume_on_failure', true],
+  ['workflow.checkpointing.auto_resume_limit', 9],
+  ['workflow.checkpointing.auto_resume_backoff_seconds', 0.5],
+  ['workflow.human_in_the_loop.enabled', false],
+  ['workflow.human_in_the_loop.approval_timeout_seconds', 10],
+  ['workflow.human_in_the_loop.auto_reject_on_timeout', true],
+  ['workflow.human_in_the_loop.require_approval_for', ['payments', 'mail']],
+  ['workflow.human_in_the_loop.trusted_operations', []],
+  ['fleet.orchestrator.max_round_count', 30],
+  ['fleet.orchestrator.max_stall_count', 1],
+  ['fleet.orchestrator.max_reset_count', 0],
+  ['fleet.plan_review.enabled', false],
+  ['fleet.plan_review.require_human_approval', true],
+  ['fleet.callbacks.streaming', false],
+  ['fleet.callbacks.log_progress_ledger', false],
+  ['fleet.callbacks.log_tool_calls', false],
+];
+
+const nested = (path: string, value: unknown): unknown =>
+  path.split('.').reduceRight((inner, key) => ({ [key]: inner }), value);
+const valueAt = (config: object, path: string): unknown =>
+  path.split('.').reduce<unknown>((at, key) => (at as Record<string, unknown>)[key], config);
+
+function told(text: string, env = {}): string[] {
+  try {
+    loadWorkflowConfig(text, { env });
+  } catch (error) {
+    expect(error).toMatchObject({ code: 'INVALID_INPUT' });
+    const problems = (error as SavestateError).details.problems as Problem[];
+    return problems.map(({ line, column, path, message }) => `${line ?? '-'}:${column ?? '-'} ${path}: ${message}`);
+  }
+  return [];
+}
+
+describe('settings', () => {
+  test('[S1] the settings of the requirement are accepted as they are, and mean what they say', () => {
+    expect(loadWorkflowConfig(REQUIREMENT)).toEqual({
+      ...DEFAULTS,
+      workflow: { ...DEFAULTS.workflow, checkpointing: { ...DEFAULTS.workflow.checkpointing, cleanup_after_days: 30 } },
+    });
+  });
+
+  test('[S1] an empty file has every default', () => {
+    for (const text of ['', '# nothing\n', 'workflow: {}\n']) expect(loadWorkflowConfig(text)).toEqual(DEFAULTS);
+  });
+
+  test.each(OTHERS)('[S1] %s can be set to %j', (path, value) => {
+    expect(valueAt(loadWorkflowConfig(JSON.stringify(nested(path, value))), path)).toEqual(value);
+    expect(valueAt(DEFAULTS, path)).not.toEqual(value);
+  });
+
+  test.each(['stream', 'store', 'checkpoint'])(
+    '[S1] agents.<name>.runtime.%s can be set, and is true by default',
+    (flag) => {
+      const { agents } = loadWorkflowConfig(
+        JSON.stringify({ agents: { writer: { runtime: { [flag]: false } }, reader: {} } }),
+      );
+      const on = { stream: true, store: true, checkpoint: true };
+      expect(agents).toEqual({ writer: { runtime: { ...on, [flag]: false } }, reader: { runtime: on } });
+    },
+  );
+
+  test('[S1] a workflow definition may stand in the same file', () => {
+    const text = 'workflow: { name: x, checkpoint: true, max_rounds: 4 }\nsteps:\n  - { id: a, function: f }\n';
+    expect(loadWorkflowConfig(text).workflow).toEqual({ ...DEFAULTS.workflow, max_rounds: 4 });
+  });
+
+  test('[S2] unknown keys and wrong values are told by line and column, all at once, with what was probably meant', () => {
+    const text = `workflow:
+  checkpointing:
+    enabeld: true
+    storage_type: flie
+    cleanup_after_days: soon
+  human_in_the_lop: {}
+fleet:
+  orchestrator: { max_round_count: 0 }
+agents:
+  writer: { runtime: { strem: false } }
+`;
+    expect(told(text)).toEqual([
+      expect.stringMatching(/^3:5 workflow\.checkpointing\.enabeld: unknown key "enabeld"\. Did you mean "enabled"\?/),
+      '4:19 workflow.checkpointing.storage_type: must be one of file, memory, sqlite, postgres; found "flie". Did you mean "file"?',
+      '5:25 workflow.checkpointing.cleanup_after_days: must be a number; found "soon".',
+      expect.stringMatching(/^6:3 workflow\.human_in_the_lop: unknown key .* Did you mean "human_in_the_loop"\?/),
+      '8:36 fleet.orchestrator.max_round_count: must be a whole number of 1 or more; found 0.',
+      expect.stringMatching(/^10:24 agents\.writer\.runtime\.strem: unknown key .* Did you mean "stream"\?/),
+    ]);
+  });
+
+  test.each(OTHERS)('[S2] a mistyped %s is never ignored', (path) => {
+    expect(told(JSON.stringify(nested(`${path}x`, 1)))).toEqual([
+      expect.stringContaining(
+        `${path}x: unknown key "${path.split('.').at(-1)}x". Did you mean "${path.split('.').at(-1)}"?`,
+      ),
+    ]);
+  });
+
+  test.each<[string, string, RegExp]>([
+    [
+      'redis',
+      'workflow: { checkpointing: { storage_type: redis } }',
+      /must be one of file, memory, sqlite, postgres; found "redis"/,
+    ],
+    [
+      'postgres without a url',
+      'workflow: { checkpointing: { storage_type: postgres } }',
+      /^1:30 .*needs a storage_url, such as env:DATABASE_URL/,
+    ],
+    [
+      'an operation in both lists',
+      'workflow: { human_in_the_loop: { trusted_operations: [code_execution] } }',
+      /"code_execution" is in require_approval_for and in trusted_operations/,
+    ],
+    ['a list', '[]', /must be a mapping; found a list/],
+    ['bad YAML', 'workflow: {', /^\d+:\d+/],
+  ])('[S2] %s is refused', (_, text, message) => {
+    expect(told(text)).toEqual([expect.stringMatching(message)]);
+  });
+});
+
+describe('the environment', () => {
+  test('[S3] has a variable for every setting', () => {
+    const names = OTHERS.map(([path]) => `SAVESTATE_${path.replaceAll('.', '_').toUpperCase()}`);
+    expect([...OVERRIDES.keys()].sort()).toEqual(names.sort());
+  });
+
+  test.each(OTHERS)('[S3] a variable overrides %s', (path, value) => {
+    const name = `SAVESTATE_${path.replaceAll('.', '_').toUpperCase()}`;
+    const env = { [name]: Array.isArray(value) ? value.join(', ') : String(value) };
+    const text = path.endsWith('storage_path') ? REQUIREMENT : '';
+    expect(valueAt(loadWorkflowConfig(text, { env }), path)).toEqual(value);
+  });
+
+  test('[S3] a variable that is no setting, or has a wrong value, is refused; those of others are left alone', () => {
+    expect(told('', { SAVESTATE_WORKFLOW_CHECKPOINTING_ENABELD: 'true', SAVESTATE_SEED: '1', PATH: '/bin' })).toEqual([
+      '-:- SAVESTATE_WORKFLOW_CHECKPOINTING_ENABELD: is not a setting. Did you mean "SAVESTATE_WORKFLOW_CHECKPOINTING_ENABLED"?',
+    ]);
+    expect(told('', { SAVESTATE_WORKFLOW_CHECKPOINTING_ENABLED: 'maybe' })).toEqual([
+      expect.stringMatching(
+        /workflow\.checkpointing\.enabled: must be a boolean; found "maybe"\. \(from the environment\)/,
+      ),
+    ]);
+  });
+});
+
+describe('storages', () => {
+  const settings = (part: Partial<WorkflowConfig['workflow']['checkpointing']>) => ({
+    ...DEFAULTS.workflow.checkpointing,
+    ...part,
+  });
+
+  test.each(['file', 'sqlite', 'memory'] as const)(
+    '[S4] storage_type: %s makes that storage, and its folder',
+    async (type) => {
+      const path = join(temporaryFolder(), 'deep', 'checkpoints');
+      const storage = await createCheckpointStorage(settings({ storage_type: type, storage_path: path }));
+      expect(storage?.kind).toBe(type);
+      expect(existsSync(path)).toBe(type !== 'memory');
+      if (type === 'sqlite') expect(readdirSync(path)).toContain('checkpoints.db');
+      await storage?.close();
+    },
+  );
+
+  test('[S4] storage_path may name the file of sqlite', async () => {
+    const path = join(temporaryFolder(), 'deep', 'runs.db');
+    await (await createCheckpointStorage(settings({ storage_type: 'sqlite', storage_path: path })))?.close();
+    expect(existsSync(path)).toBe(true);
+  });
+
+  test('[S4] storage_type: postgres takes its url from the environment', async () => {
+    const env = { DATABASE_URL: postgresUrl() };
+    const postgres = settings({
+      storage_type: 'postgres',
+      storage_url: 'env:DATABASE_URL',
+      storage_schema: 'test_shared',
+      storage_tenant: 'settings',
+    });
+    const storage = await createCheckpointStorage(postgres, { env });
+    expect([storage?.kind, (await storage?.stats())?.sessions]).toEqual(['postgres', 0]);
+    await storage?.close();
+    await expect(createCheckpointStorage(postgres)).rejects.toThrow(
+      'storage_url refers to env:DATABASE_URL, and DATABASE_URL is not set.',
+    );
+  });
+
+  test('[S4] enabled: false, and nothing else, makes none', async () => {
+    expect(await createCheckpointStorage(settings({ enabled: false }))).toBeUndefined();
+    expect(await openCheckpointManager(settings({ enabled: false }))).toBeUndefined();
+  });
+
+  test('[S4] a folder that cannot be made is an error', async () => {
+    await expect(createCheckpointStorage(settings({ storage_path: '/dev/null/x' }))).rejects.toMatchObject({
+      code: 'STORAGE',
+    });
+  });
+
+  test('[S5] cleanup_after_days prunes what is older when the process starts, except heads', async () => {
+    const clock = new TestClock();
+    const path = join(temporaryFolder(), 'checkpoints');
+    const open = (days?: number) =>
+      openCheckpointManager(settings({ storage_path: path, ...(days !== undefined && { cleanup_after_days: days }) }), {
+        manager: { now: clock.now },
+      });
+    const first = await open();
+    const session = await first?.session('s');
+    const [old] = [await session?.save({ n: 1 }), await session?.save({ n: 2 })];
+    await first?.close();
+    clock.skip(8 * 86_400_000);
+    const kept = await open(30);
+    expect(await kept?.get(old ?? '')).toBeDefined();
+    await kept?.close();
+    const pruned = await open(7);
+    expect(await pruned?.get(old ?? '')).toBeUndefined();
+    expect((await pruned?.session('s'))?.state).toEqual({ n: 2 });
+    await pruned?.close();
+  });
+});

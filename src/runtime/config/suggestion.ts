@@ -1,0 +1,36 @@
+/** The known word that was probably meant; undefined if none is near. */
+export function suggest(word: string, known: Iterable<string>): string | undefined {
+  let best: string | undefined;
+  let bestDistance = farthest(word.length) + 1;
+  for (const candidate of known) {
+    const distance = editDistance(word.toLowerCase(), candidate.toLowerCase());
+    if (distance < bestDistance) [best, bestDistance] = [candidate, distance];
+  }
+  return best;
+}
+
+/** In a short word a few changes make any other word. */
+function farthest(length: number): number {
+  return length < 4 ? length - 2 : Math.max(2, Math.floor(length / 3));
+}
+
+/** ` Did you mean "x"?`, or nothing. */
+export function formatSuggestion(suggestion: string | undefined): string {
+  return suggestion === undefined ? '' : ` Did you mean "${suggestion}"?`;
+}
+
+/** How many characters must be added, removed, changed or swapped with their neighbour. */
+function editDistance(a: string, b: string): number {
+  const rows: number[][] = [Array.from({ length: b.length + 1 }, (_, at) => at)];
+  const at = (i: number, j: number): number => rows[i]?.[j] ?? Number.POSITIVE_INFINITY;
+  for (let i = 1; i <= a.length; i++) {
+    rows.push([i]);
+    for (let j = 1; j <= b.length; j++) {
+      const change = a[i - 1] === b[j - 1] ? 0 : 1;
+      const isSwap = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
+      const swap = isSwap ? at(i - 2, j - 2) + 1 : Number.POSITIVE_INFINITY;
+      rows[i]?.push(Math.min(at(i - 1, j) + 1, at(i, j - 1) + 1, at(i - 1, j - 1) + change, swap));
+    }
+  }
+  return at(a.length, b.length);
+}

@@ -1,0 +1,232 @@
+import { apply, type Patches } from 'mutative';
+import { ClosedError, hasErrorCode } from '../../core/errors.ts';
+import { freezeState } from '../../manager/freeze.ts';
+import type { RestoreProblem } from '../../manager/restore-report.ts';
+import {
+  type AgentMind,
+  type AgentState,
+  addNote,
+  cleanContext,
+  type Job,
+  type LoopState,
+  mindOf,
+} from './agent-state.ts';
+import { type DriftReading, type DriftWatch, HEALTHY } from './drift-watch.ts';
+import type { ErrorText } from './error-text.ts';
+import type { LoopAgent } from './loop-agent.ts';
+import {
+  addMessage,
+  countFailure,
+  finishMessage,
+  type MailboxState,
+  type Message,
+  setMessageAside,
+} from './mailbox.ts';
+import {
+  collectSections,
+  EMPTY_SECTIONS,
+  readSections,
+  restoreSections,
+  type SectionName,
+  type SectionsReport,
+} from './sections.ts';
+
+/** How a turn ended; recorded, so that it counts also if the process dies right after. */
+export type TurnOutcome = {
+  readonly turn: number;
+  readonly job: Job;
+  readonly atMs: number;
+} & (
+  | { readonly status: 'done'; readonly patches: Patches }
+  | { readonly status: 'failed'; readonly error: ErrorText; readonly isFinal: boolean }
+);
+
+/** The turn under way. */
+export type CurrentTurn = { readonly job: Job; readonly results: Map<string, unknown> };
+
+type Problems = ReadonlyMap<SectionName, readonly RestoreProblem[]>;
+
+/** An agent with its state in memory. Everything that happens to the state happens here, in one piece each. */
+export class LiveAgent {
+  readonly #createAgent: () => LoopAgent;
+  readonly #watch: DriftWatch | undefined;
+  #agent: LoopAgent | undefined;
+  #state: AgentState;
+  /** What could not be read of the stored state; told with the first restore. */
+  #problems: Problems = new Map();
+  current: CurrentTurn | undefined;
+  reading: DriftReading = HEALTHY;
+
+  constructor(
+    createAgent: () => LoopAgent,
+    watch: DriftWatch | undefined,
+    fresh: { nowMs: number; mind: Partial<AgentMind> },
+  ) {
+    this.#createAgent = createAgent;
+    this.#watch = watch;
+    this.#state = { ...EMPTY_SECTIONS, ...fresh.mind, loop: { ...NEW_LOOP, gridStartMs: fresh.nowMs } };
+    freezeState(this.#state);
+  }
+
+  get state(): AgentState {
+    return this.#state;
+  }
+
+  get isAwake(): boolean {
+    return this.#agent !== undefined;
+  }
+
+  get sections() {
+    return this.#agent?.sections;
+  }
+
+  /** Takes over a stored state; the agent itself is made when it is first needed. */
+  load(stored: Partial<AgentState>): void {
+    const { kept, problems } = readSections(stored);
+    const loop = { ...this.#state.loop, ...stored.loop };
+    this.#state = { ...kept, loop: { ...loop, current: null, drift: null } };
+    this.#problems = problems;
+    this.current =
+      loop.current === null ? undefined : { job: loop.current.job, results: new Map(loop.current.results) };
+    if (loop.drift !== null) this.#restoreWatch(loop.drift);
+    freezeState(this.#state);
+  }
+
+  /** What an older detector remembered may mean nothing to this one; that must not keep the agent from going on. */
+  #restoreWatch(snapshot: unknown): void {
+    try {
+      this.#watch?.restore(snapshot);
+    } catch (error) {
+      if (!hasErrorCode(error, 'INVALID_INPUT')) throw error;
+      this.#watch?.reset();
+    }
+  }
+
+  /** Makes a new agent and hands it the state; whatever the old one held besides is gone. */
+  async renew(): Promise<SectionsReport> {
+    this.#agent = this.#createAgent();
+    const report = await restoreSections(this.#agent.sections, this.#state, this.#problems);
+    this.#problems = new Map();
+    return report;
+  }
+
+  /** The agent; only once it is awake. */
+  open(): LoopAgent {
+    if (this.#agent === undefined) throw new ClosedError('The agent is not awake yet.');
+    return this.#agent;
+  }
+
+  /** What a checkpoint taken now holds: the state as of the last turn, and the results of the steps of the one under way. */
+  capture(): AgentState {
+    if (this.current === undefined) this.change(collectSections(this.sections, this.#state));
+    const { loop } = this.#state;
+    // What a watch remembers is large, and worth it only where there is evidence to lose.
+    const drift = this.reading.status === 'healthy' ? null : (this.#watch?.snapshot() ?? null);
+    return { ...this.#state, loop: { ...loop, current: this.current ?? null, drift } };
+  }
+
+  change(part: Partial<AgentState>): void {
+    this.#state = { ...this.#state, ...part };
+  }
+
+  changeLoop(part: Partial<LoopState>): void {
+    this.change({ loop: { ...this.#state.loop, ...part } });
+  }
+
+  /** Begins with clean context, and is not blamed for what was before. */
+  clean(): void {
+    this.change(cleanContext(mindOf(this.#state)));
+    this.reading = HEALTHY;
+    this.#watch?.reset();
+  }
+
+  /** What is to be done next, by the state alone. */
+  nextJob(): Job | null {
+    const { mailbox, task, loop } = this.#state;
+    const [message] = mailbox.pending;
+    if (loop.escalation !== null || this.isDrifting) return null;
+    if (message !== undefined) return { kind: 'message', messageId: message.id };
+    return task?.status === 'active' && this.#agent?.work !== undefined ? { kind: 'work' } : null;
+  }
+
+  get nextTurn(): number {
+    return this.#state.loop.turn + 1;
+  }
+
+  /** Whether it drifts and nobody was called for that yet. */
+  get isDrifting(): boolean {
+    return this.reading.status === 'drifting' && this.#state.loop.escalation === null;
+  }
+
+  /** Begins a turn at a job, unless it has begun; answers the job. */
+  begin(job: Job | null): Job | null {
+    if (job !== null) this.current ??= { job, results: new Map() };
+    return job;
+  }
+
+  receive(message: Message): void {
+    const mailbox = addMessage(this.#state.mailbox, message);
+    freezeState(mailbox);
+    this.change({ mailbox });
+  }
+
+  /** Forgets a message that could not be made durable; its sender knows, and will try again. */
+  refuse(id: string): void {
+    const { mailbox } = this.#state;
+    const isTaken = this.current?.job.kind === 'message' && this.current.job.messageId === id;
+    if (!isTaken)
+      this.change({ mailbox: { ...mailbox, pending: mailbox.pending.filter((message) => message.id !== id) } });
+  }
+
+  /** Lets a turn count. Told of the same turn again, it does nothing. Answers the outcome. */
+  settle(outcome: TurnOutcome): TurnOutcome {
+    if (outcome.turn <= this.#state.loop.turn) return outcome;
+    this.current = undefined;
+    if (outcome.status === 'done') this.#settleDone(outcome);
+    else if (outcome.job.kind === 'message')
+      this.change({ mailbox: this.#giveUpOrRetry(outcome.job.messageId, outcome) });
+    else this.#settleFailedWork(outcome);
+    this.changeLoop({ turn: outcome.turn });
+    return outcome;
+  }
+
+  #settleDone({ job, atMs, patches }: TurnOutcome & { status: 'done' }): void {
+    const mind = apply(mindOf(this.#state), patches, { mutable: false }) as AgentMind;
+    freezeState(mind);
+    this.change(mind);
+    if (job.kind === 'message') this.change({ mailbox: finishMessage(this.#state.mailbox, job.messageId, atMs) });
+    else this.changeLoop({ workFailures: 0 });
+  }
+
+  #giveUpOrRetry(messageId: string, { isFinal, error, atMs }: TurnOutcome & { status: 'failed' }): MailboxState {
+    const { mailbox } = this.#state;
+    return isFinal ? setMessageAside(mailbox, messageId, { error, atMs }) : countFailure(mailbox, messageId);
+  }
+
+  #settleFailedWork({ isFinal, error, atMs }: TurnOutcome & { status: 'failed' }): void {
+    const { task, loop } = this.#state;
+    this.changeLoop({ workFailures: isFinal ? 0 : loop.workFailures + 1 });
+    if (!isFinal || task === null) return;
+    const text = `The task "${task.id}" was given up: ${error.message}`;
+    this.change(
+      addNote({ ...mindOf(this.#state), task: { ...task, status: 'failed' } }, { kind: 'task_failed', atMs, text }),
+    );
+  }
+
+  /** How often the job failed before. */
+  failuresOf(job: Job): number {
+    const { mailbox, loop } = this.#state;
+    if (job.kind === 'work') return loop.workFailures;
+    return mailbox.pending.find(({ id }) => id === job.messageId)?.failures ?? 0;
+  }
+}
+
+const NEW_LOOP: LoopState = {
+  turn: 0,
+  gridStartMs: 0,
+  workFailures: 0,
+  restoredAtMs: [],
+  escalation: null,
+  current: null,
+  drift: null,
+};

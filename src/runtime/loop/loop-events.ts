@@ -1,0 +1,51 @@
+import type { CheckpointId } from '../../core/id.ts';
+import type { Job } from './agent-state.ts';
+import type { DriftReading } from './drift-watch.ts';
+import type { ErrorText } from './error-text.ts';
+import type { UndoneCall } from './operation.ts';
+import type { SectionsReport } from './sections.ts';
+
+/** What happens in a loop, in the order in which it happens; checkpoints are told when they are durable. */
+export type LoopEvent =
+  | { readonly kind: 'started'; readonly turn: number; readonly report: SectionsReport }
+  | { readonly kind: 'checkpoint'; readonly id: CheckpointId; readonly type: string; readonly trigger: string }
+  | { readonly kind: 'checkpoint_failed'; readonly trigger: string; readonly error: ErrorText }
+  | { readonly kind: 'turn'; readonly job: Job; readonly status: 'done' | 'failed'; readonly error?: ErrorText }
+  | { readonly kind: 'set_aside'; readonly messageId: string; readonly error: ErrorText }
+  | { readonly kind: 'task_failed'; readonly error: ErrorText }
+  | { readonly kind: 'storage_failed'; readonly error: ErrorText }
+  | {
+      readonly kind: 'operation';
+      readonly name: string;
+      readonly status: 'begun' | 'done' | 'failed' | 'rolled_back';
+      readonly undone?: readonly UndoneCall[];
+    }
+  | { readonly kind: 'drift'; readonly reading: DriftReading }
+  | { readonly kind: 'restored'; readonly from: CheckpointId; readonly report: SectionsReport }
+  | { readonly kind: 'refreshed'; readonly from: CheckpointId; readonly report: SectionsReport }
+  | { readonly kind: 'escalated'; readonly reason: string }
+  | { readonly kind: 'heartbeat' }
+  | { readonly kind: 'stopped'; readonly reason: string };
+
+/** Hears what happens. One that throws breaks nothing: its error becomes a process warning. */
+export type LoopListener = (event: LoopEvent) => void;
+
+/** Tells listeners. */
+export class LoopEvents {
+  readonly #listeners = new Set<LoopListener>();
+
+  on(listener: LoopListener): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  readonly tell = (event: LoopEvent): void => {
+    for (const listener of this.#listeners) {
+      try {
+        listener(event);
+      } catch (error) {
+        process.emitWarning(`A listener of ${event.kind} failed: ${String(error)}`, 'SavestateWarning');
+      }
+    }
+  };
+}

@@ -1,0 +1,72 @@
+import { InvalidInputError } from '../../core/errors.ts';
+
+/** When the loop does what; all of it has defaults. */
+export type LoopSettings = {
+  /** Between routine checkpoints: 30 minutes. */
+  readonly routineEveryMs: number;
+  /** From the start of a run, or the last refresh, to the next refresh: 2 hours. */
+  readonly refreshEveryMs: number;
+  /** A turn that takes longer is aborted, and if it does not end then, the heartbeat stops: 10 minutes. */
+  readonly turnTimeoutMs: number;
+  /** Failures of a message, or of the task in a row, until it is given up: 3. */
+  readonly maxFailures: number;
+  /** The rest after a failure; doubles with each, up to a minute: 1 second. */
+  readonly retryDelayMs: number;
+  /** Messages set aside until the loop escalates: 100. */
+  readonly maxSetAside: number;
+  /** Between two recovery checkpoints for errors: 5 minutes. */
+  readonly errorCooldownMs: number;
+  /** Recovery checkpoints for errors within a day: 24. */
+  readonly maxErrorCheckpointsPerDay: number;
+  /** Between two restores after drift: 10 minutes. */
+  readonly restoreCooldownMs: number;
+  /** Restores after drift within a day; the next drift escalates: 3. */
+  readonly maxRestoresPerDay: number;
+};
+
+const MINUTE_MS = 60_000;
+
+/** What holds where nothing else is said. */
+export const DEFAULT_SETTINGS: LoopSettings = Object.freeze({
+  routineEveryMs: 30 * MINUTE_MS,
+  refreshEveryMs: 120 * MINUTE_MS,
+  turnTimeoutMs: 10 * MINUTE_MS,
+  maxFailures: 3,
+  retryDelayMs: 1000,
+  maxSetAside: 100,
+  errorCooldownMs: 5 * MINUTE_MS,
+  maxErrorCheckpointsPerDay: 24,
+  restoreCooldownMs: 10 * MINUTE_MS,
+  maxRestoresPerDay: 3,
+});
+
+/** The longest rest between two tries. */
+const MAX_RETRY_DELAY_MS = MINUTE_MS;
+
+/** Fills in defaults; an unknown or senseless setting is an `InvalidInputError`. */
+export function readSettings(given: Partial<LoopSettings> = {}): LoopSettings {
+  for (const [name, value] of Object.entries(given)) {
+    if (!Object.hasOwn(DEFAULT_SETTINGS, name))
+      throw new InvalidInputError(
+        `The loop has no setting "${name}"; it has ${Object.keys(DEFAULT_SETTINGS).join(', ')}.`,
+      );
+    checkSetting(name, value);
+  }
+  return { ...DEFAULT_SETTINGS, ...given };
+}
+
+/** The longest delay a timer takes. */
+const MAX_VALUE = 2 ** 31 - 1;
+
+/** Accepts a count, or a time in milliseconds. */
+export function checkSetting(name: string, value: unknown): void {
+  if (Number.isSafeInteger(value) && Number(value) > 0 && Number(value) <= MAX_VALUE) return;
+  throw new InvalidInputError(
+    `The setting "${name}" must be a whole number from 1 to ${MAX_VALUE}; it was ${String(value)}.`,
+  );
+}
+
+/** How long to rest after so many failures in a row. */
+export function retryDelayMs({ retryDelayMs: firstMs }: LoopSettings, failures: number): number {
+  return Math.min(firstMs * 2 ** Math.max(0, failures - 1), Math.max(firstMs, MAX_RETRY_DELAY_MS));
+}

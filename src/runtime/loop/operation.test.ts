@@ -1,0 +1,186 @@
+import { expect, test } from 'vitest';
+import { HOUR, MINUTE, World } from '../../../test/loop/world.ts';
+import type { LoopAgent, LoopTool, OperationOutcome, Turn } from './index.ts';
+
+/** Tools that leave lines outside, and take them back. */
+function toolsOn(outside: string[]): { readonly [name: string]: LoopTool } {
+  const reversible = (name: string): LoopTool => ({
+    run: (input) => {
+      outside.push(`${name} ${input}`);
+      return `${name}-${input}`;
+    },
+    undo: ({ input, result }) => void outside.push(`undo ${name} ${input} ${result}`),
+  });
+  return {
+    copy: reversible('copy'),
+    move: reversible('move'),
+    mail: { run: (input) => void outside.push(`mail ${input}`) },
+    break: {
+      run: () => {
+        throw new RangeError('broken');
+      },
+    },
+    stuck: {
+      run: (input) => void outside.push(`stuck ${input}`),
+      undo: () => {
+        throw new Error('cannot undo');
+      },
+    },
+  };
+}
+
+function guarding(outside: string[], act: (turn: Turn) => Promise<unknown>): () => LoopAgent {
+  return () => ({ tools: toolsOn(outside), handle: async (_, turn) => void (await act(turn)) });
+}
+
+test('[Y19] an operation that succeeds leaves no checkpoint behind once retention ran', async () => {
+  const world = new World();
+  const outside: string[] = [];
+  let outcome: OperationOutcome<unknown> | undefined;
+  const createAgent = guarding(outside, async (turn) => {
+    outcome = await turn.guard('deploy', (operation) => operation.call('copy', 'a'));
+    turn.state.memory.session.isDeployed = true;
+  });
+  const life = await world.start({ createAgent });
+  await life.loop.deliver({ id: 'm1', body: null });
+  await world.clock.settle();
+  expect(outcome).toEqual({ status: 'done', value: 'copy-a' });
+  const [before] = await world.history({ type: 'pre_operation' });
+  expect(before).toMatchObject({ trigger: 'guard', metadata: { operation: 'deploy', health: 'healthy' } });
+  await world.clock.pass(30 * MINUTE);
+  expect(await world.history({ type: 'pre_operation' })).toEqual([]);
+  expect(await world.history({ type: 'recovery' })).toEqual([]);
+});
+
+test('[Y20] one that fails is saved for recovery; its calls are undone newest first, its changes are gone', async () => {
+  const world = new World();
+  const outside: string[] = [];
+  let outcome: OperationOutcome<unknown> | undefined;
+  const createAgent = guarding(outside, async (turn) => {
+    const { context } = turn.state; // held across the operation, as handlers do
+    context.decisions.push('before');
+    outcome = await turn.guard('deploy', async (operation) => {
+      context.decisions.push('during');
+      context.goals.push('wrong');
+      turn.state.task = { id: 'wrong', status: 'active', progress: 0 };
+      for (const [tool, input] of [
+        ['copy', 1],
+        ['mail', 2],
+        ['stuck', 3],
+        ['copy', 4],
+        ['break', 5],
+      ] as const)
+        await operation.call(tool, input);
+    });
+    context.decisions.push('after');
+  });
+  const life = await world.start({ createAgent });
+  await life.loop.deliver({ id: 'm1', body: null });
+  await world.clock.settle();
+  expect(outside).toEqual(['copy 1', 'mail 2', 'stuck 3', 'copy 4', 'undo copy 4 copy-4', 'undo copy 1 copy-1']);
+  const undone = [
+    { tool: 'copy', status: 'undone' },
+    { tool: 'stuck', status: 'failed', error: { name: 'Error', message: 'cannot undo' } },
+    { tool: 'mail', status: 'kept' },
+    { tool: 'copy', status: 'undone' },
+  ];
+  expect(outcome).toEqual({ status: 'rolled_back', error: { name: 'RangeError', message: 'broken' }, undone });
+  expect(life.events).toContainEqual({ kind: 'operation', name: 'deploy', status: 'rolled_back', undone });
+  expect(life.loop.state.context).toMatchObject({ decisions: ['before', 'after'], goals: [] });
+  expect(life.loop.state.task).toBeNull();
+  const [recovery] = await world.history({ type: 'recovery' });
+  expect(recovery).toMatchObject({ trigger: 'operation_failed', note: 'RangeError: broken' });
+});
+
+test('[Y20] with rethrow nothing is undone, and the turn gets the error', async () => {
+  const world = new World();
+  const outside: string[] = [];
+  let thrown: unknown;
+  const createAgent = guarding(outside, async (turn) => {
+    const guarded = turn.guard(
+      'deploy',
+      async (operation) => {
+        await operation.call('copy', 1);
+        await operation.call('break', 2);
+      },
+      { onFailure: 'rethrow' },
+    );
+    thrown = await guarded.catch((error: unknown) => error);
+  });
+  const life = await world.start({ createAgent });
+  await life.loop.deliver({ id: 'm1', body: null });
+  await world.clock.settle();
+  expect(thrown).toBeInstanceOf(RangeError);
+  expect(outside).toEqual(['copy 1']);
+});
+
+test('[Y21] a crash at any commit of an operation and its rollback: each call and each undo happens once', async () => {
+  const run = async (dieAt: number) => {
+    const world = new World();
+    const outside: string[] = [];
+    const createAgent = guarding(outside, async (turn) => {
+      await turn.guard('deploy', async (operation) => {
+        for (const tool of ['copy', 'move', 'break']) await operation.call(tool, 1);
+      });
+      await turn.step('end', () => outside.push('end'));
+    });
+    const first = await world.start({ createAgent });
+    await world.clock.settle();
+    first.dieAtCommit(first.commits + dieAt);
+    await Promise.race([first.loop.deliver({ id: 'm1', body: null }), first.death]);
+    await world.clock.settle();
+    const isOver = first.loop.state.mailbox.processedCount === 1;
+    first.die();
+    const second = await world.start({ createAgent });
+    await second.loop.deliver({ id: 'm1', body: null });
+    await world.clock.pass(MINUTE);
+    expect(second.loop.state.mailbox, `died at commit ${dieAt}`).toMatchObject({ processedCount: 1, setAside: [] });
+    const befores = await world.history({ type: 'pre_operation' });
+    expect(befores.length, `died at commit ${dieAt}`).toBe(1);
+    return { outside, isOver };
+  };
+  const expected = ['copy 1', 'move 1', 'undo move 1 move-1', 'undo copy 1 copy-1', 'end'];
+  let isOver = false;
+  let dieAt = 1;
+  for (; !isOver; dieAt += 0.5) {
+    const result = await run(dieAt);
+    const seen = [...new Set(result.outside)];
+    expect(seen, `died at commit ${dieAt}`).toEqual(expected);
+    // What ran, but was not recorded when the process died, runs again: at most one call.
+    expect(result.outside.length - seen.length, `died at commit ${dieAt}`).toBeLessThanOrEqual(1);
+    isOver = result.isOver;
+  }
+  expect(dieAt).toBeGreaterThan(15);
+});
+
+test('[Y22] the checkpoint of a failed operation stays until one of its name succeeds; there is one per name', async () => {
+  const world = new World();
+  const outside: string[] = [];
+  let isBroken = true;
+  const createAgent = guarding(outside, (turn) =>
+    turn.guard('deploy', (operation) => operation.call(isBroken ? 'break' : 'copy', 1)),
+  );
+  const first = await world.start({ createAgent });
+  for (const id of ['m1', 'm2', 'm3']) await first.loop.deliver({ id, body: null });
+  await world.clock.pass(HOUR);
+  expect((await world.history({ type: 'pre_operation' })).length).toBe(1);
+  first.die();
+  isBroken = false;
+  const second = await world.start({ createAgent });
+  await second.loop.deliver({ id: 'm4', body: null });
+  await world.clock.pass(HOUR);
+  expect(await world.history({ type: 'pre_operation' })).toEqual([]);
+});
+
+test('[Y23] a tool that does not exist is refused by name', async () => {
+  const world = new World();
+  let thrown: unknown;
+  const createAgent = guarding([], async (turn) => {
+    thrown = await turn.call('fax', 1).catch((error: unknown) => error);
+  });
+  const { loop } = await world.start({ createAgent });
+  await loop.deliver({ id: 'm1', body: null });
+  await world.clock.settle();
+  expect(thrown).toMatchObject({ code: 'INVALID_INPUT' });
+  expect(String(thrown)).toContain('copy, move, mail');
+});

@@ -1,0 +1,149 @@
+import { hasErrorCode } from '../../core/errors.ts';
+import type { Job } from './agent-state.ts';
+import { Alarm } from './alarm.ts';
+import { errorText } from './error-text.ts';
+import type { TurnOutcome } from './live-agent.ts';
+import { LoopClocks } from './loop-clocks.ts';
+import type { LoopParts } from './loop-parts.ts';
+import { retryDelayMs } from './loop-settings.ts';
+import { Recovery } from './recovery.ts';
+import { TurnTaker } from './turn-taker.ts';
+
+/** Why a run ended. After `refresh` a new process is expected to go on. */
+export type LoopEnding = 'stopped' | 'refresh';
+
+/**
+ * A loop over recorded steps: choose, take the turn, and again. After a crash it goes through the turns since the last
+ * checkpoint without taking them, and takes up the one that was under way.
+ */
+export class TurnLoop {
+  readonly recovery: Recovery;
+  readonly turns: TurnTaker;
+  readonly alarm: Alarm;
+  /** Resolves when everything recorded has been gone through. */
+  readonly awake: Promise<void>;
+  readonly #parts: LoopParts;
+  readonly #clocks: LoopClocks;
+  #ending: LoopEnding | undefined;
+  #restUntilMs = -Infinity;
+  #wakeUp: () => void = () => undefined;
+
+  constructor(parts: LoopParts) {
+    this.#parts = parts;
+    this.recovery = new Recovery(parts);
+    this.turns = new TurnTaker(parts, this.recovery.operations);
+    this.alarm = new Alarm(parts.ports);
+    this.awake = new Promise((resolve) => {
+      this.#wakeUp = resolve;
+    });
+    this.#clocks = new LoopClocks(parts, { ring: () => this.alarm.ring(), isOverdue: () => this.turns.isOverdue });
+  }
+
+  get ending(): LoopEnding | undefined {
+    return this.#ending;
+  }
+
+  /** Lets no other turn begin. */
+  end(ending: LoopEnding): void {
+    this.#ending ??= ending;
+    this.#clocks.stop();
+    this.alarm.ring();
+  }
+
+  async run(): Promise<LoopEnding> {
+    while (this.#ending === undefined) {
+      try {
+        await this.#advance();
+      } catch (error) {
+        this.#bear(error);
+      }
+    }
+    return this.#ending;
+  }
+
+  /** Does the next thing: rest, heal, refresh, take a turn, or wait for something to do. */
+  async #advance(): Promise<void> {
+    const { live, ports } = this.#parts;
+    this.#clocks.throwIfFailed();
+    if (ports.now() < this.#restUntilMs) await this.alarm.wait(this.#restUntilMs);
+    else if (live.isAwake && live.isDrifting) this.#rest(await this.recovery.recoverFromDrift());
+    else if (this.#clocks.isRefreshDue) await this.#refresh();
+    else {
+      const job = live.current?.job ?? (await this.#chooseJob());
+      if (job !== undefined) await this.#takeTurn(job);
+      else if (!live.isDrifting) await this.alarm.wait();
+    }
+  }
+
+  /** The choice is recorded, so that messages which arrive later do not change the order when it is gone through again. */
+  async #chooseJob(): Promise<Job | undefined> {
+    const { live, session } = this.#parts;
+    if (live.isAwake && live.nextJob() === null) return undefined;
+    let isLive = false;
+    let job: Job | null;
+    do {
+      job = await session.step(`turn ${live.nextTurn}: choose`, async () => {
+        isLive = true;
+        await this.#awaken();
+        return live.begin(live.nextJob());
+      });
+    } while (job === null && !isLive);
+    return live.begin(job) ?? undefined;
+  }
+
+  async #takeTurn(job: Job): Promise<void> {
+    const { live, session } = this.#parts;
+    let isLive = false;
+    const outcome = await session.step(`turn ${live.nextTurn}`, async (attempt) => {
+      isLive = true;
+      await this.#awaken();
+      // Settled before it is recorded: a checkpoint taken in between has it, and nothing is settled twice.
+      return live.settle(await this.turns.take(job, attempt));
+    });
+    live.settle(outcome);
+    if (isLive) await this.#react(outcome);
+  }
+
+  /** Tells how a turn ended, and does what a failure asks for. */
+  async #react(outcome: TurnOutcome): Promise<void> {
+    const { live, settings, tell, ports } = this.#parts;
+    const { job, status } = outcome;
+    tell({ kind: 'turn', job, status, ...(status === 'failed' && { error: outcome.error }) });
+    if (status === 'done') return;
+    const { error, isFinal } = outcome;
+    if (!isFinal) this.#rest(ports.now() + retryDelayMs(settings, live.failuresOf(job)));
+    if (!live.isDrifting) await this.recovery.saveAfterError('error', error);
+    if (isFinal) await this.recovery.giveUp(job, error);
+  }
+
+  async #refresh(): Promise<void> {
+    const ending = await this.recovery.refresh();
+    if (ending !== undefined) this.end(ending);
+    this.#clocks.isRefreshDue = false;
+  }
+
+  /** Makes the agent, once everything that was recorded has been gone through, and starts the clocks. */
+  async #awaken(): Promise<void> {
+    const { live, session, checkpoints, tell } = this.#parts;
+    if (live.isAwake) return;
+    const report = await live.renew();
+    tell({ kind: 'started', turn: live.state.loop.turn, report });
+    if (session.head === undefined) await checkpoints.take({ type: 'routine', trigger: 'started' });
+    this.turns.stateGoals();
+    this.#clocks.start();
+    this.#wakeUp();
+  }
+
+  #rest(untilMs: number): void {
+    this.#restUntilMs = Math.max(this.#restUntilMs, untilMs);
+  }
+
+  /** A storage that fails is waited for; nothing else is borne. */
+  #bear(error: unknown): void {
+    const { ports, settings, tell } = this.#parts;
+    if (this.#ending !== undefined) return;
+    if (!hasErrorCode(error, 'STORAGE')) throw error;
+    tell({ kind: 'storage_failed', error: errorText(error) });
+    this.#rest(ports.now() + settings.retryDelayMs);
+  }
+}

@@ -1,0 +1,90 @@
+import { expect, test } from 'vitest';
+import { HOUR, MINUTE, World } from '../../../test/loop/world.ts';
+import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
+import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
+import { faultyStorage } from '../../testing/index.ts';
+import { formatAgentReport, type LoopAgent, verifyAgent } from './index.ts';
+
+const agent = (): LoopAgent => ({
+  handle({ id }, { state }) {
+    state.context.decisions.push(id);
+  },
+});
+
+async function lived(agentId = 'agent-1') {
+  const world = new World();
+  const life = await world.start({ createAgent: agent, agentId });
+  await life.loop.deliver({ id: 'm1', body: null });
+  await world.clock.pass(5 * HOUR);
+  await life.loop.stop();
+  return world;
+}
+
+const statuses = ({ checks }: Awaited<ReturnType<typeof verifyAgent>>) =>
+  Object.fromEntries(checks.map(({ name, status }) => [name, status]));
+
+test('[Y31] an agent that is well passes; the report is plain data, and Markdown for people', async () => {
+  const world = await lived();
+  const report = await verifyAgent(world.look(), 'agent-1', { createAgent: agent });
+  expect(report.status).toBe('passed');
+  expect(statuses(report)).toEqual({
+    presence: 'passed',
+    intervals: 'passed',
+    fields: 'passed',
+    integrity: 'passed',
+    restore: 'passed',
+  });
+  expect(report.checkpoints).toEqual({ total: 5, byType: { routine: 3, recovery: 2 } });
+  expect(JSON.parse(JSON.stringify(report))).toEqual(report);
+  const markdown = formatAgentReport(report);
+  expect(markdown).toContain('# Checkpoints of agent agent-1: passed');
+  expect(markdown).toContain('| restore | passed | 5 checkpoints restored into a scratch agent |');
+});
+
+test('[Y31] only exactly this agent is looked at', async () => {
+  const world = await lived('agent-10');
+  const report = await verifyAgent(world.look(), 'agent-1');
+  expect(report).toMatchObject({ status: 'failed', checkpoints: { total: 0 }, newest: null });
+  expect(statuses(report)).toMatchObject({ presence: 'failed', intervals: 'skipped' });
+  expect(formatAgentReport(report)).toContain('There is no routine checkpoint.');
+});
+
+test('[Y31] gaps between scheduled checkpoints are named', async () => {
+  const world = new World();
+  const life = await world.start({ createAgent: agent });
+  await world.clock.pass(65 * MINUTE);
+  world.clock.skip(50 * MINUTE); // paused: 115 instead of 90
+  await world.clock.pass(MINUTE);
+  await life.loop.stop({ checkpoint: false });
+  const report = await verifyAgent(world.look(), 'agent-1');
+  expect(statuses(report)).toMatchObject({ intervals: 'failed' });
+  expect(report.checks[1]?.findings).toEqual([expect.stringMatching(/^55 minutes between chk_\w+ and chk_\w+\.$/)]);
+  expect(formatAgentReport(report)).toContain('## intervals');
+});
+
+test('[Y31] a restore that loses something is found, as are damaged bytes and missing fields', async () => {
+  const storage = new InMemoryCheckpointStorage();
+  const world = new World(storage);
+  const life = await world.start({ createAgent: agent });
+  await life.loop.deliver({ id: 'm1', body: null });
+  await world.clock.pass(35 * MINUTE);
+  await life.loop.stop();
+  const forgetful = (): LoopAgent => ({
+    sections: { context: { collect: (context) => ({ ...context, decisions: [] }) } },
+    handle: () => undefined,
+  });
+  const lossy = await verifyAgent(world.look(), 'agent-1', { createAgent: forgetful });
+  expect(statuses(lossy)).toMatchObject({ restore: 'failed', integrity: 'passed' });
+  expect(lossy.checks[4]?.findings.length).toBe(2); // the first checkpoint is from before m1
+
+  const [newest] = (await world.history()).slice(-1);
+  const damaged = faultyStorage(storage, { alteredRoots: newest === undefined ? [] : [newest.id] });
+  const report = await verifyAgent(new CheckpointManager({ storage: damaged }), 'agent-1');
+  expect(statuses(report)).toMatchObject({
+    presence: 'passed',
+    integrity: 'failed',
+    fields: 'failed',
+    restore: 'failed',
+  });
+  expect(report.checks.find(({ name }) => name === 'integrity')?.findings).toContain(`${newest?.id} is damaged.`);
+});

@@ -1,0 +1,196 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { temporaryFolder } from '../../../test/support/storages.ts';
+import { createTeam, type Team } from '../../../test/support/team.ts';
+import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
+import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
+import type { ScriptedAnswer } from '../../testing/model/scripted-answer.ts';
+import { scriptedModel } from '../../testing/model/scripted-model.ts';
+import { AgentRegistry } from '../agent/agent-registry.ts';
+import { StandardAgent } from '../agent/standard-agent.ts';
+import type { ChatRunOptions } from '../chat/chat-run.ts';
+import type { ChatState } from '../chat/chat-state.ts';
+import { CheckpointRestorer } from '../chat/checkpoint-restorer.ts';
+import { CheckpointingGroupChatManager } from '../chat/checkpointing-group-chat-manager.ts';
+import { GroupChat, type GroupChatOptions } from '../chat/group-chat.ts';
+import type { ModelRequest } from '../model/chat-model.ts';
+import { intervene } from './intervene.ts';
+import { findToolResults } from './tool-results.ts';
+import { trial } from './trial.ts';
+
+function open() {
+  return new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
+}
+
+async function hold(
+  team: Pick<Team, 'chat' | 'registry'>,
+  checkpoints: CheckpointManager,
+  options: ChatRunOptions = {},
+) {
+  const { chat, registry } = team;
+  const manager = new CheckpointingGroupChatManager({ chat, checkpoints, sessionId: 'team', logs: false, ...options });
+  const result = await manager.run({ message: 'Hello.' });
+  return { result, parts: { checkpoints, registry }, id: result.checkpointId ?? '' };
+}
+
+/** Selects the solver every second time. */
+function selecting({ messages }: ModelRequest): ScriptedAnswer {
+  return JSON.stringify(messages).includes('square is') ? 'critic' : 'solver';
+}
+
+describe('an intervened branch', () => {
+  test.each<[string, Partial<GroupChatOptions>]>([
+    ['a model selects', { speakerSelection: 'auto', allowRepeatSpeaker: true }],
+    ['chance selects', { speakerSelection: 'random', allowRepeatSpeaker: true, seed: 7 }],
+    ['a person selects', { speakerSelection: 'manual' }],
+  ])("[X9] when %s, a turn taken again with the tool's own answer makes no call", async (_, options) => {
+    const checkpoints = open();
+    const selector = scriptedModel(selecting, { id: 'selector' });
+    const team = createTeam({ maxRounds: 6, ...options, selector });
+    const asked: string[] = [];
+    const ask = async ({ id }: { readonly id: string }) => {
+      asked.push(id);
+      return 'solver';
+    };
+    const { parts, id, result } = await hold(team, checkpoints, { ask });
+    const countCalls = () => [team.model.requests.length, selector.requests.length, asked.length];
+    const calls = countCalls();
+    const turns = result.messages.flatMap((message, index) =>
+      findToolResults(message).map(({ outcome }) => ({ index, outcome })),
+    );
+    expect(turns.length).toBeGreaterThan(0);
+    for (const { index, outcome } of turns) {
+      const toolResult = { message: index };
+      const replay = { logs: false, mode: 'recorded', rounds: 7 - index, ask } as const;
+      const again = await intervene(parts, id, { ...replay, toolResult, replacement: outcome.text });
+      expect(again.messages).toEqual(result.messages);
+    }
+    expect(countCalls()).toEqual(calls);
+  });
+
+  test('[X18] belongs to the user of the conversation', async () => {
+    const checkpoints = open();
+    const { parts, id } = await hold(createTeam({ maxRounds: 2 }), checkpoints, { userId: 'ada' });
+    const { branch } = await intervene(parts, id, { message: 1, replacement: 'No.', rounds: 1, logs: false });
+    const { checkpoints: all } = await checkpoints.list({ sessionId: 'team', branch });
+    expect(all.length).toBeGreaterThan(2);
+    for (const { userId } of all) expect(userId).toBe('ada');
+  });
+
+  test('[X18] has files of its own, which name its origin', async () => {
+    const checkpoints = open();
+    const { parts, id } = await hold(createTeam({ maxRounds: 2 }), checkpoints);
+    const logs = temporaryFolder();
+    const { folder = '', baseId } = await intervene(parts, id, { message: 1, replacement: 'No.', rounds: 1, logs });
+    const metadata = JSON.parse(readFileSync(join(folder, 'continuation_metadata.json'), 'utf8')) as object;
+    expect(metadata).toMatchObject({ original_checkpoint_id: baseId, max_additional_rounds: 1 });
+    expect(readdirSync(join(folder, 'checkpoints')).length).toBeGreaterThan(1);
+    const quiet = await trial(parts, id, { repeats: 1, rounds: 1, judge: () => true });
+    expect(quiet.control.successes).toBe(1);
+    expect(readdirSync(logs).length).toBe(1);
+  });
+
+  test('[X1] the first message is the problem', async () => {
+    const checkpoints = open();
+    const { parts, id } = await hold(createTeam({ maxRounds: 2 }), checkpoints);
+    const { editedId } = await intervene(parts, id, { message: 0, replacement: 'Good-bye.', rounds: 1, logs: false });
+    const { chat, agents } = (await checkpoints.load(editedId)) as ChatState;
+    expect(chat).toMatchObject({ problem: 'Good-bye.', messages: [{ name: 'user', content: 'Good-bye.' }], round: 0 });
+    for (const { histories } of Object.values(agents))
+      expect(histories.chat_manager?.at(-1)?.content).toBe('Good-bye.');
+  });
+
+  test('[X1] of messages with the same words, only the one that is meant is changed, in every copy', async () => {
+    const checkpoints = open();
+    const agents = ['clerk', 'scribe'].map((name) => new StandardAgent({ name, defaultReply: 'Noted.' }));
+    const chat = new GroupChat({ agents, speakerSelection: 'round_robin', maxRounds: 4 });
+    const { parts, id } = await hold({ chat, registry: chat.registry }, checkpoints);
+    const { editedId } = await intervene(parts, id, { message: 3, replacement: 'Lost.', rounds: 1, logs: false });
+    const state = (await checkpoints.load(editedId)) as ChatState;
+    const expected = ['user: Hello.', 'clerk: Noted.', 'scribe: Noted.', 'clerk: Lost.'];
+    const copies = [state.chat.messages, ...Object.values(state.agents).map(({ histories }) => histories.chat_manager)];
+    for (const copy of copies) expect(copy?.map(({ name, content }) => `${name}: ${content}`)).toEqual(expected);
+  });
+
+  test('[X14] what a run was given stays as it is when it is resumed', async () => {
+    const checkpoints = open();
+    const agents = ['clerk', 'scribe'].map((name) => new StandardAgent({ name, defaultReply: 'Noted.' }));
+    const chat = new GroupChat({ agents, speakerSelection: 'round_robin', maxRounds: 2 });
+    const { parts, id } = await hold({ chat, registry: chat.registry }, checkpoints);
+    const stop = new AbortController();
+    const overrides = { settings: { maxRounds: 1 } };
+    const options = { repeats: 1, rounds: 4, judge: () => true, name: 'kept', overrides };
+    const stopped = await trial(parts, id, { ...options, signal: stop.signal, onMessage: () => stop.abort() });
+    expect(stopped.control.runs).toMatchObject([{ status: 'stopped', newMessages: 1 }]);
+    const resumed = await trial(parts, id, options);
+    expect(resumed.control.runs).toMatchObject([{ status: 'ended', newMessages: 4 }]);
+  });
+
+  test('[X6] what is not registered is named before a branch is made', async () => {
+    const checkpoints = open();
+    const { id } = await hold(createTeam({ maxRounds: 2 }), checkpoints);
+    const attempt = intervene({ checkpoints, registry: new AgentRegistry() }, id, {
+      message: 1,
+      replacement: 'No.',
+      rounds: 1,
+      logs: false,
+      onDrift: 'accept',
+    });
+    await expect(attempt).rejects.toThrow(/The tool "square" is not registered/);
+    expect((await checkpoints.branches('team')).length).toBe(1);
+  });
+
+  test('[X6] in a conversation taken over from a file, only what came after it can be edited', async () => {
+    const checkpoints = open();
+    const folder = temporaryFolder();
+    const team = createTeam({ maxRounds: 2 });
+    const manager = new CheckpointingGroupChatManager({
+      chat: team.chat,
+      checkpoints,
+      sessionId: 'team',
+      logs: folder,
+    });
+    const { folder: files = '' } = await manager.run({ message: 'Hello.' });
+    const file = readdirSync(join(files, 'checkpoints')).find((name) => name.includes('conversation_end')) ?? '';
+    const elsewhere = open();
+    const parts = { checkpoints: elsewhere, registry: team.registry };
+    const restorer = new CheckpointRestorer(parts);
+    const { checkpointId = '' } = await restorer.continue(
+      { file: join(files, 'checkpoints', file) },
+      { rounds: 2, logs: false },
+    );
+    const edit = { replacement: 'No.', rounds: 1, logs: false } as const;
+    expect((await intervene(parts, checkpointId, { ...edit, message: 3 })).messages.length).toBe(5);
+    await expect(intervene(parts, checkpointId, { ...edit, message: 1 })).rejects.toThrow(/taken over from elsewhere/);
+  });
+
+  test('[X13] a run that waits for a person is an error of its own', async () => {
+    const checkpoints = open();
+    const agents = [
+      new StandardAgent({ name: 'clerk', defaultReply: 'Noted.' }),
+      new StandardAgent({ name: 'boss', humanInputMode: 'ALWAYS' }),
+    ];
+    const chat = new GroupChat({ agents, speakerSelection: 'round_robin', maxRounds: 2 });
+    const { parts, id } = await hold({ chat, registry: chat.registry }, checkpoints, { ask: async () => 'Yes.' });
+    const intervention = { message: 0, replacement: 'Hello?' };
+    const options = { intervention, repeats: 1, rounds: 2, judge: () => true, name: 'waits' };
+    const waiting = await trial(parts, id, options);
+    expect(waiting).toMatchObject({ edited: { errors: 1, runs: [{ status: 'waiting', newMessages: 1 }] } });
+    const answered = await trial(parts, id, { ...options, ask: async () => 'No.' });
+    expect(answered).toMatchObject({ edited: { successes: 1 }, control: { successes: 1 } });
+  });
+
+  test('[X16] runs that would share a working directory are not made at once', async () => {
+    const checkpoints = open();
+    const agents = [
+      new StandardAgent({ name: 'coder', defaultReply: 'Noted.', codeExecution: { workDir: temporaryFolder() } }),
+      new StandardAgent({ name: 'clerk', defaultReply: 'Noted.' }),
+    ];
+    const chat = new GroupChat({ agents, speakerSelection: 'round_robin', maxRounds: 1 });
+    const { parts, id } = await hold({ chat, registry: chat.registry }, checkpoints);
+    const options = { repeats: 2, rounds: 1, judge: () => true };
+    await expect(trial(parts, id, { ...options, concurrency: 2 })).rejects.toThrow(/"coder" runs code/);
+    expect((await trial(parts, id, options)).control.successes).toBe(2);
+  });
+});

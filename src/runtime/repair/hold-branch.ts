@@ -1,0 +1,197 @@
+import { randomUUID } from 'node:crypto';
+import type { Checkpoint } from '../../core/checkpoint.ts';
+import { InvalidInputError } from '../../core/errors.ts';
+import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
+import type { SaveOptions } from '../../manager/save-options.ts';
+import type { Session } from '../../manager/session.ts';
+import type { AgentRegistry } from '../agent/agent-registry.ts';
+import { openContinuationFiles } from '../audit/continuation-files.ts';
+import type { SessionFiles } from '../audit/session-files.ts';
+import { fingerprintChat } from '../chat/chat-fingerprint.ts';
+import { type ChatRunOptions, type ChatRunResult, holdChat } from '../chat/chat-run.ts';
+import {
+  type ChatRestoreReport,
+  CheckpointRestorer,
+  type ContinueOptions,
+  type RestoredChat,
+} from '../chat/checkpoint-restorer.ts';
+import type { GroupChat } from '../chat/group-chat.ts';
+import { SessionEffects } from '../effect/effects.ts';
+import { applyTarget } from './apply-target.ts';
+import { INTERVENED } from './chat-path.ts';
+import type { InterventionRecord } from './intervention.ts';
+import type { Target } from './target.ts';
+
+/** Where conversations are kept, and the code they need. */
+export type RepairParts = { readonly checkpoints: CheckpointManager; readonly registry?: AgentRegistry };
+
+/** How an intervened conversation goes on. */
+export type InterveneOptions = Omit<ContinueOptions, 'mode' | 'prepare'> & {
+  /** Who intervenes. */
+  readonly author?: string;
+  /** `recorded` uses what was recorded after the changed message as long as it fits; default `live`. */
+  readonly mode?: 'live' | 'recorded';
+};
+
+/** What came of an intervention. */
+export type InterveneResult = ChatRunResult & {
+  /** The checkpoint that was asked for. */
+  readonly originId: string;
+  /** The one that was restored. */
+  readonly baseId: string;
+  /** The one that holds the change, with its author and reason: the first of the branch. */
+  readonly editedId: string;
+  readonly intervention: InterventionRecord;
+  readonly report: ChatRestoreReport;
+};
+
+/** Restores the base, makes the change, saves it as the first checkpoint of a new branch, and goes on from there. */
+export async function holdBranch(
+  parts: RepairParts,
+  target: Target,
+  given: InterveneOptions,
+): Promise<InterveneResult> {
+  checkOptions(given);
+  const options = withUser(target, given);
+  const { chat, report } = await restoreBase(parts, target, options);
+  const session = await openBranch(parts.checkpoints, target, options);
+  try {
+    const editedId = await beginBranch(parts.checkpoints, { chat, session, target }, options);
+    const files = await openFiles(parts.checkpoints, target, options);
+    const metadata = describeBranch(target, options);
+    const result = await holdChat(chat, session, { ...options, metadata, files });
+    const { originId, baseId } = target.record;
+    return { ...result, originId, baseId, editedId, intervention: target.record, report };
+  } finally {
+    await session.close();
+  }
+}
+
+/** Goes on with a branch that was begun: where it was left, or not at all if it has ended. */
+export async function resumeBranch(
+  parts: RepairParts,
+  { target, branch, headId }: { readonly target: Target; readonly branch: string; readonly headId: string },
+  given: InterveneOptions,
+): Promise<ChatRunResult> {
+  const options = withUser(target, given);
+  // Overrides are in the state already; rounds that were granted must not be taken back.
+  const { chat } = await new CheckpointRestorer(parts).restore(headId, { ...options, overrides: {} });
+  const session = await parts.checkpoints.session(target.base.sessionId, { branch });
+  try {
+    const files = chat.record.end === null ? await openFiles(parts.checkpoints, target, options) : undefined;
+    return await holdChat(chat, session, { ...options, metadata: describeBranch(target, options), files });
+  } finally {
+    await session.close();
+  }
+}
+
+/** What could only fail once the branch is there is checked before. */
+function checkOptions({ rounds, mode = 'live' }: InterveneOptions): void {
+  if (!Number.isSafeInteger(rounds) || rounds < 1)
+    throw new InvalidInputError(`The number of rounds must be a whole number from 1; found ${rounds}.`);
+  if (mode !== 'live' && mode !== 'recorded')
+    throw new InvalidInputError(`A changed run is live or recorded; found the mode ${JSON.stringify(mode)}.`);
+}
+
+/** What is done with a user's conversation is the user's, too: it is listed and forgotten with the rest. */
+function withUser({ base: { userId } }: Target, options: InterveneOptions): InterveneOptions {
+  return userId === undefined ? options : { userId, ...options };
+}
+
+async function restoreBase(
+  parts: RepairParts,
+  { base }: Target,
+  options: InterveneOptions,
+): Promise<Omit<RestoredChat, 'checkpoint'>> {
+  const restorer = new CheckpointRestorer(parts);
+  const restored = await restorer.restore(base.id, options);
+  const { problems } = restored.report;
+  if (problems.length > 0 && options.allowPartial !== true) {
+    throw new InvalidInputError(
+      `The conversation could not be put back as it was: ${problems.map(({ problem }) => problem).join(' ')} Register what is missing, or allow a partial restore.`,
+      { details: { problems } },
+    );
+  }
+  if (options.files === 'restore') await restorer.restoreFiles(base.id);
+  return restored;
+}
+
+/** To take a turn again up to a call, its recording is needed whatever comes after it. */
+async function openBranch(
+  checkpoints: CheckpointManager,
+  { base, kind, replayBranch }: Target,
+  { branch, mode }: InterveneOptions,
+): Promise<Session> {
+  const forked = await checkpoints.fork(base.id, { branch: branch ?? nameBranch(base) });
+  const isReplay = mode === 'recorded' || kind === 'tool_result';
+  return checkpoints.session(forked.sessionId, {
+    branch: forked.name,
+    ...(isReplay && { mode: 'recorded' as const, replayBranch }),
+  });
+}
+
+/** Never used before: recordings of a deleted branch of the same name must not be taken for its own. */
+function nameBranch({ sequence }: Checkpoint): string {
+  return `repair-${sequence}-${randomUUID().slice(0, 8)}`;
+}
+
+type Beginning = { readonly chat: GroupChat; readonly session: Session; readonly target: Target };
+
+/** A branch that could not be begun is taken away again: there is nothing on it. */
+async function beginBranch(
+  checkpoints: CheckpointManager,
+  beginning: Beginning,
+  options: InterveneOptions,
+): Promise<string> {
+  try {
+    return await applyAndSave(beginning, options);
+  } catch (error) {
+    await beginning.session.close();
+    await Promise.allSettled([checkpoints.deleteBranch(beginning.session.id, beginning.session.branch)]);
+    throw error;
+  }
+}
+
+async function applyAndSave({ chat, session, target }: Beginning, options: InterveneOptions): Promise<string> {
+  const { reason, author, signal, onText, mode } = options;
+  const effects = new SessionEffects(session);
+  await applyTarget(chat, target, { effects, reason, author, signal, onText, usesRecordings: mode === 'recorded' });
+  chat.reopen(options);
+  return session.save(chat.saveState(), describeBeginning(chat, target, options));
+}
+
+function describeBeginning(chat: GroupChat, target: Target, options: InterveneOptions): SaveOptions {
+  const { author, reason, userId } = options;
+  const { round, messages, pendingReply, lastSpeaker } = chat.record;
+  const said = { author, reason, userId };
+  const given = Object.fromEntries(Object.entries(said).filter(([, value]) => value !== undefined));
+  return {
+    type: 'manual',
+    trigger: INTERVENED,
+    status: 'running',
+    ...given,
+    fingerprint: fingerprintChat(chat.saveState()),
+    metadata: {
+      ...describeBranch(target, options),
+      round,
+      messages: messages.length,
+      speaker: pendingReply?.speaker ?? lastSpeaker,
+      ...(pendingReply !== null && { isPending: true }),
+    },
+  };
+}
+
+/** Said of every checkpoint of the branch. */
+function describeBranch({ base, record }: Target, { metadata }: ChatRunOptions): Record<string, unknown> {
+  return { ...metadata, continuedFrom: base.id, continuedFromSession: base.sessionId, intervention: record };
+}
+
+async function openFiles(
+  checkpoints: CheckpointManager,
+  { base }: Target,
+  { logs = 'logs', outputRoot, rounds }: InterveneOptions,
+): Promise<SessionFiles | undefined> {
+  if (logs === false && outputRoot === undefined) return undefined;
+  const root = logs === false ? '.' : logs;
+  return openContinuationFiles({ checkpoints, origin: base, sessionId: base.sessionId, rounds, root, outputRoot });
+}

@@ -1,0 +1,15 @@
+import { holdBranch, type InterveneOptions, type InterveneResult, type RepairParts } from './hold-branch.ts';
+import type { Intervention } from './intervention.ts';
+import { locateTarget } from './locate-target.ts';
+
+/**
+ * Changes one thing of a conversation (a message, a prompt, a model, a tool's answer) and goes on from there as a new branch: what came
+ * after it is not in the branch, every private copy has the change, and everybody's count of replies begins anew. The original stays as it is.
+ */
+export async function intervene(
+  parts: RepairParts,
+  checkpoint: string,
+  request: Intervention & InterveneOptions,
+): Promise<InterveneResult> {
+  return holdBranch(parts, await locateTarget(parts.checkpoints, checkpoint, request), request);
+}

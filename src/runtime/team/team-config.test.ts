@@ -1,0 +1,80 @@
+import { expect, test } from 'vitest';
+import { createRegistry } from '../../../test/support/team.ts';
+import { createTeam, parseTeam } from './team-config.ts';
+
+const TEAM = `
+agents:
+  - name: solver
+    system_message: You solve problems.
+    model: scripted-team
+    tools: [square]
+    runtime: { store: true }
+  - name: critic
+    class: CountingAgent
+    system_message: You check.
+    model: scripted-team
+    human_input_mode: TERMINATE
+    max_consecutive_auto_replies: 3
+  - name: runner
+    code_execution: { workDir: work, timeoutMs: 1000 }
+    default_reply: Nothing to run.
+speaker_selection: round_robin
+max_rounds: 6
+introductions: true
+end: { signals: [DONE], pattern: "^ok$", max_tokens: 1000, max_cost_usd: 0.5 }
+`;
+
+test('[N60] a team can be described in a file', () => {
+  const { registry } = createRegistry(() => undefined);
+  const chat = createTeam(parseTeam(TEAM), registry);
+  const { agents } = chat.saveState();
+  expect(agents.solver).toMatchObject({
+    agentType: 'StandardAgent',
+    modelId: 'scripted-team',
+    tools: { square: expect.any(String) },
+    runtime: { stream: true, store: true, checkpoint: true },
+  });
+  expect(agents.critic).toMatchObject({
+    agentType: 'CountingAgent',
+    systemMessage: 'You check.',
+    humanInputMode: 'TERMINATE',
+  });
+  expect(agents.runner).toMatchObject({ codeExecution: { workDir: 'work' }, defaultReply: 'Nothing to run.' });
+  expect(chat.record.settings).toMatchObject({
+    speakerSelection: 'round_robin',
+    maxRounds: 6,
+    sendIntroductions: true,
+    end: { signals: ['DONE'], pattern: { source: '^ok$' }, maxTokens: 1000, maxCostUsd: 0.5 },
+  });
+});
+
+test('[N60] an agent of a registered class gets all that its file says', () => {
+  const { registry } = createRegistry(() => undefined);
+  const text = `
+agents:
+  - name: counter
+    class: CountingAgent
+    tools: [square]
+    default_reply: Hello.
+    code_execution: { workDir: work }
+    runtime: { store: true }
+`;
+  const { agents } = createTeam(parseTeam(text), registry).saveState();
+  expect(agents.counter).toMatchObject({
+    agentType: 'CountingAgent',
+    tools: { square: expect.any(String) },
+    defaultReply: 'Hello.',
+    codeExecution: { workDir: 'work' },
+    runtime: { store: true },
+    custom: { heard: 0 },
+  });
+});
+
+test('[N61] what is wrong in it is said with line and column, and a suggestion', () => {
+  const wrong = 'agents:\n  - name: ann\n    sytem_message: Hello.\nmax_rounds: none\n';
+  expect(() => parseTeam(wrong)).toThrow(/3:5.*system_message[\s\S]*4:13/);
+  expect(() => parseTeam('agents: []')).toThrow(/agents/);
+  expect(() => createTeam(parseTeam('agents: [{ name: ann, tools: [fax] }]'))).toThrow(
+    '"ann" needs the tool "fax", which the registry does not have.',
+  );
+});

@@ -1,0 +1,97 @@
+import { InvalidInputError } from '../../core/errors.ts';
+import type { CheckpointId } from '../../core/id.ts';
+import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
+import type { LeaseOptions } from '../../manager/lease-acquisition.ts';
+import type { HumanInTheLoopSettings } from '../config/config-schema.ts';
+import type { WorkflowMigration } from './migration.ts';
+import type { WorkflowRegistry } from './registry.ts';
+import type { RunLabels } from './run-record.ts';
+import type { ApprovalRequest, StepEnd, StepFailure } from './run-state.ts';
+import type { Workflow } from './workflow.ts';
+import type { ApprovalPolicy } from './workflow-run.ts';
+
+/** How an executor is made. */
+export type WorkflowExecutorOptions = {
+  readonly manager: CheckpointManager;
+  readonly registry: WorkflowRegistry;
+  /** How runs of older definitions go on. */
+  readonly migrations?: readonly WorkflowMigration[];
+  /** Which operations need a person's word, as in `workflow.human_in_the_loop`. Default: none. */
+  readonly humanInTheLoop?: Partial<HumanInTheLoopSettings>;
+  /** Steps that run at the same time, at most; default 32. */
+  readonly maxConcurrency?: number;
+  /** The lease a run is done under, so that one process at a time does it; with `waitMs` another one's end is waited for. */
+  readonly lease?: Pick<LeaseOptions, 'owner' | 'ttlMs' | 'waitMs'>;
+};
+
+/** What to run. */
+export type RunOptions = RunLabels & {
+  /** A workflow, the name of one in the registry, or the path of a YAML file. */
+  readonly workflow: Workflow | string;
+  readonly input?: unknown;
+  /** The run's name. If it exists, it is resumed at its head. Default: a new one. */
+  readonly sessionId?: string;
+  /** Resumes at this checkpoint: at its branch if it is the head there, in a new branch otherwise. */
+  readonly checkpointId?: string;
+  /** What to do if steps that have begun were changed: refuse (default), or keep their results. */
+  readonly onChange?: 'refuse' | 'accept';
+  /** `sleep` (default): stay until the times have come that steps wait for. `return`: end as `waiting`. */
+  readonly timers?: 'sleep' | 'return';
+  readonly signal?: AbortSignal;
+};
+
+/** How a run ended, or what it waits for. */
+export type WorkflowResult = {
+  readonly status: 'completed' | 'failed' | 'waiting';
+  readonly sessionId: string;
+  readonly branch: string;
+  /** The checkpoint that says so; resume from it. */
+  readonly checkpointId: CheckpointId;
+  readonly output?: unknown;
+  /** Of a failed run: the step that stopped it. */
+  readonly failure?: StepFailure;
+  /** What people are asked, and when steps go on by themselves. */
+  readonly pending: {
+    readonly approvals: readonly ApprovalRequest[];
+    readonly timers: readonly { readonly path: string; readonly atMs: number }[];
+  };
+  /** When it is worth running it again, if nobody answers before. */
+  readonly wakeAtMs?: number;
+  /** How steps ended, in that order. */
+  readonly steps: readonly StepEnd[];
+};
+
+const SECOND_MS = 1_000;
+const DEFAULT_MAX_CONCURRENCY = 32;
+
+/** Checks and completes what the caller said. */
+export function parseExecutorOptions({
+  humanInTheLoop,
+  maxConcurrency = DEFAULT_MAX_CONCURRENCY,
+}: WorkflowExecutorOptions): {
+  readonly approvals: ApprovalPolicy;
+  readonly maxConcurrency: number;
+} {
+  if (!Number.isSafeInteger(maxConcurrency) || maxConcurrency < 1)
+    throw new InvalidInputError(`maxConcurrency must be a whole number of 1 or more; found ${maxConcurrency}.`);
+  return { approvals: toPolicy(humanInTheLoop), maxConcurrency };
+}
+
+function toPolicy(settings: Partial<HumanInTheLoopSettings> = {}): ApprovalPolicy {
+  const { enabled = true, require_approval_for: required = [], approval_timeout_seconds: timeout } = settings;
+  checkTrust(required, settings.trusted_operations ?? []);
+  return {
+    requireFor: enabled ? required : [],
+    ...(timeout !== undefined && { timeoutMs: timeout * SECOND_MS }),
+    onTimeout: settings.auto_reject_on_timeout === true ? 'reject' : 'wait',
+  };
+}
+
+function checkTrust(required: readonly string[], trusted: readonly string[]): void {
+  const both = required.filter((operation) => trusted.includes(operation));
+  if (both.length === 0) return;
+  throw new InvalidInputError(
+    `"${both[0]}" is in require_approval_for and in trusted_operations. Decide for one of them.`,
+    { details: { operations: both } },
+  );
+}

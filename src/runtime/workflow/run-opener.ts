@@ -1,0 +1,163 @@
+import { hasErrorCode, InvalidInputError, NotFoundError } from '../../core/errors.ts';
+import { findIn } from '../../core/state-codec.ts';
+import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
+import { freezeState } from '../../manager/freeze.ts';
+import type { Lease } from '../../manager/lease.ts';
+import { isLeaseConflict } from '../../manager/lease-conflict.ts';
+import { partsOf } from '../../manager/manager-parts.ts';
+import { sleep } from '../../manager/ports.ts';
+import type { Session, SessionOptions } from '../../manager/session.ts';
+import type { Answers } from './answers.ts';
+import type { RunOptions, WorkflowExecutorOptions } from './executor-options.ts';
+import { fingerprintOf } from './fingerprint.ts';
+import { adoptChange } from './migration.ts';
+import { absorbAttempts, readRecordedAttempts } from './recorded-attempts.ts';
+import { RunRecord } from './run-record.ts';
+import { newRunState, parseRunState, type RunState } from './run-state.ts';
+import type { Workflow } from './workflow.ts';
+
+/** A session with the run that it holds. */
+export type OpenRun = { readonly session: Session; readonly state: RunState };
+
+/** Where a run is. Without a branch the session's current one. */
+type Located = { readonly sessionId: string; readonly branch?: string };
+
+/** What was saved is frozen: the next save costs what is new. */
+const SESSION: SessionOptions = { freeze: true };
+const POLL_MS = 50;
+
+/** Finds the session of a run, or begins it; makes sure that it is this process's, and that the definition fits, before anything runs. */
+export class RunOpener {
+  readonly #manager: CheckpointManager;
+  readonly #options: WorkflowExecutorOptions;
+  readonly #answers: Answers;
+
+  constructor(options: WorkflowExecutorOptions, answers: Answers) {
+    this.#manager = options.manager;
+    this.#options = options;
+    this.#answers = answers;
+  }
+
+  get #context() {
+    return partsOf(this.#manager).context;
+  }
+
+  /** A run under a lease; one that is completed needs none. Close the session when done. */
+  async open(workflow: Workflow, options: RunOptions): Promise<OpenRun & { readonly lease?: Lease }> {
+    const { ports } = this.#context;
+    const located = await this.#locate(options);
+    const giveUpAtMs = ports.now() + (this.#options.lease?.waitMs ?? 0);
+    for (;;) {
+      const tried = await this.#tryOpen(located, workflow, options);
+      if ('session' in tried) return tried;
+      if (tried.conflict !== undefined && ports.now() >= giveUpAtMs) throw tried.conflict;
+      if (tried.conflict !== undefined) await sleep(ports, POLL_MS, options.signal);
+    }
+  }
+
+  async #locate({ sessionId, checkpointId }: RunOptions): Promise<Located> {
+    const { repository, ports } = this.#context;
+    if (checkpointId === undefined) return { sessionId: sessionId ?? `run-${ports.nextId().slice(4)}` };
+    const { checkpoint } = await repository.open(checkpointId);
+    if (sessionId !== undefined && sessionId !== checkpoint.sessionId) {
+      throw new NotFoundError(
+        `Checkpoint ${checkpoint.id} is of session "${checkpoint.sessionId}", not "${sessionId}".`,
+      );
+    }
+    const headId = await repository.readRef(checkpoint.sessionId, 'branch', checkpoint.branch);
+    const isHead = headId === checkpoint.id;
+    const branch = isHead ? checkpoint.branch : (await this.#manager.fork(checkpoint.id)).name;
+    return { sessionId: checkpoint.sessionId, branch };
+  }
+
+  /** Undone if another process has the run, or had it a moment ago: then what was read of it is old. */
+  async #tryOpen(
+    { sessionId, branch }: Located,
+    workflow: Workflow,
+    options: RunOptions,
+  ): Promise<(OpenRun & { readonly lease?: Lease }) | { readonly conflict?: unknown }> {
+    const session = await this.#manager.session(sessionId, { ...SESSION, ...(branch !== undefined && { branch }) });
+    try {
+      const log = await this.#logOf(session);
+      if (session.head === undefined && !(await this.#begin(session, workflow, options))) return await undo(session);
+      const saved = this.#check(session, workflow, options);
+      if (saved.status === 'completed') return { session, state: saved };
+      const lease = await session.lease({ ...this.#options.lease, waitMs: 0 });
+      const isFresh = (await this.#logOf(session)) === log && (await this.#isHead(session));
+      if (isFresh) return { session, lease, state: await this.adopt(session, workflow, options) };
+      return await undo(session);
+    } catch (error) {
+      await session.close();
+      if (isLeaseConflict(error) && 'expiresAtMs' in error.details) return { conflict: error };
+      throw error;
+    }
+  }
+
+  async #logOf({ id, branch }: Session): Promise<string | undefined> {
+    return this.#context.repository.readRef(id, 'log', branch);
+  }
+
+  async #isHead({ id, branch, head }: Session): Promise<boolean> {
+    return (await this.#context.repository.readRef(id, 'branch', branch)) === head?.id;
+  }
+
+  /** The input is durable before the first step, so that whoever recovers the run has it. Answers no if another process was faster. */
+  async #begin(session: Session, workflow: Workflow, options: RunOptions): Promise<boolean> {
+    const fingerprint = fingerprintOf(workflow, this.#options.registry.workflows);
+    const state = newRunState({ workflow: workflow.name, fingerprint, input: this.#copy(options.input) });
+    freezeState(state);
+    try {
+      await new RunRecord(session, state, options).begin('workflow_started');
+      return true;
+    } catch (error) {
+      if (!hasErrorCode(error, 'CONFLICT')) throw error;
+      return false;
+    }
+  }
+
+  /** What is frozen must not be the caller's own. */
+  #copy(input: unknown): unknown {
+    const { plainCodec } = this.#context;
+    const { root, chunks } = plainCodec.encode(input);
+    return plainCodec.decode(root, findIn(new Map(chunks.map((chunk) => [chunk.digest, chunk]))));
+  }
+
+  /** The state of a run as it goes on under this definition. What a migration moved is saved before anything runs. */
+  async adopt(session: Session, workflow: Workflow, options: Omit<RunOptions, 'workflow'> = {}): Promise<RunState> {
+    const { registry, migrations = [] } = this.#options;
+    const saved = this.#check(session, workflow, options);
+    const attempts = await readRecordedAttempts(this.#manager, session);
+    const state = absorbAttempts(saved, attempts);
+    const fingerprint = fingerprintOf(workflow, registry.workflows);
+    if (state.fingerprint.digest === fingerprint.digest) return state;
+    const inFlight = attempts.filter(({ end }) => end === undefined).map(({ path }) => path);
+    const answered = await this.#answers.collect({ sessionId: session.id, branch: session.branch }, state);
+    const onChange = options.onChange ?? 'refuse';
+    const adopted = adoptChange({ state: answered, fingerprint, inFlight, migrations, onChange });
+    if (adopted.migrations !== state.migrations)
+      await new RunRecord(session, adopted, options).begin('workflow_migrated');
+    return adopted;
+  }
+
+  #check(session: Session, workflow: Workflow, options: Pick<RunOptions, 'input'>): RunState {
+    const state = parseRunState(session.state, session.id);
+    const details = { sessionId: session.id, workflow: workflow.name };
+    if (state.workflow !== workflow.name)
+      throw new InvalidInputError(
+        `Session "${session.id}" holds a run of workflow "${state.workflow}", not of "${workflow.name}".`,
+        { details },
+      );
+    const digest = (value: unknown): string => this.#context.codec.encode(value).root.digest;
+    if (options.input !== undefined && digest(options.input) !== digest(state.input))
+      throw new InvalidInputError(
+        `The run in session "${session.id}" began with another input. Leave the input out to resume it.`,
+        { details },
+      );
+    return state;
+  }
+}
+
+async function undo(session: Session): Promise<{ readonly conflict?: unknown }> {
+  await session.close();
+  return {};
+}

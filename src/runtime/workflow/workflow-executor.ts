@@ -1,0 +1,155 @@
+import { readFile } from 'node:fs/promises';
+import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
+import type { CheckpointId } from '../../core/id.ts';
+import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
+import type { Lease } from '../../manager/lease.ts';
+import { partsOf } from '../../manager/manager-parts.ts';
+import type { Recovery } from '../../manager/recovery-options.ts';
+import type { Session } from '../../manager/session.ts';
+import { formatSuggestion, suggest } from '../config/suggestion.ts';
+import { Answers, type GivenAnswer, type RunPlace } from './answers.ts';
+import {
+  parseExecutorOptions,
+  type RunOptions,
+  type WorkflowExecutorOptions,
+  type WorkflowResult,
+} from './executor-options.ts';
+import { parseWorkflow } from './parse-workflow.ts';
+import { checkRegistry } from './registry.ts';
+import { type OpenRun, RunOpener } from './run-opener.ts';
+import { RunRecord } from './run-record.ts';
+import { type ApprovalAnswer, type ApprovalRequest, parseRunState, type RunState } from './run-state.ts';
+import { Scope } from './scope.ts';
+import type { Workflow } from './workflow.ts';
+import { WorkflowRun } from './workflow-run.ts';
+
+/** Runs workflows so that they survive: what has ended is not done again, in whatever process they go on. */
+export class WorkflowExecutor {
+  readonly #options: WorkflowExecutorOptions;
+  readonly #terms: ReturnType<typeof parseExecutorOptions>;
+  readonly #answers: Answers;
+  readonly #opener: RunOpener;
+
+  constructor(options: WorkflowExecutorOptions) {
+    this.#options = options;
+    this.#terms = parseExecutorOptions(options);
+    this.#answers = new Answers(options.manager);
+    this.#opener = new RunOpener(options, this.#answers);
+  }
+
+  get manager(): CheckpointManager {
+    return this.#options.manager;
+  }
+
+  /** Begins a run or resumes it, and stays with it until it has ended or can only wait. Rejects if it cannot be recorded. */
+  async run(options: RunOptions): Promise<WorkflowResult> {
+    const workflow = await this.#findWorkflow(options.workflow);
+    checkRegistry(workflow, this.#options.registry);
+    const { session, state, lease } = await this.#opener.open(workflow, options);
+    try {
+      if (lease === undefined) return resultOf({ session, state }, headOf(session));
+      return await this.#runUnder(lease, { session, state }, { ...options, workflow });
+    } finally {
+      await session.close();
+    }
+  }
+
+  /** Goes on with a run whose process died; a handler for `manager.recoverAbandoned`. A run that fails comes up again later. */
+  async recover(session: Session, { lease }: Pick<Recovery, 'lease'>): Promise<WorkflowResult> {
+    const saved = parseRunState(session.state, session.id);
+    if (saved.status === 'completed') return resultOf({ session, state: saved }, headOf(session));
+    const workflow = await this.#findWorkflow(saved.workflow);
+    checkRegistry(workflow, this.#options.registry);
+    const state = await this.#opener.adopt(session, workflow);
+    const result = await this.#runUnder(lease, { session, state }, { workflow });
+    const { failure } = result;
+    if (failure === undefined || failure.isFinal) return result;
+    throw Object.assign(new Error(`Step "${failure.path}" failed: ${failure.error.message}`), {
+      name: failure.error.name,
+    });
+  }
+
+  /** What people are asked by a run. */
+  async pending(place: RunPlace): Promise<ApprovalRequest[]> {
+    return this.#answers.pending(place);
+  }
+
+  /** Answers a request, once: of several answers the first counts, and the others are a ConflictError that names it. Run it again to go on. */
+  async answer(answer: GivenAnswer): Promise<ApprovalAnswer> {
+    return this.#answers.give(answer);
+  }
+
+  async #runUnder(
+    lease: Lease,
+    { session, state }: OpenRun,
+    { workflow, ...options }: Omit<RunOptions, 'workflow'> & { readonly workflow: Workflow },
+  ): Promise<WorkflowResult> {
+    const { manager, registry } = this.#options;
+    const record = new RunRecord(session, state, options);
+    const signal = options.signal === undefined ? lease.signal : AbortSignal.any([lease.signal, options.signal]);
+    const parts = { session, record, registry, answers: this.#answers, signal, timers: options.timers ?? 'sleep' };
+    const run = new WorkflowRun({ ...parts, ...this.#terms, ports: partsOf(manager).context.ports }, workflow);
+    let end = await run.run(new Scope(workflow, { input: state.input }));
+    while (end.status === 'open' && (await this.#hasNews(session, record.state)))
+      end = await run.run(new Scope(workflow, { input: state.input }));
+    const status = STATUS[end.status];
+    const id = await record.finish(status, end.status === 'done' ? end.output : undefined);
+    return resultOf({ session, state: record.state }, id);
+  }
+
+  /** Whether somebody answered in the moment between the last look and the end. */
+  async #hasNews({ id: sessionId, branch }: Session, state: RunState): Promise<boolean> {
+    const open = Object.values(state.requests).filter(({ answer }) => answer === undefined);
+    const answers = await Promise.all(open.map((request) => this.#answers.read({ sessionId, branch }, request.id)));
+    return answers.some((answer) => answer !== undefined);
+  }
+
+  async #findWorkflow(workflow: Workflow | string): Promise<Workflow> {
+    if (typeof workflow !== 'string') return workflow;
+    const { workflows = {} } = this.#options.registry;
+    const known = Object.hasOwn(workflows, workflow) ? workflows[workflow] : undefined;
+    if (known !== undefined) return known;
+    if (/\.ya?ml$/.test(workflow)) return parseWorkflow(await readWorkflow(workflow), { source: workflow });
+    const suggestion = formatSuggestion(suggest(workflow, Object.keys(workflows)));
+    throw new NotFoundError(`The registry has no workflow "${workflow}".${suggestion}`, { details: { workflow } });
+  }
+}
+
+const STATUS = { done: 'completed', failed: 'failed', open: 'waiting' } as const;
+
+async function readWorkflow(path: string): Promise<string> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch (cause) {
+    throw new InvalidInputError(`The workflow file "${path}" cannot be read.`, { details: { path }, cause });
+  }
+}
+
+function headOf({ head }: Session): CheckpointId {
+  if (head === undefined) throw new NotFoundError('This run has no checkpoint.');
+  return head.id;
+}
+
+function resultOf({ session, state }: OpenRun, checkpointId: CheckpointId): WorkflowResult {
+  const status = state.status === 'completed' || state.status === 'failed' ? state.status : 'waiting';
+  const approvals = Object.values(state.requests).filter(({ answer }) => answer === undefined);
+  const timers = Object.entries(state.timers).map(([path, atMs]) => ({ path, atMs }));
+  const times = [...timers.map(({ atMs }) => atMs), ...approvals.flatMap(deadlineOf)];
+  const [failure] = state.failures;
+  return {
+    status,
+    sessionId: session.id,
+    branch: session.branch,
+    checkpointId,
+    ...(state.output !== undefined && { output: state.output }),
+    ...(status === 'failed' && failure !== undefined && { failure }),
+    pending: { approvals, timers },
+    ...(status === 'waiting' && times.length > 0 && { wakeAtMs: Math.min(...times) }),
+    steps: state.ends,
+  };
+}
+
+/** When a request is answered by its own policy. */
+function deadlineOf({ deadlineMs, onTimeout }: ApprovalRequest): number[] {
+  return deadlineMs === undefined || onTimeout === 'wait' ? [] : [deadlineMs];
+}

@@ -1,0 +1,216 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { CheckpointManager } from '../../src/manager/checkpoint-manager.ts';
+import {
+  type AgentLoopOptions,
+  type AgentState,
+  type SupervisedProcess,
+  type SuperviseOptions,
+  type SupervisionEvent,
+  superviseProcess,
+  verifyAgent,
+} from '../../src/runtime/loop/index.ts';
+import { SqliteCheckpointStorage } from '../../src/storage/sqlite/sqlite-storage.ts';
+import { temporaryFolder } from '../support/storages.ts';
+
+type Heard = { readonly kind: string; readonly id?: string; readonly state?: AgentState };
+type Line = { readonly id: string; readonly part: string; readonly key: string };
+
+const PROGRAM = fileURLToPath(new URL('children/clerk.mjs', import.meta.url));
+
+/** A supervised agent, a sender that repeats what was not accepted, and what both saw. */
+class Office {
+  readonly heard: Heard[] = [];
+  readonly events: SupervisionEvent[] = [];
+  readonly path = join(temporaryFolder(), 'clerk.db');
+  readonly #side = `${this.path}.side`;
+  readonly #unaccepted = new Map<string, unknown>();
+  readonly supervised: SupervisedProcess;
+  #wake: () => void = () => undefined;
+
+  constructor(
+    options: Pick<AgentLoopOptions, 'settings' | 'refresh'> = {},
+    supervision: Partial<SuperviseOptions> = {},
+  ) {
+    this.supervised = superviseProcess({
+      command: process.execPath,
+      args: [PROGRAM, JSON.stringify({ path: this.path, side: this.#side, ...options })],
+      stdio: ['ignore', 'inherit', 'inherit'],
+      hangMs: 5000,
+      backoffMs: 50,
+      ...supervision,
+      onEvent: (event) => this.#note(() => this.events.push(event)),
+      onMessage: (message) => this.#note(() => this.#hear(message as Heard)),
+    });
+    onTestFinished(async () => void (await this.supervised.stop()));
+  }
+
+  #note(note: () => void): void {
+    note();
+    this.#wake();
+  }
+
+  #hear(message: Heard): void {
+    this.heard.push(message);
+    if (message.kind === 'open')
+      for (const deliver of this.#unaccepted.values()) this.supervised.send({ deliver } as never);
+    if (message.kind === 'accepted') this.#unaccepted.delete(message.id ?? '');
+  }
+
+  deliver(id: string, body: string, delivery?: string): void {
+    const message = { id, body, ...(delivery !== undefined && { delivery }) };
+    this.#unaccepted.set(id, message);
+    this.supervised.send({ deliver: message });
+  }
+
+  async until(isTrue: () => boolean): Promise<void> {
+    while (!isTrue()) {
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    }
+  }
+
+  /** The state once this many messages are over and the task is done; asks whoever is alive, again and again. */
+  async settled(messages: number): Promise<AgentState> {
+    for (;;) {
+      this.supervised.send({ report: true });
+      const state = this.heard.findLast(({ kind }) => kind === 'report')?.state;
+      const over = (state?.mailbox.processedCount ?? 0) + (state?.mailbox.setAside.length ?? 0);
+      if (state !== undefined && over >= messages && state.task?.status === 'done') return state;
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+  }
+
+  get outside(): Line[] {
+    if (!existsSync(this.#side)) return [];
+    return readFileSync(this.#side, 'utf8')
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as Line);
+  }
+
+  ends(): string[] {
+    return this.events.flatMap((event) => (event.kind === 'ended' ? [event.why] : []));
+  }
+
+  async look() {
+    const manager = new CheckpointManager({ storage: new SqliteCheckpointStorage({ path: this.path }) });
+    const { checkpoints } = await manager.list({ agentId: 'clerk' }, { order: 'oldest', limit: 1000 });
+    const report = await verifyAgent(manager, 'clerk');
+    await manager.close();
+    return { triggers: checkpoints.map(({ trigger }) => trigger), report };
+  }
+}
+
+/** Each part of each message once, with one key. */
+function expectOnce(lines: readonly Line[], ids: readonly string[]): void {
+  const wanted = ids.flatMap((id) => [`${id} before`, `${id} after`]);
+  expect(lines.map(({ id, part }) => `${id} ${part}`)).toEqual(wanted);
+}
+
+describe('a supervised agent', () => {
+  test.each([
+    ['is killed', 'kill', 'crash'],
+    ['spins', 'spin', 'hang'],
+    ['waits for ever', 'wait', 'hang'],
+  ])('[Y34] that %s comes back and goes on where it was', async (_, trouble, why) => {
+    const office = new Office({ settings: { turnTimeoutMs: 1000 } });
+    office.deliver('m1', 'plain');
+    office.deliver('m2', trouble);
+    office.deliver('m3', 'plain');
+    office.deliver('m4', trouble, 'at-most-once');
+    const state = await office.settled(4);
+    expect(state.memory.session.done).toEqual(['m1', 'm2', 'm3']);
+    expect(state.mailbox.setAside).toMatchObject([{ message: { id: 'm4' }, error: { name: 'Interrupted' } }]);
+    // On a busy machine a start may be taken for a hang, too: that does no harm either.
+    expect(office.ends().filter((end) => end === why).length).toBeGreaterThanOrEqual(2);
+    expectOnce(
+      office.outside.filter(({ id }) => id !== 'm4'),
+      ['m1', 'm2', 'm3'],
+    );
+    expect(office.outside.filter(({ id }) => id === 'm4').map(({ part }) => part)).toEqual(['before']);
+    expect(await office.supervised.stop()).toMatchObject({ status: 'stopped' });
+    const { report, triggers } = await office.look();
+    expect(report.status).toBe('passed');
+    expect(triggers.at(-1)).toBe('stopped');
+  });
+
+  test('[Y34] in a storm of errors saves little, sets aside what fails, and goes on with the rest', async () => {
+    const office = new Office({ settings: { retryDelayMs: 1 } });
+    for (let number = 0; number < 30; number++) office.deliver(`bad ${number}`, 'storm');
+    office.deliver('good', 'plain');
+    const state = await office.settled(31);
+    expect(state.mailbox.setAside.length).toBe(30);
+    expect(state.memory.session.done).toEqual(['good']);
+    await office.supervised.stop();
+    const { triggers } = await office.look();
+    expect(triggers).toEqual(['started', 'error', 'stopped']);
+    expect(office.outside.filter(({ id }) => id === 'bad 7').length).toBe(3);
+  });
+
+  test('[Y34] that drifts is brought back, knows why, and goes on with its task', async () => {
+    const office = new Office();
+    office.deliver('m1', 'plain');
+    office.deliver('m2', 'maze');
+    office.deliver('m3', 'plain');
+    const state = await office.settled(3);
+    expect(state.memory.session.done).toEqual(['m2', 'm3']); // m1 was handled after the last checkpoint: the note names it
+    expect(state.mailbox).toMatchObject({ processedCount: 3, setAside: [] });
+    expect(state.context.notes).toMatchObject([{ kind: 'drift', handledSince: ['m1'] }]);
+    expect(state.task).toMatchObject({ status: 'done', progress: 1 });
+    await office.supervised.stop();
+    expect((await office.look()).triggers).toEqual(['started', 'drift', 'restored', 'stopped']);
+    expect(office.ends()).toEqual(['stopped']);
+  });
+
+  test('[Y35] that asks for a refresh gets a new process at once, with clean context', async () => {
+    const office = new Office({ settings: { refreshEveryMs: 1000 }, refresh: 'exit' });
+    office.deliver('m1', 'plain');
+    await office.until(() => office.heard.filter(({ kind }) => kind === 'started').length === 3);
+    office.deliver('m2', 'plain');
+    const state = await office.settled(2);
+    expect(state.memory.session.done).toEqual(['m1', 'm2']);
+    expectOnce(office.outside, ['m1', 'm2']);
+    const { restarts } = await office.supervised.stop();
+    expect(office.ends().slice(0, restarts)).toEqual(Array(restarts).fill('refresh'));
+    expect((await office.look()).triggers.filter((trigger) => trigger === 'refresh').length).toBe(restarts);
+  });
+});
+
+describe('a supervisor', () => {
+  const events: SupervisionEvent[] = [];
+  const supervise = (program: string, options: Partial<SuperviseOptions> = {}) =>
+    superviseProcess({
+      command: process.execPath,
+      args: ['-e', program],
+      stdio: ['ignore', 'ignore', 'ignore'],
+      backoffMs: 1,
+      onEvent: (event) => events.push(event),
+      ...options,
+    });
+
+  test('[Y35] lets a process that is done be done', async () => {
+    expect(await supervise('process.exit(0)').ended).toEqual({ status: 'done', restarts: 0 });
+  });
+
+  test('[Y36] gives up on one that crashes again and again, or cannot be started', async () => {
+    const supervised = supervise('process.exit(3)', { maxRestarts: 2 });
+    expect(await supervised.ended).toEqual({ status: 'gave_up', restarts: 2 });
+    expect(supervised.send('hello')).toBe(false);
+    const absent = supervise('', { command: 'no-such-command-anywhere', maxRestarts: 1 });
+    expect(await absent.ended).toEqual({ status: 'gave_up', restarts: 1 });
+    expect(events.filter(({ kind }) => kind === 'gave_up').length).toBe(2);
+  });
+
+  test('[Y36] kills one that does not stop when told', async () => {
+    const deaf = "process.on('SIGTERM', () => undefined); setInterval(() => process.send('beat'), 20)";
+    let beats = 0;
+    const supervised = supervise(deaf, { stopMs: 100, onMessage: () => beats++ });
+    while (beats === 0) await new Promise((resolve) => setTimeout(resolve, 20));
+    expect(await supervised.stop()).toEqual({ status: 'stopped', restarts: 0 });
+    expect(events.at(-1)).toMatchObject({ kind: 'ended', why: 'stopped', signal: 'SIGKILL' });
+  });
+});
