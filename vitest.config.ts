@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config';
+import { WORKERS } from './test/support/workers.ts';
 
 export default defineConfig({
   test: {
@@ -7,7 +8,6 @@ export default defineConfig({
     hookTimeout: 60_000,
     globalSetup: ['test/support/postgres-global.ts'],
     pool: 'forks',
-    // One for each core: many tests wait for processes and disks.
-    maxWorkers: '100%',
+    maxWorkers: WORKERS,
   },
 });

@@ -12,13 +12,14 @@ const ENTRIES: [RegExp, string][] = [
   [/'savestate\/repair'/g, 'src/runtime/repair/index.ts'],
   [/'savestate\/loop'/g, 'src/runtime/loop/index.ts'],
   [/'savestate\/workflow'/g, 'src/runtime/workflow/index.ts'],
+  [/'savestate\/fleet'/g, 'src/runtime/fleet/index.ts'],
   [/'savestate\/memory'/g, 'src/memory/index.ts'],
   [/'savestate\/testing'/g, 'src/testing/index.ts'],
   [/'zod'/g, 'node_modules/zod/index.js'],
 ];
 
 /** Documents whose examples run. */
-const DOCUMENTS = ['GUIDE', 'AGENTS', 'MODELS', 'REPAIR', 'LOOP', 'WORKFLOWS', 'MEMORY'].map(
+const DOCUMENTS = ['GUIDE', 'AGENTS', 'MODELS', 'REPAIR', 'LOOP', 'WORKFLOWS', 'FLEET', 'MEMORY'].map(
   (name) => `docs/${name}.md`,
 );
 

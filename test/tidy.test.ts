@@ -218,6 +218,19 @@ describe('what is public', () => {
         'stripMemoryBlocks',
       ],
     ],
+    [
+      'runtime/fleet/index.ts',
+      [
+        'Fleet',
+        'FleetAnswers',
+        'FleetRestorer',
+        'FleetRunner',
+        'Orchestrator',
+        'fleetOptionsFrom',
+        'parseProgressLedger',
+        'superviseFleet',
+      ],
+    ],
     ['testing/index.ts', ['SimulatedDisk', 'faultyStorage', 'scriptedModel', 'startModelServer', 'storageContract']],
   ];
 

@@ -33,7 +33,7 @@ function parseLevel(tokens, level) {
 
 function parseOperand(tokens) {
   const token = tokens.shift();
-  if (token === '-') return -parseOperand(tokens);
+  if (token === '-') return -parseLevel(tokens, LEVELS.length - 1); // a power binds more tightly: -2^2 is -4
   if (token === '(') {
     const value = parseLevel(tokens, 0);
     if (tokens.shift() !== ')') throw new Error('A closing parenthesis is missing.');

@@ -55,7 +55,7 @@ async function main() {
     });
     if (result.newMessages === 0 && result.status === 'ended')
       console.log('\nThe conversation had ended. Use --strip-signal to go on all the same.');
-    process.exitCode = showResult(result);
+    process.exitCode = showResult(result, options.logs);
   } finally {
     await checkpoints.close();
   }

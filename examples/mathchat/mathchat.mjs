@@ -50,7 +50,7 @@ async function main() {
     const isBegun = (await checkpoints.latest({ sessionId })) !== undefined;
     console.log(isBegun ? `Going on with session ${sessionId}.` : `Session ${sessionId}.`);
     const result = isBegun ? await manager.resume() : await manager.run({ message: problem });
-    process.exitCode = showResult(result);
+    process.exitCode = showResult(result, logs);
   } finally {
     await checkpoints.close();
   }

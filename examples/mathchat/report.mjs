@@ -11,7 +11,7 @@ export function showMessage({ name, content }) {
 }
 
 /** Says how a run stopped, and what to do next; answers the exit code. */
-export function showResult(result) {
+export function showResult(result, logs) {
   console.log();
   if (result.status === 'ended') console.log(`Ended: ${result.end.detail}`);
   if (result.status === 'failed') console.log(`Failed: ${result.error.message}`);
@@ -22,7 +22,9 @@ export function showResult(result) {
     `${newMessages} messages, ${totals.modelCalls} model calls, ${totals.toolCalls} tool calls, ${totals.codeRuns} programs.`,
   );
   console.log(`Files:  ${folder}`);
-  console.log(`Go on:  node examples/mathchat/continue.mjs ${checkpointId} --rounds 5`);
+  console.log(
+    `Go on:  node examples/mathchat/continue.mjs ${checkpointId} --rounds 5${logs === 'logs' ? '' : ` --logs ${logs}`}${result.end?.signal ? ' --strip-signal' : ''}`,
+  );
   return result.status === 'ended' ? 0 : 1;
 }
 

@@ -61,7 +61,7 @@ export class AgentSaving {
     if (session !== undefined) return session.save(state, whole);
     // Captured before anything is awaited: the caller may go on changing it.
     const encoded = this.#agentSessions.capture(agentOrState, (before) => codec.encode(state, before));
-    return (await this.#agentSessions.open(agentOrState)).saveEncoded(state, encoded, whole);
+    return this.#agentSessions.whenOpen(agentOrState, (session) => session.saveEncoded(state, encoded, whole));
   }
 
   /** Where an object's saves go: where the caller says now, where they went before, or to a session of its own. */

@@ -18,6 +18,8 @@ type Entry = {
   session?: Session;
   opening?: Promise<Session> | undefined;
   before: EncodedState | undefined;
+  /** Saves that wait for the session to open: later ones must not overtake them. */
+  waiting: number;
 };
 
 /** Which session the saves of a live object go to. Opened at the first save, so that a mere restore writes nothing. */
@@ -25,7 +27,7 @@ export class AgentSessions {
   readonly #entries = new WeakMap<object, Entry>();
 
   assign(agent: object, assignment: Assignment): void {
-    this.#entries.set(agent, { assignment, before: assignment.before });
+    this.#entries.set(agent, { assignment, before: assignment.before, waiting: 0 });
   }
 
   /** What an object was assigned; nothing any more once its session was closed. */
@@ -36,7 +38,8 @@ export class AgentSessions {
 
   /** The session if it is open already: then a save needs not wait for it. */
   openSession(agent: object): Session | undefined {
-    return this.#entries.get(agent)?.session;
+    const entry = this.#entries.get(agent);
+    return entry?.waiting === 0 ? entry.session : undefined;
   }
 
   /** Encodes a state before the session is open, on top of what is known. */
@@ -47,9 +50,20 @@ export class AgentSessions {
     return encoded;
   }
 
-  async open(agent: object): Promise<Session> {
+  /** Uses the session as soon as it is open, in the order of the calls. */
+  async whenOpen<Result>(agent: object, use: (session: Session) => Promise<Result>): Promise<Result> {
     const entry = this.#entries.get(agent);
-    if (entry === undefined) throw new TypeError('open needs an object that was assigned a session');
+    if (entry === undefined) throw new TypeError('whenOpen needs an object that was assigned a session');
+    entry.waiting++;
+    try {
+      const session = await this.#open(entry);
+      return use(session);
+    } finally {
+      entry.waiting--;
+    }
+  }
+
+  async #open(entry: Entry): Promise<Session> {
     entry.opening ??= entry.assignment.open();
     try {
       entry.session = await entry.opening;

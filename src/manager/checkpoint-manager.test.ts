@@ -211,6 +211,21 @@ describe.each(STORAGES)('CheckpointManager on %s', (_, create) => {
     }
     await Promise.all([manager.close(), other.close(), third.close()]);
   });
+
+  test('[M34] saves of an object are stored in the order of the calls, also while its session opens', async () => {
+    const { storage } = create();
+    const manager = new CheckpointManager({ storage });
+    const agent = { agentId: 'a', n: 0 };
+    const saves = [manager.save(agent)];
+    for (let turn = 0; turn < 60; turn++) {
+      await Promise.resolve();
+      agent.n++;
+      saves.push(manager.save(agent));
+    }
+    await Promise.all(saves);
+    expect(await manager.load((await manager.latest({ sessionId: 'a' }))?.id ?? '')).toEqual({ agentId: 'a', n: 60 });
+    await manager.close();
+  });
 });
 
 async function* toStream(lines: readonly string[]): AsyncGenerator<Uint8Array> {

@@ -252,6 +252,22 @@ describe.each(STORAGES)('session.step on %s', (_, create) => {
     await manager.close();
   });
 
+  test('[E14] a checkpoint in the middle of something leaves what was recorded since its parent to a resume', async () => {
+    const { manager, session, again } = await open();
+    await session.step('before', () => 'known');
+    await session.save({ n: 0 });
+    let ran = 0;
+    await session.step('call', () => ++ran);
+    await session.save({ n: 0 }, { effects: 'of_parent', type: 'recovery' });
+    const resumed = await again();
+    expect(resumed.head?.type).toBe('recovery');
+    expect(await resumed.step('call', () => ++ran)).toBe(1);
+    expect(await resumed.step('before', () => 'new')).toBe('new');
+    await resumed.save({ n: 1 });
+    expect(await (await again()).step('call', () => ++ran)).toBe(2);
+    await manager.close();
+  });
+
   test('[E9] a result that cannot be saved is an error that names the path', async () => {
     const { manager, session } = await open();
     await expect(session.step('odd', () => ({ f: () => 1 }))).rejects.toMatchObject({

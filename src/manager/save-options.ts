@@ -32,6 +32,11 @@ export type SaveOptions = {
   readonly contextSummary?: string;
   /** Prompts, model, tools, workflow: whatever must be the same for a resume to make sense. */
   readonly fingerprint?: unknown;
+  /**
+   * Which results of steps the state holds: all that were `seen` before the save (default), or only those `of_parent`, for a checkpoint
+   * in the middle of something that a resume begins again: what was recorded since is then used, and not run again.
+   */
+  readonly effects?: 'seen' | 'of_parent';
   /** A save that is repeated with the same key is stored once. */
   readonly idempotencyKey?: string;
   readonly signal?: AbortSignal;

@@ -120,7 +120,8 @@ export class Session {
     try {
       options.signal?.throwIfAborted();
       const described = describeCheckpoint(options, this.#context.codec);
-      pending = { described, encoded: capture(), effects: this.#effects.position, signal: options.signal };
+      const effects = options.effects === 'of_parent' ? this.#parentEffects() : this.#effects.position;
+      pending = { described, encoded: capture(), effects, signal: options.signal };
     } catch (error) {
       await this.#reportFailure(error);
       throw error;
@@ -131,6 +132,16 @@ export class Session {
     const checkpoint = await save;
     await this.#hooks.afterSave(checkpoint);
     return checkpoint.id;
+  }
+
+  #parentEffects(): PendingSave['effects'] {
+    const { head } = this.#writer;
+    if (head?.branch !== this.branch) return {};
+    const { effectCount, effectsInFlight } = head.header;
+    return {
+      ...(effectCount !== undefined && { effectCount }),
+      ...(effectsInFlight !== undefined && { effectsInFlight }),
+    };
   }
 
   #capture(state: unknown, encoded: EncodedState): EncodedState {

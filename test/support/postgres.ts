@@ -17,9 +17,11 @@ function cleanUpLater(cleanup: Cleanup): void {
   else onTestFinished(cleanup);
 }
 
-/** The superuser's address of the server all tests of this run share. */
+/** The superuser's address of this worker's server. */
 export function postgresUrl(): string {
-  return inject('postgresUrl');
+  const urls = inject('postgresUrls');
+  const worker = Number(process.env.VITEST_POOL_ID ?? 1) - 1;
+  return urls[worker % urls.length] ?? '';
 }
 
 /** A connection as the superuser; it is ended with the test, or with the file if no test is running. */

@@ -32,6 +32,11 @@ describe('a tool', () => {
         { n: 1 },
         ATTEMPT,
       ),
+      endless: await callTool(
+        tool(() => Number.POSITIVE_INFINITY),
+        { n: 1 },
+        ATTEMPT,
+      ),
       wrong: await callTool(
         tool(() => 'done'),
         { n: 'one' },
@@ -59,6 +64,7 @@ describe('a tool', () => {
       text: { isError: false, text: 'done' },
       data: { isError: false, text: '{"n":1,"big":"2"}' },
       nothing: { isError: false, text: 'Done.' },
+      endless: { isError: false, text: 'Infinity' },
       wrong: { isError: true, text: expect.stringContaining('does not fit') },
       throws: { isError: true, text: 'Error: broken', trace: expect.stringContaining('standard-agent.test') },
       hangs: { isError: true, text: 'Error: No answer within 20 ms.' },

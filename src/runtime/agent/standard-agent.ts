@@ -32,7 +32,7 @@ export type StandardAgentOptions = {
   readonly tools?: readonly Tool[];
   readonly humanInputMode?: HumanInputMode;
   readonly maxConsecutiveAutoReplies?: number;
-  /** How often a model may call tools before it has to speak; default 8. */
+  /** How often a model is asked in one turn; the last time it has to speak. Default 8. */
   readonly maxToolRounds?: number;
   readonly defaultReply?: string;
   /** Off unless configured. */

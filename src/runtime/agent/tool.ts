@@ -37,6 +37,8 @@ export type ToolOutcome = {
 
 const TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/;
 const DEFAULT_TIMEOUT_MS = 60_000;
+/** The longest that a timer of Node can hold. */
+const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 const DEFAULT_MAX_CHARS = 20_000;
 const MAX_TRACE_CHARS = 4_000;
 
@@ -58,7 +60,11 @@ export function defineTool<Schema extends z.ZodType>(
 
 /** A tool as a model is told of it. */
 export function describeTool({ name, description, input }: Tool): ToolSpec {
-  return { name, description, inputSchema: z.toJSONSchema(input, { unrepresentable: 'any' }) as JsonObject };
+  return {
+    name,
+    description,
+    inputSchema: z.toJSONSchema(input, { io: 'input', unrepresentable: 'any' }) as JsonObject,
+  };
 }
 
 /** Changes whenever what models are told of the tool does. */
@@ -68,7 +74,7 @@ export function fingerprintTool(tool: Tool): string {
 
 /** Calls a tool. Whatever it does, there is an outcome: wrong input, a throw, no answer in time, too much of it. Only a stopped run throws. */
 export async function callTool(tool: Tool, input: unknown, attempt: StepAttempt): Promise<ToolOutcome> {
-  const timer = AbortSignal.timeout(tool.timeoutMs ?? DEFAULT_TIMEOUT_MS);
+  const timer = AbortSignal.timeout(Math.min(tool.timeoutMs ?? DEFAULT_TIMEOUT_MS, MAX_TIMEOUT_MS));
   const signal = attempt.signal === undefined ? timer : AbortSignal.any([timer, attempt.signal]);
   try {
     // Inside, because schemas may hold code of the tool: it throws and hangs like the rest.
@@ -108,9 +114,9 @@ function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** A value as text for a model: texts as they are, the rest as JSON as far as that goes. */
+/** A value as text for a model: texts and numbers as they are, the rest as JSON as far as that goes. */
 function formatValue(value: unknown): string {
-  if (typeof value === 'string') return value;
+  if (typeof value === 'string' || typeof value === 'number') return String(value);
   if (value === undefined) return 'Done.';
   const json = JSON.stringify(value, (_, item: unknown) => (typeof item === 'bigint' ? item.toString() : item));
   return json ?? String(value);

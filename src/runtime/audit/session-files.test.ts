@@ -91,7 +91,8 @@ test('[N42] a continuation has a folder of its own that names its origin', async
       max_additional_rounds: 1,
       original_session_dir: folder,
     });
-    expect(readdirSync(join(result.folder ?? '', 'checkpoints')).length).toBe(3);
+    // what was asked for, the reply, the message, the end
+    expect(readdirSync(join(result.folder ?? '', 'checkpoints')).length).toBe(4);
   }
   const outputRoot = join(logs, 'elsewhere');
   const there = await restorer.continue(checkpoint_id, { rounds: 1, logs, outputRoot });

@@ -11,6 +11,7 @@ import { selectSpeaker } from './speaker-selection.ts';
 /** At which moments a conversation is saved. */
 export type ChatTrigger =
   | 'conversation_start'
+  | 'conversation_continued'
   | 'message_appended'
   | 'speaker_reply_generated'
   | 'waiting_for_input'

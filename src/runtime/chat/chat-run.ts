@@ -11,6 +11,7 @@ import { SessionEffects } from '../effect/effects.ts';
 import type { ChatEnd } from './chat-end.ts';
 import { fingerprintChat } from './chat-fingerprint.ts';
 import { ChatLoop, type ChatStop, type ChatTrigger } from './chat-loop.ts';
+import type { ChatState } from './chat-state.ts';
 import type { GroupChat } from './group-chat.ts';
 
 /** What a run may use besides its conversation. */
@@ -64,6 +65,7 @@ export async function holdChat(chat: GroupChat, session: Session, options: HoldO
   const { ask, answers, signal, onText, onMessage, memory, files } = options;
   const { failedSaves } = keeper;
   await keeper.remember(); // a killed run may have saved a message without learning it
+  if (options.isChanged === true && chat.record.end === null) await keeper.save('conversation_continued');
   const stop = await new ChatLoop(chat, {
     effects: new SessionEffects(session),
     save: (trigger, facts) => keeper.save(trigger, facts),
@@ -100,7 +102,11 @@ function withUser(options: HoldOptions, head: Checkpoint | undefined): HoldOptio
   return userId === undefined ? options : { ...options, userId };
 }
 
-type HoldOptions = ChatRunOptions & { readonly files?: RunFiles | undefined };
+type HoldOptions = ChatRunOptions & {
+  readonly files?: RunFiles | undefined;
+  /** The conversation is not what the head says: it is saved before anything is done, or a crash would take the change with it. */
+  readonly isChanged?: boolean;
+};
 
 /** Saves a conversation, and tells those who follow it: the files, the memory, the caller. */
 class ChatKeeper {
@@ -108,17 +114,21 @@ class ChatKeeper {
   readonly #chat: GroupChat;
   readonly #session: Session;
   readonly #options: HoldOptions;
+  /** The conversation between two moves, as it was last. */
+  #settled: ChatState;
 
   constructor(chat: GroupChat, session: Session, options: HoldOptions) {
     this.#chat = chat;
     this.#session = session;
     this.#options = options;
+    this.#settled = chat.saveState();
   }
 
   async save(trigger: ChatTrigger, facts: Omit<SaveFacts, 'trigger'> = {}): Promise<void> {
     try {
       const described = describeSave(this.#chat, { trigger, ...facts }, this.#options);
-      await this.#session.save(this.#chat.saveState(), described);
+      if (MID_MOVE.has(trigger)) await this.#session.save(this.#beforeMove(), { ...described, effects: 'of_parent' });
+      else await this.#session.save(this.#settle(), described);
     } catch (error) {
       // The disk may be back at the next message; whoever lost the branch must stop.
       if (!hasErrorCode(error, 'STORAGE')) throw error;
@@ -126,6 +136,17 @@ class ChatKeeper {
       return;
     }
     await this.#tell();
+  }
+
+  #settle(): ChatState {
+    this.#settled = this.#chat.saveState();
+    return this.#settled;
+  }
+
+  /** A move that was cut short begins again, with what it had recorded; only the question it waits for is new. */
+  #beforeMove(): ChatState {
+    const { pendingInput } = this.#chat.record;
+    return { ...this.#settled, chat: { ...this.#settled.chat, pendingInput } };
   }
 
   async #tell(): Promise<void> {
@@ -159,12 +180,16 @@ type SaveFacts = { readonly trigger: ChatTrigger; readonly end?: ChatEnd; readon
 
 const STATUS: Readonly<Record<ChatTrigger, string>> = {
   conversation_start: 'initializing',
+  conversation_continued: 'running',
   message_appended: 'running',
   speaker_reply_generated: 'running',
   waiting_for_input: 'waiting_for_input',
   run_failed: 'error',
   conversation_end: 'completed',
 };
+
+/** Saved in the middle of a move. */
+const MID_MOVE: ReadonlySet<ChatTrigger> = new Set(['waiting_for_input', 'run_failed']);
 
 const SUMMARY_CHARS = 200;
 /** The whole error is in the result and the error log; a header is read for every list entry. */

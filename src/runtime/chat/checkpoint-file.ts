@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { Checkpoint } from '../../core/checkpoint.ts';
 import type { JsonValue } from '../../core/checkpoint-header.ts';
+import type { ClassCodec } from '../../core/class-codec.ts';
 import { CorruptError, InvalidInputError, NotFoundError } from '../../core/errors.ts';
 import { StateCodec } from '../../core/state-codec.ts';
 
@@ -8,9 +9,9 @@ import { StateCodec } from '../../core/state-codec.ts';
 export type CheckpointFile = { readonly checkpoint: Checkpoint; readonly state: unknown };
 
 /** Reads a file that holds one checkpoint as JSON. A file that was cut off or edited is refused: its digests do not fit any more. */
-export async function readCheckpointFile(path: string): Promise<CheckpointFile> {
+export async function readCheckpointFile(path: string, classes?: readonly ClassCodec[]): Promise<CheckpointFile> {
   const checkpoint = Checkpoint.fromJSON(parseJson(await readText(path), path));
-  const codec = new StateCodec();
+  const codec = new StateCodec({ classes });
   const state = codec.decodeJson(checkpoint.encodedState as JsonValue);
   const { digest } = codec.encode(state).root;
   if (digest === checkpoint.header.stateDigest) return { checkpoint, state };

@@ -1,4 +1,6 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Checkpoint } from '../../core/checkpoint.ts';
+import type { ClassCodec } from '../../core/class-codec.ts';
 import { InvalidInputError } from '../../core/errors.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { EffectMode } from '../../manager/effect-log.ts';
@@ -80,19 +82,26 @@ export type ContinueResult = ChatRunResult & {
   readonly report: ChatRestoreReport;
 };
 
+/** Where checkpoints come from, and the code they need. */
+export type RestorerParts = {
+  readonly checkpoints: CheckpointManager;
+  readonly registry?: AgentRegistry;
+  /** Codecs for classes in the states of files: those that the manager was made with. */
+  readonly classes?: readonly ClassCodec[];
+};
+
 type Opened = { readonly checkpoint: Checkpoint; readonly state: ChatState; readonly isStored: boolean };
 
 /** Rebuilds agents, group and conversation from a checkpoint, and continues from there as a new branch. */
 export class CheckpointRestorer {
   readonly #checkpoints: CheckpointManager;
   readonly #registry: AgentRegistry;
+  readonly #classes: readonly ClassCodec[] | undefined;
 
-  constructor({
-    checkpoints,
-    registry,
-  }: { readonly checkpoints: CheckpointManager; readonly registry?: AgentRegistry }) {
+  constructor({ checkpoints, registry, classes }: RestorerParts) {
     this.#checkpoints = checkpoints;
     this.#registry = registry ?? new AgentRegistry();
+    this.#classes = classes;
   }
 
   /** Puts a conversation back without going on. Nothing is written. */
@@ -119,7 +128,8 @@ export class CheckpointRestorer {
     try {
       const metadata = { ...options.metadata, ...originOf(opened) };
       const files = await this.#openFiles(source, { opened, sessionId: session.id }, options);
-      const result = await holdChat(chat, session, { ...options, metadata, files });
+      const isChanged = !isDeepStrictEqual(chat.saveState(), opened.state);
+      const result = await holdChat(chat, session, { ...options, metadata, files, isChanged });
       return { ...result, originId: opened.checkpoint.id, report: addProblems(report, left) };
     } finally {
       await session.close();
@@ -145,7 +155,7 @@ export class CheckpointRestorer {
 
   async #open(source: CheckpointSource): Promise<Opened> {
     if (typeof source === 'string') return this.#openStored(source);
-    const { checkpoint, state } = await readCheckpointFile(source.file);
+    const { checkpoint, state } = await readCheckpointFile(source.file, this.#classes);
     if ((await this.#checkpoints.get(checkpoint.id)) !== undefined) return this.#openStored(checkpoint.id);
     return { checkpoint, state: parseChatState(state), isStored: false };
   }

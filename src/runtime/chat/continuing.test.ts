@@ -22,7 +22,7 @@ function open() {
   return new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
 }
 
-function manage(chat: GroupChat, checkpoints: CheckpointManager, options: ChatRunOptions = {}) {
+function manage(chat: GroupChat, checkpoints: CheckpointManager, options: ChatRunOptions & { branch?: string } = {}) {
   return new CheckpointingGroupChatManager({ chat, checkpoints, sessionId: 'team', logs: false, ...options });
 }
 
@@ -92,6 +92,22 @@ describe('a conversation that goes wrong', () => {
     });
     isDown = false;
     expect(await manage(team(), checkpoints).resume()).toMatchObject({ status: 'ended', newMessages: 2 });
+  });
+
+  test('[N22] what a failed turn had finished is not done again', async () => {
+    const checkpoints = open();
+    let isDown = true;
+    const script = (request: ModelRequest) => {
+      const isToolDone = request.messages.at(-1)?.role === 'tool';
+      return isDown && isToolDone ? { status: 503 } : answerOf(request);
+    };
+    const first = createTeam({ maxRounds: 1 }, script);
+    expect(await manage(first.chat, checkpoints).run({ message: 'Hello.' })).toMatchObject({ status: 'failed' });
+    expect([first.calls, first.model.requests.length]).toEqual([[2], 2]);
+    isDown = false;
+    const second = createTeam({ maxRounds: 1 }, script);
+    expect(await manage(second.chat, checkpoints).resume()).toMatchObject({ status: 'ended', newMessages: 1 });
+    expect([second.calls, second.model.requests.length]).toEqual([[], 1]);
   });
 
   test('[N23] a stop leaves everything as it is', async () => {
@@ -164,6 +180,29 @@ describe('a restore', () => {
     expect(next).toMatchObject({ status: 'ended', newMessages: 2, branch: 'main' });
   });
 
+  test('[N6] a continuation that is stopped in its first turn is resumed with what it was asked for', async () => {
+    const { checkpoints, id } = await recorded({ end: { signals: ['square'] } });
+    const stop = new AbortController();
+    const asked: ModelRequest[] = [];
+    const script = (request: ModelRequest) => {
+      if (asked.push(request) > 1) return answerOf(request);
+      stop.abort();
+      return { text: 'Too late.', delayMs: 60_000 };
+    };
+    const team = createTeam({}, script);
+    const options = { stripSignal: true, rounds: 2, logs: false, signal: stop.signal } as const;
+    const restorer = new CheckpointRestorer({ checkpoints, registry: team.registry });
+    const stopped = await restorer.continue(id, {
+      ...options,
+      overrides: { settings: { end: { signals: ['never'] } } },
+    });
+    expect(stopped).toMatchObject({ status: 'stopped', newMessages: 0 });
+    const { branch } = stopped;
+    const resumed = await manage(team.chat, checkpoints, { branch }).resume();
+    expect(resumed).toMatchObject({ status: 'ended', end: { reason: 'max_rounds' }, branch, newMessages: 2 });
+    expect(resumed.messages.slice(2).map(({ name }) => name)).toEqual(['critic', 'solver']);
+  });
+
   test('[N31] without the code it names, it is partial and lists what is missing', async () => {
     const { checkpoints, id } = await recorded();
     const restorer = new CheckpointRestorer({ checkpoints });
@@ -225,6 +264,43 @@ describe('a restore', () => {
     await expect(restorer.restore({ file })).rejects.toThrow(/cut off/);
     await expect(restorer.restore({ file: `${file}.gone` })).rejects.toMatchObject({ code: 'NOT_FOUND' });
   });
+});
+
+/** What a subclass may keep besides plain data. */
+class Point {
+  readonly x: number;
+
+  constructor(x: number) {
+    this.x = x;
+  }
+}
+
+class Walker extends StandardAgent {
+  #at = new Point(3);
+
+  override saveState() {
+    return { ...super.saveState(), custom: { at: this.#at } };
+  }
+
+  override loadState(state: unknown) {
+    this.#at = (state as { custom: { at: Point } }).custom.at;
+    return super.loadState(state);
+  }
+}
+
+test('[N34] a file that holds instances of classes continues with their codecs', async () => {
+  const encode = ({ x }: object & { x?: number }) => ({ x });
+  const decode = (data: unknown) => new Point((data as { x: number }).x);
+  const classes = [{ tag: 'Point', class: Point, encode, decode }];
+  const checkpoints = new CheckpointManager({ storage: new InMemoryCheckpointStorage(), classes });
+  const registry = new AgentRegistry({ agents: { Walker: ({ name }) => new Walker({ name }) } });
+  const agents = [new Walker({ name: 'ann', defaultReply: 'On.' }), new StandardAgent({ name: 'bob' })];
+  const chat = new GroupChat({ agents, registry, speakerSelection: 'round_robin', maxRounds: 1 });
+  const { checkpointId = '' } = await manage(chat, checkpoints).run({ message: 'Walk.' });
+  const file = join(temporaryFolder(), 'walk.json');
+  writeFileSync(file, JSON.stringify(await checkpoints.exportCheckpoint(checkpointId)));
+  const restored = await new CheckpointRestorer({ checkpoints, registry, classes }).restore({ file });
+  expect(restored.chat.agent('ann')?.saveState().custom).toEqual({ at: new Point(3) });
 });
 
 describe('code', () => {

@@ -33,6 +33,7 @@ export async function withDeadline<Result>(
 
 function rejectOnAbort(signal: AbortSignal): Promise<never> {
   return new Promise((_, reject) => {
+    if (signal.aborted) reject(signal.reason); // by what was just begun
     signal.addEventListener('abort', () => reject(signal.reason), { once: true });
   });
 }

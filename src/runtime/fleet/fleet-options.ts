@@ -1,0 +1,113 @@
+import { InvalidInputError } from '../../core/errors.ts';
+import { parseName } from '../../core/id.ts';
+import type { AgentRegistry } from '../agent/agent-registry.ts';
+import type { StandardAgent } from '../agent/standard-agent.ts';
+import type { HumanInTheLoopSettings, WorkflowConfig } from '../config/config-schema.ts';
+import type { ChatModel } from '../model/chat-model.ts';
+import type { LanguageModel } from '../model/language-model.ts';
+import { type LlmConfig, parseLlmConfig } from '../model/llm-config.ts';
+import type { FleetCallbackFlags, FleetSettings } from './fleet-state.ts';
+import { createPolicy } from './operation-policy.ts';
+
+/** What a fleet is made of. */
+export type FleetOptions = FleetLimits & {
+  readonly agents: readonly StandardAgent[];
+  readonly registry?: AgentRegistry;
+  /** What the orchestrator thinks with: a model given as an object, or a configuration. */
+  readonly model?: ChatModel | LanguageModel;
+  readonly llmConfig?: LlmConfig;
+  /** Default `orchestrator`. */
+  readonly orchestratorName?: string;
+  /** What tools do, by their name, for `require_approval_for`: `{ fetch_page: 'external_api_calls' }`. */
+  readonly operations?: Readonly<Record<string, string>>;
+  /** Settings as a checkpoint holds them, instead of all others. */
+  readonly settings?: FleetSettings;
+};
+
+/** What of a fleet a `workflow.yaml` can say. */
+export type FleetLimits = {
+  /** Default 15. */
+  readonly maxRoundCount?: number;
+  /** Default 3: it is re-planned when the count is greater. */
+  readonly maxStallCount?: number;
+  /** Default 2. */
+  readonly maxResetCount?: number;
+  readonly maxTokens?: number;
+  readonly maxCostUsd?: number;
+  /** Whether a person reviews each plan; default no. */
+  readonly planReview?: boolean;
+  /** Which operations need a person's word; default none. */
+  readonly humanInTheLoop?: Partial<HumanInTheLoopSettings>;
+  readonly callbacks?: Partial<FleetCallbackFlags>;
+};
+
+const ORCHESTRATOR = 'orchestrator';
+
+/** The settings of a fleet, checked and complete. */
+export function createSettings(options: FleetOptions, registry: AgentRegistry): FleetSettings {
+  if (options.settings !== undefined) return options.settings;
+  const { maxRoundCount = 15, maxStallCount = 3, maxResetCount = 2, maxTokens, maxCostUsd } = options;
+  const names = options.agents.map(({ name }) => name);
+  checkCount('maxRoundCount', maxRoundCount, 1);
+  checkCount('maxStallCount', maxStallCount, 0);
+  checkCount('maxResetCount', maxResetCount, 0);
+  checkTeam(names, options.orchestratorName ?? ORCHESTRATOR);
+  return {
+    orchestratorName: parseName(options.orchestratorName ?? ORCHESTRATOR, "The orchestrator's name"),
+    ...describeModel(options, registry),
+    maxRoundCount,
+    maxStallCount,
+    maxResetCount,
+    maxTokens: maxTokens ?? null,
+    maxCostUsd: maxCostUsd ?? null,
+    planReview: options.planReview ?? false,
+    policy: createPolicy(options.humanInTheLoop, options.operations),
+    callbacks: { streaming: true, progressLedger: true, toolCalls: true, ...options.callbacks },
+  };
+}
+
+function describeModel(
+  { model, llmConfig }: FleetOptions,
+  registry: AgentRegistry,
+): Pick<FleetSettings, 'llmConfig' | 'modelId'> {
+  if (model !== undefined && llmConfig === undefined) {
+    const modelId = 'reply' in model ? model.id : `${model.provider}/${model.modelId}`;
+    registry.addModel(modelId, model);
+    return { llmConfig: null, modelId };
+  }
+  if (model === undefined && llmConfig !== undefined) return { llmConfig: parseLlmConfig(llmConfig), modelId: null };
+  throw new InvalidInputError(
+    `The orchestrator of a fleet needs a model or an llmConfig; it has ${model === undefined ? 'neither' : 'both'}.`,
+  );
+}
+
+function checkCount(name: string, value: number, least: number): void {
+  if (Number.isSafeInteger(value) && value >= least) return;
+  throw new InvalidInputError(`${name} must be a whole number of ${least} or more; found ${value}.`, {
+    details: { name, value },
+  });
+}
+
+function checkTeam(names: readonly string[], orchestrator: string): void {
+  if (names.length === 0) throw new InvalidInputError('A fleet needs at least one agent.');
+  const twice = names.find((name, at) => names.indexOf(name) !== at || name === orchestrator);
+  if (twice !== undefined)
+    throw new InvalidInputError(`"${twice}" is the name of two in the fleet. Give one of them another.`);
+}
+
+/** What a `workflow.yaml` says about a fleet: spread it into the fleet's options. The `runtime` flags are for the agents themselves. */
+export function fleetOptionsFrom(config: WorkflowConfig): FleetLimits {
+  const { orchestrator, plan_review: review, callbacks } = config.fleet;
+  return {
+    maxRoundCount: orchestrator.max_round_count,
+    maxStallCount: orchestrator.max_stall_count,
+    maxResetCount: orchestrator.max_reset_count,
+    planReview: review.enabled && review.require_human_approval,
+    humanInTheLoop: config.workflow.human_in_the_loop,
+    callbacks: {
+      streaming: callbacks.streaming,
+      progressLedger: callbacks.log_progress_ledger,
+      toolCalls: callbacks.log_tool_calls,
+    },
+  };
+}

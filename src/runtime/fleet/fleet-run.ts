@@ -1,0 +1,208 @@
+import type { Checkpoint } from '../../core/checkpoint.ts';
+import { hasErrorCode } from '../../core/errors.ts';
+import type { CheckpointId } from '../../core/id.ts';
+import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
+import type { EffectMode } from '../../manager/effect-log.ts';
+import { partsOf } from '../../manager/manager-parts.ts';
+import type { SaveOptions } from '../../manager/save-options.ts';
+import type { Session } from '../../manager/session.ts';
+import { type AgentMemory, createRecall } from '../agent/agent-memory.ts';
+import type { AgentTotals } from '../agent/agent-state.ts';
+import { type ChatMessage, PERSON } from '../agent/chat-message.ts';
+import { fingerprintChat } from '../chat/chat-fingerprint.ts';
+import { SessionEffects } from '../effect/effects.ts';
+import type { Fleet } from './fleet.ts';
+import { FleetAnswers } from './fleet-answers.ts';
+import { FleetLoop, type FleetStop, type FleetTrigger } from './fleet-loop.ts';
+import type { TaskLedger } from './fleet-state.ts';
+import type { ToolCallEvent } from './gated-effects.ts';
+import type { ProgressLedger } from './progress-ledger.ts';
+import { type AskFleet, Questions } from './questions.ts';
+
+/** What a run may use besides its fleet. */
+export type FleetRunOptions = {
+  readonly userId?: string;
+  /** Asks people at once. Without it, or without an answer, the run stops and waits. */
+  readonly ask?: AskFleet;
+  readonly signal?: AbortSignal;
+  readonly onText?: (speaker: string, delta: string) => void;
+  readonly onMessage?: (message: ChatMessage) => void;
+  readonly onTaskLedger?: (ledger: TaskLedger) => void;
+  readonly onProgressLedger?: (ledger: ProgressLedger) => void;
+  /** Called before tools and code, also when their result is taken from a recording. */
+  readonly onToolCall?: (call: ToolCallEvent) => void;
+  /** Called when a checkpoint is durable. */
+  readonly onCheckpoint?: (checkpoint: Checkpoint, fleet: Fleet) => void | Promise<void>;
+  /** Long-term memory: fills `{memory}` in prompts, and learns what people and agents with the `store` flag say. */
+  readonly memory?: AgentMemory;
+  /** Said of every checkpoint of the run. */
+  readonly metadata?: Readonly<Record<string, unknown>>;
+};
+
+/** What came of a run. */
+export type FleetRunResult = FleetStop & {
+  readonly sessionId: string;
+  readonly branch: string;
+  /** The last checkpoint; undefined if none could be stored. */
+  readonly checkpointId: CheckpointId | undefined;
+  readonly taskLedger: TaskLedger | null;
+  readonly progressLedger: ProgressLedger | null;
+  readonly messages: readonly ChatMessage[];
+  readonly rounds: number;
+  readonly stalls: number;
+  readonly resets: number;
+  readonly totals: AgentTotals;
+  /** When it is worth resuming a fleet that waits, if nobody answers before. */
+  readonly wakeAtMs?: number;
+  /** Saves that failed. The run went on: what it did is in the next checkpoint. */
+  readonly failedSaves: readonly unknown[];
+};
+
+/** Where a fleet works. */
+export type FleetHold = {
+  readonly checkpoints: CheckpointManager;
+  readonly session: Session;
+  readonly mode?: EffectMode | undefined;
+  /** The first checkpoint is about this: the fleet was changed before it went on. */
+  readonly first?: FleetTrigger | undefined;
+};
+
+/** Lets a fleet work in a session: every round is saved, every outside call recorded. */
+export async function holdFleet(
+  fleet: Fleet,
+  { checkpoints, session, mode = 'live', first }: FleetHold,
+  options: FleetRunOptions,
+): Promise<FleetRunResult> {
+  const place = { sessionId: session.id, branch: session.branch };
+  const keeper = new CheckpointKeeper(fleet, session, options);
+  await keeper.remember(); // a killed run may have saved a round without learning it
+  if (first !== undefined) await keeper.save(first);
+  const { callbacks } = fleet.record.settings;
+  const { ask, signal, onText, onMessage, onTaskLedger, onProgressLedger, onToolCall, memory } = options;
+  const questions = new Questions({
+    fleet,
+    answers: new FleetAnswers(checkpoints),
+    place,
+    ports: partsOf(checkpoints).context.ports,
+    isLive: mode === 'live',
+    ask,
+    signal,
+  });
+  const stop = await new FleetLoop(fleet, {
+    effects: new SessionEffects(session),
+    save: (trigger, error) => keeper.save(trigger, error),
+    questions,
+    signal,
+    recall: memory && createRecall(memory, { id: session.id, branch: session.branch }),
+    onText: callbacks.streaming ? onText : undefined,
+    onMessage,
+    onTaskLedger,
+    onProgressLedger: callbacks.progressLedger ? onProgressLedger : undefined,
+    onToolCall: callbacks.toolCalls ? onToolCall : undefined,
+  }).run();
+  return { ...stop, ...place, ...describeRun(fleet, stop), checkpointId: session.head?.id, failedSaves: keeper.failed };
+}
+
+function describeRun({ record, totals }: Fleet, stop: FleetStop) {
+  const { taskLedger, progressLedger, messages, rounds, stalls, resets } = record;
+  const request = stop.status === 'waiting' ? stop.request : undefined;
+  const wakeAtMs = request?.onTimeout === 'reject' ? request.deadlineMs : undefined;
+  return {
+    taskLedger,
+    progressLedger,
+    messages,
+    rounds,
+    stalls,
+    resets,
+    totals,
+    ...(wakeAtMs !== undefined && { wakeAtMs }),
+  };
+}
+
+/** Saves a fleet, and tells those who want to know. */
+class CheckpointKeeper {
+  readonly failed: unknown[] = [];
+  readonly #fleet: Fleet;
+  readonly #session: Session;
+  readonly #options: FleetRunOptions;
+
+  constructor(fleet: Fleet, session: Session, options: FleetRunOptions) {
+    this.#fleet = fleet;
+    this.#session = session;
+    this.#options = options;
+  }
+
+  async save(trigger: FleetTrigger, error?: unknown): Promise<void> {
+    try {
+      await this.#session.save(this.#fleet.saveState(), describeSave(this.#fleet, { trigger, error }, this.#options));
+    } catch (failure) {
+      // The disk may be back at the next round; whoever lost the branch must stop.
+      if (!hasErrorCode(failure, 'STORAGE')) throw failure;
+      this.failed.push(failure);
+      return;
+    }
+    await this.remember();
+    if (this.#session.head !== undefined) await this.#options.onCheckpoint?.(this.#session.head, this.#fleet);
+  }
+
+  /** Lets long-term memory learn what the head was saved for. What it cannot learn is told, and stops nothing. */
+  async remember(): Promise<void> {
+    const { head, branch } = this.#session;
+    const { memory } = this.#options;
+    if (memory === undefined || head === undefined || head.branch !== branch) return;
+    await learn(this.#fleet, head, memory).catch((error: unknown) => this.failed.push(error));
+  }
+}
+
+/** What a checkpoint teaches is learned once, however often it is told: a resumed run adds nothing. */
+async function learn(fleet: Fleet, checkpoint: Checkpoint, { memory, scope }: AgentMemory): Promise<void> {
+  const news = findNews(fleet, checkpoint.trigger);
+  if (news === undefined) return;
+  const agent = fleet.agent(news.name)?.saveState();
+  const isPerson = agent === undefined || agent.humanInputMode === 'ALWAYS';
+  if (!isPerson && !agent.runtime.store) return;
+  const message = { role: isPerson ? 'user' : 'assistant', name: news.name, content: news.content };
+  await memory.add(message, { ...scope, checkpoint: checkpoint.id });
+}
+
+/** What was said that a checkpoint was saved for; a prompt may have come since, and is not part of it. */
+function findNews(fleet: Fleet, trigger: string | undefined): ChatMessage | undefined {
+  const { task, followUps, messages, settings } = fleet.record;
+  if (trigger === 'fleet_start') return { name: PERSON, content: task };
+  if (trigger === 'resumed') return { name: PERSON, content: followUps.at(-1) ?? task };
+  const last = trigger === 'round_completed' ? messages.findLast(({ name }) => name !== PERSON) : undefined;
+  return last?.name === settings.orchestratorName ? undefined : last;
+}
+
+const STATUS: Readonly<Record<FleetTrigger, string>> = {
+  fleet_start: 'initializing',
+  plan_created: 'running',
+  replanned: 'running',
+  round_completed: 'running',
+  resumed: 'running',
+  waiting_for_input: 'waiting_for_input',
+  run_failed: 'error',
+  fleet_end: 'completed',
+};
+
+const SUMMARY_CHARS = 200;
+
+function describeSave(
+  fleet: Fleet,
+  { trigger, error }: { readonly trigger: FleetTrigger; readonly error: unknown },
+  { userId, metadata }: FleetRunOptions,
+): SaveOptions {
+  const { rounds, stalls, resets, phase, end, messages } = fleet.record;
+  const last = messages.at(-1);
+  const place = { round: rounds, stalls, resets, phase, ...(end !== null && { endReason: end.reason }) };
+  return {
+    type: trigger === 'run_failed' ? 'recovery' : 'auto',
+    trigger,
+    status: STATUS[trigger],
+    ...(userId !== undefined && { userId }),
+    ...(error !== undefined && { reason: error instanceof Error ? error.message : String(error) }),
+    ...(last !== undefined && { contextSummary: `${last.name}: ${last.content}`.slice(0, SUMMARY_CHARS) }),
+    fingerprint: fingerprintChat(fleet.saveState()),
+    metadata: { ...metadata, ...place },
+  };
+}

@@ -1,0 +1,128 @@
+import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
+import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
+import type { EffectMode } from '../../manager/effect-log.ts';
+import type { Session } from '../../manager/session.ts';
+import type { Fleet } from './fleet.ts';
+import { FleetAnswers, type GivenAnswer } from './fleet-answers.ts';
+import type { FleetTrigger } from './fleet-loop.ts';
+import type { FleetAnswer, FleetRequest } from './fleet-request.ts';
+import { type FleetRunOptions, type FleetRunResult, holdFleet } from './fleet-run.ts';
+import type { FleetState } from './fleet-state.ts';
+
+/** What a fleet works with. */
+export type FleetRunnerOptions = FleetRunOptions & {
+  readonly fleet: Fleet;
+  readonly checkpoints: CheckpointManager;
+  readonly sessionId: string;
+  readonly branch?: string;
+  readonly mode?: EffectMode;
+};
+
+/** How a fleet goes on. */
+export type ResumeFleetOptions = { readonly prompt?: string; readonly rounds?: number };
+
+/** Lets a fleet work and checkpoints it after every round, so that it can be resumed by any process, with or without a new prompt. */
+export class FleetRunner {
+  readonly #options: FleetRunnerOptions;
+  readonly #answers: FleetAnswers;
+  readonly #beginning: FleetState;
+
+  constructor(options: FleetRunnerOptions) {
+    this.#options = options;
+    this.#beginning = options.fleet.saveState();
+    this.#answers = new FleetAnswers(options.checkpoints);
+  }
+
+  get fleet(): Fleet {
+    return this.#options.fleet;
+  }
+
+  get checkpoints(): CheckpointManager {
+    return this.#options.checkpoints;
+  }
+
+  /** Begins a task. The session must be new. */
+  async run({ task }: { readonly task: string }): Promise<FleetRunResult> {
+    return this.#hold((session) => {
+      if (session.head === undefined) return this.#begin(task);
+      throw new InvalidInputError(
+        `Session "${session.id}" has a fleet at work already, at ${session.head.id}. Use resume() to go on with it, or another session.`,
+        { details: { sessionId: session.id, headId: session.head.id } },
+      );
+    });
+  }
+
+  /** Begins a task, or goes on with what the session holds: for programs that are simply started again. */
+  async runOrResume({ task }: { readonly task: string }): Promise<FleetRunResult> {
+    return this.#hold((session) => {
+      if (session.head === undefined) return this.#begin(task);
+      this.#load(session);
+      return undefined;
+    });
+  }
+
+  #begin(task: string): undefined {
+    this.fleet.loadState(this.#beginning); // a try that could not be stored may have changed it
+    if (this.fleet.record.phase !== 'new')
+      throw new InvalidInputError('This fleet has worked on a task already. Make a new one for another task.');
+    if (task.trim() === '') throw new InvalidInputError('The task is empty. Say what the fleet is to do.');
+    this.fleet.change({ task });
+  }
+
+  /**
+   * Goes on where the session was left: after a crash, a stop, a failure, or with the answer it waited for. A prompt becomes a user turn
+   * of the restored conversation, and the request that is worked on; also of a fleet that had ended. `rounds` lets it go on for so many
+   * from here, also if a limit had ended it.
+   */
+  async resume({ prompt, rounds }: ResumeFleetOptions = {}): Promise<FleetRunResult> {
+    return this.#hold((session) => {
+      if (session.head === undefined) {
+        throw new NotFoundError(`Session "${session.id}" has no fleet yet. Use run() to begin.`, {
+          details: { sessionId: session.id },
+        });
+      }
+      this.#load(session);
+      if (prompt !== undefined) this.fleet.addPrompt(prompt);
+      if (rounds !== undefined) this.fleet.grantRounds(rounds);
+      return prompt === undefined ? undefined : 'resumed';
+    });
+  }
+
+  /** What people are asked now. */
+  async pending(): Promise<FleetRequest[]> {
+    return this.#answers.pending(this.#place);
+  }
+
+  /** Answers a request, for whoever resumes the fleet, here or elsewhere. Of several answers the first is taken. */
+  async answer(given: Omit<GivenAnswer, 'sessionId' | 'branch'>): Promise<FleetAnswer> {
+    return this.#answers.give({ ...given, ...this.#place });
+  }
+
+  get #place() {
+    const { sessionId, branch } = this.#options;
+    return { sessionId, ...(branch !== undefined && { branch }) };
+  }
+
+  #load(session: Session): void {
+    const problems = this.fleet.loadState(session.state);
+    if (problems.length === 0) return;
+    throw new InvalidInputError(
+      `The fleet cannot be resumed as it was: ${problems.map(({ problem }) => problem).join(' ')}`,
+      { details: { problems } },
+    );
+  }
+
+  async #hold(prepare: (session: Session) => FleetTrigger | undefined): Promise<FleetRunResult> {
+    const { fleet, checkpoints, sessionId, branch, mode, ...options } = this.#options;
+    const session = await checkpoints.session(sessionId, {
+      ...(branch !== undefined && { branch }),
+      ...(mode !== undefined && { mode }),
+    });
+    try {
+      const first = prepare(session);
+      return await holdFleet(fleet, { checkpoints, session, mode, first }, options);
+    } finally {
+      await session.close();
+    }
+  }
+}

@@ -1,0 +1,147 @@
+import { z } from 'zod';
+import { InvalidInputError } from '../../core/errors.ts';
+import { type AgentState, type AgentTotals, parseAgentState } from '../agent/agent-state.ts';
+import type { ChatMessage } from '../agent/chat-message.ts';
+import type { EffectKind } from '../effect/effects.ts';
+import type { LlmConfig } from '../model/llm-config.ts';
+import type { FleetEnd, FleetEndReason } from './fleet-end.ts';
+import type { FleetAnswer, FleetRequest } from './fleet-request.ts';
+import type { OperationPolicy } from './operation-policy.ts';
+import type { ProgressLedger } from './progress-ledger.ts';
+
+/** How a fleet works; plain data. */
+export type FleetSettings = {
+  /** Under this name the orchestrator speaks. */
+  readonly orchestratorName: string;
+  readonly llmConfig: LlmConfig | null;
+  readonly modelId: string | null;
+  readonly maxRoundCount: number;
+  readonly maxStallCount: number;
+  readonly maxResetCount: number;
+  readonly maxTokens: number | null;
+  readonly maxCostUsd: number | null;
+  /** Whether a person reviews each plan before it is followed. */
+  readonly planReview: boolean;
+  readonly policy: OperationPolicy;
+  readonly callbacks: FleetCallbackFlags;
+};
+
+/** What a run tells its caller. */
+export type FleetCallbackFlags = {
+  readonly streaming: boolean;
+  readonly progressLedger: boolean;
+  readonly toolCalls: boolean;
+};
+
+/** What is known about the task, and how it is to be done. */
+export type TaskLedger = { readonly facts: string; readonly plan: string };
+
+/** What the fleet does next. */
+export type FleetPhase = 'new' | 'facts' | 'plan' | 'review' | 'open' | 'progress' | 'speak' | 'answer' | 'ended';
+
+/** An outside call that a turn has made, with what came of it. */
+export type DoneCall = {
+  readonly kind: EffectKind;
+  readonly name: string;
+  readonly digest: string;
+  readonly result: unknown;
+};
+
+/** A fleet without its agents. What comes next follows from this alone. */
+export type FleetRecord = {
+  readonly settings: FleetSettings;
+  readonly task: string;
+  /** What was asked for later, when the fleet was resumed with a prompt. */
+  readonly followUps: readonly string[];
+  readonly phase: FleetPhase;
+  readonly taskLedger: TaskLedger | null;
+  readonly progressLedger: ProgressLedger | null;
+  /** The conversation since the plan in force was made. */
+  readonly messages: readonly ChatMessage[];
+  /** How often the ledger was asked about progress, in all. */
+  readonly rounds: number;
+  readonly stalls: number;
+  readonly resets: number;
+  /** The counts at which it ends. */
+  readonly roundLimit: number;
+  readonly resetLimit: number;
+  /** How often the plan was made: for the first time, again, or over because a person wanted it. */
+  readonly planCount: number;
+  /** What a person wants to have changed in the plan. */
+  readonly planFeedback: string | null;
+  readonly nextSpeaker: string | null;
+  /** What the turn under way has done, if it was saved halfway: it goes on from there. */
+  readonly turn: readonly DoneCall[];
+  /** What people are asked now. */
+  readonly requests: Readonly<Record<string, FleetRequest>>;
+  /** What they said, to be looked up later. */
+  readonly answers: Readonly<Record<string, FleetAnswer>>;
+  /** The last words of an agent: the best answer so far when nothing better can be had. */
+  readonly lastWords: string;
+  /** Why the answer is being put together. */
+  readonly ending: FleetEndReason | null;
+  readonly end: FleetEnd | null;
+  /** What the orchestrator itself used. */
+  readonly totals: AgentTotals;
+};
+
+/** What a checkpoint of a fleet holds. */
+export type FleetState = {
+  readonly kind: typeof FLEET_KIND;
+  readonly formatVersion: 1;
+  readonly fleet: FleetRecord;
+  readonly order: readonly string[];
+  readonly agents: Readonly<Record<string, AgentState>>;
+};
+
+export const FLEET_KIND = 'fleet';
+
+const count = z.int().nonnegative();
+const entries = z.record(z.string(), z.looseObject({}));
+
+const schema = z.looseObject({
+  kind: z.literal(FLEET_KIND),
+  formatVersion: z.literal(1),
+  order: z.array(z.string()).min(1),
+  agents: z.record(z.string(), z.unknown()),
+  fleet: z.looseObject({
+    settings: z.looseObject({ orchestratorName: z.string(), maxRoundCount: count, policy: z.looseObject({}) }),
+    task: z.string(),
+    followUps: z.array(z.string()),
+    phase: z.enum(['new', 'facts', 'plan', 'review', 'open', 'progress', 'speak', 'answer', 'ended']),
+    taskLedger: z.looseObject({ facts: z.string(), plan: z.string() }).nullable(),
+    progressLedger: z.looseObject({ next_speaker: z.looseObject({ answer: z.string() }) }).nullable(),
+    messages: z.array(z.looseObject({ name: z.string(), content: z.string() })),
+    rounds: count,
+    stalls: count,
+    resets: count,
+    roundLimit: count,
+    resetLimit: count,
+    planCount: count,
+    nextSpeaker: z.string().nullable(),
+    turn: z.array(z.looseObject({ kind: z.string(), name: z.string(), digest: z.string() })),
+    requests: entries,
+    answers: entries,
+    end: z.looseObject({ reason: z.string() }).nullable(),
+  }),
+});
+
+/** Checks that a state is one of a fleet; throws an InvalidInputError that says what it is instead. */
+export function parseFleetState(value: unknown): FleetState {
+  const parsed = schema.safeParse(value);
+  if (!parsed.success) {
+    const kind = typeof value === 'object' && value !== null && 'kind' in value ? value.kind : undefined;
+    throw new InvalidInputError(
+      kind === FLEET_KIND
+        ? `The state of this fleet is not complete: ${z.prettifyError(parsed.error)}`
+        : 'This checkpoint does not hold a fleet. Restore it with what it was saved by.',
+      { details: { kind: typeof kind === 'string' ? kind : typeof value } },
+    );
+  }
+  const state = value as FleetState;
+  const missing = state.order.filter((name) => state.agents[name] === undefined);
+  if (missing.length > 0)
+    throw new InvalidInputError(`The fleet names agents that it does not hold: ${missing.join(', ')}.`);
+  for (const agent of Object.values(state.agents)) parseAgentState(agent);
+  return state;
+}

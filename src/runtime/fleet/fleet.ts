@@ -1,0 +1,173 @@
+import { InvalidInputError } from '../../core/errors.ts';
+import { freezeState } from '../../manager/freeze.ts';
+import type { RestoreProblem } from '../../manager/restore-report.ts';
+import { AgentRegistry } from '../agent/agent-registry.ts';
+import { type AgentTotals, NO_TOTALS } from '../agent/agent-state.ts';
+import { type ChatMessage, PERSON } from '../agent/chat-message.ts';
+import type { StandardAgent } from '../agent/standard-agent.ts';
+import { createSettings, type FleetOptions } from './fleet-options.ts';
+import {
+  FLEET_KIND,
+  type FleetPhase,
+  type FleetRecord,
+  type FleetSettings,
+  type FleetState,
+  parseFleetState,
+} from './fleet-state.ts';
+
+/** Agents and the ledgers by which an orchestrator leads them. It does nothing by itself. */
+export class Fleet {
+  readonly registry: AgentRegistry;
+  readonly #agents: ReadonlyMap<string, StandardAgent>;
+  #record: FleetRecord;
+
+  constructor(options: FleetOptions) {
+    this.registry = options.registry ?? new AgentRegistry();
+    const settings = createSettings(options, this.registry);
+    this.#agents = new Map(options.agents.map((agent) => [agent.name, agent]));
+    for (const agent of options.agents) this.#register(agent);
+    this.#record = createRecord(settings);
+  }
+
+  #register({ tools, model }: StandardAgent): void {
+    for (const tool of tools) this.registry.addTool(tool);
+    if (model !== undefined)
+      this.registry.addModel('reply' in model ? model.id : `${model.provider}/${model.modelId}`, model);
+  }
+
+  get record(): FleetRecord {
+    return this.#record;
+  }
+
+  get agents(): readonly StandardAgent[] {
+    return [...this.#agents.values()];
+  }
+
+  agent(name: string): StandardAgent | undefined {
+    return this.#agents.get(name);
+  }
+
+  /** What everybody has used, the orchestrator included. */
+  get totals(): AgentTotals {
+    return this.agents.map((agent) => agent.saveState().totals).reduce(addTotals, this.#record.totals);
+  }
+
+  /** Records a change. */
+  change(change: Partial<FleetRecord>): void {
+    const record = { ...this.#record, ...change };
+    freezeState(record);
+    this.#record = record;
+  }
+
+  /** Says something to everybody: it is in the conversation, and all but its speaker hear it. */
+  append(message: ChatMessage): void {
+    this.change({ messages: [...this.#record.messages, message] });
+    const { orchestratorName } = this.#record.settings;
+    for (const agent of this.agents) if (agent.name !== message.name) agent.receive(message, orchestratorName);
+  }
+
+  /** Forgets the conversation, here and in every agent. Task, ledgers and counts of rounds and resets stay. */
+  clearConversation(): void {
+    this.change({ messages: [], stalls: 0 });
+    for (const agent of this.agents) {
+      agent.rewriteHistory(this.#record.settings.orchestratorName, []);
+      agent.resetAutoReplies();
+    }
+  }
+
+  /**
+   * Takes another request of the person: a user turn of the conversation, and part of the task from now on. What waited for an answer is
+   * asked no more, a turn that was cut short is dropped, and rounds, stalls and resets count anew.
+   */
+  addPrompt(prompt: string): void {
+    if (prompt.trim() === '') throw new InvalidInputError('The prompt is empty. Say what the fleet is to do next.');
+    const { followUps } = this.#record;
+    const phase = this.#phaseForPrompt();
+    const isHeard = phase === 'progress';
+    this.change({ followUps: [...followUps, prompt], requests: {}, turn: [], stalls: 0, nextSpeaker: null });
+    this.change({ phase, end: null, ending: null, planFeedback: phase === 'plan' ? prompt : null });
+    this.grantRounds();
+    if (isHeard) this.append({ name: PERSON, content: prompt });
+    for (const agent of this.agents) if (agent.status === 'completed') agent.setStatus('running');
+  }
+
+  /** A team at work hears it; a plan that is not in force yet is made again, with the facts there are. */
+  #phaseForPrompt(): FleetPhase {
+    const { phase, taskLedger, messages, end } = this.#record;
+    if (phase === 'new') return 'new';
+    if (taskLedger === null) return 'facts';
+    const isAtWork = phase !== 'facts' && phase !== 'plan' && phase !== 'review' && phase !== 'open';
+    return isAtWork && messages.length > 0 && end?.reason !== 'plan_rejected' ? 'progress' : 'plan';
+  }
+
+  /** Lets it go on for so many rounds from here, and for as many resets as its settings say; also if a limit had ended it. */
+  grantRounds(rounds: number = this.#record.settings.maxRoundCount): void {
+    if (!Number.isSafeInteger(rounds) || rounds < 1)
+      throw new InvalidInputError(`The number of rounds must be a whole number from 1; found ${rounds}.`);
+    const { rounds: done, resets, settings, end, phase } = this.#record;
+    this.change({ roundLimit: done + rounds, resetLimit: resets + settings.maxResetCount });
+    if (end === null || end.reason === 'satisfied' || end.reason === 'plan_rejected') return;
+    this.change({ end: null, ending: null, phase: phase === 'ended' ? 'progress' : phase });
+    for (const agent of this.agents) if (agent.status === 'completed') agent.setStatus('running');
+  }
+
+  /** Puts a state back into the fleet and its agents; answers what could not be put back. */
+  loadState(state: unknown): readonly RestoreProblem[] {
+    const { fleet, order, agents } = parseFleetState(state);
+    this.change(fleet);
+    const strangers = order.filter((name) => !this.#agents.has(name));
+    return [
+      ...strangers.map((name) => ({ path: `$.agents.${name}`, problem: `The agent "${name}" is not in the fleet.` })),
+      ...order.flatMap((name) => this.#agents.get(name)?.loadState(agents[name]) ?? []),
+    ];
+  }
+
+  /** Everything a checkpoint holds of the fleet and its agents. */
+  saveState(): FleetState {
+    return {
+      kind: FLEET_KIND,
+      formatVersion: 1,
+      fleet: this.#record,
+      order: [...this.#agents.keys()],
+      agents: Object.fromEntries([...this.#agents].map(([name, agent]) => [name, agent.saveState()])),
+    };
+  }
+}
+
+function createRecord(settings: FleetSettings): FleetRecord {
+  return {
+    settings,
+    task: '',
+    followUps: [],
+    phase: 'new',
+    taskLedger: null,
+    progressLedger: null,
+    messages: [],
+    rounds: 0,
+    stalls: 0,
+    resets: 0,
+    roundLimit: settings.maxRoundCount,
+    resetLimit: settings.maxResetCount,
+    planCount: 0,
+    planFeedback: null,
+    nextSpeaker: null,
+    turn: [],
+    requests: {},
+    answers: {},
+    lastWords: '',
+    ending: null,
+    end: null,
+    totals: NO_TOTALS,
+  };
+}
+
+function addTotals(a: AgentTotals, b: AgentTotals): AgentTotals {
+  return {
+    modelCalls: a.modelCalls + b.modelCalls,
+    toolCalls: a.toolCalls + b.toolCalls,
+    codeRuns: a.codeRuns + b.codeRuns,
+    inputTokens: a.inputTokens + b.inputTokens,
+    outputTokens: a.outputTokens + b.outputTokens,
+    costUsd: a.costUsd + b.costUsd,
+  };
+}

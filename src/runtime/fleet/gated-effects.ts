@@ -1,0 +1,77 @@
+import type { StepAttempt } from '../../manager/effect-log.ts';
+import type { ToolOutcome } from '../agent/tool.ts';
+import type { CodeResult } from '../code/code-executor.ts';
+import { describeFailure } from '../code/describe-outcome.ts';
+import type { EffectCall, Effects } from '../effect/effects.ts';
+import { APPROVE, type FleetAnswer, type FleetQuestion, REJECT } from './fleet-request.ts';
+import { findOperation, type OperationPolicy } from './operation-policy.ts';
+
+type GateParts = {
+  readonly effects: Effects;
+  readonly policy: OperationPolicy;
+  /** Whose turn it is. */
+  readonly agent: string;
+  /** What the ids of this turn's questions begin with. */
+  readonly turnId: string;
+  readonly ask: (question: FleetQuestion) => Promise<FleetAnswer>;
+  readonly onToolCall?: ((call: ToolCallEvent) => void) | undefined;
+};
+
+/** A tool that an agent calls, or code that it runs, as the caller of a run is told of it. */
+export type ToolCallEvent = {
+  readonly agent: string;
+  readonly kind: 'tool' | 'code';
+  readonly name: string;
+  readonly input: unknown;
+};
+
+type GatedCall = EffectCall & { readonly kind: 'tool' | 'code' };
+
+/** Asks a person before operations that need it. What is refused is not done, and the agent is told by whom. */
+export class GatedEffects implements Effects {
+  readonly #parts: GateParts;
+  #questions = 0;
+
+  constructor(parts: GateParts) {
+    this.#parts = parts;
+  }
+
+  async run<Result>(call: EffectCall, perform: (attempt: StepAttempt) => Promise<Result>): Promise<Result> {
+    const { effects, agent, onToolCall } = this.#parts;
+    if (!isGated(call)) return effects.run(call, perform);
+    const refusal = await this.#askFor(call);
+    if (refusal !== undefined) return refusal as Result;
+    onToolCall?.({ agent, kind: call.kind, name: call.name, input: call.input });
+    return effects.run(call, perform);
+  }
+
+  /** What the agent gets instead of a result; undefined if it may go on. */
+  async #askFor(call: GatedCall): Promise<unknown> {
+    const { policy, agent, turnId, ask } = this.#parts;
+    const operation = findOperation(policy, call);
+    if (operation === undefined) return undefined;
+    const what = call.kind === 'code' ? 'run code' : `call ${call.name}`;
+    const answer = await ask({
+      id: `${turnId}-${++this.#questions}`,
+      kind: 'operation',
+      agent,
+      message: `May ${agent} ${what} (${operation})?`,
+      options: [APPROVE, REJECT],
+      operation,
+      input: call.input,
+    });
+    return answer.answer === REJECT ? refuse(call, operation, answer) : undefined;
+  }
+}
+
+function isGated(call: EffectCall): call is GatedCall {
+  return call.kind === 'tool' || call.kind === 'code';
+}
+
+function refuse(call: GatedCall, operation: string, { by, value }: FleetAnswer): ToolOutcome | { result: CodeResult } {
+  const why = typeof value === 'string' && value !== '' ? ` ${value}` : '';
+  const text = `${operation} was rejected by ${by}, so it was not done.${why}`;
+  if (call.kind === 'tool') return { isError: true, text: `Error: ${text}` };
+  const { language = 'text' } = call.input as { readonly language?: string };
+  return { result: describeFailure(text, { language, durationMs: 0 }) };
+}

@@ -1,0 +1,115 @@
+import { InvalidInputError } from '../../core/errors.ts';
+import type { AgentTotals } from '../agent/agent-state.ts';
+import { takeTurn } from '../agent/agent-turn.ts';
+import { toModelMessages } from '../agent/chat-message.ts';
+import type { Effects } from '../effect/effects.ts';
+import type { ModelMessage } from '../model/chat-model.ts';
+import { requestSettings } from '../model/llm-config.ts';
+import type { Fleet } from './fleet.ts';
+import {
+  askAgain,
+  askForAnswer,
+  askForFacts,
+  askForNewFacts,
+  askForNewPlan,
+  askForPlan,
+  askForProgress,
+  askForRevision,
+  ORCHESTRATOR_PROMPT,
+  type Team,
+  wordRequest,
+} from './ledger-prompts.ts';
+import { type ProgressLedger, parseProgressLedger } from './progress-ledger.ts';
+
+type KeeperWorld = { readonly effects: Effects; readonly signal?: AbortSignal | undefined };
+
+/** How often a model is asked for a ledger before the fleet is reset. */
+const MAX_QUESTIONS = 3;
+
+/** Asks the orchestrator's model: for facts, plans, progress and the final answer. Changes nothing. */
+export class LedgerKeeper {
+  readonly #fleet: Fleet;
+  readonly #world: KeeperWorld;
+  #totals: AgentTotals;
+
+  constructor(fleet: Fleet, world: KeeperWorld) {
+    this.#fleet = fleet;
+    this.#world = world;
+    this.#totals = fleet.record.totals;
+  }
+
+  /** What the orchestrator has used, with this. It counts when the move is complete: what is asked again is not counted twice. */
+  get totals(): AgentTotals {
+    return this.#totals;
+  }
+
+  get #team(): Team {
+    return this.#fleet.agents.map((agent) => ({ name: agent.name, description: agent.saveState().description }));
+  }
+
+  /** What is known: gathered at the beginning, brought up to date when it is re-planned. */
+  async gatherFacts(): Promise<string> {
+    const { taskLedger } = this.#fleet.record;
+    const request = wordRequest(this.#fleet.record);
+    const question = taskLedger === null ? askForFacts(request) : askForNewFacts(request, taskLedger.facts);
+    return (await this.#ask([...this.#conversation, user(question)])).text;
+  }
+
+  async makePlan(): Promise<string> {
+    const { taskLedger, planFeedback } = this.#fleet.record;
+    const { facts = '', plan = '' } = taskLedger ?? {};
+    const request = wordRequest(this.#fleet.record);
+    const known: ModelMessage[] = [user(askForFacts(request)), { role: 'assistant', content: facts }];
+    const question = this.#wordPlanQuestion(plan, planFeedback);
+    return (await this.#ask([...known, ...this.#conversation, user(question)])).text;
+  }
+
+  #wordPlanQuestion(plan: string, feedback: string | null): string {
+    if (plan === '') return askForPlan(this.#team);
+    return feedback === null ? askForNewPlan(this.#team, plan) : askForRevision(plan, feedback);
+  }
+
+  /** The ledger; undefined if three answers made none. Each time the model is told what was wrong. */
+  async assessProgress(): Promise<ProgressLedger | undefined> {
+    const names = this.#team.map(({ name }) => name);
+    const asked = [...this.#conversation, user(askForProgress(wordRequest(this.#fleet.record), this.#team))];
+    for (let question = 0; question < MAX_QUESTIONS; question++) {
+      const { text, messages } = await this.#ask(asked);
+      const { ledger, problems = [] } = parseProgressLedger(text, names);
+      if (ledger !== undefined) return ledger;
+      asked.push(...messages, user(askAgain(problems)));
+    }
+    return undefined;
+  }
+
+  async composeAnswer(isSatisfied: boolean): Promise<string> {
+    const question = askForAnswer(wordRequest(this.#fleet.record), isSatisfied);
+    return (await this.#ask([...this.#conversation, user(question)])).text;
+  }
+
+  get #conversation(): readonly ModelMessage[] {
+    const { messages, settings } = this.#fleet.record;
+    return toModelMessages(messages, settings.orchestratorName);
+  }
+
+  async #ask(messages: readonly ModelMessage[]): Promise<{ text: string; messages: readonly ModelMessage[] }> {
+    const { orchestratorName: name, llmConfig, modelId } = this.#fleet.record.settings;
+    const model = this.#fleet.registry.modelFor({ name, llmConfig, modelId });
+    if (model === undefined) throw new InvalidInputError('The orchestrator has no model. Give the fleet one.');
+    const turn = await takeTurn({
+      state: { name, maxToolRounds: 1, totals: this.#totals },
+      model,
+      systemMessage: ORCHESTRATOR_PROMPT,
+      messages: [...messages],
+      tools: [],
+      settings: llmConfig === null ? undefined : requestSettings(llmConfig),
+      ...this.#world,
+    });
+    this.#totals = turn.totals;
+    return { text: turn.content, messages: turn.messages };
+  }
+}
+
+function user(content: string): ModelMessage {
+  return { role: 'user', content };
+}

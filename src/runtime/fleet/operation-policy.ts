@@ -1,0 +1,83 @@
+import { InvalidInputError } from '../../core/errors.ts';
+import type { HumanInTheLoopSettings } from '../config/config-schema.ts';
+
+/** Which operations a person must agree to; plain data. */
+export type OperationPolicy = {
+  /** Names or patterns with `*`: of tools, of what tools are said to do, or `code_execution`. */
+  readonly requireApprovalFor: readonly string[];
+  /** Names or patterns that need nobody's word, also where a pattern above fits. */
+  readonly trustedOperations: readonly string[];
+  /** What tools do, by their name: `{ fetch_page: 'external_api_calls' }`. */
+  readonly operations: Readonly<Record<string, string>>;
+  /** How long a request stays open; null: for ever. */
+  readonly approvalTimeoutMs: number | null;
+  /** Whether nobody's answer in time means no. Otherwise the request stays open. */
+  readonly autoRejectOnTimeout: boolean;
+};
+
+/** What running code is called. */
+export const CODE_EXECUTION = 'code_execution';
+
+/** Nobody is asked. */
+export const NO_POLICY: OperationPolicy = {
+  requireApprovalFor: [],
+  trustedOperations: [],
+  operations: {},
+  approvalTimeoutMs: null,
+  autoRejectOnTimeout: false,
+};
+
+const SECOND_MS = 1_000;
+
+/** A policy from the settings of `workflow.human_in_the_loop`; without settings nobody is asked. */
+export function createPolicy(
+  settings: Partial<HumanInTheLoopSettings> | undefined,
+  operations: Readonly<Record<string, string>> = {},
+): OperationPolicy {
+  if (settings === undefined || settings.enabled === false) return { ...NO_POLICY, operations };
+  const { require_approval_for: required = [], trusted_operations: trusted = [] } = settings;
+  const both = required.filter((name) => trusted.includes(name));
+  if (both.length > 0) {
+    throw new InvalidInputError(
+      `"${both[0]}" is in require_approval_for and in trusted_operations. Decide for one of them.`,
+      { details: { operations: both } },
+    );
+  }
+  const seconds = settings.approval_timeout_seconds;
+  return {
+    requireApprovalFor: required,
+    trustedOperations: trusted,
+    operations,
+    approvalTimeoutMs: seconds === undefined ? null : seconds * SECOND_MS,
+    autoRejectOnTimeout: settings.auto_reject_on_timeout ?? false,
+  };
+}
+
+/**
+ * What a person has to agree to before a tool is called or code is run; undefined if nobody has to. Whole names count before patterns, the
+ * name of the tool before what it does, and among patterns trust comes first.
+ */
+export function findOperation(
+  { requireApprovalFor, trustedOperations, operations }: OperationPolicy,
+  call: { readonly kind: 'tool' | 'code'; readonly name: string },
+): string | undefined {
+  const names = call.kind === 'code' ? [CODE_EXECUTION] : namesOf(operations, call.name);
+  const named = names.find((name) => requireApprovalFor.includes(name) || trustedOperations.includes(name));
+  if (named !== undefined) return requireApprovalFor.includes(named) ? named : undefined;
+  if (names.some((name) => fits(trustedOperations, name))) return undefined;
+  return names.find((name) => fits(requireApprovalFor, name));
+}
+
+function namesOf(operations: OperationPolicy['operations'], tool: string): string[] {
+  const operation = Object.hasOwn(operations, tool) ? operations[tool] : undefined;
+  return operation === undefined ? [tool] : [tool, operation];
+}
+
+function fits(patterns: readonly string[], name: string): boolean {
+  return patterns.some((pattern) => toExpression(pattern).test(name));
+}
+
+function toExpression(pattern: string): RegExp {
+  const parts = pattern.split('*').map((part) => part.replaceAll(/[.+?^${}()|[\]\\]/g, '\\$&'));
+  return new RegExp(`^${parts.join('.*')}$`);
+}

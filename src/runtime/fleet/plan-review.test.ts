@@ -1,0 +1,197 @@
+import { describe, expect, test } from 'vitest';
+import { createCrew, createRunner, lastQuestion } from '../../../test/fleet/crew.ts';
+import { STORAGES } from '../../../test/support/storages.ts';
+import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
+import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
+import { FleetAnswers } from './fleet-answers.ts';
+import { FleetRunner } from './fleet-runner.ts';
+
+const TASK = { task: 'Find out what is known.' };
+const REVIEWED = { planReview: true } as const;
+
+/** Begins a fleet whose plan waits for a review. */
+async function begin(script = {}) {
+  const crew = createCrew(script, REVIEWED);
+  const { runner, checkpoints } = createRunner(crew);
+  const waiting = await runner.run(TASK);
+  return { crew, runner, checkpoints, waiting };
+}
+
+describe('plan review', () => {
+  test.each(STORAGES.filter(([name]) => name !== 'postgres'))(
+    '[Q13] a plan waits in the checkpoint for its review, in any process, and is asked for once (%s)',
+    async (_, create) => {
+      const { storage, reopen } = create();
+      const first = createRunner(createCrew({}, REVIEWED), { storage });
+      const waiting = await first.runner.run(TASK);
+      const request = {
+        id: 'plan-1',
+        kind: 'plan_review',
+        agent: 'orchestrator',
+        message: 'Is this plan all right?',
+        options: ['approve', 'edit', 'revise', 'reject'],
+        plan: 'Look it up.',
+        isStalled: false,
+        onTimeout: 'wait',
+      };
+      expect(waiting).toMatchObject({ status: 'waiting', request, rounds: 0 });
+      expect(await first.checkpoints.latest({ sessionId: 'crew' })).toMatchObject({
+        trigger: 'waiting_for_input',
+        status: 'waiting_for_input',
+      });
+      const later = createCrew({}, REVIEWED);
+      const second = createRunner(later, { storage: reopen?.() ?? storage });
+      expect(await second.runner.pending()).toMatchObject([request]);
+      expect(await second.runner.resume()).toEqual(waiting);
+      await second.runner.answer({ requestId: 'plan-1', answer: 'approve', by: 'Ann' });
+      expect(await second.runner.pending()).toEqual([]);
+      expect(await second.runner.resume()).toMatchObject({ status: 'ended', end: { reason: 'satisfied' } });
+      expect(later.asked).not.toContain('plan');
+      expect(later.fleet.record.answers['plan-1']).toMatchObject({ answer: 'approve', by: 'Ann' });
+      await second.checkpoints.close();
+      await first.checkpoints.close();
+    },
+  );
+
+  test('[Q13] edit puts the plan of the person in its place', async () => {
+    const { runner, crew } = await begin();
+    await runner.answer({ requestId: 'plan-1', answer: 'edit', by: 'Ann', value: 'Ask a librarian.' });
+    const result = await runner.resume();
+    expect(result).toMatchObject({ status: 'ended', taskLedger: { facts: 'The facts.', plan: 'Ask a librarian.' } });
+    expect(result.messages[0]?.content).toContain('Ask a librarian.');
+    expect(crew.asked.filter((kind) => kind === 'plan')).toHaveLength(1);
+  });
+
+  test('[Q13] revise has it made again with what the person wants, and reviewed again', async () => {
+    let plans = 0;
+    const { runner, crew } = await begin({ plan: () => `Plan ${++plans}.` });
+    await runner.answer({ requestId: 'plan-1', answer: 'revise', by: 'Ann', value: 'Be quick.' });
+    expect(await runner.resume()).toMatchObject({ status: 'waiting', request: { id: 'plan-2', plan: 'Plan 2.' } });
+    expect(lastQuestion(crew.model.requests.at(-1) ?? { messages: [] })).toMatch(
+      /Plan 1\.[\s\S]*to be changed: Be quick\./,
+    );
+    await runner.answer({ requestId: 'plan-2', answer: 'approve', by: 'Bo' });
+    expect(await runner.resume()).toMatchObject({ status: 'ended', taskLedger: { plan: 'Plan 2.' } });
+  });
+
+  test('[Q13] reject ends it', async () => {
+    const { runner, crew } = await begin();
+    await runner.answer({ requestId: 'plan-1', answer: 'reject', by: 'Ann' });
+    expect(await runner.resume()).toMatchObject({ status: 'ended', end: { reason: 'plan_rejected' }, rounds: 0 });
+    expect(crew.asked).toEqual(['facts', 'plan']);
+    expect(await runner.resume({ prompt: 'Then ask a librarian.' })).toMatchObject({
+      status: 'waiting',
+      request: { id: 'plan-2' },
+    });
+    expect(lastQuestion(crew.model.requests.at(-1) ?? { messages: [] })).toContain('Then ask a librarian.');
+  });
+
+  test('[Q13] a new plan after a reset is reviewed, too, and says that the work was stuck', async () => {
+    const crew = createCrew(
+      { assess: (_, asked) => ({ progress: asked > 1, satisfied: asked > 1 }) },
+      { ...REVIEWED, maxStallCount: 0 },
+    );
+    const { runner } = createRunner(crew, {
+      ask: async (request) => (request.isStalled ? undefined : { answer: 'approve' }),
+    });
+    expect(await runner.run(TASK)).toMatchObject({ status: 'waiting', request: { id: 'plan-2', isStalled: true } });
+  });
+
+  test('[Q13] a prompt instead of an answer makes the plan again, and the old request is closed', async () => {
+    const { runner } = await begin();
+    expect(await runner.resume({ prompt: 'In French.' })).toMatchObject({
+      status: 'waiting',
+      request: { id: 'plan-2' },
+    });
+    expect((await runner.pending()).map(({ id }) => id)).toEqual(['plan-2']);
+    const late = runner.answer({ requestId: 'plan-1', answer: 'approve', by: 'Ann' });
+    await expect(late).rejects.toMatchObject({ code: 'NOT_FOUND' });
+  });
+
+  test('[Q13] whoever is there is asked at once, and the request is stored before', async () => {
+    const crew = createCrew({}, REVIEWED);
+    let stored: unknown;
+    const { runner, checkpoints } = createRunner(crew, {
+      ask: async ({ id }) => {
+        const head = await checkpoints.latest({ sessionId: 'crew' });
+        stored = await checkpoints.load(head?.id ?? '');
+        return { answer: 'approve', by: id };
+      },
+    });
+    expect(await runner.run(TASK)).toMatchObject({ status: 'ended' });
+    expect(stored).toMatchObject({ fleet: { requests: { 'plan-1': { plan: 'Look it up.' } } } });
+    expect(crew.fleet.record).toMatchObject({ requests: {}, answers: { 'plan-1': { by: 'plan-1' } } });
+  });
+});
+
+describe('answers', () => {
+  test.each(STORAGES.filter(([name]) => name !== 'postgres'))(
+    '[Q14] of many answers from many processes one is heard, and the others are told whose (%s)',
+    async (_, create) => {
+      const { storage, reopen } = create();
+      const { runner, checkpoints } = createRunner(createCrew({}, REVIEWED), { storage });
+      await runner.run(TASK);
+      const managers = Array.from({ length: 6 }, () => new CheckpointManager({ storage: reopen?.() ?? storage }));
+      const outcomes = await Promise.allSettled(
+        managers.map((manager, at) =>
+          new FleetAnswers(manager).give({
+            sessionId: 'crew',
+            requestId: 'plan-1',
+            answer: at % 2 === 0 ? 'approve' : 'reject',
+            by: `person ${at}`,
+          }),
+        ),
+      );
+      const heard = outcomes.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value] : []));
+      expect(heard).toHaveLength(1);
+      for (const outcome of outcomes) {
+        if (outcome.status === 'fulfilled') continue;
+        expect(outcome.reason).toMatchObject({ code: 'CONFLICT', details: { by: heard[0]?.by } });
+        expect(String(outcome.reason)).toContain(`was already answered by ${heard[0]?.by}: "${heard[0]?.answer}"`);
+      }
+      expect((await runner.resume()).status).toBe('ended');
+      const late = runner.answer({ requestId: 'plan-1', answer: 'approve', by: 'too late' });
+      await expect(late).rejects.toThrow(`already answered by ${heard[0]?.by}`);
+      for (const manager of managers) await manager.close();
+      await checkpoints.close();
+    },
+  );
+
+  test('[Q14] what cannot be an answer is refused, and says what can', async () => {
+    const { runner } = await begin();
+    const give = (answer: string, requestId = 'plan-1') => runner.answer({ requestId, answer, by: 'Ann' });
+    await expect(give('aprove')).rejects.toThrow('Did you mean "approve"? It takes: approve, edit, revise, reject.');
+    await expect(give('edit')).rejects.toThrow('needs a value: the plan as it should be, as a text.');
+    await expect(give('revise')).rejects.toThrow('needs a value: what to do better, as a text.');
+    await expect(give('approve', 'plan-9')).rejects.toMatchObject({
+      code: 'NOT_FOUND',
+      details: { known: ['plan-1'] },
+    });
+    expect(await runner.pending()).toHaveLength(1);
+  });
+
+  test('[Q14] a fork of a waiting fleet asks for itself', async () => {
+    const { checkpoints, waiting, crew } = await begin();
+    await checkpoints.fork(waiting.checkpointId ?? '', { branch: 'what-if' });
+    const on = (branch: string) => new FleetRunner({ fleet: crew.fleet, checkpoints, sessionId: 'crew', branch });
+    await on('main').answer({ requestId: 'plan-1', answer: 'approve', by: 'Ann' });
+    expect(await on('what-if').pending()).toHaveLength(1);
+    await on('what-if').answer({ requestId: 'plan-1', answer: 'reject', by: 'Bo' });
+    expect(await on('what-if').resume()).toMatchObject({ end: { reason: 'plan_rejected' } });
+    expect(await on('main').resume()).toMatchObject({ end: { reason: 'satisfied' } });
+  });
+
+  test('[Q14] whoever is asked at once may be too late, and then the faster answer counts', async () => {
+    const storage = new InMemoryCheckpointStorage();
+    const crew = createCrew({}, REVIEWED);
+    const elsewhere = createRunner(createCrew(), { storage });
+    const { runner } = createRunner(crew, {
+      storage,
+      ask: async ({ id }) => {
+        await elsewhere.runner.answer({ requestId: id, answer: 'edit', by: 'Ann', value: 'Ask.' });
+        return { answer: 'reject', by: 'Bo' };
+      },
+    });
+    expect(await runner.run(TASK)).toMatchObject({ end: { reason: 'satisfied' }, taskLedger: { plan: 'Ask.' } });
+  });
+});

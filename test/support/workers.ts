@@ -1,0 +1,4 @@
+import { availableParallelism } from 'node:os';
+
+/** How many test files run at once: one for each core, because many wait for processes and disks; each has a database server of its own. */
+export const WORKERS = Math.min(4, availableParallelism());
