@@ -9,6 +9,7 @@ import { row5 } from './rows/5-restore.mjs';
 import { row6 } from './rows/6-compare.mjs';
 import { row7 } from './rows/7-fork.mjs';
 import { row8 } from './rows/8-many-sessions.mjs';
+import { commandLine } from './rows/command-line.mjs';
 import { edits } from './rows/edits.mjs';
 import { memory } from './rows/memory.mjs';
 import { naiveSaves } from './rows/naive-saves.mjs';
@@ -31,6 +32,7 @@ const ROWS = [
   postgres,
   recall,
   workflowSteps,
+  commandLine,
 ];
 
 const words = process.argv.slice(2);

@@ -11,8 +11,8 @@ import { adminClient, freshSchema, postgresUrl } from '../support/postgres.ts';
 import { openProxied } from '../support/proxied-postgres.ts';
 
 const SCHEMA = freshSchema();
-const RETRY_FOR_MS = 300;
-const TIMEOUT_MS = 200;
+const RETRY_FOR_MS = 700;
+const TIMEOUT_MS = 500;
 const PASSWORD = 'correct-horse';
 /** How long a call may take that gives up: its retries, and attempts that began just before their end. */
 const PATIENCE_MS = RETRY_FOR_MS + 5 * TIMEOUT_MS;

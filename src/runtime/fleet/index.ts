@@ -1,7 +1,7 @@
 export type { OrchestratorOptions } from '../orchestrator/orchestrator.ts';
 export { Orchestrator } from '../orchestrator/orchestrator.ts';
+export type { GivenAnswer, RequestPlace as FleetPlace } from '../request/request-answers.ts';
 export { Fleet } from './fleet.ts';
-export type { FleetPlace, GivenAnswer } from './fleet-answers.ts';
 export { FleetAnswers } from './fleet-answers.ts';
 export type { FleetEnd, FleetEndReason } from './fleet-end.ts';
 export type { FleetStop, FleetTrigger } from './fleet-loop.ts';

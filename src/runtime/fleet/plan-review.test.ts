@@ -1,9 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { createCrew, createRunner, lastQuestion } from '../../../test/fleet/crew.ts';
 import { STORAGES } from '../../../test/support/storages.ts';
-import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
-import { FleetAnswers } from './fleet-answers.ts';
 import { FleetRunner } from './fleet-runner.ts';
 
 const TASK = { task: 'Find out what is known.' };
@@ -125,38 +123,6 @@ describe('plan review', () => {
 });
 
 describe('answers', () => {
-  test.each(STORAGES.filter(([name]) => name !== 'postgres'))(
-    '[Q14] of many answers from many processes one is heard, and the others are told whose (%s)',
-    async (_, create) => {
-      const { storage, reopen } = create();
-      const { runner, checkpoints } = createRunner(createCrew({}, REVIEWED), { storage });
-      await runner.run(TASK);
-      const managers = Array.from({ length: 6 }, () => new CheckpointManager({ storage: reopen?.() ?? storage }));
-      const outcomes = await Promise.allSettled(
-        managers.map((manager, at) =>
-          new FleetAnswers(manager).give({
-            sessionId: 'crew',
-            requestId: 'plan-1',
-            answer: at % 2 === 0 ? 'approve' : 'reject',
-            by: `person ${at}`,
-          }),
-        ),
-      );
-      const heard = outcomes.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value] : []));
-      expect(heard).toHaveLength(1);
-      for (const outcome of outcomes) {
-        if (outcome.status === 'fulfilled') continue;
-        expect(outcome.reason).toMatchObject({ code: 'CONFLICT', details: { by: heard[0]?.by } });
-        expect(String(outcome.reason)).toContain(`was already answered by ${heard[0]?.by}: "${heard[0]?.answer}"`);
-      }
-      expect((await runner.resume()).status).toBe('ended');
-      const late = runner.answer({ requestId: 'plan-1', answer: 'approve', by: 'too late' });
-      await expect(late).rejects.toThrow(`already answered by ${heard[0]?.by}`);
-      for (const manager of managers) await manager.close();
-      await checkpoints.close();
-    },
-  );
-
   test('[Q14] what cannot be an answer is refused, and says what can', async () => {
     const { runner } = await begin();
     const give = (answer: string, requestId = 'plan-1') => runner.answer({ requestId, answer, by: 'Ann' });

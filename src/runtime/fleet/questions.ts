@@ -1,4 +1,3 @@
-import { hasErrorCode } from '../../core/errors.ts';
 import type { ManagerPorts } from '../../manager/ports.ts';
 import type { Effects } from '../effect/effects.ts';
 import { withDeadline } from '../model/deadline.ts';
@@ -102,18 +101,8 @@ export class Questions {
     return this.#isLate(request) ? this.#give(request, { answer: REJECT, by: 'timeout' }) : undefined;
   }
 
-  /** Leaves an answer as anybody else would, so that either it is heard, or whoever was faster. */
-  async #give(
-    { id }: FleetRequest,
-    said: Pick<FleetAnswer, 'answer' | 'by' | 'value'>,
-  ): Promise<FleetAnswer | undefined> {
+  async #give({ id }: FleetRequest, said: Pick<FleetAnswer, 'answer' | 'by' | 'value'>): Promise<FleetAnswer> {
     const { answers, place } = this.#parts;
-    try {
-      return await answers.give({ ...place, requestId: id, ...said });
-    } catch (error) {
-      const faster = hasErrorCode(error, 'CONFLICT') ? await answers.read(place, id) : undefined;
-      if (faster === undefined) throw error;
-      return faster;
-    }
+    return answers.giveOrRead({ ...place, requestId: id, ...said });
   }
 }

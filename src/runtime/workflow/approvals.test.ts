@@ -168,42 +168,6 @@ describe('approvals', () => {
 describe('answers', () => {
   const workflow = flow({ id: 'ok', approval: { message: 'Well?' } });
 
-  test.each(STORAGES)(
-    '[J16] of many answers from many processes one is heard, and the others are told whose (%s)',
-    async (_, create) => {
-      const { storage, reopen } = create();
-      const world = createWorld(storage);
-      await world.process().run({ workflow, sessionId: 's' });
-      const managers = Array.from({ length: 6 }, () => new CheckpointManager({ storage: reopen?.() ?? storage }));
-      const outcomes = await Promise.allSettled(
-        managers.map((manager, at) =>
-          new WorkflowExecutor({ manager, registry: {} }).answer({
-            sessionId: 's',
-            requestId: 'ok',
-            answer: at % 2 === 0 ? 'approve' : 'reject',
-            by: `person ${at}`,
-          }),
-        ),
-      );
-      const heard = outcomes.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value] : []));
-      expect(heard).toHaveLength(1);
-      for (const outcome of outcomes) {
-        if (outcome.status === 'fulfilled') continue;
-        expect(outcome.reason).toMatchObject({
-          code: 'CONFLICT',
-          details: { by: heard[0]?.by, answer: heard[0]?.answer },
-        });
-        expect(String(outcome.reason)).toContain(`was already answered by ${heard[0]?.by}: "${heard[0]?.answer}"`);
-      }
-      const result = await world.process().run({ workflow, sessionId: 's' });
-      expect(result.status).toBe(heard[0]?.answer === 'reject' ? 'failed' : 'completed');
-      const late = world.process().answer({ sessionId: 's', requestId: 'ok', answer: 'approve', by: 'too late' });
-      await expect(late).rejects.toThrow(`already answered by ${heard[0]?.by}`);
-      for (const manager of managers) await manager.close();
-      await storage.close();
-    },
-  );
-
   test('[J16] what cannot be an answer is refused, and says what can', async () => {
     const executor = createWorld().process();
     await executor.run({ workflow, sessionId: 's' });

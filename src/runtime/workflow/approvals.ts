@@ -1,8 +1,8 @@
-import { hasErrorCode } from '../../core/errors.ts';
 import type { ManagerPorts } from '../../manager/ports.ts';
 import type { Session } from '../../manager/session.ts';
+import { REJECT } from '../request/request-answers.ts';
 import type { Activity } from './activity.ts';
-import { type Answers, REJECT } from './answers.ts';
+import type { Answers } from './answers.ts';
 import { failed, OPEN, type Outcome } from './outcome.ts';
 import type { RunRecord } from './run-record.ts';
 import type { ApprovalAnswer, ApprovalRequest } from './run-state.ts';
@@ -59,17 +59,12 @@ export class Approvals {
   }
 
   /** The policy answers as a person would, so that either it is heard or a person who was faster. */
-  async #timeOut(request: ApprovalRequest): Promise<ApprovalAnswer | undefined> {
+  async #timeOut(request: ApprovalRequest): Promise<ApprovalAnswer> {
     const { answers, session } = this.#parts;
     const place = { sessionId: session.id, branch: session.branch };
     const accept = request.options.find((option) => option !== REJECT) ?? REJECT;
     const answer = request.onTimeout === 'reject' ? REJECT : accept;
-    try {
-      return await answers.give({ ...place, requestId: request.id, answer, by: 'timeout' });
-    } catch (error) {
-      if (!hasErrorCode(error, 'CONFLICT')) throw error;
-      return answers.read(place, request.id);
-    }
+    return answers.giveOrRead({ ...place, requestId: request.id, answer, by: 'timeout' });
   }
 
   #take(request: ApprovalRequest, answer: ApprovalAnswer): Outcome {

@@ -7,7 +7,8 @@ import { partsOf } from '../../manager/manager-parts.ts';
 import type { Recovery } from '../../manager/recovery-options.ts';
 import type { Session } from '../../manager/session.ts';
 import { formatSuggestion, suggest } from '../config/suggestion.ts';
-import { Answers, type GivenAnswer, type RunPlace } from './answers.ts';
+import type { GivenAnswer, RequestPlace } from '../request/request-answers.ts';
+import { Answers } from './answers.ts';
 import {
   parseExecutorOptions,
   type RunOptions,
@@ -70,7 +71,7 @@ export class WorkflowExecutor {
   }
 
   /** What people are asked by a run. */
-  async pending(place: RunPlace): Promise<ApprovalRequest[]> {
+  async pending(place: RequestPlace): Promise<ApprovalRequest[]> {
     return this.#answers.pending(place);
   }
 

@@ -5,6 +5,10 @@ import type { PostgresConnection, Query } from './postgres-connection.ts';
 /** Chunks deleted by one transaction; commits that bring one of them wait for it. */
 const DELETE_BATCH = 1_000;
 
+/** Marking goes level by level. A plan that reads all chunks at every level, as fresh statistics may suggest, would take for ever on deep trees. */
+const BY_INDEX =
+  "SELECT set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true), set_config('jit', 'off', true)";
+
 type Doomed = { readonly digest: string; readonly stored: string };
 
 /**
@@ -27,6 +31,7 @@ export class PostgresCollector {
 
   async run(): Promise<CollectResult> {
     return this.#connection.transact(async (query) => {
+      await query(BY_INDEX);
       const [row] = await query<{ floor: string }>('SELECT pg_snapshot_xmin(pg_current_snapshot())::text AS floor');
       await this.#checkRefs(query);
       await query('SELECT {s}.mark_reached($1)', [this.#connection.tenant]);

@@ -1,0 +1,53 @@
+import { InvalidInputError } from '../core/errors.ts';
+
+/** What a person wrote after the name of a command, checked as it is asked for. */
+export class CommandInput {
+  readonly words: readonly string[];
+  readonly #options: Readonly<Record<string, unknown>>;
+
+  constructor(words: readonly string[], options: Readonly<Record<string, unknown>>) {
+    this.words = words;
+    this.#options = options;
+  }
+
+  /** The word at this place; undefined if there are fewer. */
+  word(at: number): string | undefined {
+    return this.words[at];
+  }
+
+  /** The word at this place, which must be there. */
+  need(at: number, what: string): string {
+    const word = this.words[at];
+    if (word === undefined) throw new InvalidInputError(`Say ${what}.`);
+    return word;
+  }
+
+  flag(name: string): boolean {
+    return this.#options[name] === true;
+  }
+
+  text(name: string): string | undefined {
+    const value = this.#options[name];
+    return typeof value === 'string' ? value : undefined;
+  }
+
+  /** An option that was given more than once, in order. */
+  texts(name: string): readonly string[] {
+    const value = this.#options[name];
+    return Array.isArray(value) ? value.map(String) : [];
+  }
+
+  /** An option that is a whole number, 0 or more. */
+  count(name: string): number | undefined {
+    const text = this.text(name);
+    return text === undefined ? undefined : parseCount(text, `--${name}`);
+  }
+}
+
+/** Reads a whole number, 0 or more. */
+export function parseCount(text: string, what: string): number {
+  const count = Number(text);
+  if (text.trim() === '' || !Number.isSafeInteger(count) || count < 0)
+    throw new InvalidInputError(`${what} must be a whole number, 0 or more; found "${text}".`);
+  return count;
+}

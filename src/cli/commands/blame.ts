@@ -1,0 +1,89 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Checkpoint } from '../../core/checkpoint.ts';
+import { formatPath, type PathStep } from '../../core/path.ts';
+import type { Command } from '../command.ts';
+import type { Context } from '../context.ts';
+import type { Output } from '../output-schemas.ts';
+import { readLive, resolveRevision } from '../revision/resolve-revision.ts';
+import { findAt, openAt, parseStatePath } from '../revision/state-path.ts';
+import { toOutput } from '../state/checkpoint-text.ts';
+import { formatValue, toJsonForm } from '../state/json-form.ts';
+import { readMessage } from '../state/message-text.ts';
+import { clip, formatTime } from '../terminal/format.ts';
+import { formatPlain, formatTable } from '../terminal/table.ts';
+
+/** Says where values come from. */
+export const command: Command = {
+  arguments: '<path> [revision]',
+  details:
+    'Of a list or an object it tells each element; of any other value the value itself. --whole tells it as one.',
+  options: [['--whole', 'the value as one, also if it has parts']],
+  examples: [
+    ['savestate blame $.messages', 'which checkpoint brought each message'],
+    ['savestate blame plan.tone v1', 'who set this last, at the tag v1'],
+  ],
+  run: async (context, input) => {
+    const path = parseStatePath(input.need(0, 'which path'));
+    const workspace = await context.workspace();
+    const from = await resolveRevision(workspace, input.word(1) ?? '@');
+    const state = await workspace.manager.load(from.id);
+    const value = openAt(state, path);
+    const paths = input.flag('whole') ? [path] : pathsBelow(path, value);
+    const found = await attribute(context, { from, state, paths });
+    await context.answer(found, () => format(context, found));
+    return undefined;
+  },
+};
+
+function pathsBelow(path: readonly PathStep[], value: unknown): PathStep[][] {
+  if (Array.isArray(value)) return value.map((_, at) => [...path, at]);
+  const isPlain = typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype;
+  return isPlain && Object.keys(value).length > 0 ? Object.keys(value).map((key) => [...path, key]) : [[...path]];
+}
+
+type Task = { readonly from: Checkpoint; readonly state: unknown; readonly paths: readonly (readonly PathStep[])[] };
+
+/** Goes back until every value was seen to change; each belongs to the checkpoint after the last one where it was different. */
+async function attribute(context: Context, { from, state, paths }: Task): Promise<Output<'blame'>> {
+  const workspace = await context.workspace();
+  const owners = new Map<readonly PathStep[], Checkpoint>();
+  const open = new Set(paths);
+  const bar = context.progress({ noun: 'checkpoints', total: from.sequence });
+  let [newer, newerState, seen] = [from, state, 0];
+  for await (const older of readLive(workspace, from)) {
+    if (older.id === from.id) continue;
+    await context.checkStop();
+    bar.show(++seen);
+    const olderState = older.stateDigest === newer.stateDigest ? newerState : await workspace.manager.load(older.id);
+    for (const path of open) {
+      if (isDeepStrictEqual(findAt(newerState, path), findAt(olderState, path))) continue;
+      owners.set(path, newer);
+      open.delete(path);
+    }
+    [newer, newerState] = [older, olderState];
+    if (open.size === 0) break;
+  }
+  bar.end();
+  return paths.map((path) => ({
+    path: formatPath(path),
+    value: toJsonForm(findAt(state, path)) ?? null,
+    checkpoint: toOutput(owners.get(path) ?? newer),
+  }));
+}
+
+function format({ terminal }: Context, found: Output<'blame'>): string {
+  const { style, isScreen, columns } = terminal;
+  const rows = found.map(({ path, value, checkpoint }) => {
+    const message = readMessage(value);
+    const text = message === undefined ? formatValue(value) : `${message.speaker}: ${message.text}`;
+    return [
+      `#${checkpoint.sequence}`,
+      style.cyan(checkpoint.id),
+      checkpoint.author ?? checkpoint.trigger ?? checkpoint.type,
+      formatTime(new Date(checkpoint.savedAt)),
+      path,
+      clip(text, isScreen ? Math.max(20, columns - 80) : 200),
+    ];
+  });
+  return isScreen ? formatTable(rows, { right: [0] }) : formatPlain(rows);
+}

@@ -1,0 +1,72 @@
+import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
+import type { Command } from '../command.ts';
+import type { Context } from '../context.ts';
+import { Journal } from '../place/journal.ts';
+import { resolveRevision } from '../revision/resolve-revision.ts';
+import { formatPlain, formatTable } from '../terminal/table.ts';
+import { tellBranch } from './fork.ts';
+
+/** Lists, makes and deletes branches. */
+export const command: Command = {
+  arguments: '[name] [revision]',
+  options: [['-d, --delete', 'delete the name; its checkpoints stay until prune']],
+  examples: [
+    ['savestate branch', 'the branches of the session'],
+    ['savestate branch try @~2', 'a branch two checkpoints back'],
+    ['savestate branch -d try', 'delete its name'],
+  ],
+  run: async (context, input) => {
+    const name = input.word(0);
+    if (input.flag('delete')) return deleteBranch(context, name);
+    return name === undefined ? list(context) : make(context, name, input.word(1) ?? '@');
+  },
+};
+
+async function list(context: Context): Promise<undefined> {
+  const workspace = await context.workspace();
+  const sessionId = await workspace.findSession();
+  const current = sessionId === undefined ? '' : await workspace.currentBranch(sessionId);
+  const heads = sessionId === undefined ? [] : await workspace.manager.branches(sessionId);
+  const branches = heads.map(({ name, headId }) => ({ name, headId, isCurrent: name === current }));
+  const { isScreen, style } = context.terminal;
+  const rows = branches.map(({ name, headId, isCurrent }) => [
+    isCurrent ? '*' : ' ',
+    isCurrent ? style.green(name) : name,
+    headId,
+  ]);
+  await context.answer(branches, () => (isScreen ? formatTable(rows) : formatPlain(rows)));
+  return undefined;
+}
+
+async function make(context: Context, name: string, revision: string): Promise<undefined> {
+  const workspace = await context.workspace();
+  const origin = await resolveRevision(workspace, revision);
+  const head = await workspace.manager.fork(origin.id, { branch: name });
+  (await Journal.open(context)).add({
+    sessionId: head.sessionId,
+    summary: `make branch "${name}" at ${origin.id}`,
+    undo: [{ step: 'delete-branch', name, headId: head.headId }],
+  });
+  await tellBranch(context, head, `began at #${origin.sequence}`);
+  return undefined;
+}
+
+async function deleteBranch(context: Context, name: string | undefined): Promise<undefined> {
+  if (name === undefined) throw new InvalidInputError('Say which branch to delete.');
+  const workspace = await context.workspace();
+  const sessionId = await workspace.session();
+  const headId = await workspace.findName(sessionId, 'branch', name);
+  if (headId === undefined) throw new NotFoundError(`Session "${sessionId}" has no branch "${name}".`);
+  await workspace.manager.deleteBranch(sessionId, name);
+  (await Journal.open(context)).add({
+    sessionId,
+    summary: `delete branch "${name}" at ${headId}`,
+    undo: [{ step: 'make-branch', name, headId }],
+  });
+  await context.answer(
+    { sessionId, deleted: name, headId },
+    () => `Branch "${name}" is deleted; it was at ${headId}.\n`,
+  );
+  context.say('Its checkpoints stay until prune. Take it back with: savestate undo');
+  return undefined;
+}

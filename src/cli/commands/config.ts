@@ -1,0 +1,58 @@
+import { join } from 'node:path';
+import { InvalidInputError } from '../../core/errors.ts';
+import type { Command } from '../command.ts';
+import type { Context } from '../context.ts';
+import { CONFIG_NAME, findConfigPath, readConfig, writeConfigValue } from '../place/config-file.ts';
+import { formatStorageAddress } from '../place/storage-address.ts';
+
+const SETTABLE = ['storage', 'tenant', 'schema', 'session', 'team', 'memory'];
+
+/** Shows and changes the configuration. */
+export const command: Command = {
+  arguments: '[key] [value]',
+  options: [['--unset', 'take the value out']],
+  details: `Reads the nearest ${CONFIG_NAME}, in this folder or above. Keys that can be set: ${SETTABLE.join(', ')}; the rest is edited in the file.`,
+  examples: [
+    ['savestate config', 'what holds here'],
+    ['savestate config session chat-42', 'commands are about this session from now on'],
+    ['savestate config session --unset', 'no longer'],
+    ['savestate config team team.yaml', 'who answers to "savestate run"'],
+  ],
+  run: async (context, input) => {
+    const [key, value] = [input.word(0), input.word(1)];
+    if (key !== undefined && (value !== undefined || input.flag('unset'))) await change(context, key, value);
+    else if (key !== undefined) return showOne(context, key);
+    const found = await readConfig(context.folder);
+    const storage = formatStorageAddress(await context.address());
+    const values = { ...found?.config };
+    await context.answer({ ...(found !== undefined && { path: found.path }), storage, values }, () => {
+      const lines = Object.entries(values).map(
+        ([name, set]) => `${name}: ${typeof set === 'string' ? set : JSON.stringify(set)}\n`,
+      );
+      return `# ${found?.path ?? `no ${CONFIG_NAME} here or above`}; the storage is ${storage}\n${lines.join('')}`;
+    });
+    return undefined;
+  },
+};
+
+async function change(context: Context, key: string, value: string | undefined): Promise<void> {
+  if (!SETTABLE.includes(key))
+    throw new InvalidInputError(`"${key}" cannot be set here. These can: ${SETTABLE.join(', ')}.`);
+  await writeConfigValue(findConfigPath(context.folder) ?? join(context.folder, CONFIG_NAME), key, value);
+}
+
+async function showOne(context: Context, key: string): Promise<undefined> {
+  const found = await context.config();
+  const value: unknown =
+    found === undefined || !Object.hasOwn(found.config, key)
+      ? undefined
+      : found.config[key as keyof typeof found.config];
+  if (value === undefined)
+    throw new InvalidInputError(`"${key}" is not set${found === undefined ? '' : ` in ${found.path}`}.`);
+  const storage = formatStorageAddress(await context.address());
+  await context.answer(
+    { ...(found !== undefined && { path: found.path }), storage, values: { [key]: value } },
+    () => `${typeof value === 'string' ? value : JSON.stringify(value)}\n`,
+  );
+  return undefined;
+}

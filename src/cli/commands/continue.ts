@@ -1,0 +1,53 @@
+import { InvalidInputError } from '../../core/errors.ts';
+import type { Command } from '../command.ts';
+import type { CommandInput } from '../command-input.ts';
+import type { Context } from '../context.ts';
+import type { ExitCode } from '../exit-code.ts';
+import { parseAnswers } from '../team/parse-answers.ts';
+import { TALK_OPTIONS } from '../team/talk-options.ts';
+
+/** Goes on where a session was left. */
+export const command: Command = {
+  options: [
+    ['-n, --rounds <n>', 'for so many rounds from there; default: those that were left'],
+    ['--answer <id=text>', 'the answer to a question that is pending', 'repeat'],
+    ...TALK_OPTIONS,
+    ['--registry <module>', 'workflow: the code behind it, if it was moved'],
+  ],
+  details:
+    'After a crash, Ctrl-C or a failure: what was finished is not done again. On the branch that is current; "resume" makes a new one.',
+  examples: [
+    ['savestate continue', 'the session that was used last'],
+    ["savestate continue --session trip --answer '3:boss:reply=Yes'", 'with the answer it waits for'],
+    ['savestate continue -n 3', 'three more rounds, also if it had ended after so many'],
+  ],
+  run: async (context, input) => {
+    const workspace = await context.workspace();
+    const sessionId = await workspace.session();
+    const { findWorkflowRun } = await import('../workflow/find-workflow-run.ts');
+    const found = await findWorkflowRun(context, sessionId);
+    if (found === undefined) return talk(context, input, sessionId);
+    if (input.count('rounds') !== undefined)
+      throw new InvalidInputError('A workflow has no rounds. Leave --rounds out.');
+    const { runWorkflow } = await import('../workflow/run-workflow.ts');
+    const registry = input.text('registry') ?? found.registry;
+    const answers = input.texts('answer');
+    return runWorkflow(context, { ...found, registry, sessionId, input: undefined, answers, checkpointId: undefined });
+  },
+};
+
+async function talk(context: Context, input: CommandInput, sessionId: string): Promise<ExitCode | undefined> {
+  const { openTeam } = await import('../team/open-team.ts');
+  const { openTalk } = await import('../team/open-talk.ts');
+  const { RunFollower } = await import('../team/run-output.ts');
+  const [rounds, answers] = [input.count('rounds'), parseAnswers(input.texts('answer'))];
+  const team = await openTeam(context, input.text('team'));
+  const follower = new RunFollower(context);
+  const { talk: open, close } = await openTalk(context, { team, workspace: await context.workspace() }, input);
+  try {
+    const options = { answers, ...follower.following, ...(rounds !== undefined && { rounds }) };
+    return await follower.end(await open.resume(sessionId, options));
+  } finally {
+    await close();
+  }
+}

@@ -1,0 +1,103 @@
+import { hasErrorCode, InvalidInputError } from '../../core/errors.ts';
+import type { SessionId } from '../../core/id.ts';
+import type { ChunkStorage } from '../../storage/contract.ts';
+import type { Command } from '../command.ts';
+import type { Context } from '../context.ts';
+import { EXIT } from '../exit-code.ts';
+import type { Output } from '../output-schemas.ts';
+import { openStorage } from '../place/open-storage.ts';
+import { formatStorageAddress, parseStorageAddress } from '../place/storage-address.ts';
+import { copySession } from '../state/copy-session.ts';
+import { formatCount } from '../terminal/format.ts';
+
+type Copied = Output<'copy'>['sessions'][number];
+
+const PAGE = 500;
+
+/** Copies sessions to another storage. */
+export const command: Command = {
+  options: [
+    ['--to <address>', 'where to; it is made if it does not exist'],
+    ['--to-tenant <name>', 'whose data it is there, in PostgreSQL'],
+    ['--to-schema <name>', 'where the tables are there, in PostgreSQL'],
+  ],
+  details: `All sessions, or the one named with --session. What is there already is left alone: a copy that was stopped goes on where it was,
+and one that is repeated brings what came since. Ids, names, effects and tombstones stay what they are. Exits with 3 if a session could not be copied.`,
+  examples: [
+    ['savestate copy --to postgres://app@db/app --to-tenant acme', 'from SQLite to PostgreSQL'],
+    ['savestate copy --storage postgres://app@db/app --tenant acme --to backup.db', 'and back'],
+    ['savestate copy -s chat-42 --to file:chats', 'one session, as plain files'],
+  ],
+  run: async (context, input) => {
+    const text = input.text('to');
+    if (text === undefined) throw new InvalidInputError('Say where to: --to <address>.');
+    const from = await context.address();
+    const to = parseStorageAddress(text, {
+      folder: context.folder,
+      tenant: input.text('toTenant'),
+      schema: input.text('toSchema'),
+    });
+    if (formatStorageAddress(from) === formatStorageAddress(to))
+      throw new InvalidInputError('The two storages are the same one.');
+    await context.workspace(); // the source first, so that nothing is made if it is the wrong one
+    const target = await openStorage(to, { create: true });
+    try {
+      const sessions = await copyAll(context, target);
+      return await tell(context, { from: formatStorageAddress(from), to: formatStorageAddress(to), sessions });
+    } finally {
+      await target.close();
+    }
+  },
+};
+
+async function copyAll(context: Context, target: ChunkStorage): Promise<Copied[]> {
+  const { manager, storage } = await context.workspace();
+  const named = context.globals.session;
+  const total = named === undefined ? (await manager.stats()).checkpoints : undefined;
+  const bar = context.progress({ noun: 'checkpoints', total });
+  let done = 0;
+  const onCheckpoint = async () => {
+    await context.checkStop();
+    bar.show(++done);
+  };
+  const copied: Copied[] = [];
+  try {
+    for await (const sessionId of named === undefined ? listSessions(storage) : [named as SessionId]) {
+      const counts = await copySession(manager, sessionId, { storage: target, onCheckpoint }).catch(toProblem);
+      copied.push({ sessionId, checkpoints: 0, present: 0, ...counts });
+    }
+    return copied;
+  } finally {
+    bar.end();
+  }
+}
+
+/** What is wrong with one session does not stop the others. */
+function toProblem(error: unknown): { problem: string } {
+  if (error instanceof Error && (hasErrorCode(error, 'CONFLICT') || hasErrorCode(error, 'CORRUPT')))
+    return { problem: error.message };
+  throw error;
+}
+
+async function* listSessions(storage: ChunkStorage): AsyncGenerator<SessionId> {
+  let after: SessionId | undefined;
+  do {
+    const sessions = await storage.listSessions({ limit: PAGE, ...(after !== undefined && { after }) });
+    yield* sessions;
+    after = sessions.length < PAGE ? undefined : sessions.at(-1);
+  } while (after !== undefined);
+}
+
+async function tell(context: Context, result: Pick<Output<'copy'>, 'from' | 'to' | 'sessions'>) {
+  const { sessions, to } = result;
+  const checkpoints = sessions.reduce((sum, each) => sum + each.checkpoints, 0);
+  const present = sessions.reduce((sum, each) => sum + each.present, 0);
+  const problems = sessions.flatMap(({ sessionId, problem }) =>
+    problem === undefined ? [] : [`  ${sessionId}: ${problem}\n`],
+  );
+  await context.answer({ ...result, checkpoints, present }, () => {
+    const there = present === 0 ? '' : `; ${present} were there already`;
+    return `${formatCount(checkpoints, 'checkpoint')} of ${formatCount(sessions.length, 'session')} copied to ${to}${there}.\n${problems.join('')}`;
+  });
+  return problems.length > 0 ? EXIT.partial : undefined;
+}

@@ -1,0 +1,97 @@
+import { InvalidInputError } from '../../core/errors.ts';
+import { formatPath, type PathStep } from '../../core/path.ts';
+import type { CheckpointComparison } from '../../manager/compare.ts';
+import type { Command } from '../command.ts';
+import type { CommandInput } from '../command-input.ts';
+import type { Output } from '../output-schemas.ts';
+import { parseRange, resolveRevision } from '../revision/resolve-revision.ts';
+import { parseStatePath } from '../revision/state-path.ts';
+import { toOutput } from '../state/checkpoint-text.ts';
+import { formatDiff, formatDiffStat } from '../state/diff-text.ts';
+import { toJsonForm } from '../state/json-form.ts';
+import type { Workspace } from '../workspace.ts';
+
+/** Compares two checkpoints. */
+export const command: Command = {
+  arguments: '[a] [b]',
+  options: [
+    ['--stat', 'only how many changes there are'],
+    ['--path <path>', 'only what changed at or below this path'],
+    ['--patch', 'as a JSON Patch (RFC 6902) that turns a into b'],
+  ],
+  details:
+    'With one revision: from its parent to it. Without: from the parent of the head to the head. It costs what differs, not what is there.',
+  examples: [
+    ['savestate diff', 'what the last checkpoint changed'],
+    ['savestate diff @~5 @', 'the last five together'],
+    ['savestate diff main..warm --stat', 'how far two branches are apart'],
+    ['savestate diff v1 @ --path plan --json', 'one part, for a script'],
+  ],
+  run: async (context, input) => {
+    const workspace = await context.workspace();
+    const [before, after] = await resolveSides(workspace, input);
+    const whole = await workspace.manager.compare(before, after);
+    const { style } = context.terminal;
+    if (input.flag('patch')) {
+      context.terminal.print(`${JSON.stringify(toJsonForm(whole.patch), undefined, 2)}\n`);
+      return undefined;
+    }
+    const output = toDiffOutput(whole, input.text('path'));
+    await context.answer(output, () =>
+      input.flag('stat') ? formatDiffStat(output, style) : formatDiff(output, style),
+    );
+    if (!output.hasChanges) context.say('There are no differences.');
+    return undefined;
+  },
+};
+
+async function resolveSides(workspace: Workspace, input: CommandInput): Promise<[string, string]> {
+  const [first, second] = [input.word(0), input.word(1)];
+  const range = first === undefined || second !== undefined ? undefined : parseRange(first);
+  if (range !== undefined) return resolveBoth(workspace, range.from ?? '@', range.to);
+  if (first !== undefined && second !== undefined) return resolveBoth(workspace, first, second);
+  const after = await resolveRevision(workspace, first ?? '@');
+  if (after.parentId === undefined)
+    throw new InvalidInputError(`Checkpoint ${after.id} has no parent to compare it with. Name two checkpoints.`);
+  return [after.parentId, after.id];
+}
+
+async function resolveBoth(workspace: Workspace, a: string, b: string): Promise<[string, string]> {
+  return [(await resolveRevision(workspace, a)).id, (await resolveRevision(workspace, b)).id];
+}
+
+function toDiffOutput(comparison: CheckpointComparison, path: string | undefined): Output<'diff'> {
+  const isWanted = createPathFilter(path);
+  const added = comparison.added.filter(({ path: at }) => isWanted(at));
+  const removed = comparison.removed.filter(({ path: at }) => isWanted(at));
+  const modified = comparison.modified.filter(({ path: at }) => isWanted(at));
+  const moved = comparison.moved.filter(({ path: at }) => isWanted(at)).map((move) => ({ ...move }));
+  const { total, fields } = comparison.counts;
+  const counts = { added: added.length, removed: removed.length, modified: modified.length, moved: moved.length };
+  return {
+    before: toOutput(comparison.before),
+    after: toOutput(comparison.after),
+    hasChanges: Object.values(counts).some((count) => count > 0),
+    counts: path === undefined ? { total, fields: { ...fields } } : { total: counts, fields: {} },
+    added: added.map(({ path: at, newValue }) => ({ path: at, newValue: toJsonForm(newValue) ?? null })),
+    removed: removed.map(({ path: at, oldValue }) => ({ path: at, oldValue: toJsonForm(oldValue) ?? null })),
+    modified: modified.map((change) => ({
+      path: change.path,
+      oldValue: toJsonForm(change.oldValue) ?? null,
+      newValue: toJsonForm(change.newValue) ?? null,
+    })),
+    moved,
+  };
+}
+
+/** Whether a change is at the path, below it, or holds it. */
+function createPathFilter(text: string | undefined): (path: string) => boolean {
+  if (text === undefined) return () => true;
+  const wanted = parseStatePath(text).map((step): PathStep => (/^\d+$/.test(String(step)) ? Number(step) : step));
+  const prefix = formatPath(wanted);
+  return (path) => path === prefix || isBelow(path, prefix) || isBelow(prefix, path);
+}
+
+function isBelow(path: string, prefix: string): boolean {
+  return path.startsWith(prefix) && /[.[<]/.test(path.charAt(prefix.length));
+}

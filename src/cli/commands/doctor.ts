@@ -1,0 +1,101 @@
+import { accessSync, constants, mkdirSync } from 'node:fs';
+import type { Command } from '../command.ts';
+import type { Context } from '../context.ts';
+import { EXIT } from '../exit-code.ts';
+import type { Output } from '../output-schemas.ts';
+import { formatStorageAddress } from '../place/storage-address.ts';
+import { formatCount } from '../terminal/format.ts';
+
+type Check = Output<'doctor'>['checks'][number];
+
+const MIN_NODE = [20, 19] as const;
+
+/** Finds out what is wrong with an installation. */
+export const command: Command = {
+  examples: [['savestate doctor', 'what works here, and what does not']],
+  run: async (context) => {
+    const checks: Check[] = [];
+    for (const [name, check] of CHECKS) checks.push(await attempt(name, () => check(context)));
+    const isHealthy = checks.every(({ status }) => status !== 'failed');
+    const { style } = context.terminal;
+    const paint = { ok: style.green, warning: style.yellow, failed: style.red };
+    await context.answer({ isHealthy, checks }, () =>
+      checks.map(({ name, status, message }) => `${paint[status](status.padEnd(7))}  ${name}: ${message}\n`).join(''),
+    );
+    return isHealthy ? undefined : EXIT.failed;
+  },
+};
+
+type Finding = string | { readonly warning: string };
+
+const CHECKS: readonly (readonly [name: string, check: (context: Context) => Promise<Finding>])[] = [
+  ['node', checkNode],
+  ['configuration', checkConfig],
+  ['storage', checkStorage],
+  ['content', checkContent],
+  ['team', checkTeam],
+  ['own files', checkStateFolder],
+  ['terminal', checkTerminal],
+];
+
+async function attempt(name: string, check: () => Promise<Finding>): Promise<Check> {
+  try {
+    const found = await check();
+    return typeof found === 'string'
+      ? { name, status: 'ok', message: found }
+      : { name, status: 'warning', message: found.warning };
+  } catch (error) {
+    return { name, status: 'failed', message: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+async function checkNode(): Promise<Finding> {
+  const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
+  const isEnough = major > MIN_NODE[0] || (major === MIN_NODE[0] && minor >= MIN_NODE[1]);
+  return isEnough
+    ? `version ${process.versions.node}`
+    : { warning: `version ${process.versions.node}; at least ${MIN_NODE.join('.')} is needed` };
+}
+
+async function checkConfig(context: Context): Promise<Finding> {
+  const found = await context.config();
+  return found === undefined ? 'no savestate.yaml here or above, so the defaults hold' : found.path;
+}
+
+async function checkStorage(context: Context): Promise<Finding> {
+  const address = await context.address();
+  const { storage } = await context.workspace();
+  await storage.stats();
+  return `${formatStorageAddress(address)} can be opened`;
+}
+
+async function checkContent(context: Context): Promise<Finding> {
+  const { manager } = await context.workspace();
+  const { checkpoints, sessions } = await manager.stats();
+  const latest = await manager.latest();
+  const last = latest === undefined ? '' : `, the last one saved ${latest.timestamp.toISOString()}`;
+  const abandoned = (await manager.abandoned({ limit: 100 })).map(({ sessionId }) => sessionId);
+  if (abandoned.length > 0) return { warning: `left behind by processes that died: ${abandoned.join(', ')}` };
+  return `${formatCount(checkpoints, 'checkpoint')} of ${formatCount(sessions, 'session')}${last}`;
+}
+
+async function checkStateFolder(context: Context): Promise<Finding> {
+  const folder = await context.stateFolder();
+  mkdirSync(folder, { recursive: true });
+  accessSync(folder, constants.W_OK);
+  return `${folder} can be written`;
+}
+
+async function checkTeam(context: Context): Promise<Finding> {
+  if ((await context.config())?.config.team === undefined) return 'none is named, so "savestate run" needs --team';
+  const { openTeam } = await import('../team/open-team.ts');
+  const { kind, create } = await openTeam(context);
+  return `a ${kind} of ${create()
+    .agents.map(({ name }) => name)
+    .join(', ')}`;
+}
+
+async function checkTerminal({ terminal, env }: Context): Promise<Finding> {
+  const kind = terminal.isScreen ? `a screen of ${terminal.columns} columns` : 'no screen, so answers are plain';
+  return `${kind}${env.NO_COLOR ? ', NO_COLOR is set' : ''}`;
+}

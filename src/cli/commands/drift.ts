@@ -1,0 +1,84 @@
+import type { Command } from '../command.ts';
+import type { CommandInput } from '../command-input.ts';
+import type { Context } from '../context.ts';
+import type { Output } from '../output-schemas.ts';
+import { resolveRevision } from '../revision/resolve-revision.ts';
+import { formatSparkline, formatTime } from '../terminal/format.ts';
+import { formatTable } from '../terminal/table.ts';
+
+type DriftOutput = Output<'drift'>;
+
+const CHART_CHARS = 50;
+/** How many reasons are worth reading. */
+const SHOWN_REASONS = 5;
+
+/** Shows whether agents went in circles, and since when. */
+export const command: Command = {
+  arguments: '[session]',
+  options: [
+    ['--from <revision>', 'the history up to this one; default: the head of the current branch'],
+    ['--goal <text>', 'what the agents are to do, if no message says so'],
+  ],
+  details: `Reads the messages of a conversation's checkpoints in order and weighs the signs of loops, stalls, failures and lost goals.
+The chart shows how strong they were over time; a full bar is the alarm. Nothing is run again, and no model is called.`,
+  examples: [
+    ['savestate drift', 'the session that was used last'],
+    ['savestate drift chat-42 --from v1', 'as far as the tag v1'],
+  ],
+  run: async (context, input) => {
+    const output = await measure(context, input);
+    await context.answer(output, () => format(output));
+    return undefined;
+  },
+};
+
+async function measure(context: Context, input: CommandInput): Promise<DriftOutput> {
+  const { observeHistory } = await import('../state/observe-history.ts');
+  const { parseSessionId } = await import('../../core/id.ts');
+  const workspace = await context.workspace();
+  const [session, goal] = [input.word(0), input.text('goal')];
+  if (session !== undefined) workspace.select(parseSessionId(session));
+  const head = await resolveRevision(workspace, input.text('from') ?? '@');
+  const { points, last } = await observeHistory(context, head, goal === undefined ? {} : { goal });
+  return { sessionId: head.sessionId, branch: head.branch, ...last, points };
+}
+
+function format(output: DriftOutput): string {
+  const { sessionId, branch, status, kinds, evidence, points } = output;
+  if (points.length === 0) return 'There are no messages in this history.\n';
+  const what = kinds.length === 0 ? status : `${status} (${kinds.join(', ')})`;
+  const reasons = evidence.slice(-SHOWN_REASONS).map(({ signal, reason }) => `  ${signal}: ${reason}\n`);
+  return `session ${sessionId}, branch ${branch}: ${what}\n${drawChart(points)}${describeCase(output)}${reasons.join('')}`;
+}
+
+function drawChart(points: DriftOutput['points']): string {
+  const kinds = [...new Set(points.flatMap(({ scores }) => Object.keys(scores)))];
+  const rows = kinds.map((kind) => {
+    const scores = points.map((point) => point.scores[kind] ?? 0);
+    const now = scores.at(-1) ?? 0;
+    return [
+      kind,
+      formatSparkline(squeeze(scores), 1),
+      `now ${now.toFixed(2)}`,
+      `most ${Math.max(...scores).toFixed(2)}`,
+    ];
+  });
+  const ends = [points[0], points.at(-1)].flatMap((point) => point ?? []);
+  const span = ends.map(({ sequence, savedAt }) => `#${sequence} ${formatTime(new Date(savedAt))}`).join(' to ');
+  return `${kinds.length === 0 ? 'no signs at all\n' : formatTable(rows)}${span} UTC; 1.00 is the alarm\n`;
+}
+
+function describeCase({ summary, onset, agent }: DriftOutput): string {
+  if (summary === '') return '';
+  return onset === null || agent === null ? `${summary}\n` : `${agent} since ${onset}: ${summary}\n`;
+}
+
+/** As many values as the chart is wide; where several fall together, the strongest stands for them. */
+function squeeze(values: readonly number[]): number[] {
+  if (values.length <= CHART_CHARS) return [...values];
+  return Array.from({ length: CHART_CHARS }, (_, at) => {
+    const from = Math.floor((at * values.length) / CHART_CHARS);
+    const to = Math.floor(((at + 1) * values.length) / CHART_CHARS);
+    return Math.max(...values.slice(from, to));
+  });
+}

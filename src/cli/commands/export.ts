@@ -1,0 +1,76 @@
+import { createWriteStream, existsSync } from 'node:fs';
+import { rename, rm } from 'node:fs/promises';
+import { pipeline } from 'node:stream/promises';
+import { ConflictError } from '../../core/errors.ts';
+import type { Command } from '../command.ts';
+import type { CommandInput } from '../command-input.ts';
+import type { Context } from '../context.ts';
+import { resolveRevision } from '../revision/resolve-revision.ts';
+import { formatSize } from '../terminal/format.ts';
+
+/** Writes what is stored to a file. */
+export const command: Command = {
+  arguments: '[revision]',
+  options: [
+    ['-o, --output <file>', 'where to; default: standard output'],
+    ['--force', 'replace the file if it exists'],
+  ],
+  details:
+    'Without a revision: the whole session, as one self-contained file of lines that import reads. With one: that checkpoint with its state, as JSON for people.',
+  examples: [
+    ['savestate export -o chat.jsonl', 'the session, to a file'],
+    ['savestate export -s chat-42 | gzip > chat-42.jsonl.gz', 'another one, through a pipe'],
+    ['savestate export @~2', 'one checkpoint, readable'],
+  ],
+  run: async (context, input) => {
+    const workspace = await context.workspace();
+    const revision = input.word(0);
+    if (revision === undefined) {
+      const sessionId = await workspace.session();
+      return write(context, input, { sessionId, text: workspace.manager.exportSession(sessionId) });
+    }
+    const { id, sessionId } = await resolveRevision(workspace, revision);
+    const json = `${JSON.stringify(await workspace.manager.exportCheckpoint(id), undefined, 2)}\n`;
+    return write(context, input, { sessionId, text: [json] });
+  },
+};
+
+type Content = { readonly sessionId: string; readonly text: AsyncIterable<string> | Iterable<string> };
+
+async function write(context: Context, input: CommandInput, { sessionId, text }: Content): Promise<undefined> {
+  const file = input.text('output');
+  if (file === undefined) {
+    for await (const part of text) {
+      await context.checkStop();
+      context.terminal.print(part);
+    }
+    return undefined;
+  }
+  if (existsSync(file) && !input.flag('force'))
+    throw new ConflictError(`The file ${file} exists already. Say --force to replace it.`);
+  const bytes = await writeWhole(context, file, text);
+  await context.answer({ file, sessionId, bytes }, () => `${file}: session "${sessionId}", ${formatSize(bytes)}\n`);
+  return undefined;
+}
+
+/** The file appears when it is whole: a command that was stopped leaves none. */
+async function writeWhole(context: Context, file: string, text: Content['text']): Promise<number> {
+  const draft = `${file}.part`;
+  const bar = context.progress({ noun: 'lines', total: undefined });
+  let [bytes, lines] = [0, 0];
+  const counted = async function* () {
+    for await (const part of text) {
+      bytes += Buffer.byteLength(part);
+      bar.show(++lines);
+      yield part;
+    }
+  };
+  try {
+    await pipeline(counted, createWriteStream(draft), { signal: context.signal });
+    await rename(draft, file);
+    return bytes;
+  } finally {
+    bar.end();
+    await rm(draft, { force: true });
+  }
+}

@@ -1,0 +1,78 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Checkpoint } from '../../core/checkpoint.ts';
+import type { CheckpointId } from '../../core/id.ts';
+import type { Command } from '../command.ts';
+import type { Context } from '../context.ts';
+import { formatLine, toOutput } from '../state/checkpoint-text.ts';
+import { formatTime } from '../terminal/format.ts';
+import type { Workspace } from '../workspace.ts';
+
+/** Short enough to seem immediate to a person. */
+const POLL_MS = 250;
+const PAGE = 100;
+const DEFAULT_SHOWN = 5;
+
+/** Shows checkpoints as they are saved. */
+export const command: Command = {
+  options: [
+    ['-n <count>', `how many of the last ones to begin with; default ${DEFAULT_SHOWN}`],
+    ['--all', 'of all sessions'],
+  ],
+  details: 'Goes on until Ctrl-C. With --json: one line of JSON for each checkpoint.',
+  examples: [
+    ['savestate follow', 'what the current session saves'],
+    ['savestate follow --all --json', 'everything, for a script'],
+  ],
+  run: async (context, input) => {
+    const workspace = await context.workspace();
+    const sessionId = input.flag('all') ? undefined : (context.globals.session ?? (await workspace.findSession()));
+    const filter = sessionId === undefined ? {} : { sessionId };
+    const shown = input.count('n') ?? DEFAULT_SHOWN;
+    const tail = new Tail(workspace, filter);
+    for (const checkpoint of (await tail.readNew()).slice(shown === 0 ? PAGE : -shown)) show(context, checkpoint);
+    context.say(context.terminal.isNoteScreen ? 'Waiting for more; Ctrl-C ends it.' : 'following');
+    for (;;) {
+      await sleep(POLL_MS, undefined, { signal: context.signal });
+      for (const checkpoint of await tail.readNew()) show(context, checkpoint);
+    }
+  },
+};
+
+function show(context: Context, checkpoint: Checkpoint): void {
+  const output = toOutput(checkpoint);
+  const { style } = context.terminal;
+  const text = `${style.dim(formatTime(checkpoint.timestamp))} ${style.bold(checkpoint.sessionId)} ${formatLine(output, style)}\n`;
+  context.answerLine(output, () => text);
+}
+
+/** The end of a storage. Ids follow lineage and not time, so those of others may come in between: what was told is remembered. */
+class Tail {
+  readonly #workspace: Workspace;
+  readonly #filter: { readonly sessionId?: string };
+  readonly #told = new Set<CheckpointId>();
+  #isFirst = true;
+
+  constructor(workspace: Workspace, filter: { readonly sessionId?: string }) {
+    this.#workspace = workspace;
+    this.#filter = filter;
+  }
+
+  /** What was saved since the last call, oldest first; the first call answers the last page. */
+  async readNew(): Promise<Checkpoint[]> {
+    const fresh: Checkpoint[] = [];
+    let cursor: string | undefined;
+    do {
+      const page = await this.#workspace.manager.list(this.#filter, {
+        limit: PAGE,
+        ...(cursor !== undefined && { cursor }),
+      });
+      const unknown = page.checkpoints.filter(({ id }) => !this.#told.has(id));
+      fresh.push(...unknown);
+      const isAllNew = unknown.length === page.checkpoints.length;
+      cursor = isAllNew && !this.#isFirst ? page.nextCursor : undefined;
+    } while (cursor !== undefined);
+    this.#isFirst = false;
+    for (const { id } of fresh) this.#told.add(id);
+    return fresh.reverse();
+  }
+}

@@ -1,0 +1,121 @@
+import { readFileSync } from 'node:fs';
+import type { JsonPatchOperation } from '../../core/diff/index.ts';
+import { InvalidInputError } from '../../core/errors.ts';
+import type { ForkOptions, StateEdit } from '../../manager/branching.ts';
+import type { BranchHead } from '../../manager/history.ts';
+import type { Command } from '../command.ts';
+import type { CommandInput } from '../command-input.ts';
+import type { Context } from '../context.ts';
+import { Journal } from '../place/journal.ts';
+import { resolveRevision } from '../revision/resolve-revision.ts';
+import { parseStatePath, setAt } from '../revision/state-path.ts';
+import { editState } from '../state/edit-state.ts';
+
+/** Begins a branch. */
+export const command: Command = {
+  arguments: '[revision]',
+  options: [
+    ['-b, --branch <name>', 'the name of the new branch; default: one is chosen'],
+    ['--edit', 'change the state in $EDITOR first'],
+    ['--set <path=json>', 'set a value; what is no JSON is taken as a text', 'repeat'],
+    ['--patch <file>', 'apply a JSON Patch (RFC 6902); - reads it from standard input'],
+    ['--reason <text>', 'why, for those who look later'],
+    ['--switch', 'make it the current branch'],
+  ],
+  details: 'The original stays as it is. With an edit the branch begins with a checkpoint of the changed state.',
+  examples: [
+    ['savestate fork @~3 -b what-if', 'a branch three checkpoints back'],
+    [`savestate fork @ --set 'tone="warm"' --reason 'try it warmer'`, 'with one value changed'],
+    ['savestate fork v1 --edit', 'with whatever you write in the editor'],
+    ['savestate fork @ --patch change.json -b fixed', 'with a JSON Patch'],
+  ],
+  run: async (context, input) => {
+    const workspace = await context.workspace();
+    const origin = await resolveRevision(workspace, input.word(0) ?? '@');
+    const edit = await readEdit(context, input, () => workspace.manager.load(origin.id));
+    const head = await workspace.manager.fork(origin.id, toForkOptions(context, input, edit));
+    const before = await workspace.currentBranch(head.sessionId);
+    if (input.flag('switch')) await workspace.manager.switchBranch(head.sessionId, head.name);
+    (await Journal.open(context)).add({
+      sessionId: head.sessionId,
+      summary: `fork ${origin.id} as branch "${head.name}"`,
+      undo: [
+        ...(input.flag('switch') ? [{ step: 'switch' as const, name: before }] : []),
+        { step: 'delete-branch', name: head.name, headId: head.headId },
+      ],
+    });
+    await tellBranch(
+      context,
+      head,
+      `began at #${origin.sequence} ${origin.id}${edit === undefined ? '' : ' with an edit'}`,
+    );
+    context.say(`See it with: savestate diff ${origin.id} ${head.name}    Go on in it: savestate switch ${head.name}`);
+    return undefined;
+  },
+};
+
+/** What is said about a fork or a rewind. */
+export function toForkOptions(context: Context, input: CommandInput, edit?: StateEdit): ForkOptions {
+  const [branch, reason, author] = [input.text('branch'), input.text('reason'), context.author];
+  return {
+    ...(branch !== undefined && { branch }),
+    ...(reason !== undefined && { reason }),
+    ...(author !== undefined && { author }),
+    ...(edit !== undefined && { edit }),
+  };
+}
+
+/** Prints a new branch. */
+export async function tellBranch(context: Context, head: BranchHead, what: string): Promise<void> {
+  const { sessionId, name, headId } = head;
+  await context.answer(
+    { sessionId, name, headId },
+    () => `Branch "${name}" of session "${sessionId}" ${what}; its head is ${headId}.\n`,
+  );
+}
+
+async function readEdit(
+  context: Context,
+  input: CommandInput,
+  load: () => Promise<unknown>,
+): Promise<StateEdit | undefined> {
+  const [sets, patch] = [input.texts('set'), input.text('patch')];
+  const kinds = [input.flag('edit'), sets.length > 0, patch !== undefined].filter(Boolean).length;
+  if (kinds > 1) throw new InvalidInputError('Use one of --edit, --set and --patch.');
+  if (input.flag('edit')) return editState(context, load);
+  if (patch !== undefined) return readPatch(patch);
+  return sets.length === 0 ? undefined : (state) => sets.reduce((changed, set) => applySet(changed, set), state);
+}
+
+function applySet(state: unknown, set: string): unknown {
+  const at = set.indexOf('=');
+  if (at < 1) throw new InvalidInputError(`--set needs path=json; found "${set}".`);
+  return setAt(state, parseStatePath(set.slice(0, at)), parseJsonOrText(set.slice(at + 1)));
+}
+
+function parseJsonOrText(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+function readPatch(file: string): readonly JsonPatchOperation[] {
+  const text = readInput(file);
+  try {
+    const patch: unknown = JSON.parse(text);
+    if (Array.isArray(patch)) return patch as JsonPatchOperation[];
+  } catch (cause) {
+    throw new InvalidInputError(`${file} is not JSON.`, { cause });
+  }
+  throw new InvalidInputError(`${file} is no JSON Patch: it must be a list of operations.`);
+}
+
+function readInput(file: string): string {
+  try {
+    return readFileSync(file === '-' ? 0 : file, 'utf8');
+  } catch (cause) {
+    throw new InvalidInputError(`${file} cannot be read.`, { cause });
+  }
+}

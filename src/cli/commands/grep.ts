@@ -1,0 +1,123 @@
+import type { Checkpoint } from '../../core/checkpoint.ts';
+import { InvalidInputError } from '../../core/errors.ts';
+import { formatPath, type PathStep } from '../../core/path.ts';
+import type { Command } from '../command.ts';
+import type { CommandInput } from '../command-input.ts';
+import type { Context } from '../context.ts';
+import { EXIT } from '../exit-code.ts';
+import type { Output } from '../output-schemas.ts';
+import { parseRange, readRange, resolveRevision } from '../revision/resolve-revision.ts';
+import { clip } from '../terminal/format.ts';
+import { formatPlain } from '../terminal/table.ts';
+import type { Workspace } from '../workspace.ts';
+
+type Match = Output<'grep'>[number];
+type Found = { readonly path: string; readonly text: string };
+
+const CONTEXT_CHARS = 60;
+
+/** Searches states. */
+export const command: Command = {
+  arguments: '<pattern> [revision]',
+  options: [
+    ['-i, --ignore-case', 'great and small letters are the same'],
+    ['-F, --fixed', 'the pattern is a text, and no regular expression'],
+    ['--at', 'only the state of this one checkpoint'],
+    ['-n <count>', 'stop after so many'],
+  ],
+  details:
+    'Goes through a history from its beginning, and tells where a match came in: what was there already is not told again. Exits with 13 if there is none.',
+  examples: [
+    ['savestate grep refund', 'where "refund" was said first, and again'],
+    ['savestate grep -i "order \\d+" v1..@', 'since the tag v1'],
+    ['savestate grep --at token @', 'in the newest state only'],
+  ],
+  run: async (context, input) => {
+    const pattern = createPattern(input);
+    const limit = input.count('n') ?? Number.POSITIVE_INFINITY;
+    const matches: Match[] = [];
+    for await (const match of search(context, input, pattern)) {
+      if (matches.length >= limit) break;
+      matches.push(match);
+    }
+    await context.answer(matches, () => format(context, matches));
+    return matches.length === 0 ? EXIT.notFound : undefined;
+  },
+};
+
+function createPattern(input: CommandInput): RegExp {
+  const text = input.need(0, 'what to search for');
+  const source = input.flag('fixed') ? text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&') : text;
+  try {
+    return new RegExp(source, input.flag('ignoreCase') ? 'iu' : 'u');
+  } catch (cause) {
+    throw new InvalidInputError(`"${text}" is no regular expression. To search for it as a text, say --fixed.`, {
+      cause,
+    });
+  }
+}
+
+async function* search(context: Context, input: CommandInput, pattern: RegExp): AsyncGenerator<Match> {
+  const workspace = await context.workspace();
+  const revision = input.word(1) ?? '@';
+  if (input.flag('at')) {
+    const checkpoint = await resolveRevision(workspace, revision);
+    return yield* toMatches(checkpoint, await workspace.manager.load(checkpoint.id), pattern);
+  }
+  const checkpoints = await readRange(workspace, revision, { isClosed: true });
+  const hasStart = parseRange(revision)?.from !== undefined; // what was there at the start of a range is not new in it
+  const bar = context.progress({ noun: 'checkpoints', total: checkpoints.length });
+  for (const [at, checkpoint] of checkpoints.entries()) {
+    await context.checkStop();
+    bar.show(at);
+    if (at === 0 && hasStart) continue;
+    yield* searchOne(workspace, { checkpoint, before: checkpoints[at - 1] }, pattern);
+  }
+  bar.end();
+}
+
+/** Only what a checkpoint added or changed is looked at, so a long history costs what is in it once. */
+async function* searchOne(
+  { manager }: Workspace,
+  { checkpoint, before }: { readonly checkpoint: Checkpoint; readonly before: Checkpoint | undefined },
+  pattern: RegExp,
+): AsyncGenerator<Match> {
+  if (before === undefined) return yield* toMatches(checkpoint, await manager.load(checkpoint.id), pattern);
+  const { added, modified } = await manager.compare(before.id, checkpoint.id);
+  for (const { path, newValue } of [...modified, ...added]) yield* toMatches(checkpoint, newValue, pattern, path);
+}
+
+function* toMatches(
+  { id, sequence, timestamp }: Checkpoint,
+  ...[value, pattern, base = '$']: [value: unknown, pattern: RegExp, base?: string]
+): Generator<Match> {
+  for (const { path, text } of findTexts(value, pattern))
+    yield { checkpointId: id, sequence, savedAt: timestamp.toISOString(), path: base + path.slice(1), text };
+}
+
+/** Every text below a value that fits, with its path. */
+function* findTexts(value: unknown, pattern: RegExp, path: readonly PathStep[] = []): Generator<Found> {
+  if (typeof value === 'string') {
+    if (pattern.test(value)) yield { path: formatPath(path), text: value };
+    return;
+  }
+  if (typeof value !== 'object' || value === null) return;
+  for (const [key, child] of entriesOf(value)) yield* findTexts(child, pattern, [...path, key]);
+}
+
+function entriesOf(value: object): Iterable<[PathStep, unknown]> {
+  if (Array.isArray(value) || value instanceof Set) return [...value].entries();
+  if (value instanceof Map) return [...value].map(([key, child]): [PathStep, unknown] => [String(key), child]);
+  return Object.entries(value);
+}
+
+function format({ terminal }: Context, matches: readonly Match[]): string {
+  const { style, isScreen } = terminal;
+  const rows = matches.map(({ checkpointId, sequence, path, text }) => [
+    `#${sequence}`,
+    style.cyan(checkpointId),
+    style.bold(path),
+    clip(text, isScreen ? CONTEXT_CHARS * 2 : 1_000),
+  ]);
+  return isScreen ? rows.map((row) => `${row.join(' ')}\n`).join('') : formatPlain(rows);
+}

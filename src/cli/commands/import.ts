@@ -1,0 +1,44 @@
+import { createReadStream, existsSync } from 'node:fs';
+import { NotFoundError } from '../../core/errors.ts';
+import type { Command } from '../command.ts';
+import type { Context } from '../context.ts';
+import { formatCount } from '../terminal/format.ts';
+
+/** Reads an exported session. */
+export const command: Command = {
+  arguments: '<file>',
+  details:
+    'Everything is checked on the way; a broken file leaves nothing behind. The storage is made if it does not exist. - reads from standard input.',
+  examples: [
+    ['savestate import chat.jsonl', 'into the configured storage'],
+    ['gunzip -c chat.jsonl.gz | savestate import - --storage other.db', 'into another one'],
+  ],
+  run: async (context, input) => {
+    const file = input.need(0, 'which file');
+    if (file !== '-' && !existsSync(file)) throw new NotFoundError(`There is no file ${file}.`);
+    const { manager } = await context.workspace({ create: true });
+    const source = file === '-' ? process.stdin : createReadStream(file);
+    const { sessionId, checkpoints, chunks, effects } = await manager.importSession(watch(context, source));
+    await context.answer(
+      { sessionId, checkpoints, chunks, effects },
+      () => `Session "${sessionId}": ${formatCount(checkpoints, 'checkpoint')}, ${formatCount(effects, 'effect')}.\n`,
+    );
+    context.say(`See it: savestate log -s ${JSON.stringify(sessionId)}`);
+    return undefined;
+  },
+};
+
+async function* watch(
+  context: Context,
+  source: AsyncIterable<Uint8Array | string>,
+): AsyncGenerator<Uint8Array | string> {
+  const bar = context.progress({ noun: 'kB', total: undefined });
+  let bytes = 0;
+  for await (const part of source) {
+    await context.checkStop();
+    bytes += part.length;
+    bar.show(Math.round(bytes / 1_000));
+    yield part;
+  }
+  bar.end();
+}

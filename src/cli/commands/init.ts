@@ -1,0 +1,63 @@
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { InvalidInputError } from '../../core/errors.ts';
+import type { Command } from '../command.ts';
+import { DEFAULT_STORAGE } from '../context.ts';
+import { CONFIG_NAME, readConfig } from '../place/config-file.ts';
+import { formatStorageAddress, storageExists } from '../place/storage-address.ts';
+
+/** Makes a storage here. */
+export const command: Command = {
+  details: `Makes the storage and a ${CONFIG_NAME} that names it, so that commands in this folder and below find it. What exists is left alone.`,
+  examples: [
+    ['savestate init', `a SQLite file, ${DEFAULT_STORAGE.replace('sqlite:', '')}`],
+    ['savestate init --storage file:checkpoints', 'plain files'],
+    ['savestate init --storage postgres://app@db/app --tenant acme', 'PostgreSQL'],
+  ],
+  run: async (context) => {
+    const config = join(context.folder, CONFIG_NAME);
+    const { storage = DEFAULT_STORAGE, tenant, schema } = context.globals;
+    if (existsSync(config))
+      await readConfig(context.folder); // one that cannot be read must be told now
+    else {
+      if (/^\w+:\/\/[^/@]*:[^/@]*@/.test(storage))
+        throw new InvalidInputError(`A password does not belong into ${CONFIG_NAME}. Leave it out and set PGPASSWORD.`);
+      writeFileSync(config, formatConfig({ storage, tenant, schema }));
+    }
+    const address = await context.address();
+    const wasThere = address.kind !== 'postgres' && storageExists(address);
+    if (address.kind === 'file') mkdirSync(address.path, { recursive: true });
+    const { manager } = await context.workspace({ create: true });
+    await manager.stats(); // a server makes its tables, a folder its files, at the first use
+    const shown = formatStorageAddress(address);
+    await context.answer(
+      { storage: shown, config, wasThere },
+      () => `${wasThere ? 'There is a storage already' : 'A new storage is'} at ${shown}; ${config} names it.\n`,
+    );
+    if (address.kind === 'sqlite') context.say('Keep it out of version control: add .savestate/ to .gitignore.');
+    context.say('Next: open it from a program with the same path, then: savestate log');
+    return undefined;
+  },
+};
+
+function formatConfig({
+  storage,
+  tenant,
+  schema,
+}: {
+  storage: string;
+  tenant: string | undefined;
+  schema: string | undefined;
+}): string {
+  const lines = [
+    '# Where the checkpoints are: sqlite:<file>, file:<folder> or postgres://<server>/<database>; relative to this file.',
+    `storage: ${JSON.stringify(storage)}`,
+    ...(tenant === undefined ? [] : [`tenant: ${JSON.stringify(tenant)}`]),
+    ...(schema === undefined ? [] : [`schema: ${JSON.stringify(schema)}`]),
+    '# The session that commands are about when none is named:',
+    '# session: chat-42',
+    '# What "savestate prune" keeps when it is not told:',
+    '# retention: { keepLast: 10, keepDaily: 7, maxAgeDays: 90 }',
+  ];
+  return `${lines.join('\n')}\n`;
+}

@@ -1,0 +1,67 @@
+import { InvalidInputError } from '../../../core/errors.ts';
+import type { MemoryHit } from '../../../memory/finding.ts';
+import { MEMORY_KINDS, type MemoryKind, type MemoryRecord } from '../../../memory/memory-record.ts';
+import type { CommandInput } from '../../command-input.ts';
+import type { Context } from '../../context.ts';
+import { EXIT, type ExitCode } from '../../exit-code.ts';
+import { toMemoryOutput } from '../../memory/memory-output.ts';
+import { useMemory } from '../../memory/use-memory.ts';
+import { clip, formatTime } from '../../terminal/format.ts';
+import { formatPlain, formatTable } from '../../terminal/table.ts';
+
+const DEFAULT_COUNT = 20;
+const MIN_TEXT_CHARS = 20;
+
+/** Lists what is known, the newest last. */
+export async function list(context: Context, input: CommandInput): Promise<undefined> {
+  const limit = input.count('n') ?? DEFAULT_COUNT;
+  const found = await useMemory(context, input, async (memory, view) =>
+    memory.getAll({ ...view.scope(), ...view.from, ...readSelection(input) }),
+  );
+  await tell(context, limit === 0 ? [] : found.slice(-limit));
+  if (found.length > limit) context.say(`${found.length - limit} more; see them with -n ${found.length}`);
+  return undefined;
+}
+
+/** Finds what answers a question, the best first. */
+export async function search(context: Context, input: CommandInput): Promise<ExitCode | undefined> {
+  const question = input.words.slice(1).join(' ');
+  if (question.trim() === '') throw new InvalidInputError('Say what to look for: savestate memory search "..."');
+  const topK = input.count('n') ?? DEFAULT_COUNT;
+  const { results } = await useMemory(context, input, async (memory, view) =>
+    memory.search(question, { ...view.scope(), ...view.from, ...readSelection(input), topK }),
+  );
+  await tell(context, results);
+  return results.length === 0 ? EXIT.notFound : undefined;
+}
+
+function readSelection(input: CommandInput): { kinds?: readonly MemoryKind[]; showExpired?: boolean } {
+  const kinds = input.texts('kind').map(parseKind);
+  return { ...(kinds.length > 0 && { kinds }), ...(input.flag('all') && { showExpired: true }) };
+}
+
+function parseKind(text: string): MemoryKind {
+  const kind = MEMORY_KINDS.find((known) => known === text);
+  if (kind !== undefined) return kind;
+  throw new InvalidInputError(`There is no kind "${text}". There are: ${MEMORY_KINDS.join(', ')}.`);
+}
+
+async function tell(context: Context, memories: readonly (MemoryRecord | MemoryHit)[]): Promise<void> {
+  const { isScreen, columns, style } = context.terminal;
+  const rows = memories.map((memory) => [
+    style.cyan(memory.id),
+    memory.kind,
+    memory.subject,
+    formatTime(memory.observedAt),
+    ...('score' in memory ? [memory.score.toFixed(2)] : []),
+    memory.memory,
+  ]);
+  await context.answer(memories.map(toMemoryOutput), () => {
+    if (!isScreen) return formatPlain(rows.map((row) => row.map((cell) => clip(cell, Number.POSITIVE_INFINITY))));
+    const chars = Math.max(MIN_TEXT_CHARS, columns - OTHER_COLUMNS_CHARS);
+    return formatTable(rows.map((row) => row.with(-1, clip(row.at(-1) ?? '', chars))));
+  });
+}
+
+/** Ids, kinds, subjects and times take about this much of a line. */
+const OTHER_COLUMNS_CHARS = 66;

@@ -1,0 +1,128 @@
+import { InvalidInputError } from '../../core/errors.ts';
+import type { RetentionPolicy } from '../../manager/retention.ts';
+import type { PruneResult } from '../../manager/retention-runner.ts';
+import type { CollectResult } from '../../storage/contract.ts';
+import type { Command } from '../command.ts';
+import type { CommandInput } from '../command-input.ts';
+import type { Context } from '../context.ts';
+import type { Output } from '../output-schemas.ts';
+import { parseDuration } from '../revision/parse-time.ts';
+import { formatCount, formatSize } from '../terminal/format.ts';
+
+const DAY_MS = 86_400_000;
+const SHOWN_REASONS = 12;
+
+/** A checkpoint of an operation that still runs is needed whatever the rules say. */
+const ALWAYS: RetentionPolicy = { types: { pre_operation: { untilCompleted: true } } };
+
+/** Deletes what no rule keeps. */
+export const command: Command = {
+  options: [
+    ['--keep-last <count>', 'keep the last ones of each session'],
+    ['--keep-hourly <count>', 'keep the newest of each of the last hours that have one'],
+    ['--keep-daily <count>', 'the same for days'],
+    ['--keep-weekly <count>', 'the same for weeks'],
+    ['--keep-monthly <count>', 'the same for months'],
+    ['--keep-within <duration>', 'keep what is not older, such as 12h'],
+    ['--older-than <duration>', 'delete what is older, such as 30d; whole days'],
+    ['--max <count>', 'keep at most so many in all, the newest'],
+    ['--max-per-user <count>', 'keep at most so many of each user'],
+    ['--dry-run', 'only say what would be deleted, and why'],
+    ['--gc', 'give the space back afterwards'],
+  ],
+  details: `Rules hold for all sessions of the storage. With a keep rule, what none of them asks for goes.
+Heads of branches, tags and pins are always kept, and so are checkpoints of operations that still run.
+Without rules those of savestate.yaml hold (retention:). It shows what it would do and asks.`,
+  examples: [
+    ['savestate prune --keep-last 10 --keep-daily 7 --dry-run', 'see what would go'],
+    ['savestate prune --older-than 30d --yes --gc', 'in a nightly job'],
+  ],
+  run: async (context, input) => {
+    const policy = await readPolicy(context, input);
+    const { manager } = await context.workspace();
+    const preview = await context.busy('judging', manager.prune({ policy, dryRun: true }));
+    const doomed = preview.verdicts.filter(({ keep }) => !keep).length;
+    if (input.flag('dryRun') || doomed === 0) return tell(context, preview);
+    if (!context.globals.yes) context.terminal.note(formatReasons(preview));
+    const isAgreed = await context.confirm(`This deletes ${formatCount(doomed, 'checkpoint')} for good.`);
+    if (!isAgreed) return tell(context, preview);
+    const result = await context.busy('deleting', manager.prune({ policy }));
+    return tell(
+      context,
+      result,
+      input.flag('gc') ? await context.busy('collecting', manager.gc({ signal: context.signal })) : undefined,
+    );
+  },
+};
+
+async function readPolicy(context: Context, input: CommandInput): Promise<RetentionPolicy> {
+  const [olderThan, within] = [input.text('olderThan'), input.text('keepWithin')];
+  const given: [keyof RetentionPolicy, number | undefined][] = [
+    ['keepLast', input.count('keepLast')],
+    ['keepHourly', input.count('keepHourly')],
+    ['keepDaily', input.count('keepDaily')],
+    ['keepWeekly', input.count('keepWeekly')],
+    ['keepMonthly', input.count('keepMonthly')],
+    ['keepWithinMs', within === undefined ? undefined : parseDuration(within)],
+    ['maxAgeDays', olderThan === undefined ? undefined : parseDays(olderThan)],
+    ['maxCheckpoints', input.count('max')],
+    ['maxCheckpointsPerUser', input.count('maxPerUser')],
+  ];
+  const rules = Object.fromEntries(given.filter(([, value]) => value !== undefined));
+  if (Object.keys(rules).length > 0) return { ...ALWAYS, ...rules };
+  const configured = (await context.config())?.config.retention;
+  if (configured !== undefined && Object.keys(configured).length > 0) return { ...ALWAYS, ...dropAbsent(configured) };
+  throw new InvalidInputError(
+    'Say what to keep, such as --keep-last 10, or write it into savestate.yaml under retention.',
+  );
+}
+
+function dropAbsent(rules: Readonly<Record<string, number | undefined>>): RetentionPolicy {
+  return Object.fromEntries(Object.entries(rules).filter(([, value]) => value !== undefined));
+}
+
+function parseDays(text: string): number {
+  const days = parseDuration(text) / DAY_MS;
+  if (!Number.isInteger(days))
+    throw new InvalidInputError(`--older-than takes whole days, such as 30d or 2w; found "${text}".`);
+  return days;
+}
+
+async function tell(context: Context, result: PruneResult, collected?: CollectResult): Promise<undefined> {
+  const { isDryRun, deleted } = result;
+  const verdicts = result.verdicts.map((verdict) => ({ ...verdict }));
+  const dropped = verdicts.filter(({ keep }) => !keep).length;
+  const output: Output<'prune'> = {
+    isDryRun,
+    kept: verdicts.length - dropped,
+    dropped,
+    deleted: [...deleted],
+    verdicts,
+    ...(collected !== undefined && { collected: { ...collected } }),
+  };
+  await context.answer(output, () => `${formatReasons(result)}${formatOutcome(output)}`);
+  if (!isDryRun && collected === undefined) context.say('The space is given back by: savestate gc');
+  return undefined;
+}
+
+function formatOutcome({ isDryRun, kept, dropped, deleted, collected }: Output<'prune'>): string {
+  if (isDryRun) return `${dropped} of ${kept + dropped} would be deleted; nothing was.\n`;
+  const space =
+    collected === undefined
+      ? ''
+      : ` ${formatCount(collected.chunks, 'chunk')} removed, ${formatSize(collected.bytes)} given back.`;
+  return `${formatCount(deleted.length, 'checkpoint')} deleted, ${kept} kept.${space}\n`;
+}
+
+/** How many go and stay, for each reason. */
+function formatReasons({ verdicts }: PruneResult): string {
+  const counts = new Map<string, number>();
+  for (const { keep, reason } of verdicts) {
+    const key = `${keep ? 'keep' : 'drop'}  ${reason}`;
+    counts.set(key, (counts.get(key) ?? 0) + 1);
+  }
+  const rows = [...counts].sort(([a], [b]) => (a < b ? -1 : 1));
+  const more = rows.length - SHOWN_REASONS;
+  const lines = rows.slice(0, SHOWN_REASONS).map(([reason, count]) => `  ${String(count).padStart(6)}  ${reason}\n`);
+  return lines.join('') + (more > 0 ? `          and ${more} more reasons; --json lists them all\n` : '');
+}

@@ -1,0 +1,162 @@
+import { createReadStream, createWriteStream, mkdirSync, readFileSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { ConflictError, InvalidInputError, StorageError } from '../../core/errors.ts';
+import type { SessionId } from '../../core/id.ts';
+import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
+import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
+import type { Command } from '../command.ts';
+import type { CommandInput } from '../command-input.ts';
+import type { Context } from '../context.ts';
+import type { Output } from '../output-schemas.ts';
+import { parseStatePath } from '../revision/state-path.ts';
+import { Redaction, type RedactionRules } from '../state/redaction-rules.ts';
+import { rewriteSession } from '../state/rewrite-session.ts';
+import { formatCount, formatSize } from '../terminal/format.ts';
+import type { Workspace } from '../workspace.ts';
+
+/** Shorter texts are in every word. */
+const MIN_TEXT_CHARS = 4;
+
+/** Takes something out of a whole session. */
+export const command: Command = {
+  options: [
+    ['--text-from <file>', 'a text to take out, the whole content of this file; - reads standard input', 'repeat'],
+    ['--env <name>', 'a text to take out, the value of this variable', 'repeat'],
+    ['--pattern <regex>', 'what fits this expression', 'repeat'],
+    ['--path <path>', 'the value at this path of every state', 'repeat'],
+    ['--dry-run', 'only say how often it is there'],
+  ],
+  details: `Rewrites every checkpoint and recorded effect of the session: what was there is [redacted] afterwards, and its bytes are removed.
+Ids, times, branches and tags stay; digests change. A secret is not given as an option, where others could see it.
+Stop programs that write to the session first. Copies and exports elsewhere are not touched. It shows what it would do and asks.`,
+  examples: [
+    ['savestate redact --env LEAKED_KEY -s chat-42', 'a key that was said in a chat'],
+    [`savestate redact --pattern '\\b\\d{4} \\d{4} \\d{4} \\d{4}\\b' --dry-run`, 'how often a card number is there'],
+    ['savestate redact --path $.customer.phone --yes', 'one field of all states'],
+  ],
+  run: async (context, input) => {
+    const rules = readRules(context, input);
+    const workspace = await context.workspace();
+    const sessionId = await workspace.session();
+    const draft = await writeDraft(context, sessionId, rules);
+    try {
+      const found = { sessionId, checkpoints: draft.checkpoints, effects: draft.effects, places: draft.places };
+      if (draft.places === 0 || input.flag('dryRun')) return await tell(context, { isDryRun: true, ...found });
+      const question = `This rewrites ${formatCount(draft.checkpoints, 'checkpoint')} of session "${sessionId}" and removes what was in ${formatCount(draft.places, 'place')} for good.`;
+      if (!(await context.confirm(question))) return await tell(context, { isDryRun: true, ...found });
+      const { chunks, bytes } = await replace(context, workspace, draft);
+      return await tell(context, { isDryRun: false, ...found, collected: { chunks, bytes } });
+    } finally {
+      if (!draft.isNeeded) await rm(draft.file, { force: true });
+    }
+  },
+};
+
+function readRules(context: Context, input: CommandInput): RedactionRules {
+  const texts = [
+    ...input.texts('textFrom').map((file) => readFileSync(file === '-' ? 0 : file, 'utf8').replace(/\r?\n$/, '')),
+    ...input.texts('env').map((name) => context.env[name] ?? failEmpty(name)),
+  ];
+  const short = texts.find((text) => text.length < MIN_TEXT_CHARS);
+  if (short !== undefined)
+    throw new InvalidInputError(`A text to take out needs at least ${MIN_TEXT_CHARS} characters.`);
+  const rules = {
+    texts,
+    patterns: input.texts('pattern').map(parsePattern),
+    paths: input.texts('path').map(parseStatePath),
+  };
+  if (Object.values(rules).every((list) => list.length === 0))
+    throw new InvalidInputError('Say what to take out: --text-from, --env, --pattern or --path.');
+  return rules;
+}
+
+function failEmpty(name: string): never {
+  throw new InvalidInputError(`The variable ${name} is not set.`);
+}
+
+function parsePattern(text: string): RegExp {
+  try {
+    const pattern = new RegExp(text, 'gu');
+    if (!new RegExp(text, 'u').test('')) return pattern;
+  } catch (cause) {
+    throw new InvalidInputError(`"${text}" is no regular expression.`, { cause });
+  }
+  throw new InvalidInputError(`"${text}" fits everywhere.`);
+}
+
+/** The rewritten session in a file: what the storage gets, if everything is well. */
+type Draft = {
+  readonly file: string;
+  readonly names: string;
+  readonly checkpoints: number;
+  readonly effects: number;
+  readonly places: number;
+  /** Set while the session is nowhere else. */
+  isNeeded: boolean;
+};
+
+async function writeDraft(context: Context, sessionId: SessionId, rules: RedactionRules): Promise<Draft> {
+  const workspace = await context.workspace();
+  const folder = await context.stateFolder();
+  mkdirSync(folder, { recursive: true });
+  const file = join(folder, `redacted-${Date.now()}-${process.pid}.jsonl`);
+  const redaction = new Redaction(rules);
+  const names = await readNames(workspace, sessionId);
+  const lines = watch(context, workspace.manager.exportSession(sessionId));
+  await pipeline(rewriteSession(lines, redaction), createWriteStream(file, { mode: 0o600 }), {
+    signal: context.signal,
+  });
+  // Read back and checked whole, before anything is deleted.
+  const trial = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
+  const { checkpoints, effects } = await trial.importSession(createReadStream(file));
+  await trial.close();
+  return { file, names, checkpoints, effects, places: redaction.places, isNeeded: false };
+}
+
+async function* watch(context: Context, lines: AsyncIterable<string>): AsyncGenerator<string> {
+  const bar = context.progress({ noun: 'records', total: undefined });
+  let count = 0;
+  for await (const line of lines) {
+    await context.checkStop();
+    bar.show(++count);
+    yield line;
+  }
+  bar.end();
+}
+
+async function readNames({ storage }: Workspace, sessionId: SessionId): Promise<string> {
+  return JSON.stringify((await storage.readRefs({ sessionId })).map(({ kind, name, target }) => [kind, name, target]));
+}
+
+async function replace(context: Context, workspace: Workspace, draft: Draft) {
+  const sessionId = await workspace.session();
+  if ((await readNames(workspace, sessionId)) !== draft.names)
+    throw new ConflictError(
+      `Session "${sessionId}" was changed meanwhile. Stop the programs that write to it, and run this again.`,
+    );
+  draft.isNeeded = true;
+  await workspace.manager.deleteSession(sessionId);
+  try {
+    await workspace.manager.importSession(createReadStream(draft.file));
+  } catch (cause) {
+    throw new StorageError(
+      `The rewritten session could not be stored. It is whole in ${draft.file}: bring it back with "savestate import".`,
+      { cause },
+    );
+  }
+  draft.isNeeded = false;
+  return workspace.manager.gc({ signal: context.signal });
+}
+
+async function tell(context: Context, output: Output<'redact'>): Promise<undefined> {
+  const { isDryRun, places, checkpoints, sessionId, collected } = output;
+  await context.answer(output, () => {
+    const found = `${formatCount(places, 'place')} in ${formatCount(checkpoints, 'checkpoint')} of session "${sessionId}"`;
+    return isDryRun
+      ? `Found in ${found}; nothing was changed.\n`
+      : `Taken out of ${found}; ${formatSize(collected?.bytes ?? 0)} given back.\n`;
+  });
+  return undefined;
+}

@@ -1,0 +1,93 @@
+import type { Checkpoint } from '../../core/checkpoint.ts';
+import { InvalidInputError } from '../../core/errors.ts';
+import type { EffectMode } from '../../manager/effect-log.ts';
+import type { Command } from '../command.ts';
+import type { CommandInput } from '../command-input.ts';
+import type { Context } from '../context.ts';
+import type { ExitCode } from '../exit-code.ts';
+import { resolveRevision } from '../revision/resolve-revision.ts';
+import { TALK_OPTIONS } from '../team/talk-options.ts';
+import type { WorkflowPlace } from '../workflow/find-workflow-run.ts';
+
+const DEFAULT_ROUNDS = 5;
+const MODES: readonly EffectMode[] = ['live', 'recorded', 'frozen'];
+
+/** Continues a conversation from any checkpoint, as a new branch. */
+export const command: Command = {
+  arguments: '<revision>',
+  options: [
+    ['-n, --rounds <n>', `how many replies; default ${DEFAULT_ROUNDS}`],
+    ['--mode <mode>', 'live, recorded (what was recorded, as long as it fits), or frozen (only that); default live'],
+    ['--prompt <text>', 'say this first'],
+    ['-b, --branch <name>', 'the name of the new branch; default: one is chosen'],
+    ['--reason <text>', 'why, for those who look later'],
+    ['--strip-signal', 'go on although the last message ended the conversation'],
+    ['--restore-files', 'put the captured working directory back, too'],
+    ['--on-drift <what>', 'fail, warn or accept if prompts, models or tools changed; default fail'],
+    ...TALK_OPTIONS,
+  ],
+  details: `The checkpoint and what came after it stay as they are. The new branch is the current one as soon as something was said in it.
+N rounds append N messages, unless the conversation ends before. The run of a workflow goes on from its checkpoints, too.`,
+  examples: [
+    ['savestate resume @~4 -n 3', 'three more replies from four checkpoints back'],
+    ['savestate resume v1 --prompt "Use metric units"', 'with another request'],
+    ['savestate resume @~8 --mode frozen', 'again, without calling anything'],
+  ],
+  run: async (context, input) => {
+    const { openTeam } = await import('../team/open-team.ts');
+    const { openTalk } = await import('../team/open-talk.ts');
+    const { RunFollower } = await import('../team/run-output.ts');
+    const { BranchNote } = await import('../team/branch-note.ts');
+    const { findWorkflowPlace } = await import('../workflow/find-workflow-run.ts');
+    const departure = readDeparture(input);
+    const workspace = await context.workspace();
+    const origin = await resolveRevision(workspace, input.need(0, 'from which checkpoint'));
+    const place = await findWorkflowPlace(context, origin.id);
+    if (place !== undefined) return resumeWorkflow(context, input, { place, origin });
+    const team = await openTeam(context, input.text('team'));
+    const { talk, close } = await openTalk(context, { team, workspace }, input);
+    const follower = new RunFollower(context);
+    const note = await BranchNote.begin(context, origin);
+    try {
+      const result = await talk.depart(origin.id, { ...departure, ...follower.following });
+      await note.end(result);
+      for (const line of result.drift) context.say(`warning: ${line}`);
+      return await follower.end(result);
+    } finally {
+      await close();
+    }
+  },
+};
+
+/** A workflow goes on from one of its checkpoints: what has ended there is not done again. */
+async function resumeWorkflow(
+  context: Context,
+  input: CommandInput,
+  { place, origin }: { readonly place: WorkflowPlace; readonly origin: Checkpoint },
+): Promise<ExitCode | undefined> {
+  const stray = ['prompt', 'rounds', 'mode', 'branch'].find((name) => input.text(name) !== undefined);
+  if (stray !== undefined) throw new InvalidInputError(`This is the run of a workflow, which has no --${stray}.`);
+  const { runWorkflow } = await import('../workflow/run-workflow.ts');
+  const { id: checkpointId, sessionId } = origin;
+  return runWorkflow(context, { ...place, sessionId, checkpointId, input: undefined, answers: [] });
+}
+
+function readDeparture(input: CommandInput) {
+  const [branch, reason, prompt] = [input.text('branch'), input.text('reason'), input.text('prompt')];
+  return {
+    rounds: input.count('rounds') ?? DEFAULT_ROUNDS,
+    mode: oneOf(input.text('mode') ?? 'live', MODES, '--mode'),
+    onDrift: oneOf(input.text('onDrift') ?? 'fail', ['fail', 'warn', 'accept'] as const, '--on-drift'),
+    stripSignal: input.flag('stripSignal'),
+    files: input.flag('restoreFiles') ? ('restore' as const) : ('keep' as const),
+    ...(branch !== undefined && { branch }),
+    ...(reason !== undefined && { reason }),
+    ...(prompt !== undefined && { prompt }),
+  };
+}
+
+function oneOf<Name extends string>(text: string, names: readonly Name[], option: string): Name {
+  const found = names.find((name) => name === text);
+  if (found !== undefined) return found;
+  throw new InvalidInputError(`${option} must be ${names.join(', ')}; found "${text}".`);
+}

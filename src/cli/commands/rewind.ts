@@ -1,0 +1,36 @@
+import type { Command } from '../command.ts';
+import { Journal } from '../place/journal.ts';
+import { resolveRevision } from '../revision/resolve-revision.ts';
+import { tellBranch, toForkOptions } from './fork.ts';
+
+/** Goes back without losing anything. */
+export const command: Command = {
+  arguments: '<revision>',
+  options: [
+    ['-b, --branch <name>', 'the name of the new branch; default: one is chosen'],
+    ['--reason <text>', 'why, for those who look later'],
+  ],
+  details:
+    'Makes a branch at an ancestor of the head and makes it current: the next program to open the session goes on there. What came after stays on its branch.',
+  examples: [
+    ['savestate rewind @~3', 'three checkpoints back'],
+    ['savestate rewind v1 -b again', 'to the tag v1'],
+  ],
+  run: async (context, input) => {
+    const workspace = await context.workspace();
+    const origin = await resolveRevision(workspace, input.need(0, 'to which checkpoint'));
+    const before = await workspace.currentBranch(origin.sessionId);
+    const head = await workspace.manager.rewind(origin.id, toForkOptions(context, input));
+    (await Journal.open(context)).add({
+      sessionId: head.sessionId,
+      summary: `rewind to ${origin.id} as branch "${head.name}"`,
+      undo: [
+        { step: 'switch', name: before },
+        { step: 'delete-branch', name: head.name, headId: head.headId },
+      ],
+    });
+    await tellBranch(context, head, `is current now, at #${origin.sequence}`);
+    context.say(`Nothing was deleted: "${before}" is as it was. Take it back with: savestate undo`);
+    return undefined;
+  },
+};

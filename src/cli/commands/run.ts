@@ -1,0 +1,86 @@
+import { readFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
+import type { Command } from '../command.ts';
+import type { CommandInput } from '../command-input.ts';
+import type { Context } from '../context.ts';
+import type { ExitCode } from '../exit-code.ts';
+import { newSessionName } from '../team/session-name.ts';
+import { TALK_OPTIONS } from '../team/talk-options.ts';
+
+/** Begins a conversation of the configured team or a workflow, or goes on with one. */
+export const command: Command = {
+  arguments: '[words...]',
+  options: [
+    [
+      '-n, --rounds <n>',
+      'how many replies there may be; default: max_rounds of the team. Fleets go by their own settings',
+    ],
+    ...TALK_OPTIONS,
+    ['--prompt-file <file>', 'read the prompt from a file; - reads it from standard input'],
+    ['--input <json>', 'workflow: its input'],
+    ['--registry <module>', 'workflow: the code behind it; default: the module beside the file, with the same name'],
+    ['--answer <id=text>', 'workflow: the answer to a question that is pending', 'repeat'],
+  ],
+  details: `Words are said to the team; a file that ends with .yaml or .yml is run as a workflow.
+Every message, and every step that says so, is a checkpoint. With --session the session is gone on with, if there is one.
+Ctrl-C stops at the last checkpoint; "savestate continue" goes on from there. What waits for an answer exits with 3.`,
+  examples: [
+    ['savestate run "Plan a trip to Lisbon"', 'a new session'],
+    ['savestate run --session trip -n 4 "Cheaper, please"', 'go on with a session'],
+    [`savestate run refund.yaml --input '{"order":1042}'`, 'a workflow'],
+    ['savestate run refund.yaml --session run-7 --answer approve=approve', 'with the answer it waits for'],
+  ],
+  run: async (context, input) => {
+    const [file] = input.words;
+    const isWorkflow = input.words.length === 1 && /\.ya?ml$/.test(file ?? '');
+    return isWorkflow ? runWorkflowFile(context, input, file ?? '') : talk(context, input);
+  },
+};
+
+async function runWorkflowFile(context: Context, input: CommandInput, file: string): Promise<ExitCode | undefined> {
+  const { runWorkflow } = await import('../workflow/run-workflow.ts');
+  const { session } = context.globals;
+  return runWorkflow(context, {
+    file,
+    sessionId: session ?? newSessionName('run'),
+    registry: input.text('registry'),
+    input: input.text('input'),
+    answers: input.texts('answer'),
+    checkpointId: undefined,
+  });
+}
+
+async function talk(context: Context, input: CommandInput): Promise<ExitCode | undefined> {
+  const { openTeam } = await import('../team/open-team.ts');
+  const { openTalk } = await import('../team/open-talk.ts');
+  const { RunFollower } = await import('../team/run-output.ts');
+  const text = await readPrompt(context, input);
+  const rounds = input.count('rounds');
+  const team = await openTeam(context, input.text('team'));
+  const workspace = await context.workspace({ create: true });
+  const sessionId = context.globals.session ?? newSessionName('chat');
+  const follower = new RunFollower(context);
+  const { talk: open, close } = await openTalk(context, { team, workspace }, input);
+  try {
+    const options = { ...follower.following, ...(rounds !== undefined && { rounds }) };
+    return await follower.end(await open.prompt(sessionId, text, options));
+  } finally {
+    await close();
+  }
+}
+
+async function readPrompt(context: Context, input: CommandInput): Promise<string> {
+  const file = input.text('promptFile');
+  const text = file === undefined ? input.words.join(' ') : await readText(context, file);
+  if (text.trim() === '') throw new InvalidInputError('Say what the team is to do: savestate run "..."');
+  return text.trim();
+}
+
+async function readText(context: Context, file: string): Promise<string> {
+  try {
+    return await readFile(file === '-' ? '/dev/stdin' : resolve(context.folder, file), 'utf8');
+  } catch (cause) {
+    throw new NotFoundError(`The prompt file ${file} cannot be read.`, { cause, details: { file } });
+  }
+}

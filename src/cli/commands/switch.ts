@@ -1,0 +1,26 @@
+import type { Command } from '../command.ts';
+import { Journal } from '../place/journal.ts';
+
+/** Makes another branch current. */
+export const command: Command = {
+  arguments: '<branch>',
+  details: 'The next program that opens the session without naming a branch goes on there.',
+  examples: [['savestate switch what-if', 'go on in the branch what-if']],
+  run: async (context, input) => {
+    const workspace = await context.workspace();
+    const sessionId = await workspace.session();
+    const name = input.need(0, 'which branch');
+    const before = await workspace.currentBranch(sessionId);
+    await workspace.manager.switchBranch(sessionId, name);
+    (await Journal.open(context)).add({
+      sessionId,
+      summary: `switch from branch "${before}" to "${name}"`,
+      undo: [{ step: 'switch', name: before }],
+    });
+    await context.answer(
+      { sessionId, branch: name },
+      () => `Branch "${name}" of session "${sessionId}" is current now.\n`,
+    );
+    return undefined;
+  },
+};

@@ -1,0 +1,62 @@
+import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
+import type { Command } from '../command.ts';
+import type { Context } from '../context.ts';
+import { Journal } from '../place/journal.ts';
+import { resolveRevision } from '../revision/resolve-revision.ts';
+import { formatPlain, formatTable } from '../terminal/table.ts';
+
+/** Lists, sets and deletes tags. */
+export const command: Command = {
+  arguments: '[name] [revision]',
+  options: [['-d, --delete', 'delete the tag']],
+  details: 'Tags do not move, and protect what they name from prune.',
+  examples: [
+    ['savestate tag', 'the tags of the session'],
+    ['savestate tag v1', 'name the head v1'],
+    ['savestate tag before-refund @~2', 'name an earlier checkpoint'],
+    ['savestate tag -d v1', 'delete the tag'],
+  ],
+  run: async (context, input) => {
+    const name = input.word(0);
+    if (input.flag('delete')) return deleteTag(context, name);
+    return name === undefined ? list(context) : set(context, name, input.word(1) ?? '@');
+  },
+};
+
+async function list(context: Context): Promise<undefined> {
+  const workspace = await context.workspace();
+  const sessionId = await workspace.findSession();
+  const tags = sessionId === undefined ? [] : await workspace.manager.tags(sessionId);
+  const rows = tags.map(({ name, checkpointId }) => [context.terminal.style.yellow(name), checkpointId]);
+  await context.answer(tags, () => (context.terminal.isScreen ? formatTable(rows) : formatPlain(rows)));
+  return undefined;
+}
+
+async function set(context: Context, name: string, revision: string): Promise<undefined> {
+  const workspace = await context.workspace();
+  const { id, sessionId } = await resolveRevision(workspace, revision);
+  const checkpointId = await workspace.manager.tag(id, name);
+  (await Journal.open(context)).add({
+    sessionId,
+    summary: `tag ${id} as "${name}"`,
+    undo: [{ step: 'delete-tag', name, checkpointId }],
+  });
+  await context.answer({ name, checkpointId }, () => `Checkpoint ${checkpointId} is tagged "${name}".\n`);
+  return undefined;
+}
+
+async function deleteTag(context: Context, name: string | undefined): Promise<undefined> {
+  if (name === undefined) throw new InvalidInputError('Say which tag to delete.');
+  const workspace = await context.workspace();
+  const sessionId = await workspace.session();
+  const checkpointId = await workspace.findName(sessionId, 'tag', name);
+  if (checkpointId === undefined) throw new NotFoundError(`Session "${sessionId}" has no tag "${name}".`);
+  await workspace.manager.untag(sessionId, name);
+  (await Journal.open(context)).add({
+    sessionId,
+    summary: `delete tag "${name}" of ${checkpointId}`,
+    undo: [{ step: 'make-tag', name, checkpointId }],
+  });
+  await context.answer({ deleted: name, checkpointId }, () => `Tag "${name}" is deleted; it named ${checkpointId}.\n`);
+  return undefined;
+}

@@ -1,0 +1,135 @@
+import { InvalidInputError } from '../../core/errors.ts';
+import type { Intervention } from '../../runtime/repair/intervention.ts';
+import type { TrialOptions } from '../../runtime/repair/trial-options.ts';
+import type { Command } from '../command.ts';
+import type { CommandInput } from '../command-input.ts';
+import type { Context } from '../context.ts';
+import { EXIT, type ExitCode } from '../exit-code.ts';
+import type { Output } from '../output-schemas.ts';
+import { resolveRevision } from '../revision/resolve-revision.ts';
+import { toJsonForm } from '../state/json-form.ts';
+
+const DEFAULT_REPEATS = 8;
+const DEFAULT_ROUNDS = 5;
+
+/** Finds out by experiment whether a change repairs a conversation. */
+export const command: Command = {
+  arguments: '<revision>',
+  options: [
+    ['--message <n>', 'change this message, counted from 0, or "last"; with --replace'],
+    ['--tool-result <call>', 'change what a tool answered, by the id of the call; with --replace'],
+    ['--replace <text>', 'what it is to be instead'],
+    ['--system <agent=text>', "change an agent's system message"],
+    ['--model <agent=json>', "change an agent's model, or fields of it"],
+    ['--repeats <n>', `runs with the change, and as many without; default ${DEFAULT_REPEATS}`],
+    ['-n, --rounds <n>', `replies in each run; default ${DEFAULT_ROUNDS}`],
+    ['--judge-text <regex>', 'a run succeeds if its last message fits'],
+    ['--judge-command <command>', 'a run succeeds if this shell command exits with 0; it gets the messages as JSON'],
+    ['--concurrency <n>', 'runs at once; default 1'],
+    ['--name <name>', 'resume the trial of this name, or give it one'],
+    ['--reason <text>', 'why, for those who look later'],
+    ['--team <file>', 'where tools and models come from; default: the team savestate.yaml names'],
+  ],
+  details: `Goes on from one checkpoint with the change and without it, each run in a branch of its own, and says whether the difference
+could be chance (Fisher's exact test). Without a change only the unedited runs are made. Tools are called for real in every run.
+Stopped by Ctrl-C it tells what it has; the same line with --name goes on. Exits with 3 if runs failed or were not judged.`,
+  examples: [
+    [`savestate trial @ --message 0 --replace "In kilometres, please" --judge-text "km"`, 'another request'],
+    [
+      `savestate trial @~2 --system "critic=Be strict." --repeats 12 --judge-command "grep -q approved"`,
+      'another prompt',
+    ],
+  ],
+  run: async (context, input) => {
+    const options = readOptions(context, input);
+    const { createJudge } = await import('../team/judge.ts');
+    const judge = createJudge(context, { text: input.text('judgeText'), command: input.text('judgeCommand') });
+    const { openTeam } = await import('../team/open-team.ts');
+    const { trial } = await import('../../runtime/repair/trial.ts');
+    const { formatTrial } = await import('../../runtime/repair/format-trial.ts');
+    const workspace = await context.workspace();
+    const { id } = await resolveRevision(workspace, input.need(0, 'from which checkpoint'));
+    const { registry } = await openTeam(context, input.text('team'));
+    const bar = context.progress({
+      noun: 'runs',
+      total: options.repeats * (options.intervention === undefined ? 1 : 2),
+    });
+    let done = 0;
+    const onRun = () => bar.show(++done);
+    const report = await trial({ checkpoints: workspace.plainManager, registry }, id, { ...options, judge, onRun });
+    bar.end();
+    const output = toJsonForm(report) as Output<'trial'>;
+    await context.answer(output, () => formatTrial(report));
+    if (!report.isComplete) context.say(`Go on with the same line and --name ${report.name}`);
+    return exitCodeOfTrial(output);
+  },
+};
+
+function exitCodeOfTrial({ isComplete, edited, control }: Output<'trial'>): ExitCode | undefined {
+  if (!isComplete) return EXIT.interrupted;
+  return (edited?.errors ?? 0) + control.errors > 0 ? EXIT.partial : undefined;
+}
+
+function readOptions(context: Context, input: CommandInput): Omit<TrialOptions, 'judge'> {
+  const intervention = readIntervention(input);
+  const [name, reason, concurrency] = [input.text('name'), input.text('reason'), input.count('concurrency')];
+  const { author, signal } = context;
+  return {
+    repeats: input.count('repeats') ?? DEFAULT_REPEATS,
+    rounds: input.count('rounds') ?? DEFAULT_ROUNDS,
+    signal,
+    ...(intervention !== undefined && { intervention }),
+    ...(name !== undefined && { name }),
+    ...(reason !== undefined && { reason }),
+    ...(author !== undefined && { author }),
+    ...(concurrency !== undefined && { concurrency }),
+  };
+}
+
+function readIntervention(input: CommandInput): Intervention | undefined {
+  const [message, call, system, model] = ['message', 'toolResult', 'system', 'model'].map((name) => input.text(name));
+  if ([message, call, system, model].filter((each) => each !== undefined).length > 1)
+    throw new InvalidInputError(
+      'A trial changes one thing. Use one of --message, --tool-result, --system and --model.',
+    );
+  if (system !== undefined) {
+    const [agent, text] = splitPair(system, '--system');
+    return { systemMessage: { agent, text } };
+  }
+  if (model !== undefined) {
+    const [agent, json] = splitPair(model, '--model');
+    return { llmConfig: { agent, config: parseObject(json) } };
+  }
+  const replacement = input.text('replace');
+  if (message === undefined && call === undefined) return refuseStray(replacement);
+  if (replacement === undefined) throw new InvalidInputError('Say what it is to be instead: --replace <text>');
+  if (call !== undefined) return { toolResult: { callId: call }, replacement };
+  return { message: parseMessagePlace(message ?? ''), replacement };
+}
+
+function refuseStray(replacement: string | undefined): undefined {
+  if (replacement === undefined) return undefined;
+  throw new InvalidInputError('Say what --replace replaces: --message <n> or --tool-result <call>.');
+}
+
+function parseMessagePlace(text: string): number | 'last' {
+  if (text === 'last') return 'last';
+  if (/^\d+$/.test(text)) return Number(text);
+  throw new InvalidInputError(`--message must be a number, counted from 0, or "last"; found "${text}".`);
+}
+
+function splitPair(text: string, option: string): readonly [name: string, value: string] {
+  const at = text.indexOf('=');
+  if (at > 0) return [text.slice(0, at), text.slice(at + 1)];
+  throw new InvalidInputError(`${option} must be agent=value; found "${text}".`);
+}
+
+function parseObject(text: string): Readonly<Record<string, unknown>> {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { ...value };
+  } catch (cause) {
+    throw new InvalidInputError(`--model needs JSON after the agent; found ${text}`, { cause });
+  }
+  throw new InvalidInputError(`--model needs a JSON object after the agent; found ${text}`);
+}

@@ -1,0 +1,89 @@
+import { ConflictError, NotFoundError } from '../../core/errors.ts';
+import { parseSessionId } from '../../core/id.ts';
+import type { Command } from '../command.ts';
+import type { Context } from '../context.ts';
+import { Journal, type Operation, type UndoStep } from '../place/journal.ts';
+import { formatTime } from '../terminal/format.ts';
+import { formatPlain, formatTable } from '../terminal/table.ts';
+import type { Workspace } from '../workspace.ts';
+
+/** Takes back what was done to branches and tags. */
+export const command: Command = {
+  arguments: '[operation]',
+  options: [['--list', 'what was done, the newest first']],
+  details:
+    'Knows what this person did on this machine. Deleted checkpoints do not come back: prune, forget and redact cannot be undone.',
+  examples: [
+    ['savestate undo', 'undo the last one'],
+    ['savestate undo --list', 'see what can be undone'],
+    ['savestate undo 3f2a9c01', 'undo a certain one'],
+  ],
+  run: async (context, input) => {
+    const journal = await Journal.open(context);
+    if (input.flag('list')) return list(context, journal);
+    const operation = choose(journal, input.word(0));
+    const workspace = await context.workspace();
+    // All is looked at before anything is changed.
+    for (const step of operation.undo) await checkStep(workspace, operation, step);
+    for (const step of operation.undo) await takeBack(workspace, operation, step);
+    journal.markUndone(operation.id);
+    const { id, at, sessionId, summary } = operation;
+    await context.answer({ id, at, sessionId, summary, isUndone: true }, () => `Undone: ${summary}.\n`);
+    return undefined;
+  },
+};
+
+async function list(context: Context, journal: Journal): Promise<undefined> {
+  const operations = journal
+    .read()
+    .reverse()
+    .map(({ operation: { id, at, sessionId, summary }, isUndone }) => ({ id, at, sessionId, summary, isUndone }));
+  const rows = operations.map(({ id, at, summary, isUndone }) => [
+    id,
+    formatTime(new Date(at)),
+    `${summary}${isUndone ? ' (undone)' : ''}`,
+  ]);
+  await context.answer(operations, () => (context.terminal.isScreen ? formatTable(rows) : formatPlain(rows)));
+  return undefined;
+}
+
+function choose(journal: Journal, id: string | undefined): Operation {
+  const open = journal.read().filter(({ isUndone }) => !isUndone);
+  const found = id === undefined ? open.at(-1) : open.find(({ operation }) => operation.id === id);
+  if (found !== undefined) return found.operation;
+  throw new NotFoundError(
+    id === undefined
+      ? 'There is nothing to undo here.'
+      : `There is no operation ${id} to undo. See: savestate undo --list`,
+  );
+}
+
+async function checkStep(workspace: Workspace, { sessionId, summary }: Operation, step: UndoStep): Promise<void> {
+  const kind = step.step.endsWith('tag') ? 'tag' : 'branch';
+  const found = await workspace.findName(parseSessionId(sessionId), kind, step.name);
+  const expected = expectedTarget(step);
+  const isAsLeft = step.step === 'switch' ? found !== undefined : found === expected;
+  if (isAsLeft) return;
+  const now = found === undefined ? 'is gone' : `is at ${found}`;
+  throw new ConflictError(`Cannot undo "${summary}": since then ${kind} "${step.name}" was changed; it ${now}.`);
+}
+
+function expectedTarget(step: UndoStep): string | undefined {
+  if (step.step === 'delete-branch') return step.headId;
+  return step.step === 'delete-tag' ? step.checkpointId : undefined;
+}
+
+async function takeBack({ manager }: Workspace, { sessionId }: Operation, step: UndoStep): Promise<void> {
+  switch (step.step) {
+    case 'delete-branch':
+      return manager.deleteBranch(sessionId, step.name);
+    case 'make-branch':
+      return void (await manager.fork(step.headId, { branch: step.name }));
+    case 'switch':
+      return manager.switchBranch(sessionId, step.name);
+    case 'delete-tag':
+      return manager.untag(sessionId, step.name);
+    case 'make-tag':
+      return void (await manager.tag(step.checkpointId, step.name));
+  }
+}

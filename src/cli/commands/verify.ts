@@ -1,0 +1,82 @@
+import { createReadStream, existsSync } from 'node:fs';
+import { NotFoundError } from '../../core/errors.ts';
+import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
+import type { VerifyReport } from '../../manager/verify.ts';
+import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
+import type { Command } from '../command.ts';
+import type { Context } from '../context.ts';
+import { EXIT, type ExitCode } from '../exit-code.ts';
+import { openStorage } from '../place/open-storage.ts';
+import { formatCount } from '../terminal/format.ts';
+import { countCalls } from './count-calls.ts';
+
+/** Findings that are printed; more are counted, and all are in the JSON. */
+const MAX_FINDINGS = 20;
+
+/** Checks that what is stored is whole. */
+export const command: Command = {
+  arguments: '[file]',
+  options: [['--read-data', 'read every chunk too: everything is checked, and it takes longer']],
+  details:
+    'Checks records, chains, names and effects. With a file: checks an exported session. Exits with 4 if something is damaged.',
+  examples: [
+    ['savestate verify', 'the quick check'],
+    ['savestate verify --read-data', 'every byte'],
+    ['savestate verify session.jsonl', 'an exported session'],
+  ],
+  run: async (context, input) => {
+    const file = input.word(0);
+    if (file !== undefined) return verifyFile(context, file);
+    const readData = input.flag('readData');
+    return tell(context, await verifyStorage(context, readData), readData);
+  },
+};
+
+async function verifyStorage(context: Context, readData: boolean): Promise<VerifyReport> {
+  const storage = await openStorage(await context.address());
+  const total = await storage.stats().then(
+    ({ checkpoints }) => checkpoints,
+    () => undefined, // what is wrong is told by the check itself
+  );
+  const bar = context.progress({ noun: 'checkpoints', total });
+  const manager = new CheckpointManager({
+    storage: countCalls(storage, 'readCheckpoint', async (count) => {
+      await context.checkStop();
+      bar.show(count);
+    }),
+  });
+  try {
+    return await manager.verify({ readData });
+  } finally {
+    bar.end();
+    await manager.close();
+  }
+}
+
+async function verifyFile(context: Context, file: string): Promise<ExitCode | undefined> {
+  if (!existsSync(file)) throw new NotFoundError(`There is no file ${file}.`);
+  const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
+  await manager.importSession(createReadStream(file));
+  return tell(context, await manager.verify(), true);
+}
+
+async function tell(context: Context, report: VerifyReport, hasReadData: boolean): Promise<ExitCode | undefined> {
+  const { status, findings, damagedCheckpoints, checkpoints, chunks, effects, sessions, tombstones } = report;
+  const counts = { checkpoints, tombstones, chunks, effects, sessions };
+  await context.answer({ status, ...counts, hasReadData, findings, damagedCheckpoints }, () =>
+    format(report, hasReadData),
+  );
+  if (status === 'clean') return undefined;
+  context.say('What is not named can be read. Save it with: savestate export, savestate copy');
+  return EXIT.damaged;
+}
+
+function format({ status, findings, ...counts }: VerifyReport, hasReadData: boolean): string {
+  const seen = `${formatCount(counts.checkpoints, 'checkpoint')} of ${formatCount(counts.sessions, 'session')}, ${formatCount(counts.effects, 'effect')}`;
+  const data = hasReadData ? `, ${formatCount(counts.chunks, 'chunk')}` : '; chunks were not read, --read-data does';
+  if (status === 'clean') return `clean: ${seen}${data}\n`;
+  const more = findings.length - MAX_FINDINGS;
+  const lines = findings.slice(0, MAX_FINDINGS).map(({ subject, problem }) => `  ${subject}: ${problem}\n`);
+  const damaged = `${formatCount(counts.damagedCheckpoints.length, 'checkpoint')} cannot be restored`;
+  return `damaged: ${formatCount(findings.length, 'finding')}, ${damaged} (${seen}${data})\n${lines.join('')}${more > 0 ? `  and ${more} more; --json lists them all\n` : ''}`;
+}

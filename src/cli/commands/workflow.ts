@@ -1,0 +1,82 @@
+import { hasErrorCode, InvalidInputError, type SavestateError } from '../../core/errors.ts';
+import type { Problem } from '../../runtime/config/problem.ts';
+import type { Command } from '../command.ts';
+import type { CommandInput } from '../command-input.ts';
+import type { Context } from '../context.ts';
+import { EXIT, type ExitCode } from '../exit-code.ts';
+import { formatCount } from '../terminal/format.ts';
+
+const ACTIONS: Readonly<Record<string, (context: Context, input: CommandInput) => Promise<ExitCode | undefined>>> = {
+  check,
+  draw,
+  schema: printSchema,
+};
+
+/** Looks at workflow files. */
+export const command: Command = {
+  arguments: '<action> [file]',
+  options: [
+    ['--registry <module>', 'check: the code behind it; default: the module beside the file, with the same name'],
+  ],
+  details: `Actions: check <file> (every problem with line and column; exits with 1 if there is one), draw <file> (a Mermaid
+flowchart), schema (a JSON Schema of workflow files, for editors). "savestate run <file>" runs one.`,
+  examples: [
+    ['savestate workflow check refund.yaml', 'before it is run'],
+    ['savestate workflow draw refund.yaml > refund.mmd', 'as a picture'],
+    ['savestate workflow schema > workflow.schema.json', 'for an editor that completes YAML'],
+  ],
+  run: async (context, input) => {
+    const action = input.need(0, 'what to do: check, draw or schema');
+    const act = Object.hasOwn(ACTIONS, action) ? ACTIONS[action] : undefined;
+    if (act === undefined)
+      throw new InvalidInputError(`workflow has no action "${action}". It has: ${Object.keys(ACTIONS).join(', ')}.`);
+    return act(context, input);
+  },
+};
+
+async function check(context: Context, input: CommandInput): Promise<ExitCode | undefined> {
+  const file = input.need(1, 'which file');
+  const problems = await findProblems(context, file, input.text('registry'));
+  await context.answer({ file, isValid: problems.length === 0, problems }, () =>
+    problems.length === 0
+      ? `${file} is well.\n`
+      : `${problems.map((problem) => formatProblem(file, problem)).join('')}${formatCount(problems.length, 'problem')}\n`,
+  );
+  return problems.length === 0 ? undefined : EXIT.failed;
+}
+
+async function findProblems(context: Context, file: string, registry: string | undefined): Promise<readonly Problem[]> {
+  const { openWorkflow, openWorkflowRegistry, findRegistryPath } = await import('../workflow/open-workflow.ts');
+  const { checkRegistry } = await import('../../runtime/workflow/registry.ts');
+  try {
+    const { workflow } = await openWorkflow(context, file);
+    const path = findRegistryPath(context, file, registry);
+    // Without any code there is nothing to hold the names against.
+    if (path !== undefined) checkRegistry(workflow, await openWorkflowRegistry(context, path));
+    return [];
+  } catch (error) {
+    const problems = hasErrorCode(error, 'INVALID_INPUT') ? (error as SavestateError).details.problems : undefined;
+    if (!Array.isArray(problems)) throw error;
+    return problems as Problem[];
+  }
+}
+
+function formatProblem(file: string, { line, column, path, message }: Problem): string {
+  const place = line === undefined ? '' : `:${line}:${column}`;
+  return `${file}${place}: ${path === '' ? '' : `${path}: `}${message}\n`;
+}
+
+async function draw(context: Context, input: CommandInput): Promise<undefined> {
+  const file = input.need(1, 'which file');
+  const { openWorkflow } = await import('../workflow/open-workflow.ts');
+  const { toMermaid } = await import('../../runtime/workflow/mermaid.ts');
+  const mermaid = toMermaid((await openWorkflow(context, file)).workflow);
+  await context.answer({ file, mermaid }, () => mermaid);
+  return undefined;
+}
+
+async function printSchema(context: Context): Promise<undefined> {
+  const { workflowJsonSchema } = await import('../../runtime/workflow/definition-schema.ts');
+  context.terminal.print(`${JSON.stringify(workflowJsonSchema(), undefined, 2)}\n`);
+  return undefined;
+}

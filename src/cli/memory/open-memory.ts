@@ -1,0 +1,55 @@
+import { existsSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { NotFoundError } from '../../core/errors.ts';
+import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
+import { Memory, type MemoryOptions } from '../../memory/memory.ts';
+import { DEFAULT_PATH } from '../../memory/sqlite/sqlite-memory-storage.ts';
+import type { Context } from '../context.ts';
+
+/** How a memory is opened. */
+export type OpenMemoryOptions = {
+  /** A path or address that was named. */
+  readonly named?: string | undefined;
+  /** With it memory follows branches. */
+  readonly manager?: CheckpointManager | undefined;
+  /** Makes the file if there is none; looking at one must not. */
+  readonly isCreated?: boolean;
+};
+
+/** Opens the memory that `--memory` or savestate.yaml names, else `memories/history.db` here. */
+export async function openMemory(
+  context: Context,
+  { named, manager, isCreated = false }: OpenMemoryOptions,
+): Promise<Memory> {
+  const place = await findPlace(context, named);
+  const more = manager === undefined ? {} : { manager };
+  if (/^postgres(ql)?:\/\//.test(place)) return openPostgres(context, place, more);
+  if (!isCreated && !existsSync(place))
+    throw new NotFoundError(
+      `There is no memory at ${place}. Name one with --memory, or in savestate.yaml ("memory: memories/history.db"); "savestate run" then fills it.`,
+      { details: { kind: 'storage', path: place } },
+    );
+  return new Memory({ path: place, ...more });
+}
+
+async function openPostgres(
+  context: Context,
+  connectionString: string,
+  more: Pick<MemoryOptions, 'manager'>,
+): Promise<Memory> {
+  const { PostgresMemoryStorage } = await import('../../memory/postgres/postgres-memory-storage.ts');
+  const { globals, env } = context;
+  const config = (await context.config())?.config;
+  const tenant = globals.tenant ?? env.SAVESTATE_TENANT ?? config?.tenant ?? 'default';
+  return new Memory({ storage: new PostgresMemoryStorage({ connectionString, tenant }), ...more });
+}
+
+/** What a file says about paths is relative to it. */
+async function findPlace(context: Context, named: string | undefined): Promise<string> {
+  const found = await context.config();
+  const [text, folder] =
+    named === undefined && found?.config.memory !== undefined
+      ? [found.config.memory, dirname(found.path)]
+      : [named ?? DEFAULT_PATH, context.folder];
+  return text.includes('://') ? text : resolve(folder, text);
+}

@@ -1,0 +1,53 @@
+import { InvalidInputError } from '../../core/errors.ts';
+import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
+import type { Memory } from '../../memory/memory.ts';
+import type { MemoryScope } from '../../memory/memory-record.ts';
+import type { ViewOptions } from '../../memory/views.ts';
+import type { CommandInput } from '../command-input.ts';
+import type { Context } from '../context.ts';
+import { storageExists } from '../place/storage-address.ts';
+import { resolveRevision } from '../revision/resolve-revision.ts';
+import { openMemory } from './open-memory.ts';
+
+/** Whose memories a command is about, and from where it looks. */
+export type MemoryView = {
+  /** What was named; throws if nothing was. */
+  readonly scope: () => MemoryScope;
+  readonly named: MemoryScope;
+  readonly from: ViewOptions;
+};
+
+/** Opens the memory for a command and closes it afterwards. */
+export async function useMemory<Result>(
+  context: Context,
+  input: CommandInput,
+  work: (memory: Memory, view: MemoryView) => Promise<Result>,
+): Promise<Result> {
+  const asOf = input.text('asOf');
+  const named = readScope(input);
+  const manager = await findManager(context, asOf !== undefined);
+  const memory = await openMemory(context, { named: input.text('memory'), manager });
+  try {
+    const checkpoint = asOf === undefined ? undefined : await resolveRevision(await context.workspace(), asOf);
+    const from = checkpoint === undefined ? {} : { asOf: checkpoint.id };
+    return await work(memory, { scope: () => needScope(named), named, from });
+  } finally {
+    await memory.close();
+  }
+}
+
+/** Memory follows branches if there are checkpoints to follow; it may also be used without any. */
+async function findManager(context: Context, isNeeded: boolean): Promise<CheckpointManager | undefined> {
+  if (!isNeeded && !storageExists(await context.address())) return undefined;
+  return (await context.workspace()).plainManager;
+}
+
+function readScope(input: CommandInput): MemoryScope {
+  const [userId, agentId] = [input.text('user'), input.text('agent')];
+  return { ...(userId !== undefined && { userId }), ...(agentId !== undefined && { agentId }) };
+}
+
+function needScope(scope: MemoryScope): MemoryScope {
+  if (Object.keys(scope).length > 0) return scope;
+  throw new InvalidInputError('Say whose memory: --user <id>, --agent <id>, or both.');
+}

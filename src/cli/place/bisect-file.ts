@@ -1,0 +1,42 @@
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type CheckpointId, isCheckpointId } from '../../core/id.ts';
+import type { Verdict } from '../state/bisection.ts';
+
+/** A search under way, or its end. */
+export type BisectState = {
+  readonly goodId?: CheckpointId;
+  readonly badId?: CheckpointId;
+  readonly verdicts: readonly (readonly [CheckpointId, Verdict])[];
+  readonly firstBadId?: CheckpointId;
+};
+
+/** Remembers a search between commands. */
+export class BisectFile {
+  readonly #folder: string;
+  readonly #path: string;
+
+  constructor(folder: string) {
+    this.#folder = folder;
+    this.#path = join(folder, 'bisect.json');
+  }
+
+  read(): BisectState | undefined {
+    return existsSync(this.#path) ? (JSON.parse(readFileSync(this.#path, 'utf8')) as BisectState) : undefined;
+  }
+
+  write(state: BisectState): void {
+    mkdirSync(this.#folder, { recursive: true });
+    writeFileSync(this.#path, JSON.stringify(state));
+  }
+
+  remove(): void {
+    rmSync(this.#path, { force: true });
+  }
+}
+
+/** What the last search found, for the revision `first-bad`. */
+export function readFirstBad(folder: string): CheckpointId | undefined {
+  const id = new BisectFile(folder).read()?.firstBadId;
+  return id !== undefined && isCheckpointId(id) ? id : undefined;
+}

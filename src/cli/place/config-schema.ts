@@ -1,0 +1,33 @@
+import { z } from 'zod';
+
+const count = z.int().min(0);
+
+/** What savestate.yaml may say. */
+export const configSchema = z.strictObject({
+  /** `sqlite:path`, `file:folder`, `postgres://...`, or a path; relative to the file. */
+  storage: z.string().min(1).optional(),
+  tenant: z.string().min(1).optional(),
+  schema: z.string().min(1).optional(),
+  /** The session that commands are about when none is named. */
+  session: z.string().min(1).optional(),
+  /** Who answers: a `team.yaml`, or a module that exports `createTeam` or `createFleet`; relative to the file. */
+  team: z.string().min(1).optional(),
+  /** Long-term memory: a file, relative to this one, or `postgres://...`. */
+  memory: z.string().min(1).optional(),
+  /** What `prune` keeps when it is not told. */
+  retention: z
+    .strictObject({
+      keepLast: count.optional(),
+      keepHourly: count.optional(),
+      keepDaily: count.optional(),
+      keepWeekly: count.optional(),
+      keepMonthly: count.optional(),
+      keepWithinMs: count.optional(),
+      maxAgeDays: count.optional(),
+      maxCheckpoints: count.optional(),
+      maxCheckpointsPerUser: count.optional(),
+    })
+    .optional(),
+});
+
+export type Config = z.infer<typeof configSchema>;

@@ -1,0 +1,110 @@
+import { Command as Commander, CommanderError, Option } from 'commander';
+import type { Command } from './command.ts';
+import { CommandInput } from './command-input.ts';
+import { COMMANDS, type CommandRow, findCommand } from './command-table.ts';
+import { EXIT, type ExitCode } from './exit-code.ts';
+import { FLAGS_WITH_VALUE, GLOBAL_ROWS, type GlobalOptions, readGlobalOptions } from './global-options.ts';
+
+/** How the program ends, where it says things, and how a command is run. */
+export type ProgramParts = {
+  readonly version: string;
+  readonly print: (text: string) => void;
+  readonly note: (text: string) => void;
+  readonly run: (command: Command, input: CommandInput, globals: GlobalOptions) => Promise<ExitCode | undefined>;
+};
+
+const INTRO = 'Save states for AI agents: look at, compare, fork, search, check and forget what agents did.';
+
+const OUTRO = `
+Revisions: an id or its beginning, a branch, a tag, @ (the head), @~3, name~2, #12, @{2h ago}, a..b
+Start with: savestate demo, savestate init, savestate sessions, savestate log --graph
+Exit codes: 0 done, 1 failed, 2 not understood, 3 done in part, 4 damage found, 10 no storage, 11 locked, 13 not found,
+14 conflict, 15 unsupported, 16 replay mismatch, 17 model, 130 stopped`;
+
+/** Reads the arguments and runs the command they name. Only that command's module is loaded. */
+export async function runProgram(args: readonly string[], parts: ProgramParts): Promise<ExitCode> {
+  const name = findName(args);
+  const row = name === 'help' ? findCommand(findName(args.slice(args.indexOf('help') + 1))) : findCommand(name);
+  const loaded = row === undefined ? undefined : (await row.load()).command;
+  let code: ExitCode = EXIT.ok;
+  const program = createRoot(parts);
+  for (const each of COMMANDS) {
+    const commander = program.command(each.name, { hidden: each.isHidden === true });
+    describe(commander, each);
+    if (each !== row || loaded === undefined) continue;
+    define(commander, loaded);
+    commander.action(async () => {
+      const globals = readGlobalOptions([program, commander]);
+      code = (await parts.run(loaded, new CommandInput(commander.args, commander.opts()), globals)) ?? EXIT.ok;
+    });
+  }
+  return parse(program, args, () => code);
+}
+
+async function parse(program: Commander, args: readonly string[], codeOf: () => ExitCode): Promise<ExitCode> {
+  try {
+    await program.parseAsync(args, { from: 'user' });
+    return codeOf();
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage; // commander said it already
+    throw error;
+  }
+}
+
+/** The first word that is not an option of the program itself. */
+export function findName(args: readonly string[]): string | undefined {
+  for (let at = 0; at < args.length; at++) {
+    const word = args[at] ?? '';
+    if (FLAGS_WITH_VALUE.has(word)) at++;
+    else if (!word.startsWith('-')) return word;
+  }
+  return undefined;
+}
+
+function createRoot({ version, print, note }: ProgramParts): Commander {
+  const program = new Commander('savestate')
+    .description(INTRO)
+    .version(version, '-V, --version', 'print the version')
+    .helpOption('-h, --help', 'explain the command')
+    .helpCommand('help [command]', 'explain a command')
+    .addHelpText('after', OUTRO)
+    .showSuggestionAfterError(true)
+    .configureOutput({ writeOut: print, writeErr: note })
+    .enablePositionalOptions()
+    .exitOverride();
+  addGlobals(program, false);
+  return program;
+}
+
+function addGlobals(commander: Commander, isHidden: boolean): void {
+  for (const [flags, description] of GLOBAL_ROWS)
+    commander.addOption(new Option(flags, description).hideHelp(isHidden));
+}
+
+function describe(commander: Commander, { summary, group }: CommandRow): void {
+  commander
+    .summary(summary)
+    .description(`${summary[0]?.toUpperCase()}${summary.slice(1)}.`)
+    .helpGroup(`${group}:`);
+}
+
+function define(commander: Commander, command: Command): void {
+  for (const argument of command.arguments?.split(' ') ?? []) commander.argument(argument);
+  for (const [flags, description, repeat] of command.options ?? []) {
+    const option = new Option(flags, description);
+    commander.addOption(repeat === undefined ? option : option.argParser(collect));
+  }
+  if (command.isPassedOn === true) commander.passThroughOptions().allowUnknownOption().helpOption(false);
+  addGlobals(commander, true);
+  commander.allowExcessArguments(false).addHelpText('after', formatMore(command));
+}
+
+function collect(value: string, before: unknown): string[] {
+  return [...(Array.isArray(before) ? before.map(String) : []), value];
+}
+
+function formatMore({ details, examples }: Command): string {
+  const width = Math.max(...examples.map(([line]) => line.length));
+  const lines = examples.map(([line, what]) => `  ${line.padEnd(width)}  ${what}`);
+  return `\n${details === undefined ? '' : `${details}\n\n`}Examples:\n${lines.join('\n')}\n\nOptions of every command: savestate --help`;
+}

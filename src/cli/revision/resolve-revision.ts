@@ -1,0 +1,118 @@
+import type { Checkpoint } from '../../core/checkpoint.ts';
+import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
+import type { CheckpointId, SessionId } from '../../core/id.ts';
+import { readPath } from '../../manager/lineage.ts';
+import { Repository } from '../../manager/repository.ts';
+import type { Workspace } from '../workspace.ts';
+import { parseTime } from './parse-time.ts';
+
+/** Fewer characters fit too much by chance. */
+const MIN_PREFIX_CHARS = 4;
+
+/** What a person may write for a checkpoint, for messages. */
+export const REVISION_FORMS =
+  'an id or its beginning, a branch, a tag, @ (the head), @~3, name~2, #12 (its number on the branch), @{2h ago}, first-bad (after bisect)';
+
+const ID_LIKE = /^(chk_)?[0-9a-hjkmnp-tv-z]+$/;
+/** The last thing said about a revision: how far back, which number, or when. */
+const SUFFIX = /^(.*?)(?:~(\d*)|\^|#(\d+)|@?\{([^}]*)\})$/s;
+
+/** Finds the checkpoint a revision names. */
+export async function resolveRevision(workspace: Workspace, text: string): Promise<Checkpoint> {
+  const id = await findWhole(workspace, text);
+  if (id !== undefined) return workspace.openCheckpoint(id);
+  const [, base, back, number, time] = SUFFIX.exec(text) ?? [];
+  if (base !== undefined) {
+    const from = await resolveRevision(workspace, base === '' ? '@' : base);
+    if (number !== undefined) return find(workspace, from, (each) => each.sequence === Number(number), `#${number}`);
+    if (time !== undefined) return atTime(workspace, from, time);
+    return goBack(workspace, from, back === undefined || back === '' ? 1 : Number(back));
+  }
+  return resolvePrefix(workspace, text);
+}
+
+/** A name as it stands: branches and tags may look like anything else, so they come first. */
+async function findWhole(workspace: Workspace, text: string): Promise<CheckpointId | undefined> {
+  if (text === '@') return headOf(workspace);
+  const sessionId = await workspace.findSession();
+  if (sessionId === undefined || text === '') return undefined;
+  if (text === 'first-bad' && workspace.firstBad !== undefined) return workspace.firstBad;
+  return (await workspace.findName(sessionId, 'branch', text)) ?? (await workspace.findName(sessionId, 'tag', text));
+}
+
+async function headOf(workspace: Workspace): Promise<CheckpointId> {
+  if (workspace.position !== undefined) return workspace.position;
+  const sessionId = await workspace.session();
+  const branch = await workspace.currentBranch(sessionId);
+  const id = await workspace.findName(sessionId, 'branch', branch);
+  if (id === undefined) throw new NotFoundError(await describeNoBranch(workspace, sessionId, branch));
+  return id;
+}
+
+async function describeNoBranch(workspace: Workspace, sessionId: SessionId, branch: string): Promise<string> {
+  const names = (await workspace.manager.branches(sessionId)).map(({ name }) => name);
+  if (names.length === 0) return `There is no session "${sessionId}" in this storage. "savestate sessions" lists them.`;
+  return `Session "${sessionId}" has no branch "${branch}" (it has: ${names.join(', ')}).`;
+}
+
+async function resolvePrefix(workspace: Workspace, text: string): Promise<Checkpoint> {
+  const isIdLike = ID_LIKE.test(text) && text.replace('chk_', '').length >= MIN_PREFIX_CHARS;
+  if (!isIdLike) {
+    throw new NotFoundError(`There is no checkpoint "${text}". A revision is ${REVISION_FORMS}.`, {
+      details: { revision: text },
+    });
+  }
+  return (await new Repository(workspace.storage).open(text)).checkpoint;
+}
+
+async function goBack(workspace: Workspace, from: Checkpoint, steps: number): Promise<Checkpoint> {
+  let left = steps;
+  for await (const checkpoint of readLive(workspace, from)) if (left-- === 0) return checkpoint;
+  throw new NotFoundError(`There is no checkpoint ${steps} before ${from.id}: only ${steps - left - 1} are.`);
+}
+
+async function atTime(workspace: Workspace, from: Checkpoint, text: string): Promise<Checkpoint> {
+  const time = parseTime(text, Date.now());
+  return find(workspace, from, (each) => each.timestamp <= time, `one saved by ${time.toISOString()}`);
+}
+
+async function find(
+  workspace: Workspace,
+  from: Checkpoint,
+  ...[isWanted, what]: [isWanted: (checkpoint: Checkpoint) => boolean, what: string]
+): Promise<Checkpoint> {
+  for await (const checkpoint of readLive(workspace, from)) if (isWanted(checkpoint)) return checkpoint;
+  throw new NotFoundError(`Among the ancestors of ${from.id} there is no ${what}.`);
+}
+
+/** A checkpoint and its ancestors, newest first, without the deleted ones. */
+export async function* readLive(workspace: Workspace, from: Checkpoint): AsyncGenerator<Checkpoint> {
+  for await (const { checkpoint } of readPath(workspace.storage, from)) if (checkpoint !== undefined) yield checkpoint;
+}
+
+/** Reads `a..b`; either side may be left out and means the first checkpoint, or `@`. Undefined if it is no range. */
+export function parseRange(text: string): { readonly from: string | undefined; readonly to: string } | undefined {
+  const at = text.indexOf('..');
+  if (at < 0) return undefined;
+  const [from, to] = [text.slice(0, at), text.slice(at + 2)];
+  if (to.startsWith('.')) throw new InvalidInputError(`"${text}" is no range. Write it like a..b.`);
+  return { from: from === '' ? undefined : from, to: to === '' ? '@' : to };
+}
+
+/** The checkpoints of a range, oldest first: those after `from` up to `to`, `from` itself too if `isClosed`. */
+export async function readRange(
+  workspace: Workspace,
+  text: string,
+  { isClosed = false }: { readonly isClosed?: boolean } = {},
+): Promise<Checkpoint[]> {
+  const range = parseRange(text) ?? { from: undefined, to: text };
+  const to = await resolveRevision(workspace, range.to);
+  const from = range.from === undefined ? undefined : await resolveRevision(workspace, range.from);
+  const found: Checkpoint[] = [];
+  for await (const checkpoint of readLive(workspace, to)) {
+    if (checkpoint.id === from?.id) return (isClosed ? [...found, checkpoint] : found).reverse();
+    found.push(checkpoint);
+  }
+  if (from === undefined) return found.reverse();
+  throw new InvalidInputError(`${from.id} is not an ancestor of ${to.id}, so ${text} is no range of one history.`);
+}

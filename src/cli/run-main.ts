@@ -1,0 +1,84 @@
+import { readFileSync } from 'node:fs';
+import { SavestateError } from '../core/errors.ts';
+import type { Command } from './command.ts';
+import type { CommandInput } from './command-input.ts';
+import { EXIT, type ExitCode, exitCodeOf, isInterrupt } from './exit-code.ts';
+import type { GlobalOptions } from './global-options.ts';
+import { runProgram } from './program.ts';
+
+/** Runs the command line of a process; answers its exit code. */
+export async function runMain(host: NodeJS.Process): Promise<number> {
+  const args = host.argv.slice(2);
+  const signal = stopOnInterrupt(host);
+  endQuietlyOnBrokenPipe(host);
+  try {
+    return await runProgram(args.length === 0 && host.stdin.isTTY && host.stdout.isTTY ? ['repl'] : args, {
+      version: readVersion(),
+      print: (text) => void host.stdout.write(text),
+      note: (text) => void host.stderr.write(text),
+      run: (command, input, globals) => runCommand({ command, input }, globals, { host, signal }),
+    });
+  } catch (error) {
+    return explain(error, host, args.includes('--json'));
+  }
+}
+
+async function runCommand(
+  { command, input }: { readonly command: Command; readonly input: CommandInput },
+  globals: GlobalOptions,
+  { host, signal }: { readonly host: NodeJS.Process; readonly signal: AbortSignal },
+): Promise<ExitCode | undefined> {
+  // Not before: the help needs neither.
+  const [{ Context }, { createTerminal }] = await Promise.all([
+    import('./context.ts'),
+    import('./terminal/terminal.ts'),
+  ]);
+  const terminal = createTerminal(host, { color: globals.color });
+  const context = new Context({ terminal, globals, env: host.env, folder: host.cwd(), signal });
+  try {
+    return await command.run(context, input);
+  } finally {
+    await context.close();
+  }
+}
+
+/** The first Ctrl-C lets a command end in order; the second ends it at once. */
+function stopOnInterrupt(host: NodeJS.Process): AbortSignal {
+  const stop = new AbortController();
+  const onSignal = () => {
+    if (stop.signal.aborted) host.exit(EXIT.interrupted);
+    stop.abort();
+  };
+  host.on('SIGINT', onSignal);
+  host.on('SIGTERM', onSignal);
+  return stop.signal;
+}
+
+/** `savestate log | head` is no error. */
+function endQuietlyOnBrokenPipe(host: NodeJS.Process): void {
+  host.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code === 'EPIPE') host.exit(EXIT.ok);
+    throw error;
+  });
+}
+
+function explain(error: unknown, host: NodeJS.Process, isJson: boolean): ExitCode {
+  const exitCode = exitCodeOf(error);
+  const message = isInterrupt(error) ? 'Stopped.' : messageOf(error);
+  if (isJson) {
+    const { code, details } = error instanceof SavestateError ? error : { code: undefined, details: undefined };
+    host.stderr.write(`${JSON.stringify({ error: { code, message, details, exitCode } })}\n`);
+  } else host.stderr.write(`${isInterrupt(error) ? '' : 'error: '}${message}\n`);
+  return exitCode;
+}
+
+function messageOf(error: unknown): string {
+  if (error instanceof SavestateError) return error.message;
+  // Not one of ours, so it is a fault of this program: the stack helps whoever repairs it.
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}
+
+function readVersion(): string {
+  const path = new URL('../../package.json', import.meta.url);
+  return (JSON.parse(readFileSync(path, 'utf8')) as { version: string }).version;
+}

@@ -1,0 +1,75 @@
+import type { Checkpoint } from '../../core/checkpoint.ts';
+import type { CheckpointId } from '../../core/id.ts';
+
+/** What was found out about a checkpoint. */
+export type Verdict = 'good' | 'bad' | 'skip';
+
+/** What is known at the end: the first bad one, or those it must be among because the others were skipped. */
+export type BisectionResult = { readonly lastGood: number; readonly firstBad: number };
+
+/**
+ * Looks for the first bad checkpoint of a history, oldest first, whose first one is known to be good and whose last one is
+ * known to be bad. If good and bad alternate, it finds one of the places where good turns bad.
+ */
+export class Bisection {
+  readonly checkpoints: readonly Checkpoint[];
+  readonly #verdicts = new Map<CheckpointId, Verdict>();
+
+  constructor(checkpoints: readonly Checkpoint[], verdicts: Iterable<readonly [CheckpointId, Verdict]> = []) {
+    this.checkpoints = checkpoints;
+    for (const [id, verdict] of verdicts) this.#verdicts.set(id, verdict);
+  }
+
+  set(id: CheckpointId, verdict: Verdict): void {
+    this.#verdicts.set(id, verdict);
+  }
+
+  verdictAt(at: number): Verdict | undefined {
+    const id = this.checkpoints[at]?.id;
+    return id === undefined ? undefined : this.#verdicts.get(id);
+  }
+
+  /** The last good one before the first bad one, as far as is known; -1 if the very first one is bad. */
+  get result(): BisectionResult {
+    const bad = this.checkpoints.findIndex((_, at) => this.verdictAt(at) === 'bad');
+    const firstBad = bad < 0 ? this.checkpoints.length - 1 : bad;
+    let lastGood = firstBad - 1;
+    while (lastGood > 0 && this.verdictAt(lastGood) !== 'good') lastGood--;
+    return { lastGood, firstBad };
+  }
+
+  /** Those that may be the first bad one. */
+  get candidates(): readonly Checkpoint[] {
+    const { lastGood, firstBad } = this.result;
+    return this.checkpoints.slice(lastGood + 1, firstBad + 1);
+  }
+
+  /** The one to look at next: nearest to the middle of what is open; undefined if all is known. */
+  next(): number | undefined {
+    const { lastGood, firstBad } = this.result;
+    const middle = (lastGood + firstBad) / 2;
+    const open = this.checkpoints
+      .map((_, at) => at)
+      .filter((at) => at > lastGood && at < firstBad && this.verdictAt(at) === undefined);
+    return open.toSorted((a, b) => Math.abs(a - middle) - Math.abs(b - middle))[0];
+  }
+
+  /** How many more must be looked at, at most. */
+  get stepsLeft(): number {
+    const { lastGood, firstBad } = this.result;
+    return Math.ceil(Math.log2(Math.max(1, firstBad - lastGood)));
+  }
+
+  /** Where good turns bad or bad good, among those that were looked at. One is what a bisection counts on. */
+  flips(): { readonly at: number; readonly to: 'good' | 'bad' }[] {
+    const flips: { at: number; to: 'good' | 'bad' }[] = [];
+    let before: Verdict | undefined;
+    for (let at = 0; at < this.checkpoints.length; at++) {
+      const verdict = this.verdictAt(at);
+      if (verdict === undefined || verdict === 'skip') continue;
+      if (before !== undefined && verdict !== before) flips.push({ at, to: verdict });
+      before = verdict;
+    }
+    return flips;
+  }
+}

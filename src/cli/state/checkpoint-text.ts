@@ -1,0 +1,110 @@
+import type { Checkpoint } from '../../core/checkpoint.ts';
+import type { CheckpointId, SessionId } from '../../core/id.ts';
+import { checkRef } from '../../storage/ref.ts';
+import type { Output } from '../output-schemas.ts';
+import { formatSize, formatTime } from '../terminal/format.ts';
+import type { Style } from '../terminal/style.ts';
+import type { Workspace } from '../workspace.ts';
+import { toJsonForm } from './json-form.ts';
+
+/** A checkpoint as commands print it. */
+export type CheckpointOutput = Output<'follow'>;
+
+/** The branches and tags that point at checkpoints of a session. */
+export type Names = {
+  readonly heads: ReadonlyMap<CheckpointId, readonly string[]>;
+  readonly tags: ReadonlyMap<CheckpointId, readonly string[]>;
+};
+
+export const NO_NAMES: Names = { heads: new Map(), tags: new Map() };
+
+/** Reads the names of a session, once for a whole list. */
+export async function readNames({ storage }: Workspace, sessionId: SessionId): Promise<Names> {
+  const [heads, tags] = await Promise.all(
+    (['branch', 'tag'] as const).map(async (kind) => {
+      const byId = new Map<CheckpointId, string[]>();
+      for (const ref of await storage.readRefs({ sessionId, kind })) {
+        const { name, target } = checkRef(ref);
+        byId.set(target as CheckpointId, [...(byId.get(target as CheckpointId) ?? []), name]);
+      }
+      return byId;
+    }),
+  );
+  return { heads: heads ?? new Map(), tags: tags ?? new Map() };
+}
+
+const OPTIONAL = [
+  'parentId',
+  'trigger',
+  'status',
+  'name',
+  'note',
+  'author',
+  'reason',
+  'agentId',
+  'agentType',
+  'userId',
+] as const;
+
+/** A checkpoint for `--json`. */
+export function toOutput(checkpoint: Checkpoint, names: Names = NO_NAMES): CheckpointOutput {
+  const { id, sessionId, branch, sequence, timestamp, type, stateBytes, metadata } = checkpoint;
+  const [heads, tags] = [names.heads.get(id), names.tags.get(id)];
+  const said = OPTIONAL.flatMap((field) => (checkpoint[field] === undefined ? [] : [[field, checkpoint[field]]]));
+  return {
+    id,
+    sessionId,
+    branch,
+    sequence,
+    savedAt: timestamp.toISOString(),
+    type,
+    ...(Object.fromEntries(said) as Partial<CheckpointOutput>),
+    ...(metadata !== undefined && { metadata: toJsonForm(metadata) as Record<string, unknown> }),
+    stateBytes,
+    ...(heads !== undefined && { heads: [...heads] }),
+    ...(tags !== undefined && { tags: [...tags] }),
+  };
+}
+
+/** The names of a checkpoint in brackets, or nothing. */
+export function formatNames({ heads = [], tags = [] }: CheckpointOutput, style: Style): string {
+  const names = [...heads.map((name) => style.green(name)), ...tags.map((name) => style.yellow(`tag: ${name}`))];
+  return names.length === 0 ? '' : `(${names.join(', ')})`;
+}
+
+/** What a checkpoint is about, in a few words. */
+export function describeCheckpoint({ type, trigger, status, name, note, reason }: CheckpointOutput): string {
+  const about = name ?? note ?? reason;
+  return [type, trigger, status, about === undefined ? undefined : JSON.stringify(about)]
+    .filter((part) => part !== undefined)
+    .join(' ');
+}
+
+/** One line: number, id, names, what it is. */
+export function formatLine(checkpoint: CheckpointOutput, style: Style): string {
+  const parts = [
+    style.dim(`#${checkpoint.sequence}`),
+    style.cyan(checkpoint.id),
+    formatNames(checkpoint, style),
+    describeCheckpoint(checkpoint),
+  ];
+  return parts.filter((part) => part !== '').join(' ');
+}
+
+const DETAILS = ['author', 'reason', 'note', 'agentId', 'agentType', 'userId'] as const;
+
+/** A checkpoint in several lines. */
+export function formatDetails(checkpoint: CheckpointOutput, style: Style): string {
+  const rows: [string, string][] = [
+    ['session', `${checkpoint.sessionId}, branch ${checkpoint.branch}`],
+    ['saved', `${formatTime(new Date(checkpoint.savedAt))} UTC, ${formatSize(checkpoint.stateBytes)}`],
+    ['parent', checkpoint.parentId ?? 'none'],
+    ...DETAILS.flatMap((field): [string, string][] =>
+      checkpoint[field] === undefined ? [] : [[field, String(checkpoint[field])]],
+    ),
+    ...(checkpoint.metadata === undefined
+      ? []
+      : ([['metadata', JSON.stringify(checkpoint.metadata)]] as [string, string][])),
+  ];
+  return `${formatLine(checkpoint, style)}\n${rows.map(([name, value]) => `  ${style.dim(name.padEnd(9))} ${value}\n`).join('')}`;
+}

@@ -1,0 +1,44 @@
+import type { DriftEvent } from '../../runtime/drift/drift-event.ts';
+import { readMessage } from './message-text.ts';
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** The messages of a state: of a group chat, of a fleet, or of any state with a list of that name. */
+export function findChatMessages(state: unknown): readonly unknown[] {
+  const own = fieldsOf(state);
+  for (const holder of [fieldsOf(own.chat), fieldsOf(own.fleet), own])
+    if (Array.isArray(holder.messages)) return holder.messages;
+  return [];
+}
+
+/** A message as what a drift detector watches: the calls of its turn, their results, and what was said. */
+export function toEvents(message: unknown, time: Date): DriftEvent[] {
+  const read = readMessage(message);
+  if (read === undefined) return [];
+  const fields = fieldsOf(message);
+  const agent = typeof fields.name === 'string' ? fields.name : read.speaker;
+  const turn = Array.isArray(fields.turn) ? fields.turn.flatMap((part) => readTurn(part, agent)) : [];
+  const text = typeof fields.content === 'string' ? fields.content : read.text;
+  const role = typeof fields.role === 'string' ? fields.role : undefined;
+  return [...turn, { kind: 'message', agent, text, at: time.getTime(), ...(role !== undefined && { role }) }];
+}
+
+/** The parts of a model's own message that are calls, and of a tool's that are results. */
+function readTurn(message: unknown, agent: string): DriftEvent[] {
+  const { content } = fieldsOf(message);
+  return Array.isArray(content) ? content.flatMap((part) => readPart(fieldsOf(part), agent)) : [];
+}
+
+function readPart(part: Fields, agent: string): DriftEvent[] {
+  const name = typeof part.toolName === 'string' ? part.toolName : undefined;
+  const callId = typeof part.toolCallId === 'string' ? part.toolCallId : undefined;
+  if (name === undefined || callId === undefined) return [];
+  if (part.type === 'tool-call') return [{ kind: 'call', agent, name, callId, input: part.input }];
+  if (part.type !== 'tool-result') return [];
+  const { type, value } = fieldsOf(part.output);
+  return [{ kind: 'result', name, callId, output: value, isError: String(type).startsWith('error') }];
+}
+
+function fieldsOf(value: unknown): Fields {
+  return typeof value === 'object' && value !== null ? (value as Fields) : {};
+}

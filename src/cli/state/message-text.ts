@@ -1,0 +1,60 @@
+import { toJsonForm } from './json-form.ts';
+
+/** A message of a chat as people read it. */
+export type ChatMessage = { readonly speaker: string; readonly text: string };
+
+const SPEAKER_KEYS = ['role', 'speaker', 'from', 'agent', 'name', 'type'] as const;
+const TEXT_KEYS = ['content', 'text', 'message'] as const;
+
+/** Reads a value as a message of a chat, in the forms that agents use; undefined if it is none. */
+export function readMessage(value: unknown): ChatMessage | undefined {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
+  const fields = value as Readonly<Record<string, unknown>>;
+  const speaker = SPEAKER_KEYS.map((key) => fields[key]).find((found) => typeof found === 'string');
+  const body = TEXT_KEYS.map((key) => fields[key]).find((found) => found !== undefined);
+  const text = readText(body);
+  if (typeof speaker !== 'string' || text === undefined) return undefined;
+  const calls = readToolCalls(fields);
+  return { speaker, text: [text, ...calls].filter((part) => part !== '').join('\n') };
+}
+
+function readText(body: unknown): string | undefined {
+  if (typeof body === 'string') return body;
+  if (body === null) return '';
+  if (!Array.isArray(body)) return undefined;
+  const parts = body.map(readPart);
+  return parts.every((part) => part !== undefined) ? parts.join('\n') : undefined;
+}
+
+/** A part of a message: a text, or a call of a tool, or its result. */
+function readPart(part: unknown): string | undefined {
+  if (typeof part === 'string') return part;
+  if (typeof part !== 'object' || part === null) return undefined;
+  const { text, type } = part as { text?: unknown; type?: unknown };
+  if (typeof text === 'string') return text;
+  return typeof type === 'string' ? `[${type}] ${JSON.stringify(toJsonForm(part))}` : undefined;
+}
+
+function readToolCalls(fields: Readonly<Record<string, unknown>>): string[] {
+  const calls = fields.tool_calls ?? fields.toolCalls;
+  return Array.isArray(calls) ? calls.map((call) => `[call] ${JSON.stringify(toJsonForm(call))}`) : [];
+}
+
+/** The list of messages of a state, if it has one. */
+export function findMessages(state: unknown): readonly ChatMessage[] | undefined {
+  if (typeof state !== 'object' || state === null || !('messages' in state) || !Array.isArray(state.messages))
+    return undefined;
+  const messages = state.messages.map(readMessage);
+  return messages.every((message) => message !== undefined) ? messages : undefined;
+}
+
+/** The conversation of a group chat or a fleet, and who is in it; undefined for any other state. What else these hold is a lot. */
+export function findHeldMessages(
+  state: unknown,
+): { readonly messages: readonly ChatMessage[]; readonly agents: readonly string[] } | undefined {
+  if (typeof state !== 'object' || state === null || !('order' in state) || !Array.isArray(state.order))
+    return undefined;
+  const holder = 'chat' in state ? state.chat : 'fleet' in state ? state.fleet : undefined;
+  const messages = findMessages(holder);
+  return messages === undefined ? undefined : { messages, agents: state.order.map(String) };
+}

@@ -1,0 +1,100 @@
+import type { PathStep } from '../../core/path.ts';
+import { ForeignInstance } from './foreign-class.ts';
+
+/** What is taken out: these texts wherever they are, what fits these patterns, and the values at these paths. */
+export type RedactionRules = {
+  readonly texts: readonly string[];
+  readonly patterns: readonly RegExp[];
+  readonly paths: readonly (readonly PathStep[])[];
+};
+
+/** What stands where something was taken out. */
+export const REDACTED = '[redacted]';
+
+/** Takes things out of values, and counts them. What holds nothing of the kind is given back as it is. */
+export class Redaction {
+  readonly #rules: RedactionRules;
+  places = 0;
+
+  constructor(rules: RedactionRules) {
+    this.#rules = rules;
+  }
+
+  /** A state without what the rules name. */
+  ofState(state: unknown): unknown {
+    return this.#of(state, []);
+  }
+
+  /** Anything else that may hold the texts: results, notes, metadata. Paths are those of states, so they do not count here. */
+  ofOther<Value>(value: Value): Value {
+    return this.#of(value, undefined) as Value;
+  }
+
+  #of(value: unknown, path: readonly PathStep[] | undefined): unknown {
+    if (path !== undefined && this.#isNamed(path)) {
+      if (value !== REDACTED) this.places++;
+      return REDACTED;
+    }
+    if (typeof value === 'string') return this.#ofText(value);
+    if (typeof value !== 'object' || value === null) return value;
+    return this.#ofObject(value, path);
+  }
+
+  #isNamed(path: readonly PathStep[]): boolean {
+    return this.#rules.paths.some(
+      (named) => named.length === path.length && named.every((step, at) => String(step) === String(path[at])),
+    );
+  }
+
+  #ofText(text: string): string {
+    let found = text;
+    for (const secret of this.#rules.texts) found = found.replaceAll(secret, REDACTED);
+    for (const pattern of this.#rules.patterns) found = found.replaceAll(pattern, REDACTED);
+    if (found !== text) this.places++;
+    return found;
+  }
+
+  #ofObject(value: object, path: readonly PathStep[] | undefined): unknown {
+    const below = (step: PathStep) => (path === undefined ? undefined : [...path, step]);
+    if (Array.isArray(value))
+      return keep(
+        value,
+        value.map((item, at) => this.#of(item, below(at))),
+      );
+    if (value instanceof Set) return this.#ofSet(value);
+    if (value instanceof Map) return this.#ofMap(value, below);
+    if (value instanceof ForeignInstance) return this.#ofForeign(value);
+    if (Object.getPrototypeOf(value) !== Object.prototype) return value;
+    const entries = Object.entries(value).map(([key, item]): [string, unknown] => [
+      this.#ofText(key),
+      this.#of(item, below(key)),
+    ]);
+    const isSame = entries.every(
+      ([key, item]) => Object.hasOwn(value, key) && (value as Record<string, unknown>)[key] === item,
+    );
+    return isSame ? value : Object.fromEntries(entries);
+  }
+
+  #ofSet(set: ReadonlySet<unknown>): unknown {
+    const items = [...set].map((item) => this.#of(item, undefined));
+    return items.every((item) => set.has(item)) ? set : new Set(items);
+  }
+
+  #ofMap(map: ReadonlyMap<unknown, unknown>, below: (step: PathStep) => readonly PathStep[] | undefined): unknown {
+    const entries = [...map].map(([key, item]): [unknown, unknown] => [
+      this.#of(key, undefined),
+      this.#of(item, below(String(key))),
+    ]);
+    return entries.every(([key, item]) => map.has(key) && map.get(key) === item) ? map : new Map(entries);
+  }
+
+  #ofForeign(instance: ForeignInstance): unknown {
+    const data = this.#of(instance.data, undefined);
+    if (data === instance.data) return instance;
+    return Reflect.construct(instance.constructor as typeof ForeignInstance, [instance.tag, data]);
+  }
+}
+
+function keep<Item>(before: readonly Item[], after: readonly Item[]): readonly Item[] {
+  return after.every((item, at) => item === before[at]) ? before : after;
+}

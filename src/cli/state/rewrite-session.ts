@@ -1,0 +1,146 @@
+import { parseCheckpointBody } from '../../core/checkpoint.ts';
+import { type CheckpointHeader, digestCheckpoint, type Tombstone } from '../../core/checkpoint-header.ts';
+import { type Chunk, type ChunkContent, createChunk, type Digest } from '../../core/chunk.ts';
+import type { ClassCodec } from '../../core/class-codec.ts';
+import type { CheckpointId, SessionId } from '../../core/id.ts';
+import { findIn, StateCodec } from '../../core/state-codec.ts';
+import { formatEffect, parseEffect } from '../../manager/effect-record.ts';
+import { chainLine, type ExportEnd, type ExportLine, type ExportStart } from '../../manager/export.ts';
+import { createForeignCodec, unknownTagOf } from './foreign-class.ts';
+import type { Redaction } from './redaction-rules.ts';
+
+/** Fields of a header that hold what people and programs said; the others are names and numbers that other records refer to. */
+const SAID_FIELDS = [
+  'name',
+  'note',
+  'author',
+  'reason',
+  'metadata',
+  'collectedFields',
+  'requiredFields',
+  'contextSummary',
+  'fingerprint',
+] as const;
+
+/** An exported session with everything taken out that a redaction names: other content, other digests, the same ids and names. */
+export async function* rewriteSession(lines: AsyncIterable<string>, redaction: Redaction): AsyncGenerator<string> {
+  let rewriter: SessionRewriter | undefined;
+  let [digest, count]: [Digest | '', number] = ['', 0];
+  const format = (value: unknown): string => {
+    const line = JSON.stringify(value);
+    digest = chainLine(digest, line);
+    count++;
+    return `${line}\n`;
+  };
+  for await (const text of lines) {
+    const line = JSON.parse(text) as ExportStart | ExportLine | ExportEnd;
+    if ('format' in line) {
+      rewriter = new SessionRewriter(line.sessionId, redaction);
+      yield format(line);
+    } else if (!('end' in line) && rewriter !== undefined)
+      for (const each of rewriter.rewrite(line)) yield format(each);
+  }
+  const end: ExportEnd = { end: { lines: count, digest: digest as Digest } };
+  yield `${JSON.stringify(end)}\n`;
+}
+
+class SessionRewriter {
+  readonly #sessionId: SessionId;
+  readonly #redaction: Redaction;
+  readonly #classes: ClassCodec[] = [];
+  readonly #before = new Map<Digest, ChunkContent>();
+  readonly #written = new Set<Digest>();
+  /** The new digest of each record, which its children hold. */
+  readonly #digests = new Map<CheckpointId, Digest>();
+  #codec = new StateCodec();
+
+  constructor(sessionId: SessionId, redaction: Redaction) {
+    this.#sessionId = sessionId;
+    this.#redaction = redaction;
+  }
+
+  *rewrite(line: ExportLine): Generator<ExportLine> {
+    if ('chunk' in line) this.#before.set(createChunk(line.chunk).digest, line.chunk);
+    else if ('checkpoint' in line) yield* this.#rewriteCheckpoint(line.checkpoint);
+    else if ('effect' in line) yield* this.#rewriteEffect(line.effect);
+    else {
+      if ('tombstone' in line)
+        this.#digests.set((JSON.parse(line.tombstone.body) as Tombstone).id, line.tombstone.digest);
+      yield line;
+    }
+  }
+
+  *#rewriteCheckpoint({
+    body,
+    digest,
+    root,
+  }: Extract<ExportLine, { checkpoint: unknown }>['checkpoint']): Generator<ExportLine> {
+    const header = parseCheckpointBody(body, digest);
+    const state = this.#redaction.ofState(this.#decode(root));
+    const encoded = this.#codec.encode(state);
+    yield* this.#write(encoded.root.refs, encoded.chunks);
+    const parentDigest = header.parentId === undefined ? undefined : this.#digests.get(header.parentId);
+    const changed: CheckpointHeader = {
+      ...this.#rewriteSaid(header),
+      ...(parentDigest !== undefined && { parentDigest }),
+      stateDigest: encoded.root.digest,
+      stateBytes: encoded.sizeBytes,
+    };
+    const text = JSON.stringify(changed);
+    this.#digests.set(header.id, digestCheckpoint(text));
+    yield {
+      checkpoint: {
+        body: text,
+        digest: digestCheckpoint(text),
+        root: { text: encoded.root.text, refs: encoded.root.refs },
+      },
+    };
+  }
+
+  #rewriteSaid(header: CheckpointHeader): CheckpointHeader {
+    const said = SAID_FIELDS.flatMap((field) =>
+      header[field] === undefined ? [] : [[field, this.#redaction.ofOther(header[field])]],
+    );
+    return { ...header, ...(Object.fromEntries(said) as Partial<CheckpointHeader>) };
+  }
+
+  *#rewriteEffect(effect: Extract<ExportLine, { effect: unknown }>['effect']): Generator<ExportLine> {
+    const { branch: _, result, ...record } = parseEffect({ ...effect, sessionId: this.#sessionId });
+    const place = { sessionId: this.#sessionId, branch: effect.branch };
+    if (result === undefined) return yield { effect };
+    const encoded = this.#codec.encode(this.#redaction.ofOther(this.#decode(result)));
+    yield* this.#write(encoded.root.refs, encoded.chunks);
+    const { sessionId: __, ...row } = formatEffect(place, record, { text: encoded.root.text, refs: encoded.root.refs });
+    yield { effect: row };
+  }
+
+  /** Classes are learnt as they are met; the codec knows them from then on. */
+  #decode(root: ChunkContent): unknown {
+    for (;;) {
+      try {
+        return this.#codec.decode(root, findIn(this.#before));
+      } catch (error) {
+        const tag = unknownTagOf(error);
+        if (tag === undefined || this.#classes.some((known) => known.tag === tag)) throw error;
+        this.#classes.push(createForeignCodec(tag));
+        this.#codec = new StateCodec({ classes: this.#classes });
+      }
+    }
+  }
+
+  /** Chunks that were not written yet, those they refer to first. */
+  *#write(refs: readonly Digest[], chunks: readonly Chunk[]): Generator<ExportLine> {
+    const byDigest = new Map(chunks.map((chunk) => [chunk.digest, chunk]));
+    yield* this.#writeBelow(refs, byDigest);
+  }
+
+  *#writeBelow(refs: readonly Digest[], byDigest: ReadonlyMap<Digest, Chunk>): Generator<ExportLine> {
+    for (const digest of refs) {
+      const chunk = byDigest.get(digest);
+      if (chunk === undefined || this.#written.has(digest)) continue;
+      this.#written.add(digest);
+      yield* this.#writeBelow(chunk.refs, byDigest);
+      yield { chunk: { text: chunk.text, refs: chunk.refs } };
+    }
+  }
+}

@@ -1,0 +1,35 @@
+import { resolve } from 'node:path';
+import type { AgentMemory } from '../../runtime/agent/agent-memory.ts';
+import type { CommandInput } from '../command-input.ts';
+import type { Context } from '../context.ts';
+import type { Workspace } from '../workspace.ts';
+import type { Team } from './open-team.ts';
+import { createTalk, type Talk } from './talk.ts';
+
+/** A talk that is open, to be closed at its end. */
+export type OpenTalk = { readonly talk: Talk; readonly close: () => Promise<void> };
+
+/** Opens the talk with a team, with the memory that savestate.yaml names. */
+export async function openTalk(
+  context: Context,
+  { team, workspace }: { readonly team: Team; readonly workspace: Workspace },
+  input?: CommandInput,
+): Promise<OpenTalk> {
+  const [logs, userId] = [input?.text('logs'), input?.text('user')];
+  const memory = await findMemory(context, workspace, userId);
+  const talk = await createTalk(team, {
+    checkpoints: workspace.plainManager,
+    logs: logs === undefined ? false : resolve(context.folder, logs),
+    memory,
+    userId,
+    author: context.author ?? 'user',
+  });
+  return { talk, close: async () => memory?.memory.close() };
+}
+
+async function findMemory(context: Context, workspace: Workspace, userId?: string): Promise<AgentMemory | undefined> {
+  if ((await context.config())?.config.memory === undefined) return undefined;
+  const { openMemory } = await import('../memory/open-memory.ts');
+  const memory = await openMemory(context, { manager: workspace.plainManager, isCreated: true });
+  return { memory, scope: { userId: userId ?? context.author ?? 'user' } };
+}

@@ -1,0 +1,75 @@
+import { readFile } from 'node:fs/promises';
+import { dirname, extname, resolve } from 'node:path';
+import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
+import { AgentRegistry } from '../../runtime/agent/agent-registry.ts';
+import type { GroupChat } from '../../runtime/chat/group-chat.ts';
+import type { Fleet } from '../../runtime/fleet/fleet.ts';
+import { createTeam, parseTeam } from '../../runtime/team/team-config.ts';
+import type { Context } from '../context.ts';
+import { importModule, type Module } from './import-module.ts';
+
+/** The configured team: the code that restored conversations need, and how a new conversation is made. */
+export type Team =
+  | { readonly kind: 'chat'; readonly registry: AgentRegistry; readonly create: () => GroupChat }
+  | { readonly kind: 'fleet'; readonly registry: AgentRegistry; readonly create: () => Fleet };
+
+/** The team that savestate.yaml or `--team` names: a `team.yaml`, or a module; undefined if there is none. */
+export async function findTeam(context: Context, named?: string): Promise<Team | undefined> {
+  if (named !== undefined) return loadTeam(resolve(context.folder, named), context.env);
+  const found = await context.config();
+  const path = found?.config.team;
+  return path === undefined ? undefined : loadTeam(resolve(dirname(found?.path ?? ''), path), context.env);
+}
+
+/** Like `findTeam`, for commands that cannot do without. */
+export async function openTeam(context: Context, named?: string): Promise<Team> {
+  const team = await findTeam(context, named);
+  if (team !== undefined) return team;
+  throw new NotFoundError(
+    'There is no team here. Describe one in team.yaml and name it in savestate.yaml ("team: team.yaml"), or give --team <file>.',
+  );
+}
+
+async function loadTeam(path: string, env: Context['env']): Promise<Team> {
+  const isYaml = ['.yaml', '.yml'].includes(extname(path));
+  return isYaml ? readTeam(path, env) : importTeam(path, env);
+}
+
+async function readTeam(path: string, env: Context['env']): Promise<Team> {
+  const config = parseTeam(await readText(path), { source: path });
+  const module =
+    config.registry === undefined ? undefined : await importModule(resolve(dirname(path), config.registry));
+  const registry = openRegistry(module, env);
+  return { kind: 'chat', registry, create: () => createTeam(config, registry) };
+}
+
+async function importTeam(path: string, env: Context['env']): Promise<Team> {
+  const module = await importModule(path);
+  const registry = openRegistry(module, env);
+  const { createTeam: createChat, createFleet } = module;
+  if (typeof createChat === 'function')
+    return { kind: 'chat', registry, create: () => createChat({ env, registry }) as GroupChat };
+  if (typeof createFleet === 'function')
+    return { kind: 'fleet', registry, create: () => createFleet({ env, registry }) as Fleet };
+  throw new InvalidInputError(
+    `${path} exports neither a function "createTeam", which answers a GroupChat, nor "createFleet", which answers a Fleet.`,
+    { details: { path } },
+  );
+}
+
+/** A registry of a module is an AgentRegistry, or what one is made of; keys come from the environment of the command line. */
+function openRegistry(module: Module | undefined, env: Context['env']): AgentRegistry {
+  const given = module?.registry;
+  if (given === undefined) return new AgentRegistry({ env });
+  if (typeof given !== 'object' || given === null)
+    throw new InvalidInputError('The export "registry" must be an AgentRegistry, or the options for one.');
+  return 'modelFor' in given ? (given as AgentRegistry) : new AgentRegistry({ env, ...given });
+}
+
+async function readText(path: string): Promise<string> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch (cause) {
+    throw new NotFoundError(`The team file ${path} cannot be read.`, { cause, details: { path } });
+  }
+}

@@ -1,0 +1,96 @@
+import type { Context } from '../context.ts';
+import { EXIT, type ExitCode, exitCodeOf } from '../exit-code.ts';
+import type { Output } from '../output-schemas.ts';
+import { askPerson } from './ask-person.ts';
+import { describeStop, messageOf, toQuestion } from './run-text.ts';
+import type { Following, TeamResult } from './talk.ts';
+
+type TeamOutput = Extract<Output<'run'>, { kind: 'chat' | 'fleet' }>;
+
+/** A run as `--json` tells it. */
+export function toRunOutput(result: TeamResult): TeamOutput {
+  const { sessionId, branch, checkpointId, status, messages, totals } = result;
+  return {
+    ...describeKind(result),
+    ...describeEnd(result),
+    sessionId,
+    branch,
+    checkpointId: checkpointId ?? null,
+    status,
+    detail: describeStop(result),
+    question: result.status === 'waiting' ? toQuestion(result.request) : null,
+    messages: messages.map(({ name, content }) => ({ name, content })),
+    tokens: totals.inputTokens + totals.outputTokens,
+    costUsd: totals.costUsd,
+  };
+}
+
+function describeKind(result: TeamResult): Pick<TeamOutput, 'kind' | 'newMessages' | 'folder'> {
+  if (!('newMessages' in result)) return { kind: 'fleet', newMessages: null, folder: null };
+  return { kind: 'chat', newMessages: result.newMessages, folder: result.folder ?? null };
+}
+
+function describeEnd(result: TeamResult): Pick<TeamOutput, 'reason' | 'signal' | 'answer'> {
+  if (result.status !== 'ended') return { reason: null, signal: null, answer: null };
+  const { end } = result;
+  if ('answer' in end) return { reason: end.reason, signal: null, answer: end.answer };
+  return { reason: end.reason, signal: end.signal ?? null, answer: null };
+}
+
+/** Follows a run on the terminal: words as they come, and at the end how it stopped. */
+export class RunFollower {
+  readonly #context: Context;
+  #streamed = '';
+
+  constructor(context: Context) {
+    this.#context = context;
+  }
+
+  /** What a run needs in order to be followed. */
+  get following(): Following {
+    const { signal, terminal, globals } = this.#context;
+    const canAsk = terminal.canAsk && globals.input && !this.#context.isJson;
+    return {
+      signal,
+      onText: (speaker, delta) => this.#hear(speaker, delta),
+      onMessage: ({ name, content }) => this.#heard(name, content),
+      ...(canAsk && { ask: askPerson }),
+    };
+  }
+
+  #hear(speaker: string, delta: string): void {
+    if (!this.#context.isJson) this.#context.terminal.print(this.#streamed === '' ? `\n${speaker}: ${delta}` : delta);
+    this.#streamed += delta;
+  }
+
+  #heard(name: string, content: string): void {
+    if (!this.#context.isJson) this.#context.terminal.print(this.#streamed === '' ? `\n${name}: ${content}\n` : '\n');
+    this.#streamed = '';
+  }
+
+  /** Tells how it stopped; answers the exit code. */
+  async end(result: TeamResult): Promise<ExitCode | undefined> {
+    const answer = result.status === 'ended' && 'answer' in result.end ? `\n${result.end.answer}\n` : '';
+    await this.#context.answer(toRunOutput(result), () => `${answer}\n${describeStop(result)}\n`);
+    this.#context.say(
+      `session ${result.sessionId}, branch ${result.branch}, ${result.checkpointId ?? 'no checkpoint'}`,
+    );
+    const problems = [...result.failedSaves, ...('fileProblems' in result ? result.fileProblems : [])];
+    for (const problem of problems) this.#context.say(`warning: ${messageOf(problem)}`);
+    return exitCodeOfRun(result);
+  }
+}
+
+/** What waits for a person is done in part. */
+function exitCodeOfRun(result: TeamResult): ExitCode | undefined {
+  switch (result.status) {
+    case 'ended':
+      return undefined;
+    case 'waiting':
+      return EXIT.partial;
+    case 'failed':
+      return exitCodeOf(result.error);
+    case 'stopped':
+      return EXIT.interrupted;
+  }
+}

@@ -1,0 +1,65 @@
+const SIZE_UNITS = ['B', 'kB', 'MB', 'GB', 'TB'];
+const SIZE_STEP = 1000;
+
+/** A size as people read it: `1.5 MB`. */
+export function formatSize(bytes: number): string {
+  let size = bytes;
+  let unit = 0;
+  while (size >= SIZE_STEP && unit < SIZE_UNITS.length - 1) {
+    size /= SIZE_STEP;
+    unit++;
+  }
+  return `${unit === 0 ? size : size.toFixed(1)} ${SIZE_UNITS[unit]}`;
+}
+
+/** A number and its noun: `1 checkpoint`, `1,204 checkpoints`. */
+export function formatCount(count: number, noun: string): string {
+  const plural = pluralOf(noun);
+  return `${count.toLocaleString('en')} ${count === 1 ? noun : plural}`;
+}
+
+function pluralOf(noun: string): string {
+  if (noun.endsWith('ch')) return `${noun}es`;
+  return noun.endsWith('ory') ? `${noun.slice(0, -1)}ies` : `${noun}s`;
+}
+
+/** A time as people read it, to the second, in UTC: the same for everyone who looks. */
+export function formatTime(time: Date): string {
+  return time.toISOString().slice(0, 'yyyy-mm-ddThh:mm:ss'.length).replace('T', ' ');
+}
+
+/** A duration of seconds in its two greatest units. */
+export function formatDuration(seconds: number): string {
+  const whole = Math.ceil(seconds);
+  if (whole < 60) return `${whole} s`;
+  if (whole < 3600) return `${Math.floor(whole / 60)} min ${whole % 60} s`;
+  return `${Math.floor(whole / 3600)} h ${Math.floor((whole % 3600) / 60)} min`;
+}
+
+/**
+ * A text that a terminal shows instead of obeying it: what is stored comes from models and strangers. Line ends, tabs and colours stay,
+ * every other control character is written out.
+ */
+export function toPrintable(text: string): string {
+  return text.replaceAll(/\p{Cc}(\[\d+m)?/gu, (found, color: string | undefined) => {
+    const isColor = color !== undefined && found.startsWith(ESCAPE);
+    if (found.startsWith('\n') || found.startsWith('\t') || isColor) return found;
+    return `\\x${found.charCodeAt(0).toString(16).padStart(2, '0')}${color ?? ''}`;
+  });
+}
+
+const ESCAPE = '\u001b';
+
+/** One line of at most so many characters; what does not fit is replaced by dots. Control characters become spaces. */
+export function clip(text: string, chars: number): string {
+  const line = text.replaceAll(/[\p{Cc}\s]+/gu, ' ').trim();
+  return line.length <= chars ? line : `${line.slice(0, Math.max(0, chars - 1))}…`;
+}
+
+const BARS = '▁▂▃▄▅▆▇█';
+
+/** A row of bars, each as high as its value; the highest is the greatest value, or the one that is given. */
+export function formatSparkline(values: readonly number[], full = Math.max(...values, 0)): string {
+  const top = BARS.length - 1;
+  return values.map((value) => BARS[full === 0 ? 0 : Math.min(top, Math.round((value / full) * top))]).join('');
+}

@@ -1,0 +1,45 @@
+import { toPrintable } from './format.ts';
+import { createStyle, type Style, wantsColor } from './style.ts';
+
+/** The person in front of a command: what it prints, and on what. */
+export interface Terminal {
+  /** Whether answers appear on a screen, so that tables, colours and a pager make sense. */
+  readonly isScreen: boolean;
+  /** Whether notes appear on a screen that can be overwritten. */
+  readonly isNoteScreen: boolean;
+  /** Whether a person can be asked. */
+  readonly canAsk: boolean;
+  readonly columns: number;
+  readonly rows: number;
+  readonly style: Style;
+  readonly noteStyle: Style;
+  /** Milliseconds, for rates. */
+  now(): number;
+  /** The answer of the command. */
+  print(text: string): void;
+  /** What goes on meanwhile, and errors. */
+  note(text: string): void;
+}
+
+type Streams = Pick<NodeJS.Process, 'stdin' | 'stdout' | 'stderr' | 'env'>;
+
+const DEFAULT_COLUMNS = 80;
+const DEFAULT_ROWS = 24;
+
+/** The terminal of a process. */
+export function createTerminal({ stdin, stdout, stderr, env }: Streams, flags: { readonly color: boolean }): Terminal {
+  const isScreen = stdout.isTTY === true;
+  const isNoteScreen = stderr.isTTY === true;
+  return {
+    isScreen,
+    isNoteScreen,
+    canAsk: stdin.isTTY === true && isNoteScreen,
+    columns: stdout.columns ?? stderr.columns ?? DEFAULT_COLUMNS,
+    rows: stdout.rows ?? DEFAULT_ROWS,
+    style: createStyle(wantsColor(env, { isScreen, flag: flags.color })),
+    noteStyle: createStyle(wantsColor(env, { isScreen: isNoteScreen, flag: flags.color })),
+    now: () => performance.now(),
+    print: (text) => void stdout.write(isScreen ? toPrintable(text) : text),
+    note: (text) => void stderr.write(text),
+  };
+}

@@ -1,0 +1,48 @@
+import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
+import type { WorkflowConfig } from '../../runtime/config/config-schema.ts';
+import { loadWorkflowConfig } from '../../runtime/config/load-workflow-config.ts';
+import { parseWorkflow } from '../../runtime/workflow/parse-workflow.ts';
+import type { WorkflowRegistry } from '../../runtime/workflow/registry.ts';
+import type { Workflow } from '../../runtime/workflow/workflow.ts';
+import type { Context } from '../context.ts';
+import { importModule } from '../team/import-module.ts';
+
+/** A workflow file: its definition and its settings. */
+export type OpenedWorkflow = { readonly workflow: Workflow; readonly config: WorkflowConfig };
+
+/** Reads a workflow file. */
+export async function openWorkflow(context: Context, file: string): Promise<OpenedWorkflow> {
+  const text = await readText(resolve(context.folder, file));
+  const workflow = parseWorkflow(text, { source: file });
+  return { workflow, config: loadWorkflowConfig(text, { env: context.env, source: file }) };
+}
+
+/** The module with the code behind a workflow: the one named, else the one beside it with the same name; undefined if there is none. */
+export function findRegistryPath(context: Context, file: string, named: string | undefined): string | undefined {
+  if (named !== undefined) return resolve(context.folder, named);
+  const base = resolve(context.folder, file).replace(/\.ya?ml$/, '');
+  return ['.mjs', '.js'].map((ending) => `${base}${ending}`).find((path) => existsSync(path));
+}
+
+/** The code behind a workflow: what a module exports as `registry`, or what its `createRegistry` answers. */
+export async function openWorkflowRegistry(context: Context, path: string | undefined): Promise<WorkflowRegistry> {
+  if (path === undefined) return {};
+  const { registry, createRegistry } = await importModule(path);
+  const given: unknown = typeof createRegistry === 'function' ? await createRegistry({ env: context.env }) : registry;
+  if (typeof given === 'object' && given !== null) return given;
+  throw new InvalidInputError(
+    `${path} exports neither "registry", with functions, agents and workflows by name, nor a function "createRegistry".`,
+    { details: { path } },
+  );
+}
+
+async function readText(path: string): Promise<string> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch (cause) {
+    throw new NotFoundError(`The workflow file ${path} cannot be read.`, { cause, details: { path } });
+  }
+}

@@ -1,0 +1,84 @@
+import { InvalidInputError } from '../../core/errors.ts';
+import { superviseWorkflow } from '../../runtime/workflow/supervise.ts';
+import { WorkflowExecutor } from '../../runtime/workflow/workflow-executor.ts';
+import type { Context } from '../context.ts';
+import { EXIT, type ExitCode } from '../exit-code.ts';
+import { toJsonForm } from '../state/json-form.ts';
+import { parseAnswers } from '../team/parse-answers.ts';
+import { toMetadata } from './find-workflow-run.ts';
+import { findRegistryPath, openWorkflow, openWorkflowRegistry } from './open-workflow.ts';
+import { describeWorkflow, type RunOutput } from './workflow-text.ts';
+
+/** Which workflow is run, and with what. */
+export type WorkflowOrder = {
+  readonly file: string;
+  readonly sessionId: string;
+  readonly registry: string | undefined;
+  /** As JSON. */
+  readonly input: string | undefined;
+  readonly answers: readonly string[];
+  /** Goes on from this checkpoint, in a new branch if it is no head. */
+  readonly checkpointId: string | undefined;
+};
+
+/** Runs a workflow file, or goes on with a run of it; tells how far it came. */
+export async function runWorkflow(context: Context, order: WorkflowOrder): Promise<ExitCode | undefined> {
+  const { sessionId, file } = order;
+  const answers = parseAnswers(order.answers);
+  const input = parseInput(order.input);
+  const { workflow, config } = await openWorkflow(context, file);
+  const registry = await openWorkflowRegistry(context, findRegistryPath(context, file, order.registry));
+  const { plainManager: manager } = await context.workspace({ create: true });
+  const executor = new WorkflowExecutor({
+    manager,
+    registry,
+    humanInTheLoop: config.workflow.human_in_the_loop,
+  });
+  for (const [requestId, answer] of Object.entries(answers))
+    await executor.answer({ sessionId, requestId, answer, by: context.author ?? 'user' });
+  const metadata = await toMetadata(context, order);
+  const from = {
+    ...(input !== undefined && { input }),
+    ...(order.checkpointId && { checkpointId: order.checkpointId }),
+  };
+  const result = await superviseWorkflow(
+    executor,
+    { workflow, sessionId, signal: context.signal, metadata, ...from },
+    {
+      settings: config.workflow.checkpointing,
+      onRetry: ({ attempt, pauseMs }) => context.say(`attempt ${attempt} failed; the next one is in ${pauseMs} ms`),
+    },
+  );
+  context.signal.throwIfAborted();
+  if (order.checkpointId !== undefined) await manager.switchBranch(sessionId, result.branch);
+  const output: RunOutput = {
+    kind: 'workflow',
+    sessionId,
+    branch: result.branch,
+    checkpointId: result.checkpointId,
+    status: result.status,
+    output: toJsonForm(result.output) ?? null,
+    failure: result.failure === undefined ? null : { path: result.failure.path, message: result.failure.error.message },
+    questions: result.pending.approvals.map(({ id, message, options }) => ({
+      id,
+      text: message,
+      choices: [...options],
+    })),
+    timers: result.pending.timers.map(({ path, atMs }) => ({ path, at: new Date(atMs).toISOString() })),
+    steps: result.steps.map(({ path, status }) => ({ path, status })),
+  };
+  await context.answer(output, () => describeWorkflow(output));
+  context.say(`session ${sessionId}, branch ${result.branch}, ${result.checkpointId}`);
+  return EXITS[result.status];
+}
+
+const EXITS = { completed: undefined, failed: EXIT.failed, waiting: EXIT.partial } as const;
+
+function parseInput(text: string | undefined): unknown {
+  if (text === undefined) return undefined;
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    throw new InvalidInputError(`--input must be JSON; found ${text}`, { cause });
+  }
+}

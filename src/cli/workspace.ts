@@ -1,0 +1,83 @@
+import type { Checkpoint } from '../core/checkpoint.ts';
+import { NotFoundError } from '../core/errors.ts';
+import { type CheckpointId, parseSessionId, type SessionId } from '../core/id.ts';
+import { DEFAULT_BRANCH } from '../manager/branching.ts';
+import { CheckpointManager } from '../manager/checkpoint-manager.ts';
+import type { ChunkStorage } from '../storage/contract.ts';
+import { checkRef } from '../storage/ref.ts';
+import { openTolerantManager } from './state/foreign-class.ts';
+
+/** Where a person is: which session, and what they found there. */
+export type Place = { readonly sessionId?: string | undefined; readonly firstBad?: CheckpointId | undefined };
+
+/** A storage that is open for a command, and the session it is about. */
+export class Workspace {
+  readonly manager: CheckpointManager;
+  readonly storage: ChunkStorage;
+  #plainManager: CheckpointManager | undefined;
+  #sessionId: SessionId | undefined;
+  /** What `@` means instead of the head of the current branch. */
+  position: CheckpointId | undefined;
+  /** What the last bisect found. */
+  readonly firstBad: CheckpointId | undefined;
+
+  constructor(storage: ChunkStorage, { sessionId, firstBad }: Place) {
+    this.firstBad = firstBad;
+    this.storage = storage;
+    this.manager = openTolerantManager(storage);
+    this.#sessionId = sessionId === undefined ? undefined : parseSessionId(sessionId);
+  }
+
+  /** For what runs agents: it saves in the manager's own name, so it needs the manager itself and not a tolerant one around it. */
+  get plainManager(): CheckpointManager {
+    this.#plainManager ??= new CheckpointManager({ storage: this.storage });
+    return this.#plainManager;
+  }
+
+  /** Goes on with another session. */
+  select(sessionId: SessionId): void {
+    if (sessionId !== this.#sessionId) this.position = undefined;
+    this.#sessionId = sessionId;
+  }
+
+  /** The session that is meant: the one named, else the one that was saved to last. */
+  async session(): Promise<SessionId> {
+    this.#sessionId ??= (await this.manager.latest())?.sessionId;
+    if (this.#sessionId === undefined) {
+      throw new NotFoundError(
+        'This storage has no checkpoints yet. Save one from a program, or run "savestate run" or "savestate demo".',
+      );
+    }
+    return this.#sessionId;
+  }
+
+  /** Like `session`, but undefined where there is nothing yet. */
+  async findSession(): Promise<SessionId | undefined> {
+    this.#sessionId ??= (await this.manager.latest())?.sessionId;
+    return this.#sessionId;
+  }
+
+  /** The branch that a program opens next. */
+  async currentBranch(sessionId: SessionId): Promise<string> {
+    const [ref] = await this.storage.readRefs({ sessionId, kind: 'current' });
+    return ref === undefined ? DEFAULT_BRANCH : checkRef(ref).target;
+  }
+
+  /** What a branch or tag of the session points at. */
+  async findName(sessionId: SessionId, kind: 'branch' | 'tag', name: string): Promise<CheckpointId | undefined> {
+    const [ref] = await this.storage.readRefs({ sessionId, kind, name });
+    return ref === undefined ? undefined : (checkRef(ref).target as CheckpointId);
+  }
+
+  /** The checkpoint with exactly this id. */
+  async openCheckpoint(id: CheckpointId): Promise<Checkpoint> {
+    const checkpoint = await this.manager.get(id);
+    if (checkpoint === undefined)
+      throw new NotFoundError(`There is no checkpoint ${id} in this storage.`, { details: { id } });
+    return checkpoint;
+  }
+
+  async close(): Promise<void> {
+    await this.manager.close();
+  }
+}

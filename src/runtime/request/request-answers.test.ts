@@ -1,0 +1,92 @@
+import { describe, expect, test } from 'vitest';
+import { createCrew, createRunner } from '../../../test/fleet/crew.ts';
+import { STORAGES } from '../../../test/support/storages.ts';
+import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
+import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
+import { FleetAnswers } from '../fleet/fleet-answers.ts';
+import { Answers } from '../workflow/answers.ts';
+import { defineWorkflow } from '../workflow/parse-workflow.ts';
+import { WorkflowExecutor } from '../workflow/workflow-executor.ts';
+
+/** Runs until a person is asked; `resume` says whether it went on with a yes. */
+type Begin = (checkpoints: CheckpointManager) => Promise<{
+  readonly request: { readonly sessionId: string; readonly requestId: string };
+  readonly resume: () => Promise<boolean>;
+}>;
+
+const beginWorkflow: Begin = async (manager) => {
+  const workflow = defineWorkflow({
+    workflow: { name: 'flow' },
+    steps: [{ id: 'ok', approval: { message: 'Well?' } }],
+  });
+  const run = () => new WorkflowExecutor({ manager, registry: {} }).run({ workflow, sessionId: 's' });
+  expect((await run()).status).toBe('waiting');
+  return { request: { sessionId: 's', requestId: 'ok' }, resume: async () => (await run()).status === 'completed' };
+};
+
+const beginFleet: Begin = async (checkpoints) => {
+  const { runner } = createRunner(createCrew({}, { planReview: true }), { checkpoints });
+  expect((await runner.run({ task: 'Find out what is known.' })).status).toBe('waiting');
+  return {
+    request: { sessionId: 'crew', requestId: 'plan-1' },
+    resume: async () => {
+      const result = await runner.resume();
+      return result.status === 'ended' && result.end.reason === 'satisfied';
+    },
+  };
+};
+
+describe.each([
+  ['[J16] a workflow', Answers, beginWorkflow],
+  ['[Q14] a fleet', FleetAnswers, beginFleet],
+] as const)('%s that asks', (_, Inbox, begin) => {
+  test.each(STORAGES)(
+    'hears one of many answers from many processes, and the others are told whose (%s)',
+    async (_name, create) => {
+      const { storage, reopen } = create();
+      const checkpoints = new CheckpointManager({ storage });
+      const { request, resume } = await begin(checkpoints);
+      const managers = Array.from({ length: 6 }, () => new CheckpointManager({ storage: reopen?.() ?? storage }));
+      const outcomes = await Promise.allSettled(
+        managers.map((manager, at) =>
+          new Inbox(manager).give({ ...request, answer: at % 2 === 0 ? 'approve' : 'reject', by: `person ${at}` }),
+        ),
+      );
+      const [heard, ...more] = outcomes.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value] : []));
+      expect([heard?.by, more]).toEqual([expect.stringContaining('person'), []]);
+      const refused = outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [outcome.reason] : []));
+      for (const reason of refused) {
+        expect(reason).toMatchObject({ code: 'CONFLICT', details: { by: heard?.by, answer: heard?.answer } });
+        expect(String(reason)).toContain(`was already answered by ${heard?.by}: "${heard?.answer}"`);
+      }
+      expect(await resume()).toBe(heard?.answer === 'approve');
+      const late = { ...request, answer: 'approve', by: 'too late' };
+      await expect(new Inbox(checkpoints).give(late)).rejects.toThrow(`already answered by ${heard?.by}`);
+      expect(await new Inbox(checkpoints).giveOrRead(late)).toEqual(heard);
+      for (const manager of managers) await manager.close();
+      await checkpoints.close();
+    },
+  );
+
+  test('looks for an answer on the branch where it is left: the current one, if none is named', async () => {
+    const checkpoints = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
+    const { request } = await begin(checkpoints);
+    const head = await checkpoints.latest({ sessionId: request.sessionId });
+    await checkpoints.rewind(head?.id ?? '', { branch: 'what-if' });
+    const inbox = new Inbox(checkpoints);
+    const heard = await inbox.give({ ...request, answer: 'approve', by: 'Ann' });
+    expect(await inbox.giveOrRead({ ...request, answer: 'reject', by: 'Bo' })).toEqual(heard);
+    expect(await inbox.pending(request)).toEqual([]);
+    expect(await inbox.pending({ ...request, branch: 'main' })).toHaveLength(1);
+  });
+
+  test('does not take the name of something else for one of a request', async () => {
+    const checkpoints = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
+    const { request } = await begin(checkpoints);
+    const given = { ...request, requestId: 'constructor', answer: 'approve', by: 'Ann' };
+    await expect(new Inbox(checkpoints).give(given)).rejects.toMatchObject({
+      code: 'NOT_FOUND',
+      details: { known: [request.requestId] },
+    });
+  });
+});

@@ -1,0 +1,158 @@
+import { ConflictError, hasErrorCode, InvalidInputError, NotFoundError } from '../../core/errors.ts';
+import { parseSessionId } from '../../core/id.ts';
+import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
+import { partsOf } from '../../manager/manager-parts.ts';
+import { formatSuggestion, suggest } from '../config/suggestion.ts';
+
+/** The one answer that means no. It can always be given, except where words are asked for. */
+export const REJECT = 'reject';
+
+/** Whose requests are meant: those of a session, and of its branch if not the current one. */
+export type RequestPlace = { readonly sessionId: string; readonly branch?: string | undefined };
+
+/** What a person said to a request. */
+export type RequestAnswer = {
+  readonly answer: string;
+  /** Who said so; `timeout` if nobody did in time. */
+  readonly by: string;
+  readonly atMs: number;
+  /** What belongs to the answer, such as a changed plan. */
+  readonly value?: unknown;
+};
+
+/** An answer on its way. */
+export type GivenAnswer = RequestPlace & Omit<RequestAnswer, 'atMs'> & { readonly requestId: string };
+
+/** What every request has: a name, and what can be answered; no options: any text. */
+type AnyRequest = { readonly id: string; readonly options: readonly string[] };
+
+/** How a state holds requests and answers. */
+export interface RequestForm<State, Request extends AnyRequest> {
+  /** Accepts the state of a session or throws: a session may be anybody's. */
+  parse(state: unknown, sessionId: string): State;
+  requestsOf(state: State): Readonly<Record<string, Request>>;
+  answersOf(state: State): Readonly<Record<string, RequestAnswer | undefined>>;
+  withAnswer(state: State, request: Request, answer: RequestAnswer): State;
+  /** Throws if the answer lacks something, beyond being one of the options. */
+  check?(request: Request, given: GivenAnswer): void;
+}
+
+/**
+ * Where answers are left and found. An answer is a branch of the session, named after the request, that begins with the state as the
+ * answer changes it. A storage makes a branch once, so of any number of people in any number of processes one is heard; and the run,
+ * which may be going on meanwhile, is not disturbed.
+ */
+export class RequestAnswers<State, Request extends AnyRequest> {
+  readonly #manager: CheckpointManager;
+  readonly #form: RequestForm<State, Request>;
+
+  constructor(manager: CheckpointManager, form: RequestForm<State, Request>) {
+    this.#manager = manager;
+    this.#form = form;
+  }
+
+  /** What people are asked now. */
+  async pending(place: RequestPlace): Promise<Request[]> {
+    const { sessionId, branch, requests, answers } = await this.#open(place);
+    const open = Object.values(requests).filter(({ id }) => find(answers, id) === undefined);
+    const found = await Promise.all(open.map(({ id }) => this.read({ sessionId, branch }, id)));
+    return open.filter((_, at) => found[at] === undefined);
+  }
+
+  /** The answer that was left for a request, if there is one. */
+  async read(place: RequestPlace, requestId: string): Promise<RequestAnswer | undefined> {
+    const { repository } = partsOf(this.#manager).context;
+    const { sessionId, branch } = await this.#locate(place);
+    const headId = await repository.readRef(sessionId, 'branch', answerBranch(branch, requestId));
+    if (headId === undefined) return undefined;
+    return find(this.#form.answersOf(this.#form.parse(await this.#manager.load(headId), sessionId)), requestId);
+  }
+
+  /** Leaves an answer; the second one is a ConflictError that says who was faster. */
+  async give(given: GivenAnswer): Promise<RequestAnswer> {
+    const { requestId, answer, by, value } = given;
+    const { sessionId, branch, headId, requests, answers } = await this.#open(given);
+    const known = find(answers, requestId);
+    if (known !== undefined) throw alreadyAnswered(requestId, known);
+    const request = find(requests, requestId);
+    if (request === undefined) throw unknownRequest(sessionId, requestId, Object.keys(requests));
+    checkOption(request, answer);
+    this.#form.check?.(request, given);
+    const { ports } = partsOf(this.#manager).context;
+    const said: RequestAnswer = { answer, by, atMs: ports.now(), ...(value !== undefined && { value }) };
+    try {
+      await this.#manager.fork(headId, {
+        branch: answerBranch(branch, requestId),
+        author: by,
+        reason: `answer: ${answer.slice(0, 200)}`,
+        edit: (copy) => this.#form.withAnswer(this.#form.parse(copy, sessionId), request, said),
+      });
+      return said;
+    } catch (error) {
+      const first = hasErrorCode(error, 'CONFLICT') ? await this.read({ sessionId, branch }, requestId) : undefined;
+      throw first === undefined ? error : alreadyAnswered(requestId, first);
+    }
+  }
+
+  /** Leaves an answer as anybody else would, so that either it is heard, or whoever was faster. */
+  async giveOrRead(given: GivenAnswer): Promise<RequestAnswer> {
+    try {
+      return await this.give(given);
+    } catch (error) {
+      const faster = hasErrorCode(error, 'CONFLICT') ? await this.read(given, given.requestId) : undefined;
+      if (faster === undefined) throw error;
+      return faster;
+    }
+  }
+
+  async #locate(place: RequestPlace) {
+    const { repository } = partsOf(this.#manager).context;
+    const sessionId = parseSessionId(place.sessionId);
+    const branch = place.branch ?? (await repository.readRef(sessionId, 'current', 'branch')) ?? 'main';
+    return { sessionId, branch };
+  }
+
+  async #open(place: RequestPlace) {
+    const { repository } = partsOf(this.#manager).context;
+    const { sessionId, branch } = await this.#locate(place);
+    const headId = await repository.readRef(sessionId, 'branch', branch);
+    if (headId === undefined)
+      throw new NotFoundError(`Session "${sessionId}" has no branch "${branch}".`, { details: { sessionId, branch } });
+    const state = this.#form.parse(await this.#manager.load(headId), sessionId);
+    const [requests, answers] = [this.#form.requestsOf(state), this.#form.answersOf(state)];
+    return { sessionId, branch, headId, requests, answers };
+  }
+}
+
+/** The branch that holds the answer to a request. */
+function answerBranch(branch: string, requestId: string): string {
+  return `answer/${branch}/${requestId}`;
+}
+
+/** Ids come from people: `constructor` is not one of a request. */
+function find<Value>(values: Readonly<Record<string, Value>>, id: string): Value | undefined {
+  return Object.hasOwn(values, id) ? values[id] : undefined;
+}
+
+function checkOption({ id, options }: AnyRequest, answer: string): void {
+  if (options.length === 0 || answer === REJECT || options.includes(answer)) return;
+  throw new InvalidInputError(
+    `Request "${id}" cannot be answered with "${answer}".${formatSuggestion(suggest(answer, options))} It takes: ${options.join(', ')}.`,
+    { details: { requestId: id, options } },
+  );
+}
+
+function unknownRequest(sessionId: string, requestId: string, known: readonly string[]): NotFoundError {
+  const asked = known.length === 0 ? 'It asks nothing.' : `It asks: ${known.join(', ')}.`;
+  return new NotFoundError(
+    `Session "${sessionId}" asks nothing called "${requestId}".${formatSuggestion(suggest(requestId, known))} ${asked}`,
+    { details: { sessionId, requestId, known } },
+  );
+}
+
+function alreadyAnswered(requestId: string, { answer, by, atMs }: RequestAnswer): ConflictError {
+  return new ConflictError(
+    `Request "${requestId}" was already answered by ${by}: "${answer}", at ${new Date(atMs).toISOString()}.`,
+    { details: { requestId, answer, by, atMs } },
+  );
+}

@@ -1,0 +1,48 @@
+// A REPL with a scripted team, as a program of its own: it repeats prompts and saves each as a round.
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { pathToFileURL } from 'node:url';
+
+const [, , dist, session] = process.argv;
+const load = (path) => import(pathToFileURL(join(dist, path)).href);
+const { Context } = await load('cli/context.js');
+const { createTerminal } = await load('cli/terminal/terminal.js');
+const { runRepl } = await load('cli/repl/run-repl.js');
+
+const globals = {
+  json: false,
+  color: false,
+  pager: false,
+  quiet: false,
+  yes: false,
+  input: true,
+  progress: 'auto',
+  session,
+};
+const context = new Context({
+  terminal: createTerminal(process, { color: false }),
+  globals,
+  env: process.env,
+  folder: process.cwd(),
+  signal: new AbortController().signal,
+});
+
+const team = {
+  async *send(prompt, { sessionId, from, signal }) {
+    const { manager } = await context.workspace();
+    if (from !== undefined) await manager.rewind(from);
+    const live = await manager.session(sessionId);
+    const state = live.state;
+    state.messages.push({ role: 'user', content: prompt });
+    if (prompt === 'think long') {
+      yield 'thinking...\n';
+      await sleep(60_000, undefined, { signal });
+    }
+    await live.save(state);
+    await live.close();
+    yield `heard "${prompt}" as message ${state.messages.length}\n`;
+  },
+};
+
+process.exitCode = await runRepl(context, { team });
+await context.close();

@@ -1,0 +1,104 @@
+import { describe, expect, test } from 'vitest';
+import { json, ok, run } from './support/cli.ts';
+import { sharedChat } from './support/fixture.ts';
+import { createTeamFolder } from './support/team.ts';
+
+const chat = sharedChat();
+const PROMPT = 'Plan a day in Lisbon';
+
+async function folderWithRun(): Promise<string> {
+  const folder = createTeamFolder();
+  await ok(['run', '-s', 'trip', '-n', '3', PROMPT], { folder });
+  return folder;
+}
+
+describe.concurrent('trial', () => {
+  test('[Z52] compares runs with and without a change, each in its branch, and says whether it could be chance', async () => {
+    const folder = await folderWithRun();
+    const change = ['--message', '0', '--replace', 'We are tired', '--repeats', '4', '-n', '2', '--name', 't1'];
+    const report = await json('trial', ['@', ...change, '--judge-text', 'nobody will be tired'], { folder });
+    expect(report).toMatchObject({
+      conclusion: 'helps',
+      isComplete: true,
+      edited: { successes: 4, errors: 0 },
+      control: { failures: 4 },
+      intervention: { kind: 'message', index: 0 },
+      author: 'ann',
+    });
+    expect((await json('branch', [], { folder })) as unknown[]).toHaveLength(9);
+    const again = await ok(['trial', '@', ...change, '--judge-command', 'grep -q "nobody will be tired"'], { folder });
+    expect(again).toContain('The change helps');
+    expect(again).toContain('| 4 | control | failure |');
+    expect((await json('branch', [], { folder })) as unknown[]).toHaveLength(9); // judged again, not made again
+  });
+
+  test('[Z52] a prompt can be changed, too; a judge that cannot judge exits with 3', async () => {
+    const folder = await folderWithRun();
+    const strict = ['#4', '--system', 'critic=Be strict.', '--repeats', '1', '-n', '1'];
+    const changed = await json('trial', [...strict, '--judge-text', 'Start again'], { folder });
+    expect(changed).toMatchObject({ conclusion: 'too_few_runs', edited: { successes: 1 }, control: { failures: 1 } });
+    const broken = await json('trial', ['#4', '--repeats', '1', '-n', '1', '--judge-command', 'no-such-judge'], {
+      folder,
+      code: 3,
+    });
+    expect(broken).toMatchObject({ conclusion: 'not_compared', control: { errors: 1 } });
+  });
+
+  test('[Z52] Ctrl-C tells what there is and exits with 130', async () => {
+    const folder = await folderWithRun();
+    const args = ['trial', '#2', '--repeats', '2', '-n', '1', '--judge-command', 'echo judged >&2; sleep 60'];
+    const stopped = await run(args, { folder, onOutput: (text, kill) => text.includes('judged') && kill('SIGINT') });
+    expect(stopped.code).toBe(130);
+    expect(stopped.stdout).toContain('Not complete');
+    expect(stopped.stderr).toContain('--name trial-');
+  });
+
+  test('[Z52] wrong input is told', async () => {
+    const folder = await folderWithRun();
+    const judge = ['--judge-text', 'x'];
+    for (const [args, code] of [
+      [['@'], 2],
+      [['@', '--judge-text', '('], 2],
+      [['@', ...judge, '--judge-command', 'true'], 2],
+      [['@', ...judge, '--message', '0'], 2],
+      [['@', ...judge, '--replace', 'x'], 2],
+      [['@', ...judge, '--message', 'first', '--replace', 'x'], 2],
+      [['@', ...judge, '--message', '0', '--replace', 'x', '--system', 'a=b'], 2],
+      [['@', ...judge, '--model', 'critic={'], 2],
+      [['nothing', ...judge], 13],
+    ] as const)
+      expect([args, (await run(['trial', ...args], { folder })).code]).toEqual([args, code]);
+  });
+});
+
+describe.concurrent('drift', () => {
+  test('[Z53] shows signs over time from the messages of checkpoints, and since which it goes wrong', async () => {
+    const folder = createTeamFolder();
+    await ok(['run', '-s', 'trip', '-n', '1', PROMPT], { folder });
+    const healthy = await json('drift', [], { folder });
+    expect(healthy).toMatchObject({ sessionId: 'trip', status: 'healthy', onset: null, evidence: [] });
+    // The critic is made to say the same again and again.
+    await ok(['fork', '-b', 'stuck', '--switch', '--set', 'agents.critic.systemMessage=Be strict.'], { folder });
+    await ok(['continue', '-n', '12'], { folder });
+    const stuck = await json('drift', [], { folder });
+    expect(stuck).toMatchObject({ branch: 'stuck', status: 'drifting', agent: 'critic' });
+    const log = await json('log', [], { folder });
+    expect(log.map(({ id }) => id)).toContain(stuck.onset);
+    expect(stuck.points.map(({ sequence }) => sequence)).toEqual(
+      stuck.points.map(({ sequence }) => sequence).toSorted((a, b) => a - b),
+    );
+    const text = await ok(['drift', 'trip'], { folder });
+    expect(text).toMatch(/^session trip, branch stuck: drifting \(/);
+    expect(text).toMatch(/█/);
+    expect(text).toContain(`critic since ${stuck.onset}`);
+    expect(await json('drift', ['--from', 'main'], { folder })).toEqual({ ...healthy, branch: 'main' });
+    expect((await run(['drift', 'nobody'], { folder })).code).toBe(13);
+  });
+
+  test('[Z53] states of any program with a list of messages will do', async () => {
+    const { folder } = await chat.get();
+    const found = await json('drift', [], { folder });
+    expect(found.points).toHaveLength(8);
+    expect(await json('drift', ['other'], { folder })).toMatchObject({ status: 'healthy', points: [] });
+  });
+});

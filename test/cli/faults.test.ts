@@ -1,0 +1,209 @@
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from '@photostructure/sqlite';
+import { describe, expect, test } from 'vitest';
+import { COMMANDS } from '../../src/cli/command-table.ts';
+import { CheckpointManager } from '../../src/manager/checkpoint-manager.ts';
+import { SqliteCheckpointStorage } from '../../src/storage/sqlite/sqlite-storage.ts';
+import { json, ok, run } from './support/cli.ts';
+import { DATABASE, sharedChat } from './support/fixture.ts';
+import { newFolder } from './support/folder.ts';
+
+const chat = sharedChat();
+
+/** A line of each command that opens the storage; what is left out here does not. */
+const LINES: Readonly<Record<string, readonly string[]>> = {
+  sessions: [],
+  log: [],
+  show: ['@'],
+  diff: ['@~1', '@'],
+  blame: ['messages'],
+  grep: ['refund'],
+  stats: [],
+  follow: ['-n', '1'],
+  drift: [],
+  resume: ['@'],
+  continue: [],
+  trial: ['@', '--judge-text', 'x'],
+  fork: ['@'],
+  rewind: ['@~1'],
+  branch: [],
+  switch: ['main'],
+  tag: [],
+  bisect: ['run', '--where', 'true'],
+  verify: ['--read-data'],
+  prune: ['--keep-last', '1', '--dry-run'],
+  gc: [],
+  forget: ['@~1', '--yes'],
+  redact: ['--path', 'tone', '--dry-run'],
+  export: [],
+  copy: ['--to', 'copied.db'],
+  repl: ['--eval', 'checkpoints'],
+  doctor: [],
+};
+
+/** These make one, or have no need of it. What they meet is looked at in the files about them. */
+const WITHOUT_STORAGE = [
+  'undo',
+  'run',
+  'memory',
+  'workflow',
+  'import',
+  'init',
+  'config',
+  'completion',
+  'schema',
+  'demo',
+  'langgraph',
+  'complete',
+];
+
+/** What an empty storage is to a command: nothing to show, or nothing of the kind. */
+const ON_EMPTY: Readonly<Record<string, number>> = {
+  ...Object.fromEntries(
+    [
+      'show',
+      'diff',
+      'blame',
+      'grep',
+      'drift',
+      'resume',
+      'continue',
+      'fork',
+      'rewind',
+      'switch',
+      'trial',
+      'bisect',
+      'forget',
+      'redact',
+      'export',
+    ].map((name) => [name, 13]),
+  ),
+  follow: 130,
+};
+
+const lines = Object.entries(LINES);
+
+async function runLine(name: string, args: readonly string[], folder: string) {
+  return run([name, ...args], { folder, onOutput: (text, kill) => text.includes('following') && kill('SIGINT') });
+}
+
+test('every command is looked at here', () => {
+  expect([...lines.map(([name]) => name), ...WITHOUT_STORAGE].sort()).toEqual(COMMANDS.map(({ name }) => name).sort());
+});
+
+describe.concurrent('a storage that is not there', () => {
+  test.each(lines)('[Z2] %s exits with 10 and makes nothing', async (name, args) => {
+    const folder = newFolder();
+    const { code, stdout, stderr } = await run([name, ...args], { folder });
+    if (name === 'doctor') return expect([code, stdout]).toEqual([1, expect.stringContaining('There is no storage')]);
+    expect([code, stdout]).toEqual([10, '']);
+    expect(stderr).toContain('savestate init');
+    return expect(readdirSync(folder).filter((entry) => entry !== '.state')).toEqual([]);
+  });
+});
+
+describe.concurrent('an empty storage', () => {
+  const empty = (async () => {
+    const folder = newFolder();
+    await ok(['init'], { folder });
+    return folder;
+  })();
+
+  test.each(lines)('[Z41] %s says so', async (name, args) => {
+    const { code, stderr } = await runLine(name, args, await empty);
+    expect([name, code]).toEqual([name, ON_EMPTY[name] ?? 0]);
+    expect(stderr).not.toMatch(/\n {4}at /);
+  });
+});
+
+describe.concurrent('a damaged database', () => {
+  const damaged = (async () => {
+    const { folder } = await chat.copy();
+    const path = join(folder, DATABASE);
+    const bytes = readFileSync(path);
+    bytes.fill(0xa5, 100); // the header is whole, and nothing else
+    writeFileSync(path, bytes);
+    return folder;
+  })();
+
+  test.each(lines)('[Z41] %s exits with 4 and says what to do', async (name, args) => {
+    const { code, stderr, stdout } = await runLine(name, args, await damaged);
+    expect([name, code]).toEqual([name, name === 'doctor' ? 1 : 4]);
+    expect(`${stdout}${stderr}`).toMatch(/damaged|verify/i);
+    expect(stderr).not.toMatch(/\n {4}at /);
+  });
+
+  test('[Z41] a file of another kind is told as such and left alone', async () => {
+    const folder = newFolder();
+    writeFileSync(join(folder, 'notes.txt'), 'These are my notes, and no database at all.\n'.repeat(100));
+    const { code, stderr } = await run(['log', '--storage', 'notes.txt'], { folder });
+    expect(code).toBe(4);
+    expect(stderr).toContain('not a SQLite database');
+    expect(readFileSync(join(folder, 'notes.txt'), 'utf8')).toMatch(/^These are/);
+    expect((await run(['log', '--storage', 'file:.'], { folder })).code).toBe(10);
+    expect(existsSync(join(folder, 'format.json'))).toBe(false);
+  });
+});
+
+describe.concurrent('other troubles', () => {
+  test('[Z3] a locked database exits with 11, a server that is not there with 1', async () => {
+    const { folder } = await chat.copy();
+    const holder = new DatabaseSync(join(folder, DATABASE));
+    holder.exec('BEGIN IMMEDIATE');
+    const locked = run(['tag', 'mine'], { folder }); // it waits for a while, and then gives up
+    expect((await run(['log', '-n', '1'], { folder })).code).toBe(0); // looking goes on meanwhile
+    expect(await locked).toMatchObject({ code: 11, stderr: expect.stringContaining('locked by another process') });
+    holder.exec('ROLLBACK');
+    holder.close();
+    const { stderr, code } = await run(['log', '--storage', 'postgres://nobody@127.0.0.1:9/nothing'], { folder });
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^error: /);
+    expect(stderr).not.toMatch(/\n {4}at /);
+  });
+
+  test('[Z42] instances of unknown classes are shown, searched, compared, forked and redacted, and stay what they are', async () => {
+    class Money {
+      readonly cents: number;
+      readonly note: string;
+      constructor(cents: number, note: string) {
+        this.cents = cents;
+        this.note = note;
+      }
+    }
+    const codec = {
+      tag: 'Money',
+      class: Money,
+      encode: (value: object) => ({ ...(value as Money) }),
+      decode: (data: unknown) => new Money((data as Money).cents, (data as Money).note),
+    };
+    const folder = newFolder();
+    const open = () =>
+      new CheckpointManager({
+        storage: new SqliteCheckpointStorage({ path: join(folder, 'money.db') }),
+        classes: [codec],
+      });
+    const manager = open();
+    const session = await manager.session('s');
+    await session.save({ price: new Money(995, 'secret note'), n: 1 });
+    await session.save({ price: new Money(1295, 'secret note'), n: 2 });
+    await manager.close();
+    const options = { folder, env: { SAVESTATE_STORAGE: 'money.db', NOTE: 'secret note' } };
+    expect(await json('show', ['@:price'], options)).toMatchObject({
+      value: { $class: 'Money', data: { cents: 1295 } },
+    });
+    expect((await json('grep', ['secret', '#1'], options)).map(({ path }) => path)).toEqual(['$.price.data.note']);
+    expect((await json('diff', [], options)).counts.total.modified).toBe(2);
+    expect(await json('log', ['--where', 'state.price.data.cents > 1000'], options)).toHaveLength(1);
+    await ok(['fork', '-b', 'b', '--set', 'n=3'], options);
+    expect(await json('redact', ['--env', 'NOTE', '--yes'], options)).toMatchObject({ places: 3 });
+    const again = open();
+    const state = (await again.load((await again.branches('s')).find(({ name }) => name === 'b')?.headId ?? '')) as {
+      price: Money;
+      n: number;
+    };
+    expect(state.price).toEqual(new Money(1295, '[redacted]'));
+    expect(state.n).toBe(3);
+    await again.close();
+  });
+});

@@ -1,0 +1,209 @@
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { json, ok, run } from './support/cli.ts';
+import { CHAT, DATABASE, ROUNDS, sharedChat } from './support/fixture.ts';
+
+const chat = sharedChat();
+
+describe.concurrent('verify', () => {
+  test('[Z23] checks a storage or an exported file', async () => {
+    const { folder } = await chat.copy();
+    expect(await json('verify', [], { folder })).toMatchObject({
+      status: 'clean',
+      checkpoints: ROUNDS + 2,
+      hasReadData: false,
+      findings: [],
+    });
+    const whole = await json('verify', ['--read-data'], { folder });
+    expect(whole).toMatchObject({ status: 'clean', hasReadData: true, effects: ROUNDS });
+    expect(whole.chunks).toBeGreaterThan(0);
+    await ok(['export', '-o', 'chat.jsonl'], { folder });
+    expect(await json('verify', ['chat.jsonl'], { folder })).toMatchObject({
+      status: 'clean',
+      checkpoints: ROUNDS + 1,
+    });
+    writeFileSync(
+      join(folder, 'chat.jsonl'),
+      readFileSync(join(folder, 'chat.jsonl'), 'utf8').replace('refund', 'refunb'),
+    );
+    expect((await run(['verify', 'chat.jsonl'], { folder })).code).toBe(4);
+    expect((await run(['verify', 'missing.jsonl'], { folder })).code).toBe(13);
+  });
+
+  test('[Z23] names what is damaged, and exits with 4', async () => {
+    const { folder } = await chat.copy();
+    const path = join(folder, DATABASE);
+    const bytes = readFileSync(path);
+    const at = bytes.indexOf('I want a refund');
+    bytes[at] = (bytes[at] ?? 0) ^ 1;
+    writeFileSync(path, bytes);
+    const report = await json('verify', ['--read-data'], { folder, code: 4 });
+    expect(report.status).toBe('damaged');
+    expect(report.findings.length).toBeGreaterThan(0);
+    expect(report.damagedCheckpoints.length).toBeGreaterThan(0);
+    const text = await run(['verify', '--read-data'], { folder });
+    expect(text.stdout).toMatch(/^damaged: \d+ finding/);
+  });
+});
+
+describe.concurrent('prune', () => {
+  test('[Z24] shows what each rule keeps and drops, and deletes just that', async () => {
+    const { folder, ids, forkId } = await chat.copy();
+    const preview = await json('prune', ['--keep-last', '2', '--dry-run'], { folder });
+    expect(preview).toMatchObject({ isDryRun: true, kept: 4, dropped: 6, deleted: [] });
+    const text = await ok(['prune', '--keep-last', '2', '--dry-run'], { folder });
+    expect(text).toContain('drop  auto: no keep rule asks for it');
+    expect(text).toContain('keep  tagged v1');
+    const done = await json('prune', ['--keep-last', '2', '--yes', '--gc'], { folder });
+    expect(done).toMatchObject({ isDryRun: false, dropped: 6, collected: { chunks: expect.any(Number) } });
+    expect([...done.deleted].sort()).toEqual([ids[1], ids[2], ids[3], ids[5], ids[6], ids[7]].sort());
+    expect((await json('log', ['--all'], { folder })).map(({ id }) => id)).toEqual([forkId, ids[8], ids[4]]);
+    expect(await json('verify', ['--read-data'], { folder })).toMatchObject({ status: 'clean', tombstones: 6 });
+    expect((await json('log', [], { folder })).map(({ id }) => id)).toEqual([ids[8], ids[4]]); // deleted ones do not break a lineage
+  });
+
+  test('[Z24] takes daily rules, ages and limits; or those of savestate.yaml; refuses none and nonsense', async () => {
+    const { folder } = await chat.copy();
+    const dropped = async (...args: string[]) => (await json('prune', [...args, '--dry-run'], { folder })).dropped;
+    expect(await dropped('--keep-daily', '1')).toBe(6); // one of the day, and what is protected
+    expect(await dropped('--keep-monthly', '1')).toBe(6);
+    expect(await dropped('--keep-within', '10000d')).toBe(0);
+    expect(await dropped('--keep-within', '1h')).toBe(6);
+    expect(await dropped('--older-than', '10000d')).toBe(0);
+    expect(await dropped('--max', '4')).toBe(6);
+    expect((await run(['prune'], { folder })).code).toBe(2);
+    expect((await run(['prune', '--keep-last', 'few'], { folder })).code).toBe(2);
+    expect((await run(['prune', '--older-than', 'long'], { folder })).code).toBe(2);
+    expect((await run(['prune', '--older-than', '5h'], { folder })).code).toBe(2);
+    writeFileSync(join(folder, 'savestate.yaml'), 'retention: { keepLast: 1 }\n');
+    expect(await dropped()).toBe(6);
+  });
+});
+
+describe.concurrent('gc and forget', () => {
+  test('[Z25] forgets a checkpoint, a range, a session or a user, and gives the space back', async () => {
+    const { folder, ids } = await chat.copy();
+    expect(await json('forget', ['#2', '--dry-run'], { folder })).toEqual({
+      isDryRun: true,
+      checkpoints: 1,
+      sessions: [],
+    });
+    expect(await json('forget', ['#2', '--yes', '--reason', 'wrong customer'], { folder })).toMatchObject({
+      checkpoints: 1,
+      isDryRun: false,
+    });
+    const gone = await run(['show', ids[2] ?? ''], { folder });
+    expect(gone).toMatchObject({ code: 13 });
+    expect((await run(['forget', 'main', '--yes'], { folder })).code).toBe(14);
+    expect(await json('forget', ['v1..@~1', '--yes'], { folder })).toMatchObject({ checkpoints: 3 });
+    expect(await json('forget', ['--user', 'user_2', '--yes'], { folder })).toMatchObject({
+      checkpoints: 1,
+      sessions: ['other'],
+    });
+    expect((await run(['forget', '--user', 'nobody', '--yes'], { folder })).code).toBe(13);
+    expect(await json('forget', ['--whole-session', CHAT, '--yes'], { folder })).toMatchObject({ sessions: [CHAT] });
+    expect((await run(['forget', '--whole-session', CHAT, '--yes'], { folder })).code).toBe(13);
+    expect(await json('sessions', [], { folder })).toEqual([]);
+    expect(await json('gc', [], { folder })).toEqual({ chunks: 0, bytes: expect.any(Number) });
+    expect((await run(['forget', '--yes'], { folder })).code).toBe(2);
+  });
+
+  test('[Z29] what destroys refuses where nobody can be asked, and does nothing', async () => {
+    const { folder } = await chat.copy();
+    const before = readFileSync(join(folder, DATABASE));
+    const lines = [
+      ['prune', '--keep-last', '1'],
+      ['forget', '#2'],
+      ['forget', '--whole-session', CHAT],
+      ['redact', '--path', 'tone'],
+    ];
+    for (const args of lines) {
+      const { code, stderr } = await run(args, { folder });
+      expect([args, code]).toEqual([args, 2]);
+      expect(stderr).toContain('Say --yes');
+    }
+    expect(readFileSync(join(folder, DATABASE)).equals(before)).toBe(true);
+  });
+});
+
+describe.concurrent('redact', () => {
+  test('[Z26] takes a text out of all states, effects and notes, and its bytes out of the file', async () => {
+    const { folder, ids, forkId } = await chat.copy();
+    const env = { LEAKED: 'order 1042' };
+    const before = await json('log', ['--all'], { folder });
+    expect(await json('redact', ['--env', 'LEAKED', '--dry-run'], { folder, env })).toMatchObject({
+      isDryRun: true,
+      places: 5,
+      checkpoints: ROUNDS + 1,
+    });
+    const done = await json('redact', ['--env', 'LEAKED', '--pattern', '\\bsaid \\d', '--yes'], { folder, env });
+    expect(done).toMatchObject({ isDryRun: false, sessionId: CHAT, places: 5 + ROUNDS, effects: ROUNDS });
+    expect(readFileSync(join(folder, DATABASE)).includes('order 1042')).toBe(false);
+    expect(existsSync(join(folder, `${DATABASE}-wal`))).toBe(false);
+    expect((await ok(['show', '@:messages[4].content'], { folder })).trim()).toBe(
+      'I want a refund for [redacted], please.',
+    );
+    const after = await json('log', ['--all'], { folder });
+    expect(after.map(({ id, savedAt, heads, tags }) => ({ id, savedAt, heads, tags }))).toEqual(
+      before.map(({ id, savedAt, heads, tags }) => ({ id, savedAt, heads, tags })),
+    );
+    expect(after.map(({ id }) => id)).toEqual([forkId, ...ids.slice(1).reverse()]);
+    expect(await json('verify', ['--read-data'], { folder })).toMatchObject({ status: 'clean', effects: ROUNDS });
+    const state = join(folder, '.state', 'savestate');
+    expect(readdirSync(state, { recursive: true }).filter((name) => String(name).includes('redacted'))).toEqual([]);
+  });
+
+  test('[Z26] takes the value at a path out; takes texts from a file or a pipe; refuses what would take everything', async () => {
+    const { folder } = await chat.copy();
+    await json('redact', ['--path', '$.tone', '--yes'], { folder });
+    expect((await json('log', ['--where', 'state.tone !== "[redacted]"'], { folder })).length).toBe(0);
+    writeFileSync(join(folder, 'secret.txt'), 'my parcel\n');
+    expect(await json('redact', ['--text-from', 'secret.txt', '--yes'], { folder })).toMatchObject({ isDryRun: false });
+    expect(await json('redact', ['--text-from', '-', '--yes'], { folder, input: 'not there at all' })).toMatchObject({
+      places: 0,
+      isDryRun: true,
+    });
+    for (const args of [[], ['--env', 'UNSET'], ['--pattern', '.*'], ['--pattern', '('], ['--path', '!']])
+      expect([args, (await run(['redact', ...args, '--yes'], { folder })).code]).toEqual([args, 2]);
+    expect((await run(['redact', '--text-from', '-', '--yes'], { folder, input: 'abc' })).code).toBe(2);
+  });
+});
+
+describe.concurrent('export and import', () => {
+  test('[Z27] a session goes through a file or a pipe, whole or not at all', async () => {
+    const { folder } = await chat.copy();
+    const exported = await json('export', ['-o', 'chat.jsonl'], { folder });
+    expect(exported).toMatchObject({
+      file: 'chat.jsonl',
+      sessionId: CHAT,
+      bytes: readFileSync(join(folder, 'chat.jsonl')).length,
+    });
+    expect((await run(['export', '-o', 'chat.jsonl'], { folder })).code).toBe(14);
+    await ok(['export', '-o', 'chat.jsonl', '--force'], { folder });
+    expect(await json('import', ['chat.jsonl', '--storage', 'other.db'], { folder })).toMatchObject({
+      sessionId: CHAT,
+      checkpoints: ROUNDS + 1,
+      effects: ROUNDS,
+    });
+    const text = await ok(['export', '-s', 'other'], { folder });
+    expect(await json('import', ['-', '--storage', 'file:plain'], { folder, input: text })).toMatchObject({
+      sessionId: 'other',
+      checkpoints: 1,
+    });
+    expect(await json('log', ['--storage', 'plain'], { folder })).toHaveLength(1);
+    expect((await run(['import', 'chat.jsonl'], { folder })).code).toBe(14);
+    expect((await run(['import', '-', '--storage', 'new.db'], { folder, input: text.slice(0, -200) })).code).toBe(4);
+    expect((await run(['import', '-', '--storage', 'new.db'], { folder, input: 'hello' })).code).toBe(4);
+    expect(await json('sessions', ['--storage', 'new.db'], { folder })).toEqual([]);
+    expect((await run(['import', 'missing'], { folder })).code).toBe(13);
+  });
+
+  test('[Z27] one checkpoint is exported as JSON for people', async () => {
+    const { folder, ids } = await chat.get();
+    expect(JSON.parse(await ok(['export', 'v1'], { folder }))).toMatchObject({
+      id: ids[4],
+      state: { plan: ['greet', 'help'] },
+    });
+  });
+});

@@ -1,0 +1,223 @@
+import { describe, expect, test } from 'vitest';
+import { OUTPUT_SCHEMAS } from '../../src/cli/output-schemas.ts';
+import { CheckpointManager } from '../../src/manager/checkpoint-manager.ts';
+import { SqliteCheckpointStorage } from '../../src/storage/sqlite/sqlite-storage.ts';
+import { json, ok, run } from './support/cli.ts';
+import { CHAT, DATABASE, ROUNDS, sharedChat } from './support/fixture.ts';
+
+const chat = sharedChat();
+
+describe.concurrent('sessions', () => {
+  test('[Z8] lists the sessions, the last used first', async () => {
+    const { folder, forkId } = await chat.get();
+    const sessions = await json('sessions', [], { folder });
+    expect(sessions).toEqual([
+      expect.objectContaining({
+        id: CHAT,
+        currentBranch: 'main',
+        branches: ['main', 'what-if'],
+        headId: forkId,
+        sequence: 6,
+      }),
+      expect.objectContaining({ id: 'other', branches: ['main'], sequence: 1, userId: 'user_2' }),
+    ]);
+    expect(await json('sessions', ['-n', '1'], { folder })).toHaveLength(1);
+    const plain = await ok(['sessions'], { folder });
+    expect(plain.split('\n')[0]?.split('\t').slice(0, 4)).toEqual([CHAT, 'main', '2', '#6']);
+  });
+});
+
+describe.concurrent('log', () => {
+  test('[Z9] lists the history of a branch, the newest first, and a range of it', async () => {
+    const { folder, ids } = await chat.get();
+    const log = await json('log', [], { folder });
+    expect(log.map(({ id }) => id)).toEqual(ids.slice(1).reverse());
+    expect(log[0]).toMatchObject({ heads: ['main'], type: 'auto', status: 'FAILED', metadata: { round: 8 } });
+    expect(log[4]).toMatchObject({ tags: ['v1'] });
+    const range = await json('log', ['v1..@', '-n', '2'], { folder });
+    expect(range.map(({ sequence }) => sequence)).toEqual([8, 7]);
+    const branch = await json('log', ['--branch', 'what-if'], { folder });
+    expect(branch.map(({ sequence }) => sequence)).toEqual([6, 5, 4, 3, 2, 1]);
+    expect(await json('log', ['--all'], { folder })).toHaveLength(ROUNDS + 1);
+  });
+
+  test('[Z9] filters by time, and by an expression about what was noted and what was saved', async () => {
+    const { folder } = await chat.get();
+    const numbers = async (...args: string[]) => (await json('log', args, { folder })).map(({ sequence }) => sequence);
+    expect(await numbers('--since', '2026-01-31T14:00', '--until', '2026-01-31T15:00')).toEqual([7, 6]);
+    expect(await numbers('--where', 'metadata.round % 3 === 0')).toEqual([6, 3]);
+    expect(await numbers('--where', 'state.plan.length > 0 && status === "RUNNING"', '-n', '1')).toEqual([5]);
+    expect(await numbers('--where', 'false')).toEqual([]);
+  });
+
+  test('[Z9] draws branches as a graph, and prints one line or all about each', async () => {
+    const { folder, ids, forkId } = await chat.get();
+    const graph = (await ok(['log', '--graph', '-n', '6'], { folder })).split('\n');
+    expect(graph.map((line) => line.slice(0, 3))).toEqual(['* #', '| *', '| *', '| *', '|/', '* #', '* #', '']);
+    expect(graph[0]).toContain(`${forkId} (what-if) manual edited`);
+    expect((await ok(['log', '--oneline', '-n', '1'], { folder })).trim()).toBe(
+      `#8 ${ids[8]} (main) auto message_appended FAILED`,
+    );
+    expect(await ok(['log', '--long', '-n', '1'], { folder })).toContain('metadata  {"round":8}');
+  });
+});
+
+describe.concurrent('revisions', () => {
+  test('[Z6] every form names the checkpoint it should', async () => {
+    const { folder, ids, forkId } = await chat.get();
+    const lines = [
+      '@',
+      '@~3',
+      'main~2',
+      'v1',
+      'v1^',
+      '#2',
+      'what-if',
+      'what-if#6',
+      'what-if~1',
+      '@{2026-01-31 12:30}',
+      '@~2~1',
+      ids[3] ?? '',
+      (ids[3] ?? '').slice(4, 20),
+    ];
+    const wanted = [
+      ids[8],
+      ids[5],
+      ids[6],
+      ids[4],
+      ids[3],
+      ids[2],
+      forkId,
+      forkId,
+      ids[5],
+      ids[4],
+      ids[5],
+      ids[3],
+      ids[3],
+    ];
+    const found = await Promise.all(
+      lines.map(async (line) => (await json('show', [line, '--header'], { folder })).checkpoint.id),
+    );
+    expect(found).toEqual(wanted);
+  });
+
+  test('[Z7] what fits nothing is 13, what fits several is 2 and names them', async () => {
+    const { folder } = await chat.get();
+    const ambiguous = await run(['show', 'chk_01kg'], { folder });
+    expect(ambiguous.code).toBe(2);
+    expect(ambiguous.stderr).toMatch(/fits more than one checkpoint: chk_\w{22}, /);
+    for (const revision of ['nothing', '@~99', '#99', '@{1999-01-01}', 'chk_zzzz', 'v1~9'])
+      expect(await run(['show', revision], { folder })).toMatchObject({ code: 13, stdout: '' });
+    expect(await run(['show', '@{tomorrow-ish}'], { folder })).toMatchObject({ code: 2 });
+    expect((await run(['log', 'main..what-if'], { folder })).stderr).toContain('is not an ancestor');
+  });
+});
+
+describe.concurrent('show', () => {
+  test('[Z10] shows a checkpoint with its messages as a chat, or a value of it', async () => {
+    const { folder, ids } = await chat.get();
+    const text = await ok(['show', '#5'], { folder });
+    expect(text).toContain('[4] user: I want a refund for order 1042, please.');
+    expect(text).toContain(`parent    ${ids[4]}`);
+    expect((await ok(['show', '@~3:messages[-1].content'], { folder })).trim()).toBe(
+      'I want a refund for order 1042, please.',
+    );
+    expect(await json('show', ['v1:$.plan'], { folder })).toMatchObject({ path: '$.plan', value: ['greet', 'help'] });
+    expect(await json('show', ['v1:/plan/0'], { folder })).toMatchObject({ value: 'greet' });
+    const missing = await run(['show', '@:messages[99]'], { folder });
+    expect(missing).toMatchObject({ code: 13 });
+    expect(missing.stderr).toContain('$.messages is a list of 8');
+    expect((await run(['show', '@:!!'], { folder })).code).toBe(2);
+  });
+});
+
+describe.concurrent('diff', () => {
+  test('[Z11] shows messages as messages and texts word by word', async () => {
+    const { folder } = await chat.get();
+    const text = await ok(['diff', '#2', '#6'], { folder });
+    expect(text).toContain('$.messages[4]\n  + user: I want a refund for order 1042, please.');
+    expect(text).toContain('~ dry and to the point, [-always-]{+mostly+}');
+    expect(text).toContain('$.plan[0]\n  - greet');
+  });
+
+  test('[Z11] compares with the parent, two revisions or a range; counts; looks at one path; makes a patch', async () => {
+    const { folder, ids } = await chat.get();
+    const parent = await json('diff', ['#6'], { folder });
+    expect([parent.before.id, parent.after.id]).toEqual([ids[5], ids[6]]);
+    expect(parent.counts.total).toEqual({ added: 1, removed: 2, modified: 0, moved: 0 });
+    const branch = await json('diff', ['main..what-if', '--path', 'tone'], { folder });
+    expect(branch).toMatchObject({ modified: [{ path: '$.tone', newValue: 'warm' }], added: [], removed: [] });
+    expect(await ok(['diff', '#5', '#6', '--stat'], { folder })).toBe(
+      '  messages  1 added\n  plan  2 removed\n1 added, 2 removed\n',
+    );
+    const patch = JSON.parse(await ok(['diff', '#6', '--patch'], { folder })) as unknown[];
+    expect(patch).toContainEqual({ op: 'remove', path: '/plan/0' });
+    expect(await run(['diff', '@', '@'], { folder })).toMatchObject({ code: 0, stdout: '' });
+    expect(await run(['diff', '#1'], { folder })).toMatchObject({ code: 2 });
+  });
+});
+
+describe.concurrent('blame', () => {
+  test('[Z12] tells which checkpoint last set each part of a value', async () => {
+    const { folder, ids } = await chat.get();
+    const messages = await json('blame', ['messages'], { folder });
+    expect(messages.map(({ checkpoint }) => checkpoint.id)).toEqual(ids.slice(1));
+    const [tone] = await json('blame', ['$.tone'], { folder });
+    expect(tone).toMatchObject({ path: '$.tone', checkpoint: { id: ids[3] } });
+    const [plan] = await json('blame', ['plan', '--whole'], { folder });
+    expect(plan).toMatchObject({ value: [], checkpoint: { id: ids[6] } });
+    const [edited] = await json('blame', ['tone', 'what-if'], { folder });
+    expect(edited?.checkpoint).toMatchObject({ author: 'ann', reason: 'try it warmer' });
+    expect((await run(['blame', 'nowhere'], { folder })).code).toBe(13);
+  });
+});
+
+describe.concurrent('grep', () => {
+  test('[Z13] tells where each match came in, once', async () => {
+    const { folder, ids } = await chat.get();
+    expect(await json('grep', ['refund'], { folder })).toEqual([
+      expect.objectContaining({ checkpointId: ids[5], path: '$.messages[4].content', sequence: 5 }),
+    ]);
+    const answers = await json('grep', ['-i', '^ANSWER \\d'], { folder });
+    expect(answers.map(({ sequence }) => sequence)).toEqual([2, 4, 6, 8]);
+    expect(await json('grep', ['parcel', 'v1..@'], { folder })).toHaveLength(1);
+    expect(await json('grep', ['parcel', '--at', 'v1', '-n', '1'], { folder })).toHaveLength(1);
+    expect(await json('grep', ['-F', 'nothing (of the kind'], { folder, code: 13 })).toEqual([]);
+    expect((await run(['grep', '(broken'], { folder })).code).toBe(2);
+  });
+});
+
+describe.concurrent('stats', () => {
+  test('[Z14] shows logical and stored bytes, and growth as a chart', async () => {
+    const { folder } = await chat.get();
+    const stats = await json('stats', [], { folder });
+    expect(stats).toMatchObject({ kind: 'sqlite', sessions: 2, checkpoints: ROUNDS + 2, tombstones: 0 });
+    expect(stats.growth.at(-1)).toMatchObject({ checkpoints: ROUNDS + 2, logicalBytes: stats.logicalBytes });
+    expect(stats.saved).toBeCloseTo(1 - stats.storedBytes / stats.logicalBytes, 10);
+    expect(await ok(['stats'], { folder })).toMatch(/growth +[▁▂▃▄▅▆▇█]{10}\n/);
+  });
+});
+
+describe.concurrent('follow', () => {
+  test('[Z15] shows what other processes save, until it is stopped', async () => {
+    const { folder } = await chat.copy();
+    const manager = new CheckpointManager({ storage: new SqliteCheckpointStorage({ path: `${folder}/${DATABASE}` }) });
+    const session = await manager.session(CHAT);
+    let saved: Promise<unknown> | undefined;
+    const { code, stdout } = await run(['follow', '-n', '2', '--json'], {
+      folder,
+      onOutput: (text, kill) => {
+        if (text.includes('following')) saved ??= session.save({ live: true }, { name: 'just now' });
+        if (text.includes('just now')) kill('SIGINT');
+      },
+    });
+    await saved;
+    await manager.close();
+    const lines = stdout
+      .trim()
+      .split('\n')
+      .map((line) => OUTPUT_SCHEMAS.follow.parse(JSON.parse(line)));
+    expect(lines.map(({ name, branch }) => name ?? branch)).toEqual(['main', 'what-if', 'just now']);
+    expect(code).toBe(130);
+  });
+});

@@ -1,0 +1,96 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import type { Output } from '../../src/cli/output-schemas.ts';
+import { json, ok, run } from './support/cli.ts';
+import { newFolder } from './support/folder.ts';
+import { Screen } from './support/pty.ts';
+import { createTeamFolder } from './support/team.ts';
+
+const FACT = 'I live in Paris.';
+const ANN = ['--user', 'ann'];
+
+type Records = Extract<Output<'memory'>, readonly unknown[]>;
+
+/** A folder with a conversation that taught something, and a branch of it that taught something else. */
+async function folderWithMemory(): Promise<string> {
+  const folder = createTeamFolder('team: team.yaml\nmemory: mem.db\n');
+  await ok(['run', '-s', 'trip', '-n', '1', ...ANN, `${FACT} I prefer short walks.`], { folder });
+  return folder;
+}
+
+async function list(folder: string, ...args: string[]): Promise<Records> {
+  return (await json('memory', ['list', ...ANN, ...args], { folder })) as Records;
+}
+
+describe.concurrent('memory', () => {
+  test('[Z54] run fills the memory that savestate.yaml names; list, search and why look at it, from where the branches are', async () => {
+    const folder = await folderWithMemory();
+    expect((await list(folder)).map(({ kind, memory }) => [kind, memory])).toEqual([
+      ['episode', `${FACT} I prefer short walks.`],
+      ['fact', FACT],
+      ['preference', 'I prefer short walks.'],
+    ]);
+    expect((await list(folder, '--kind', 'fact', '-n', '5')).map(({ memory }) => memory)).toEqual([FACT]);
+    const [found] = (await json('memory', ['search', 'Where', 'does she live?', ...ANN], { folder })) as Records;
+    expect(found).toMatchObject({ memory: FACT, score: expect.any(Number) });
+    const why = await json('memory', ['why', found?.id ?? ''], { folder });
+    expect(why).toMatchObject({
+      memory: { memory: FACT },
+      sources: [{ operation: 'ADD', sessionId: 'trip', status: 'present', isVisible: true }],
+    });
+    expect(await ok(['memory', 'why', found?.id ?? ''], { folder })).toContain(`"${FACT} I prefer short walks."`);
+    await ok(['rewind', '#1'], { folder });
+    expect(await list(folder)).toEqual([]); // what was abandoned is not known
+    expect((await list(folder, '--as-of', 'main')).length).toBe(3);
+    await ok(['switch', 'main'], { folder });
+    expect((await ok(['memory', 'list', ...ANN], { folder })).split('\n')[1]).toMatch(
+      /^mem_\w+\tfact\tuser\t.*\tI live/,
+    );
+  });
+
+  test('[Z55] forget shows what it would do and asks; it removes the words and names the checkpoints that hold them', async () => {
+    const folder = await folderWithMemory();
+    const [turn] = await list(folder, '--kind', 'episode');
+    const refused = await run(['memory', 'forget', turn?.id ?? ''], { folder });
+    expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining('Say --yes')]);
+    expect(await json('memory', ['forget', ...ANN, '--dry-run'], { folder })).toMatchObject({ isDryRun: true });
+    expect(await list(folder)).toHaveLength(3);
+    const screen = new Screen(['memory', 'forget', turn?.id ?? ''], { folder });
+    await screen.shows('[y/N]');
+    screen.enter('y');
+    expect(await screen.ended).toBe(0);
+    expect(screen.text).toContain('3 forgotten.');
+    expect(screen.text).toMatch(/may still hold the words: chk_/);
+    expect(readFileSync(join(folder, 'mem.db')).includes('Paris')).toBe(false);
+    expect(await list(folder)).toEqual([]);
+    for (const target of [[turn?.id ?? ''], ANN, ['mem_nothing']])
+      expect([target, (await run(['memory', 'forget', ...target, '--yes'], { folder })).code]).toEqual([target, 13]);
+  });
+
+  test('[Z55] all of a user is forgotten at once, and nothing of another', async () => {
+    const folder = await folderWithMemory();
+    await ok(['run', '-s', 'other', '-n', '1', '--user', 'bo', 'I live in Rome.'], { folder });
+    const gone = await json('memory', ['forget', ...ANN, '--yes', '--reason', 'asked to'], { folder });
+    expect(gone).toMatchObject({ isDryRun: false, sessions: ['trip'] });
+    expect((await json('memory', ['list', '--user', 'bo'], { folder })) as Records).toHaveLength(2);
+  });
+
+  test('[Z54] a missing memory exits with 10 and is not made; damage with 4; wrong input with 2', async () => {
+    const folder = newFolder();
+    expect((await run(['memory', 'list', ...ANN], { folder })).code).toBe(10);
+    expect(existsSync(join(folder, 'memories'))).toBe(false);
+    writeFileSync(join(folder, 'notes.db'), 'These are my notes, and no database at all.\n'.repeat(100));
+    const damaged = await run(['memory', 'list', '--memory', 'notes.db', ...ANN], { folder });
+    expect(damaged.code).toBe(4);
+    expect(damaged.stderr).not.toMatch(/\n {4}at /);
+    const known = await folderWithMemory();
+    for (const args of [['list'], ['learn'], ['search', ...ANN], ['list', ...ANN, '--kind', 'rumour'], ['why']])
+      expect([args, (await run(['memory', ...args], { folder: known })).code]).toEqual([args, 2]);
+    for (const args of [
+      ['why', 'mem_nothing'],
+      ['search', 'zebra', '--user', 'nobody'],
+    ])
+      expect([args, (await run(['memory', ...args], { folder: known })).code]).toEqual([args, 13]);
+  });
+});

@@ -1,0 +1,228 @@
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { OUTPUT_SCHEMAS } from '../../src/cli/output-schemas.ts';
+import { DIST, json, ok, run } from './support/cli.ts';
+import { CHAT, sharedChat } from './support/fixture.ts';
+import { newFolder } from './support/folder.ts';
+import { Screen } from './support/pty.ts';
+import { createTeamFolder, TEAM_WITH_BOSS } from './support/team.ts';
+
+const chat = sharedChat();
+const WITH_TEAM = join(import.meta.dirname, 'children', 'repl-with-team.mjs');
+
+describe.concurrent('lines from a script', () => {
+  test('[Z30] lists checkpoints with round numbers and times, resumes one, and shows from there', async () => {
+    const { folder, ids } = await chat.get();
+    const text = await ok(
+      [
+        'repl',
+        '--eval',
+        `checkpoints 2; list-checkpoints 1; resume ${ids[3]?.slice(0, 20)}; where; show @:messages[-1].role; back 2; where`,
+      ],
+      { folder },
+    );
+    const lines = text
+      .trim()
+      .split('\n')
+      .map((line) => line.split('\t'));
+    expect(lines.slice(0, 3)).toEqual([
+      ['7', '2026-01-31 15:00:00', ids[7], 'auto message_appended FAILED'],
+      ['8', '2026-01-31 16:00:00', ids[8], 'auto message_appended FAILED (main)'],
+      ['8', '2026-01-31 16:00:00', ids[8], 'auto message_appended FAILED (main)'],
+    ]);
+    expect(lines.slice(3).flat()).toEqual([
+      `session ${CHAT}, branch main, round 3, ${ids[3]}`,
+      'user',
+      `session ${CHAT}, branch main, round 1, ${ids[1]}`,
+    ]);
+  });
+
+  test('[Z33] lines come from --eval or a pipe; the first error ends it with its code', async () => {
+    const { folder } = await chat.get();
+    const piped = await run(['repl'], { folder, input: 'back 1\nwhere\nquit\nwhere\n' });
+    expect(piped).toMatchObject({ code: 0, stdout: expect.stringMatching(/^session .* round 7, \S+\n$/) });
+    expect(await run(['repl', '--eval', 'back 99; where'], { folder })).toMatchObject({ code: 13, stdout: '' });
+    expect(await run(['repl', '--eval', '/show nothing; where'], { folder })).toMatchObject({ code: 13, stdout: '' });
+    expect(await run(['repl', '--eval', '/nonsense'], { folder })).toMatchObject({ code: 2 });
+    for (const line of ['log -s other', 'fork --edit', '/repl', '/prune --keep-last 1'])
+      expect([line, (await run(['repl', '--eval', line], { folder })).code]).toEqual([line, 2]);
+    const rounds = JSON.parse(await ok(['repl', '--json', '--eval', 'checkpoints 3'], { folder })) as unknown;
+    expect(OUTPUT_SCHEMAS.log.parse(rounds)).toHaveLength(3);
+    const help = await ok(['repl', '--eval', 'help; help diff'], { folder });
+    expect(help).toContain('resume <checkpoint>');
+    expect(help).toContain('Usage: savestate diff');
+  });
+
+  test('[Z31] sentences that begin with the name of a command are said to the team; without one that is told', async () => {
+    const { folder } = await chat.get();
+    for (const sentence of [
+      'show me the money',
+      'help me write a mail',
+      'resume work on the plan',
+      'quit smoking',
+      'branch office hours',
+      'tag along',
+      'hello there',
+    ]) {
+      const { code, stdout, stderr } = await run(['repl', '--eval', sentence], { folder });
+      expect([sentence, code, stdout]).toEqual([sentence, 2, '']);
+      expect(stderr).toContain('No team is configured');
+    }
+  });
+
+  test('[Z30] the commands of the command line work on the open storage', async () => {
+    const { folder, ids, forkId } = await chat.copy();
+    const text = await ok(
+      [
+        'repl',
+        '--eval',
+        `fork v1 -b mine --set tone=soft; branch; branch mine; where; diff v1 mine --stat; tag t-1; undo; use other; sessions`,
+      ],
+      { folder },
+    );
+    expect(text).toContain(`began at #4 ${ids[4]} with an edit`);
+    expect(text).toContain(`what-if\t${forkId}`);
+    expect(text).toMatch(/branch mine, round 5/);
+    expect(text).toContain('1 modified');
+    expect(text).toContain('Undone: tag');
+    expect((await json('branch', [], { folder })) as unknown[]).toHaveLength(3);
+    expect((await run(['repl', '--eval', '/use nobody'], { folder })).code).toBe(13);
+  });
+
+  test('[Z33] without a storage, or on an empty one, it says so', async () => {
+    expect((await run(['repl', '--eval', 'where'])).code).toBe(10);
+    const folder = newFolder();
+    await ok(['init'], { folder });
+    expect(await run(['repl', '--eval', 'checkpoints; sessions'], { folder })).toMatchObject({ code: 0, stdout: '' });
+    expect((await run(['repl', '--eval', 'where'], { folder })).code).toBe(13);
+  });
+});
+
+describe.concurrent('a person at a terminal', () => {
+  test('[Z32] bare savestate is the REPL: it shows where one is, completes ids, keeps its history, ends with Ctrl-D', async () => {
+    const { folder, ids } = await chat.copy();
+    const screen = new Screen([], { folder });
+    let at = await screen.shows(`${CHAT}/main #8>`);
+    screen.enter('back 2');
+    at = await screen.shows(`${CHAT}/main #6 (resumed)>`, at);
+    screen.type(`show ${ids[2]?.slice(0, -2)}\t`);
+    at = await screen.shows(`show ${ids[2]}`, at);
+    screen.enter('');
+    at = await screen.shows('[1] assistant: Answer 2', at);
+    at = await screen.shows('(resumed)>', at);
+    screen.pressInterrupt();
+    at = await screen.shows('Nothing is under way', at);
+    screen.type('\u001b[A');
+    at = await screen.shows(`show ${ids[2]}`, at); // the last line again
+    screen.type('\u0015\u0004');
+    expect(await screen.ended).toBe(0);
+    const state = join(folder, '.state', 'savestate');
+    const [history] = readdirSync(state, { recursive: true })
+      .map(String)
+      .filter((name) => name.endsWith('history'));
+    expect(
+      readFileSync(join(state, history ?? ''), 'utf8')
+        .split('\n')
+        .slice(0, 2),
+    ).toEqual(['back 2', `show ${ids[2]}`]);
+    const again = new Screen(['repl'], { folder });
+    await again.shows('#8>');
+    again.type('\u001b[A');
+    await again.shows(`show ${ids[2]}`);
+    again.type('\u0015');
+    again.enter('quit');
+    expect(await again.ended).toBe(0);
+  });
+
+  test('[Z30] with a team the next prompt after resume goes on from there', async () => {
+    const { folder, ids } = await chat.copy();
+    const screen = new Screen([DIST, CHAT], { folder, program: WITH_TEAM });
+    let at = await screen.shows('#8>');
+    screen.enter('show me the plan');
+    at = await screen.shows('heard "show me the plan" as message 9', at);
+    at = await screen.shows('/main #9>', at);
+    screen.enter(`resume ${ids[2]}`);
+    at = await screen.shows('#2 (resumed)>', at);
+    screen.enter('where is it?');
+    at = await screen.shows('heard "where is it?" as message 3', at);
+    await screen.shows(/\/rewind-2 #3>/, at);
+    screen.enter('quit');
+    expect(await screen.ended).toBe(0);
+    expect(await json('log', ['main', '-n', '1'], { folder })).toMatchObject([{ sequence: 9 }]); // nothing was lost
+  });
+
+  test('[Z32] Ctrl-C stops the run and not the REPL', async () => {
+    const { folder } = await chat.copy();
+    const screen = new Screen([DIST, CHAT], { folder, program: WITH_TEAM });
+    let at = await screen.shows('#8>');
+    screen.enter('think long');
+    at = await screen.shows('thinking...', at);
+    screen.pressInterrupt();
+    at = await screen.shows('Stopped.', at);
+    at = await screen.shows('#8>', at);
+    screen.enter('and now?');
+    await screen.shows('heard "and now?" as message 9', at);
+    screen.type('\u0004');
+    expect(await screen.ended).toBe(0);
+  });
+});
+
+describe.concurrent('the configured team', () => {
+  test('[Z56] answers prompts in a session of its own; run goes on; resume and a prompt make a branch; undo takes it back', async () => {
+    const folder = createTeamFolder();
+    await ok(['init'], { folder });
+    const lines = [
+      '/new trip',
+      'Plan a day in Lisbon',
+      'where',
+      'run 1',
+      'resume #4',
+      'resume it slowly, we are tired',
+      'where',
+      'undo',
+      'run the numbers again',
+      'where',
+    ];
+    const text = await ok(['repl', '-n', '2', '--eval', lines.join(';')], { folder });
+    expect(text.split('\n').filter((line) => line.startsWith('session '))).toEqual([
+      expect.stringMatching(/^session trip, branch main, round \d+, /),
+      expect.stringMatching(/^session trip, branch fork-4, round \d+, /),
+      expect.stringMatching(/^session trip, branch main, round \d+, /),
+    ]);
+    expect(text).toContain('Ended: 3 of 3 rounds were run. For more: run 5');
+    expect(text).toContain('user: resume it slowly, we are tired\n\nplanner: Step 2: sleep long');
+    expect(text).toContain('user: run the numbers again');
+    expect(text).toMatch(/Undone: resume chk_\w+ as branch "fork-4"/);
+    expect((await run(['repl', '--eval', 'run 1', '-s', 'nothing'], { folder })).code).toBe(13);
+    expect((await run(['repl', '--team', 'missing.yaml', '--eval', 'where'], { folder })).code).toBe(13);
+    expect((await run(['repl', '-n', '0', '--eval', 'where'], { folder })).code).toBe(2);
+  });
+
+  test('[Z56] Ctrl-C stops the run at its last checkpoint and not the REPL; run goes on with it', async () => {
+    const folder = createTeamFolder();
+    await ok(['init'], { folder });
+    const screen = new Screen(['-s', 'trip', 'repl', '-n', '2'], { folder, env: { DELAY_MS: '1500' } });
+    let at = await screen.shows('trip/main>');
+    screen.enter('Plan a day in Lisbon');
+    at = await screen.shows('user: Plan a day in Lisbon', at);
+    screen.pressInterrupt();
+    at = await screen.shows('Stopped at the last checkpoint. Go on with: run', at);
+    at = await screen.shows('trip/main #2>', at);
+    screen.enter('run');
+    at = await screen.shows('planner: Step 1: walk up to the castle.', at);
+    at = await screen.shows('Ended: 2 of 2 rounds', at);
+    at = await screen.shows(/trip\/main #\d+>/, at);
+    screen.type('\u0004');
+    expect(await screen.ended).toBe(0);
+  });
+
+  test('[Z56] a question of the team is answered by the next line', async () => {
+    const folder = createTeamFolder('team: asking.yaml\n');
+    writeFileSync(join(folder, 'asking.yaml'), TEAM_WITH_BOSS);
+    await ok(['init'], { folder });
+    const text = await ok(['repl', '-n', '2', '--eval', 'Plan a day; show me something cheaper'], { folder });
+    expect(text).toMatch(/Waiting for boss: .*\nAnswer with: your next line/);
+    expect(text).toContain('boss: show me something cheaper');
+  });
+});

@@ -1,0 +1,82 @@
+import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { expect } from 'vitest';
+import { OUTPUT_SCHEMAS, type Output, type OutputName } from '../../../src/cli/output-schemas.ts';
+import { newFolder } from './folder.ts';
+
+const ROOT = resolve(import.meta.dirname, '../../..');
+
+/** The built program. SAVESTATE_DIST names another build than the one of this folder. */
+export const DIST = process.env.SAVESTATE_DIST ?? join(ROOT, 'dist');
+export const MAIN = join(DIST, 'cli', 'main.js');
+
+/** How a command ended and what it said. */
+export type Ran = { readonly code: number | null; readonly stdout: string; readonly stderr: string };
+
+export type RunOptions = {
+  readonly folder?: string;
+  readonly env?: Readonly<Record<string, string>>;
+  readonly input?: string;
+  /** Called with what was printed so far; may send a signal. */
+  readonly onOutput?: (text: string, kill: (signal: NodeJS.Signals) => void) => void;
+};
+
+/** The variables of a command in a test: nothing of the machine's own settings comes in. */
+export function cleanEnv(folder: string, more: Readonly<Record<string, string>> = {}): Record<string, string> {
+  const { PATH = '' } = process.env;
+  return { PATH, HOME: folder, XDG_STATE_HOME: join(folder, '.state'), USER: 'ann', TERM: 'xterm-256color', ...more };
+}
+
+/** Runs the built program in a process of its own. */
+export function run(args: readonly string[], options: RunOptions = {}): Promise<Ran> {
+  if (!existsSync(MAIN)) throw new Error(`${MAIN} is missing: run "npm run build" first.`);
+  const folder = options.folder ?? newFolder();
+  const child = spawn(process.execPath, [MAIN, ...args], {
+    cwd: folder,
+    env: cleanEnv(folder, options.env),
+    stdio: 'pipe',
+  });
+  let [stdout, stderr] = ['', ''];
+  let isSignalled = false;
+  const kill = (signal: NodeJS.Signals) => {
+    if (!isSignalled) isSignalled = child.kill(signal); // a second one would end it at once
+  };
+  const told = () => options.onOutput?.(stdout + stderr, kill);
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text;
+    told();
+  });
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text;
+    told();
+  });
+  child.stdin.on('error', () => undefined); // it need not read what it is given
+  child.stdin.end(options.input ?? '');
+  return new Promise((done) => {
+    child.once('close', (code) => done({ code, stdout, stderr }));
+  });
+}
+
+/** Runs a command that must end well; answers what it printed. */
+export async function ok(args: readonly string[], options: RunOptions = {}): Promise<string> {
+  const { code, stdout, stderr } = await run(args, options);
+  expect({ args, code, stderr: code === 0 ? '' : stderr }).toEqual({ args, code: 0, stderr: '' });
+  return stdout;
+}
+
+/** Runs a command with --json and checks its answer against its schema. */
+export async function json<Name extends OutputName>(
+  name: Name,
+  args: readonly string[],
+  options: RunOptions & { readonly code?: number } = {},
+): Promise<Output<Name>> {
+  const { code, stdout, stderr } = await run([name, '--json', ...args], options);
+  expect({ name, args, code, stderr: code === (options.code ?? 0) ? '' : stderr }).toEqual({
+    name,
+    args,
+    code: options.code ?? 0,
+    stderr: '',
+  });
+  return OUTPUT_SCHEMAS[name].parse(JSON.parse(stdout)) as Output<Name>;
+}

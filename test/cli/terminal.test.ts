@@ -1,0 +1,192 @@
+import { execFile } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { describe, expect, test } from 'vitest';
+import { CheckpointManager } from '../../src/manager/checkpoint-manager.ts';
+import { SqliteCheckpointStorage } from '../../src/storage/sqlite/sqlite-storage.ts';
+import { cleanEnv, json, MAIN, ok, run } from './support/cli.ts';
+import { sharedChat } from './support/fixture.ts';
+import { newFolder } from './support/folder.ts';
+import { Screen } from './support/pty.ts';
+
+const chat = sharedChat();
+const COLOR = '\u001b[3';
+
+/** What is shown on a terminal when a command ends. */
+async function watch(
+  args: readonly string[],
+  options: ConstructorParameters<typeof Screen>[1],
+): Promise<Screen & { code: number }> {
+  const screen = new Screen(args, options);
+  return Object.assign(screen, { code: await screen.ended });
+}
+
+describe.concurrent('output', () => {
+  test('[Z5] a table with colours on a terminal; plain where it is piped', async () => {
+    const { folder, ids } = await chat.get();
+    const screen = await watch(['log', '-n', '2'], { folder });
+    expect(screen.text).toMatch(/^# {2}checkpoint +saved \(UTC\)/m);
+    expect(screen.raw).toContain(COLOR);
+    const plain = await ok(['log', '-n', '1'], { folder });
+    expect(plain).not.toContain('\u001b');
+    expect(plain.split('\t').slice(0, 2)).toEqual(['8', ids[8]]);
+  });
+
+  test('[Z5] NO_COLOR, TERM=dumb and --no-color take colours away; FORCE_COLOR brings them into a pipe', async () => {
+    const { folder } = await chat.get();
+    const screens = await Promise.all([
+      watch(['branch'], { folder, env: { NO_COLOR: '1' } }),
+      watch(['branch'], { folder, env: { TERM: 'dumb' } }),
+      watch(['branch', '--no-color'], { folder }),
+    ]);
+    for (const { raw } of screens) expect(raw).not.toContain(COLOR);
+    expect(await ok(['log', '--oneline', '-n', '1'], { folder, env: { FORCE_COLOR: '1' } })).toContain(COLOR);
+  });
+
+  test('[Z4] answers are on stdout and words on stderr; --quiet leaves the words out; errors are JSON with --json', async () => {
+    const { folder } = await chat.copy();
+    const loud = await run(['tag', 'a'], { folder });
+    expect(loud.stdout).toContain('is tagged "a"');
+    const words = await run(['rewind', '@~1'], { folder });
+    expect(words.stderr).toContain('savestate undo');
+    expect((await run(['rewind', '@~1', '--quiet'], { folder })).stderr).toBe('');
+    const failed = await run(['show', 'nothing', '--json'], { folder });
+    expect(failed.stdout).toBe('');
+    expect(JSON.parse(failed.stderr)).toMatchObject({
+      error: { code: 'NOT_FOUND', exitCode: 13, message: expect.stringContaining('nothing') },
+    });
+  });
+
+  test('[Z5] what is stored cannot give orders to the terminal', async () => {
+    const folder = newFolder();
+    const manager = new CheckpointManager({ storage: new SqliteCheckpointStorage({ path: join(folder, 'evil.db') }) });
+    const session = await manager.session('s');
+    const evil = 'a\u001b]0;owned\u0007\u001b[2J\rb\u009b31m';
+    await session.save({ messages: [] });
+    await session.save({ messages: [{ role: 'user', content: evil }], text: evil }, { note: evil, reason: evil });
+    await manager.close();
+    const lines = [
+      ['show'],
+      ['show', '@:text'],
+      ['diff'],
+      ['log', '--long'],
+      ['log'],
+      ['blame', 'messages'],
+      ['grep', 'owned'],
+    ];
+    const screens = await Promise.all(
+      lines.map((args) => watch([...args, '--storage', 'evil.db', '--no-color'], { folder })),
+    );
+    for (const { raw, code } of screens) {
+      expect(code).toBe(0);
+      for (const order of ['\u001b]', '\u001b[2J', '\u0007', '\u009b']) expect(raw).not.toContain(order);
+      expect(raw).not.toMatch(/\r(?!\n)/);
+    }
+    expect(screens[1]?.text).toContain('a\\x1b]0;owned\\x07');
+    expect(await ok(['show', '@:text', '--storage', 'evil.db'], { folder })).toBe(`${evil}\n`); // a pipe gets it as it is
+  });
+
+  test('[Z39] what is longer than the screen goes through the pager, and nothing else does', async () => {
+    const { folder } = await chat.get();
+    const pager = join(newFolder(), 'pager.sh');
+    writeFileSync(pager, '#!/bin/sh\necho "<paged>"\ncat\n', { mode: 0o755 });
+    const env = { PAGER: pager };
+    const [long, short, off, missing] = await Promise.all([
+      watch(['log', '--long'], { folder, env, rows: 10 }),
+      watch(['branch'], { folder, env, rows: 10 }),
+      watch(['log', '--long', '--no-pager'], { folder, env, rows: 10 }),
+      watch(['log', '--long'], { folder, env: { PAGER: '/no/such/pager' }, rows: 10 }),
+    ]);
+    expect(long.text).toContain('<paged>');
+    for (const { text } of [short, off, missing]) expect(text).not.toContain('<paged>');
+    expect(missing.text).toContain('metadata  {"round":1}');
+    expect([long, short, off, missing].map(({ code }) => code)).toEqual([0, 0, 0, 0]);
+    expect(await ok(['log', '--long'], { folder, env })).not.toContain('<paged>');
+  });
+
+  test('[Z3] a pipe that is closed early is no error', async () => {
+    const { folder } = await chat.get();
+    const { stdout, stderr } = await promisify(execFile)(
+      'bash',
+      ['-c', `"${process.execPath}" "${MAIN}" export | head -c 10; echo " \${PIPESTATUS[0]}"`],
+      { cwd: folder, env: cleanEnv(folder) },
+    );
+    expect(stdout).toBe('{"format": 0\n');
+    expect(stderr).toBe('');
+  });
+});
+
+describe.concurrent('questions', () => {
+  test('[Z29] shows what it would do and asks: no leaves everything, yes does it', async () => {
+    const { folder } = await chat.copy();
+    const no = new Screen(['prune', '--keep-last', '2'], { folder });
+    const at = await no.shows('drop  auto: no keep rule asks for it');
+    await no.shows('This deletes 6 checkpoints for good. [y/N]', at);
+    no.enter('n');
+    expect(await no.ended).toBe(0);
+    expect(await json('log', ['--all'], { folder })).toHaveLength(9);
+    const yes = new Screen(['forget', '--whole-session', 'other'], { folder });
+    await yes.shows('[y/N]');
+    yes.enter('yes');
+    expect(await yes.ended).toBe(0);
+    expect(await json('sessions', [], { folder })).toHaveLength(1);
+  });
+
+  test('[Z40] Ctrl-C at a question stops the command with 130, and nothing was done', async () => {
+    const { folder } = await chat.copy();
+    const screen = new Screen(['forget', '--whole-session', 'other'], { folder });
+    await screen.shows('[y/N]');
+    screen.pressInterrupt();
+    expect(await screen.ended).toBe(130);
+    expect(screen.text).toContain('Stopped.');
+    expect(await json('sessions', [], { folder })).toHaveLength(2);
+  });
+
+  test('[Z29] --no-input asks nothing, also on a terminal', async () => {
+    const { folder } = await chat.copy();
+    const screen = await watch(['forget', '#2', '--no-input'], { folder });
+    expect(screen.code).toBe(2);
+  });
+});
+
+describe.concurrent('progress', () => {
+  const long = makeLong();
+
+  test('[Z38] a bar with rate and time left on a terminal, gone at the end; none where it is quick or piped', async () => {
+    const { folder } = await long;
+    const screen = await watch(['verify', '--progress', 'always'], { folder, columns: 100 });
+    expect(screen.raw).toMatch(/[█░]{10,} \d+ % {2}\d+\/1200 checkpoints {2}[\d.]+\/s {2}\d+ s left/);
+    expect(screen.raw).toContain('\r\u001b[K');
+    expect(screen.text).toMatch(/clean: 1,200 checkpoints/);
+    const quick = await watch(['verify'], { folder: (await chat.get()).folder });
+    expect(quick.raw).not.toContain('█');
+    const piped = await run(['verify'], { folder });
+    expect(piped.stderr).toBe('');
+    const lines = await run(['stats', '--progress', 'always'], { folder });
+    expect(lines.stderr).toMatch(/^\d+ % {2}\d+\/1200 checkpoints/);
+    expect((await run(['stats', '--progress', 'always', '--json'], { folder })).stderr).toBe('');
+  });
+
+  test('[Z40] Ctrl-C in the middle of work stops it with 130, and the storage is whole', async () => {
+    const { folder } = await long;
+    const screen = new Screen(['bisect', 'run', '--scan', '--progress', 'always', '--where', 'state.n < 0'], {
+      folder,
+    });
+    await screen.shows('/1200 checkpoints');
+    screen.pressInterrupt();
+    expect(await screen.ended).toBe(130);
+    expect(await json('verify', [], { folder })).toMatchObject({ status: 'clean' });
+  });
+});
+
+async function makeLong(): Promise<{ folder: string }> {
+  const folder = newFolder();
+  const path = join(folder, 'long.db');
+  const manager = new CheckpointManager({ storage: new SqliteCheckpointStorage({ path, durability: 'process' }) });
+  const session = await manager.session('long');
+  for (let n = 0; n < 1200; n++) await session.save({ n });
+  await manager.close();
+  writeFileSync(join(folder, 'savestate.yaml'), 'storage: long.db\n');
+  return { folder };
+}

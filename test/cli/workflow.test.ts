@@ -1,0 +1,97 @@
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { json, ok, run } from './support/cli.ts';
+import { createTeamFolder } from './support/team.ts';
+
+const INPUT = ['--input', '{"days":2}'];
+
+describe.concurrent('workflows', () => {
+  test('[Z50] a file is run; what waits exits with 3; continue finds the file again and goes on with the answer', async () => {
+    const folder = createTeamFolder('');
+    const waiting = await json('run', ['packing.yaml', '-s', 'bag', ...INPUT], { folder, code: 3 });
+    expect(waiting).toMatchObject({
+      kind: 'workflow',
+      status: 'waiting',
+      questions: [{ id: 'agree', text: 'Take a coat for rain?', choices: ['approve', 'reject'] }],
+      steps: [{ path: 'weather', status: 'done' }],
+    });
+    const wrong = await run(['continue', '--answer', 'agree=aprove'], { folder });
+    expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('Did you mean "approve"?')]);
+    expect((await run(['continue', '-n', '2'], { folder })).code).toBe(2);
+    const { stdout, code } = await run(['continue', '--answer', 'agree=approve'], { folder });
+    expect([code, stdout]).toEqual([0, 'done     weather\ndone     agree\ndone     pack\n2 shirts and a coat\n']);
+    expect(await json('continue', [], { folder })).toMatchObject({
+      status: 'completed',
+      output: '2 shirts and a coat',
+    });
+    const again = await json('resume', ['#3'], { folder, code: 3 });
+    expect(again).toMatchObject({ kind: 'workflow', status: 'waiting', steps: [{ path: 'weather' }] });
+    expect(again.branch).not.toBe('main');
+    expect(await json('continue', ['--answer', 'agree=approve'], { folder })).toMatchObject({ branch: again.branch });
+    expect((await run(['resume', '@~1', '--prompt', 'x'], { folder })).code).toBe(2);
+    const rejected = ['packing.yaml', '-s', 'other', ...INPUT];
+    await json('run', rejected, { folder, code: 3 });
+    const failed = await run(['run', ...rejected, '--answer', 'agree=reject'], { folder });
+    expect([failed.code, failed.stdout]).toEqual([1, expect.stringContaining('Failed at agree')]);
+  });
+
+  test('[Z50] killed or stopped in the middle it is gone on with; wrong input is told', async () => {
+    const folder = createTeamFolder('');
+    const stopped = await run(['run', 'packing.yaml', '-s', 'bag', ...INPUT], {
+      folder,
+      env: { DELAY_MS: '60000', STARTED: '1' },
+      onOutput: (text, kill) => text.includes('looking') && kill('SIGINT'),
+    });
+    expect([stopped.code, stopped.stderr]).toEqual([130, 'looking\nStopped.\n']);
+    mkdirSync(join(folder, 'below'));
+    const below = { folder: join(folder, 'below'), code: 3 };
+    expect(await json('continue', [], below)).toMatchObject({ status: 'waiting' }); // from another folder, too
+    for (const [args, code] of [
+      [['missing.yaml'], 13],
+      [['packing.yaml', '--input', '{'], 2],
+      [['packing.yaml', '--registry', 'missing.mjs'], 13],
+      [['packing.yaml', '--registry', 'fleet.mjs'], 2],
+      [['packing.yaml', '--answer', 'agree=approve', '-s', 'nobody'], 13],
+      [['team.yaml'], 2],
+    ] as const)
+      expect([args, (await run(['run', ...args], { folder })).code]).toEqual([args, code]);
+  });
+
+  test('[Z51] check tells every problem with line and column, names that the code does not have, and exits with 1', async () => {
+    const folder = createTeamFolder('');
+    expect(await ok(['workflow', 'check', 'packing.yaml'], { folder })).toBe('packing.yaml is well.\n');
+    const text = readFileSync(join(folder, 'packing.yaml'), 'utf8');
+    writeFileSync(
+      join(folder, 'bad.yaml'),
+      text.replace('function: pack', 'functoin: pack').replace('weather', 'agree'),
+    );
+    const bad = await json('workflow', ['check', 'bad.yaml'], { folder, code: 1 });
+    expect(bad).toMatchObject({
+      isValid: false,
+      problems: expect.arrayContaining([
+        expect.objectContaining({ line: 18, column: 5, suggestion: 'function', path: 'steps[2].functoin' }),
+      ]),
+    });
+    expect((await run(['workflow', 'check', 'bad.yaml'], { folder })).stdout).toContain(
+      'bad.yaml:18:5: steps[2].functoin',
+    );
+    writeFileSync(join(folder, 'packing.yaml'), text.replace('look_at_sky', 'look_at_sea'));
+    const unknown = await run(['workflow', 'check', 'packing.yaml'], { folder });
+    expect([unknown.code, unknown.stdout]).toEqual([1, expect.stringContaining('"look_at_sea"')]);
+    expect((await run(['workflow', 'check', 'missing.yaml'], { folder })).code).toBe(13);
+    expect((await run(['workflow', 'paint'], { folder })).code).toBe(2);
+    expect((await run(['workflow', 'check'], { folder })).code).toBe(2);
+  });
+
+  test('[Z51] draw prints a Mermaid flowchart, schema the JSON Schema of files', async () => {
+    const folder = createTeamFolder('');
+    const drawn = await ok(['workflow', 'draw', 'packing.yaml'], { folder });
+    expect(drawn).toMatch(/^flowchart TD\n[\s\S]*s1 --> s2\n$/);
+    expect(await json('workflow', ['draw', 'packing.yaml'], { folder })).toEqual({
+      file: 'packing.yaml',
+      mermaid: drawn,
+    });
+    expect(JSON.parse(await ok(['workflow', 'schema'], { folder }))).toMatchObject({ properties: { steps: {} } });
+  });
+});
