@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { InvalidInputError } from '../../core/errors.ts';
 import type { ChatRunResult } from '../../runtime/chat/chat-run.ts';
 import type { Judge } from '../../runtime/repair/trial-options.ts';
@@ -35,17 +35,32 @@ function judgeByCommand({ env, folder }: Context, command: string): Judge {
         cwd: folder,
         env: { ...env },
         stdio: ['pipe', 2, 2],
-        ...(signal !== undefined && { signal }),
+        detached: true,
       });
+      const stop = (): void => {
+        endGroup(child);
+        reject(signal?.reason);
+      };
+      signal?.addEventListener('abort', stop, { once: true });
       child.stdin?.on('error', () => undefined); // it need not read the messages
       child.once('error', reject);
       child.once('close', (code, killedBy) => {
+        signal?.removeEventListener('abort', stop);
         if (code === null || code === NOT_FOUND)
           reject(new Error(`The command "${command}" could not judge (${killedBy ?? `exit code ${NOT_FOUND}`}).`));
         else resolve(code === 0);
       });
       child.stdin?.end(`${JSON.stringify(toPlainMessages(result))}\n`);
     });
+}
+
+/** Ends a command with everything it started, which would hold on to the terminal otherwise. */
+function endGroup({ pid }: ChildProcess): void {
+  try {
+    if (pid !== undefined) process.kill(-pid, 'SIGTERM');
+  } catch {
+    // it has ended already
+  }
 }
 
 function toPlainMessages({ messages }: ChatRunResult): readonly { name: string; content: string }[] {

@@ -5,9 +5,11 @@ import type { PostgresConnection, Query } from './postgres-connection.ts';
 /** Chunks deleted by one transaction; commits that bring one of them wait for it. */
 const DELETE_BATCH = 1_000;
 
-/** Marking goes level by level. A plan that reads all chunks at every level, as fresh statistics may suggest, would take for ever on deep trees. */
-const BY_INDEX =
-  "SELECT set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true), set_config('jit', 'off', true)";
+/**
+ * Marking goes level by level. A plan that reads all chunks at every level takes for ever on deep trees; the planner chooses one when its
+ * statistics are from a time when there were few chunks, and the function keeps it.
+ */
+const BY_INDEX = `SELECT ${['enable_seqscan', 'enable_hashjoin', 'enable_mergejoin', 'jit'].map((name) => `set_config('${name}', 'off', true)`).join(', ')}`;
 
 type Doomed = { readonly digest: string; readonly stored: string };
 

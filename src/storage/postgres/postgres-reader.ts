@@ -41,13 +41,16 @@ const REF_COLUMNS = 'session AS "sessionId", kind, name, target, mark AS "check"
 
 const CHUNK_COLUMNS = "encode(c.digest, 'hex') AS digest, encode(c.refs, 'hex') AS refs, c.text";
 
-/** Every digest below some others, each once, themselves included. */
+/** Every digest below some others, each once, themselves included. OFFSET keeps the planner from reading all chunks at every level. */
 const REACHABLE = `WITH RECURSIVE reached(digest) AS (
   SELECT decode(wanted, 'hex') FROM unnest($2::text[]) AS wanted
   UNION
-  SELECT substring(c.refs FROM at + 1 FOR 32) FROM reached JOIN {s}.chunk c ON c.tenant = $1 AND c.digest = reached.digest
-    CROSS JOIN LATERAL generate_series(0, length(c.refs) - 32, 32) AS at WHERE c.refs IS NOT NULL
-) SELECT ${CHUNK_COLUMNS} FROM reached JOIN {s}.chunk c ON c.tenant = $1 AND c.digest = reached.digest`;
+  SELECT substring(c.refs FROM at + 1 FOR 32) FROM reached CROSS JOIN LATERAL (
+      SELECT refs FROM {s}.chunk WHERE tenant = $1 AND digest = reached.digest AND refs IS NOT NULL OFFSET 0
+    ) AS c CROSS JOIN LATERAL generate_series(0, length(c.refs) - 32, 32) AS at
+) SELECT ${CHUNK_COLUMNS} FROM reached CROSS JOIN LATERAL (
+    SELECT digest, refs, text FROM {s}.chunk WHERE tenant = $1 AND digest = reached.digest OFFSET 0
+  ) AS c`;
 
 /** Answers the questions of the contract; each is one statement. */
 export class PostgresReader {

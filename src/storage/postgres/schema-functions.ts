@@ -217,9 +217,11 @@ BEGIN
     ) AS root CROSS JOIN LATERAL generate_series(0, length(root.refs) - 32, 32) AS at;
   WHILE FOUND LOOP
     INSERT INTO reached SELECT DISTINCT substring(c.refs FROM at + 1 FOR 32), v_level + 1
-      FROM reached JOIN {s}.chunk c ON c.tenant = p_tenant AND c.digest = reached.digest
-      CROSS JOIN LATERAL generate_series(0, length(c.refs) - 32, 32) AS at
-      WHERE reached.level = v_level AND c.refs IS NOT NULL
+      FROM reached CROSS JOIN LATERAL (
+        -- OFFSET keeps the planner from going the other way round, over all chunks at every level.
+        SELECT refs FROM {s}.chunk WHERE tenant = p_tenant AND digest = reached.digest AND refs IS NOT NULL OFFSET 0
+      ) AS c CROSS JOIN LATERAL generate_series(0, length(c.refs) - 32, 32) AS at
+      WHERE reached.level = v_level
       ON CONFLICT DO NOTHING;
     v_level := v_level + 1;
   END LOOP;

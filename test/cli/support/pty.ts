@@ -20,6 +20,10 @@ afterAll(() => {
   for (const screen of screens) screen.close();
 });
 
+/** A quiet stretch as long as this means that nothing more comes. */
+const SETTLE_MS = 30;
+const MAX_WAITS = 30;
+
 /** A program on a pseudo-terminal, as a person has it before them. It is gone when the file's tests have ended. */
 export class Screen {
   readonly ended: Promise<number>;
@@ -41,12 +45,23 @@ export class Screen {
     });
     this.ended = new Promise((resolve) => {
       this.#process.onExit(({ exitCode }) => {
-        this.#isEnded = true;
-        this.#wake();
-        resolve(exitCode);
+        void this.#settle().then(() => {
+          this.#isEnded = true;
+          this.#wake();
+          resolve(exitCode);
+        });
       });
     });
     screens.push(this);
+  }
+
+  /** What a program wrote last may come after the news of its end. */
+  async #settle(): Promise<void> {
+    for (let before = -1, waits = 0; waits < MAX_WAITS; waits++) {
+      if (this.#output.length === before && this.#output !== '') return;
+      before = this.#output.length;
+      await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
+    }
   }
 
   /** Ends the program if it still runs. */
