@@ -51,7 +51,8 @@ async function findFaults(deaths: readonly number[]): Promise<{ faults: string[]
   const payments: Payment[] = [];
   let commits = 0;
   for (const dieAt of [...deaths, Infinity]) {
-    const life = await world.open(dieAt, { createAgent: payer(payments) });
+    // A message that outlives many processes is not given up here: that is another rule.
+    const life = await world.open(dieAt, { createAgent: payer(payments), settings: { maxFailures: 50 } });
     if (life === undefined) continue; // it died before it was open
     await live(world, life);
     commits = life.commits;
