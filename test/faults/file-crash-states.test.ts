@@ -5,7 +5,7 @@ import { SimulatedDisk } from '../../src/testing/simulated-disk.ts';
 import { expectedStates, findFault, runSteps, scriptSteps } from './file-crash-script.ts';
 
 const FULL = process.env.SAVESTATE_TRIALS === 'full';
-const STATES = FULL ? 20_000 : 2_000;
+const STATES = FULL ? 100_000 : 2_000;
 const BUG_STATES = FULL ? 20_000 : 3_000;
 const PER_OPERATION = 10;
 

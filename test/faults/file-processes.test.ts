@@ -11,7 +11,7 @@ import { CHANGING_OPERATIONS, type OperationFault } from '../../src/testing/simu
 import { checkReachable, PATH } from './file-crash-script.ts';
 
 const FULL = process.env.SAVESTATE_TRIALS === 'full';
-const STATES = FULL ? 20_000 : 2_000;
+const STATES = FULL ? 100_000 : 2_000;
 const STOPS = 60;
 const RACES = FULL ? 2_000 : 200;
 const PER_OPERATION = 4;
