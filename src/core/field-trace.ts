@@ -1,7 +1,9 @@
+import { type ObjectShape, shapeOf } from './object-shape.ts';
+
 /**
  * What the enumerable fields of a live object held, and those of the plain objects and arrays in it, side by side in one list: that is
- * read many times faster than a tree. For each object itself, its prototype, and then keys and values up to an end mark; for each array
- * its length and elements.
+ * read many times faster than a tree. For each object itself, its shape, and its values; for each array itself, its length, and its
+ * elements.
  */
 export type FieldTrace = readonly unknown[];
 
@@ -10,13 +12,9 @@ type Fields = { readonly [key: string]: unknown };
 /** Which objects a trace may look into besides plain ones; `except` are fields of an instance that it compares as a whole. */
 export type TracedClass = { readonly except: readonly string[] };
 
-/** Arrays longer than this are checked for stray properties only when first seen: the check reads every key. */
-export const STRAY_CHECK_ITEMS = 64;
-
 /** Longer traces cost more than they save. */
-const MAX_TRACE_ITEMS = 4096;
+const MAX_TRACE_CELLS = 4096;
 
-const END = Symbol('end of fields');
 const NOT_SAME = -1;
 
 /** What stands in a trace for numbers that `===` gets wrong, so that it may be used for all values. */
@@ -38,7 +36,6 @@ export function traceFields(
   const found = [instance];
   for (const source of found) {
     const prototype: object | null = Object.getPrototypeOf(source);
-    trace.push(source, prototype);
     if (prototype === Array.prototype) traceArray(source as unknown[], trace, found);
     else {
       const traced = prototype === Object.prototype || prototype === null ? PLAIN : findTraced(source, prototype);
@@ -46,7 +43,7 @@ export function traceFields(
       traceObject(source as Fields, traced, { trace, found });
     }
     // Also the end of a cycle, which the walk refuses.
-    if (trace.length > MAX_TRACE_ITEMS) return undefined;
+    if (trace.length > MAX_TRACE_CELLS) return undefined;
   }
   return trace;
 }
@@ -54,7 +51,7 @@ export function traceFields(
 const PLAIN: TracedClass = { except: [] };
 
 function traceArray(source: readonly unknown[], trace: unknown[], found: object[]): void {
-  trace.push(source.length);
+  trace.push(source, source.length);
   for (const value of source) {
     trace.push(mark(value));
     if (typeof value === 'object' && value !== null) found.push(value);
@@ -66,56 +63,54 @@ function traceObject(
   { except }: TracedClass,
   { trace, found }: { trace: unknown[]; found: object[] },
 ): void {
-  for (const key in source) {
+  const shape = shapeOf(source);
+  trace.push(source, shape);
+  for (const key of shape.keys) {
     const value = source[key];
-    trace.push(key, mark(value));
+    trace.push(mark(value));
     if (typeof value === 'object' && value !== null && !except.includes(key)) found.push(value);
   }
-  trace.push(END);
 }
 
 /** Whether all that was traced is as it was. Sees added and deleted fields too. */
 export function isUntouched(trace: FieldTrace): boolean {
-  let at = 0;
-  while (at >= 0 && at < trace.length) {
-    const source = trace[at] as object;
-    const prototype = trace[at + 1];
-    if (Object.getPrototypeOf(source) !== prototype) return false;
-    at =
-      prototype === Array.prototype
-        ? skipSameItems(source as unknown[], trace, at + 2)
-        : skipSameFields(source as Fields, trace, at + 2);
+  return isUntouchedBetween(trace, 0, trace.length);
+}
+
+/** The same of the part of a longer list of traces that lies between two places. */
+export function isUntouchedBetween(traces: readonly unknown[], from: number, to: number): boolean {
+  let at = from;
+  while (at >= 0 && at < to) {
+    const shape = traces[at + 1] as ObjectShape | number;
+    at = typeof shape === 'number' ? skipSameItems(traces, at, shape) : skipSameFields(traces, at, shape);
   }
   return at >= 0;
 }
 
 /** Where the trace goes on after these fields. */
-function skipSameFields(source: Fields, trace: FieldTrace, from: number): number {
-  let at = from;
+function skipSameFields(traces: readonly unknown[], from: number, { prototype, keys }: ObjectShape): number {
+  const source = traces[from] as Fields;
+  if (Object.getPrototypeOf(source) !== prototype) return NOT_SAME;
+  const values = from + 2;
+  let at = 0;
   for (const key in source) {
     const now = source[key];
-    const before = trace[at + 1];
-    if (trace[at] !== key || (now !== before && mark(now) !== before)) return NOT_SAME;
-    at += 2;
+    const before = traces[values + at];
+    if (key !== keys[at] || (now !== before && mark(now) !== before)) return NOT_SAME;
+    at++;
   }
-  return trace[at] === END ? at + 1 : NOT_SAME;
+  return at === keys.length ? values + at : NOT_SAME;
 }
 
-function skipSameItems(source: readonly unknown[], trace: FieldTrace, from: number): number {
-  const { length } = source;
-  if (trace[from] !== length) return NOT_SAME;
+/** Whether it has got properties besides its elements is not asked: that would cost more than all the rest. */
+function skipSameItems(traces: readonly unknown[], from: number, length: number): number {
+  const source = traces[from] as readonly unknown[];
+  if (source.length !== length) return NOT_SAME;
+  const items = from + 2;
   for (let at = 0; at < length; at++) {
     const now = source[at];
-    const before = trace[from + 1 + at];
+    const before = traces[items + at];
     if (now !== before && mark(now) !== before) return NOT_SAME;
   }
-  const isClean = length > STRAY_CHECK_ITEMS || countKeys(source) === length;
-  return isClean ? from + 1 + length : NOT_SAME;
-}
-
-/** How many enumerable properties an object has. */
-export function countKeys(value: object): number {
-  let count = 0;
-  for (const _ in value) count++;
-  return count;
+  return items + length;
 }

@@ -159,10 +159,6 @@ describe('[V2] a class with many instances is compared without encoding it', () 
     const before = codec.encode({ list });
     (list[3] as { y: { deep: unknown[] } }).y.deep[0] = () => 1;
     expect(() => codec.encode({ list }, before)).toThrow('$.list[3].y.deep[0]');
-    const stray = points(30);
-    const known = codec.encode({ stray });
-    Object.assign((stray[3] as { y: { deep: object } }).y.deep, { extra: 1 });
-    expect(() => codec.encode({ stray }, known)).toThrow('extra property');
   });
 
   test('what was frozen since is known to be', () => {

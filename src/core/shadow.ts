@@ -1,5 +1,6 @@
 import type { Digest } from './chunk.ts';
 import type { FieldTrace } from './field-trace.ts';
+import type { ListTrace } from './list-trace.ts';
 
 /** How a container is saved. `text` is a long string, `bytes` a binary atom, `atom` an object without children. */
 export type ShadowKind = 'object' | 'bare' | 'Array' | 'Map' | 'Set' | 'Error' | 'class' | 'atom' | 'bytes' | 'text';
@@ -38,6 +39,8 @@ export class Shadow {
   isFrozen = false;
   /** The elements of a frozen array, in an array that is not: V8 reads those many times faster. */
   items: readonly unknown[] | undefined;
+  /** Of a list: what its first elements held. It goes on to the next shadow of a list that changes. */
+  traces: ListTrace | undefined;
   /** Some child may be `0`: then comparing with `===` is not enough, because it takes `0` for `-0`. */
   holdsZero = false;
 

@@ -1,8 +1,11 @@
-import { countKeys, isUntouched, STRAY_CHECK_ITEMS } from './field-trace.ts';
+import { isUntouched } from './field-trace.ts';
 import { isSame } from './sameness.ts';
 import { Shadow, type ShadowChild } from './shadow.ts';
 
 type Fields = { readonly [key: string]: unknown };
+
+/** Arrays longer than this are checked for stray properties only when first seen: the check reads every key. */
+export const STRAY_CHECK_ITEMS = 64;
 
 /**
  * Whether a live value is still what is remembered of it: the walk over what did not change, which is nearly all of a state, without
@@ -40,4 +43,11 @@ function isSameArray(value: readonly unknown[], { children }: Shadow): boolean {
   if (value.length !== children.length) return false;
   for (let at = 0; at < children.length; at++) if (!isUnchanged(value[at], children[at])) return false;
   return value.length > STRAY_CHECK_ITEMS || countKeys(value) === value.length;
+}
+
+/** How many enumerable properties an object has. */
+function countKeys(value: object): number {
+  let count = 0;
+  for (const _ in value) count++;
+  return count;
 }

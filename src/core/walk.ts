@@ -5,12 +5,13 @@ import type { ClassCodecs } from './class-codec.ts';
 import type { EncodedInstances } from './encoded-instances.ts';
 import { errorClass, errorFields } from './error-value.ts';
 import { InvalidInputError } from './errors.ts';
-import { isUntouched, STRAY_CHECK_ITEMS, traceFields } from './field-trace.ts';
+import { isUntouched, traceFields } from './field-trace.ts';
 import { FIELD_CHARS, type ValueLimits } from './format.ts';
+import { withTraces } from './list-trace.ts';
 import { formatPath, type PathStep } from './path.ts';
 import { commonEnds, countExactly, countSame, isSame, isSameList, replaceIfNew } from './sameness.ts';
 import { Shadow, type ShadowChild, type ShadowKind } from './shadow.ts';
-import { isUnchanged } from './unchanged.ts';
+import { isUnchanged, STRAY_CHECK_ITEMS } from './unchanged.ts';
 
 /** `fresh`: the children that are not known to be frozen already; all, if absent. */
 type NewContent = {
@@ -193,9 +194,8 @@ export class Walker {
   ): Shadow {
     if (old?.kind !== kind) {
       this.#checkArray(items);
-      return this.#create(kind, source, {
-        children: this.#walkRange(items, { from: 0, to: items.length, old: undefined }),
-      });
+      const children = this.#walkRange(items, { from: 0, to: items.length, old: undefined });
+      return withTraces(this.#create(kind, source, { children }), undefined);
     }
     if (items.length <= STRAY_CHECK_ITEMS) this.#checkArray(items);
     const prefix = this.#countPrefix(items, old);
@@ -205,7 +205,8 @@ export class Walker {
     const kept = prefix === old.children.length ? old.children : old.children.slice(0, prefix);
     const children = suffix === 0 ? kept.concat(middle) : kept.concat(middle, old.children.slice(-suffix));
     if (isSameList(children, old.children)) return keep(old, source);
-    return noteChange(this.#create(kind, source, changedContent(old, middle, children)), old, { prefix, suffix });
+    const shadow = withTraces(this.#create(kind, source, changedContent(old, middle, children)), old, prefix);
+    return noteChange(shadow, old, { prefix, suffix });
   }
 
   /** How many elements from the front are what they were. */
@@ -213,7 +214,7 @@ export class Walker {
     const end = Math.min(items.length, old.children.length);
     const frozen = frozenItems(old);
     if (frozen !== undefined) return old.holdsZero ? countExactly(items, frozen, end) : countSame(items, frozen, end);
-    let at = 0;
+    let at = old.traces?.countUntouched(items, end) ?? 0;
     while (at < end && (isTraced(items[at], old.children[at]) || this.#isUnchanged(items[at], old.children[at], at)))
       at++;
     return at;

@@ -73,6 +73,35 @@ test('[A25] a graph whose process was killed goes on where it was, and runs noth
   expect((await new CheckpointManager({ storage }).verify()).findings).toEqual([]);
 });
 
+const BUSY_STEPS = 60;
+/** Saves of steps that may still be under way, besides what a slow machine adds. */
+const BUSY_LAG = 20;
+
+const BUSY_CHILD = `
+  import { Annotation, START, StateGraph } from '@langchain/langgraph';
+  import { SavestateSaver } from '${DIST}adapter/langgraph/index.js';
+  import { SqliteCheckpointStorage } from '${DIST}storage/sqlite/sqlite-storage.js';
+  const add = ({ count }) => (count === ${BUSY_STEPS} ? process.kill(process.pid, 'SIGKILL') : { count: count + 1 });
+  const graph = new StateGraph(Annotation.Root({ count: Annotation() }))
+    .addNode('add', add).addEdge(START, 'add').addConditionalEdges('add', () => 'add')
+    .compile({ checkpointer: new SavestateSaver(new SqliteCheckpointStorage({ path: process.argv[1] })) });
+  setImmediate(() => process.exit(7));
+  await graph.invoke({ count: 0 }, { configurable: { thread_id: 'thread' }, recursionLimit: 1_000 });`;
+
+test('[A58] a graph that never lets the event loop turn is saved while it runs', async () => {
+  const path = join(temporaryFolder(), 'test.db');
+  const child = spawn(process.execPath, ['--input-type=module', '-e', BUSY_CHILD, path], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  const [code, signal] = await once(child, 'exit');
+  expect({ code, signal }).toEqual({ code: null, signal: 'SIGKILL' });
+  const storage = new SqliteCheckpointStorage({ path });
+  onTestFinished(() => storage.close());
+  const tuple = await new SavestateSaver(storage).getTuple(ROOT);
+  expect(tuple?.checkpoint.channel_values.count).toBeGreaterThan(BUSY_STEPS - BUSY_LAG);
+});
+
 /** Whether the run is at the step with the node that hangs. */
 async function isPast(saver: SavestateSaver): Promise<boolean> {
   return (await saver.getTuple(ROOT))?.metadata?.step === 1;

@@ -56,7 +56,7 @@ export class SavestateSaver extends BaseCheckpointSaver {
     const { context, afterSave } = createGraphParts(options);
     this.#context = context;
     this.#afterSave = afterSave;
-    this.#lanes = new SessionLanes(this.#context.shadows);
+    this.#lanes = new SessionLanes(this.#context);
     this.#rows = new GraphRows(this.#context);
     this.#writes = new PendingWrites(this.#context, this.#rows);
     this.#writer = new CheckpointWriter(this.#context, {

@@ -3,7 +3,9 @@ import { EncodedInstances } from '../../core/encoded-instances.ts';
 import type { SessionId } from '../../core/id.ts';
 import type { KnownParts } from '../../core/known-parts.ts';
 import type { EncodedState, StateCodec } from '../../core/state-codec.ts';
+import type { ManagerContext } from '../../manager/context.ts';
 import type { ShadowBudget, ShadowHolder } from '../../manager/shadow-budget.ts';
+import type { ChunkStorage } from '../../storage/contract.ts';
 import { type Place, sessionOf } from './thread-session.ts';
 import type { WriteBucket } from './write-bucket.ts';
 
@@ -28,16 +30,18 @@ export class SessionLane implements ShadowHolder {
   /** What tasks wrote, for the checkpoint that will hold it. */
   readonly written = new EncodedInstances();
   readonly #shadows: ShadowBudget;
+  readonly #storage: ChunkStorage;
   readonly #tips = new Map<string, Tip>();
   readonly #buckets = new Map<string, WriteBucket>();
   #knowledge: Knowledge | undefined;
   #lastTurn: Promise<unknown> = Promise.resolve();
   #waiting = 0;
 
-  constructor(place: Place, shadows: ShadowBudget) {
+  constructor(place: Place, { shadows, storage }: Pick<ManagerContext, 'shadows' | 'storage'>) {
     this.place = place;
     this.sessionId = sessionOf(place);
     this.#shadows = shadows;
+    this.#storage = storage;
   }
 
   get isIdle(): boolean {
@@ -49,6 +53,8 @@ export class SessionLane implements ShadowHolder {
    * what it still waits for is on its way to the storage, which keeps the order too.
    */
   async inOrder<Result>(work: (pass: () => void) => Promise<Result>): Promise<Result> {
+    // Graphs whose nodes wait for nothing run without letting the event loop turn.
+    if (!this.isIdle) this.#storage.hurry?.();
     const before = this.#lastTurn;
     let pass = (): void => undefined;
     this.#lastTurn = new Promise<void>((resolve) => {

@@ -1,5 +1,5 @@
 import type { SessionId } from '../../core/id.ts';
-import type { ShadowBudget } from '../../manager/shadow-budget.ts';
+import type { ManagerContext } from '../../manager/context.ts';
 import { SessionLane } from './session-lane.ts';
 import { type Place, sessionOf } from './thread-session.ts';
 
@@ -8,16 +8,16 @@ const MAX_LANES = 1024;
 
 /** The lanes of all sessions a saver is at work in. */
 export class SessionLanes {
-  readonly #shadows: ShadowBudget;
+  readonly #context: ManagerContext;
   readonly #lanes = new Map<string, SessionLane>();
 
-  constructor(shadows: ShadowBudget) {
-    this.#shadows = shadows;
+  constructor(context: ManagerContext) {
+    this.#context = context;
   }
 
   open(place: Place): SessionLane {
     const sessionId = sessionOf(place);
-    const lane = this.#lanes.get(sessionId) ?? new SessionLane(place, this.#shadows);
+    const lane = this.#lanes.get(sessionId) ?? new SessionLane(place, this.#context);
     this.#lanes.delete(sessionId);
     this.#lanes.set(sessionId, lane);
     if (this.#lanes.size > MAX_LANES) this.#dropOldest();

@@ -1,4 +1,3 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { SavestateError } from '../../core/errors.ts';
 import type { CommitResult } from '../contract.ts';
 import type { ChunkNumbers } from './chunk-numbers.ts';
@@ -11,6 +10,8 @@ const MAX_GROUP = 64;
 const MIN_GROUP = 8;
 const LONG_TURN_MS = 6;
 const SHORT_TURN_MS = 3;
+/** Who never lets the event loop turn is waited for no longer than this. */
+const MAX_WAIT_MS = 0.5;
 
 type Waiting = {
   readonly prepared: PreparedCommit;
@@ -35,6 +36,8 @@ export class CommitQueue {
   #waiting: Waiting[] = [];
   #groupSize = MAX_GROUP;
   #running: Promise<void> | undefined;
+  #turnBeganMs = 0;
+  #endTurn = (): void => undefined;
 
   constructor(connection: SqliteConnection, numbers: ChunkNumbers) {
     this.#connection = connection;
@@ -47,7 +50,13 @@ export class CommitQueue {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ prepared, resolve, reject });
       this.#running ??= this.#run();
+      this.hurry();
     });
+  }
+
+  /** Waits no longer for commits to share a transaction with, if that takes long already. */
+  hurry(): void {
+    if (performance.now() - this.#turnBeganMs > MAX_WAIT_MS) this.#endTurn();
   }
 
   /** Resolves when everything added so far is decided. */
@@ -56,14 +65,26 @@ export class CommitQueue {
   }
 
   async #run(): Promise<void> {
-    await nextTurn();
+    await this.#turn();
     while (this.#waiting.length > 0) {
       const startedMs = performance.now();
       await this.#flush(this.#waiting.splice(0, this.#groupSize));
-      await nextTurn(); // what waited for these commits runs before it
+      await this.#turn(); // what waited for these commits runs before it
       this.#adapt(performance.now() - startedMs);
     }
     this.#running = undefined;
+  }
+
+  /** Resolves when the event loop has turned, or when somebody is in a hurry. */
+  #turn(): Promise<void> {
+    this.#turnBeganMs = performance.now();
+    return new Promise((resolve) => {
+      const immediate = setImmediate(resolve);
+      this.#endTurn = () => {
+        clearImmediate(immediate);
+        resolve();
+      };
+    });
   }
 
   /** A turn is the transaction and all that its callers do next. Long turns make smaller groups, so that others get theirs. */

@@ -79,6 +79,10 @@ export class SqliteCheckpointStorage implements ChunkStorage {
     return this.#queue.add(prepareCommit(commit, this.#encodeText));
   }
 
+  hurry(): void {
+    this.#queue.hurry();
+  }
+
   async readChunks(digests: readonly Digest[]): Promise<(Chunk | undefined)[]> {
     this.#checkOpen();
     return this.#reader.chunks(digests);
