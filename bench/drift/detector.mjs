@@ -60,9 +60,8 @@ class Watch {
     }
   }
 
-  /** To rank runs by: how much of a run repeats, and, between equals, whether it was ever alarming. */
+  /** To rank runs by. */
   #scores(features, final) {
-    const alarm = Math.min(1, Math.max(this.#peaks.loop ?? 0, this.#peaks.error ?? 0));
-    return { loop: features.redundancy + 0.05 * alarm, stall: this.#peaks.stall ?? 0, goal: final.goal ?? 0 };
+    return { loop: features.insistence, stall: this.#peaks.stall ?? 0, goal: final.goal ?? 0 };
   }
 }

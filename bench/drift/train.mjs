@@ -12,7 +12,15 @@ const RATE = 0.3;
 /** Strong, because there are few traces: weights stay near zero unless the data insists. */
 const SHRINKAGE = 0.02;
 /** Which way a feature may speak. With few traces a weight of the wrong sign is chance, so it is held at zero. */
-const SIGNS = { redundancy: 1, equalCalls: 1, errors: 1, resultNovelty: -1, messageNovelty: -1, messageSimilarity: 1 };
+const SIGNS = {
+  redundancy: 1,
+  insistence: 1,
+  equalCalls: 1,
+  errors: 1,
+  resultNovelty: -1,
+  messageNovelty: -1,
+  messageSimilarity: 1,
+};
 /** Length is measured, to be printed, but never learnt: a counter of steps tells a loop from nothing. */
 const UNTRAINED = new Set(['length']);
 

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { END, MessagesAnnotation, START, StateGraph } from '@langchain/langgraph';
 import { createFsyncProbe, summarise } from '../measure.mjs';
 import { openContestant } from './contestants.mjs';
@@ -8,7 +9,7 @@ const WARMUP_STEPS = 100;
 const PROBES = { count: 30, limitMs: 1_000 };
 
 /** One contestant, one run of a real graph, one process; the answer goes to the standard output as JSON. */
-const { name, steps, place, warmupPlace } = JSON.parse(process.argv[2]);
+const { name, steps, waitMs, place, warmupPlace } = JSON.parse(process.argv[2]);
 await runGraph(warmupPlace, WARMUP_STEPS, 2);
 const probe = createFsyncProbe(warmupPlace.folder);
 const probeMs = await repeat(PROBES, () => timeMs(probe.run));
@@ -20,8 +21,13 @@ process.stdout.write(JSON.stringify({ totalMs, probe: summarise(probeMs) }));
 async function runGraph(where, length, seed) {
   const messages = Array.from({ length }, (_, at) => createGraphMessage(at, seed));
   const { saver, close } = await openContestant(name, where);
+  const answer = (state) => ({ messages: [messages[state.messages.length]] });
+  const ask = async (state) => {
+    await sleep(waitMs);
+    return answer(state);
+  };
   const graph = new StateGraph(MessagesAnnotation)
-    .addNode('agent', (state) => ({ messages: [messages[state.messages.length]] }))
+    .addNode('agent', waitMs > 0 ? ask : answer)
     .addEdge(START, 'agent')
     .addConditionalEdges('agent', (state) => (state.messages.length < length ? 'agent' : END))
     .compile({ checkpointer: saver });

@@ -1,3 +1,4 @@
+import { insistenceOf, repeatedShare } from './insistence.ts';
 import { redundancyOf } from './signals/redundancy.ts';
 import type { StepReading } from './step.ts';
 
@@ -5,6 +6,8 @@ import type { StepReading } from './step.ts';
 export type RunFeatures = {
   /** How much its calls and messages repeat without bringing anything new. */
   readonly redundancy: number;
+  /** How much of it does again what was just done, or asks again what was answered: the one to rank runs by. */
+  readonly insistence: number;
   /** The share of calls that are the very same as an earlier one. */
   readonly equalCalls: number;
   readonly errors: number;
@@ -24,6 +27,7 @@ export type RunSums = {
   readonly results: number;
   readonly messages: number;
   readonly redundancy: number;
+  readonly insistence: number;
   readonly equalCalls: number;
   readonly errors: number;
   readonly resultNovelty: number;
@@ -38,6 +42,7 @@ export const EMPTY_SUMS: RunSums = Object.freeze({
   results: 0,
   messages: 0,
   redundancy: 0,
+  insistence: 0,
   equalCalls: 0,
   errors: 0,
   resultNovelty: 0,
@@ -56,6 +61,7 @@ export function addStep(sums: RunSums, reading: StepReading): RunSums {
     results: sums.results + Number(step.resultNovelty !== undefined),
     messages: sums.messages + Number(!isCall),
     redundancy: sums.redundancy + (isCall ? redundancyOf(reading) : repeatedShare(reading)),
+    insistence: sums.insistence + insistenceOf(reading),
     equalCalls: sums.equalCalls + Number(isCall && reading.hasEqualInput),
     errors: sums.errors + Number(step.isError),
     resultNovelty: sums.resultNovelty + (step.resultNovelty ?? 0),
@@ -68,6 +74,7 @@ export function addStep(sums: RunSums, reading: StepReading): RunSums {
 export function featuresOf(sums: RunSums): RunFeatures {
   return {
     redundancy: ratio(sums.redundancy, sums.steps, 0),
+    insistence: ratio(sums.insistence, sums.steps, 0),
     equalCalls: ratio(sums.equalCalls, sums.calls, 0),
     errors: ratio(sums.errors, sums.steps, 0),
     resultNovelty: ratio(sums.resultNovelty, sums.results, 1),
@@ -75,11 +82,6 @@ export function featuresOf(sums: RunSums): RunFeatures {
     messageSimilarity: ratio(sums.messageSimilarity, sums.messages, 0),
     length: Math.log1p(sums.steps),
   };
-}
-
-/** Of a message: what is like an earlier one, less what is new to everyone. */
-function repeatedShare({ similarity, step }: StepReading): number {
-  return Math.max(0, similarity - step.inputNovelty);
 }
 
 const ratio = (sum: number, count: number, otherwise: number) => (count === 0 ? otherwise : sum / count);

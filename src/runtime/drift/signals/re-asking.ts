@@ -1,4 +1,5 @@
 import type { Signal } from '../signal.ts';
+import type { StepReading } from '../step.ts';
 
 /** Twice within a few steps passes the odds of 100 to 1: once may be a better wording. */
 const RE_ASKING_NATS = 3;
@@ -14,10 +15,8 @@ export function createReAsking(): Signal {
     name: 're-asking',
     kind: 'loop',
     observe({ reading }) {
-      if (reading?.twin === undefined || !reading.isComplete || !reading.step.isPlainQuestion) return undefined;
-      const { step, twin, similarity, distance } = reading;
-      if (reading.hasEqualInput || similarity < MIN_SIMILARITY) return undefined;
-      if (!reading.isTwinAnswered || twin.isError) return undefined;
+      if (reading?.twin === undefined || !isReAsking(reading)) return undefined;
+      const { step, twin, distance } = reading;
       return {
         agent: step.agent,
         nats: RE_ASKING_NATS * DECAY_PER_STEP ** Math.max(0, distance - 1),
@@ -27,4 +26,12 @@ export function createReAsking(): Signal {
     },
     snapshot: () => undefined,
   };
+}
+
+/** Whether a completed call asks again, in other words, what was asked and answered. */
+export function isReAsking(reading: StepReading): boolean {
+  const { step, twin, similarity } = reading;
+  if (twin === undefined || !reading.isComplete || !step.isPlainQuestion) return false;
+  if (reading.hasEqualInput || similarity < MIN_SIMILARITY) return false;
+  return reading.isTwinAnswered && !twin.isError;
 }

@@ -23,18 +23,25 @@ const ROUTINE_WORDS = 5;
 const ROUTINE_DECAY_PER_RESULT = 0.5;
 const ROUTINE_DECAY_PER_WRITING = 0.2;
 
-/** How much a completed call repeats an earlier one without bringing anything new: 0 not at all, 1 fully, more if it fails again. */
+/**
+ * How much a completed call repeats an earlier one without bringing anything new: 0 not at all, 1 fully, more if it fails again;
+ * the less, the longer ago that was.
+ */
 export function redundancyOf(reading: StepReading): number {
-  if (!reading.isComplete || reading.step.kind !== 'call' || reading.twin === undefined) return 0;
-  if (reading.step.result !== undefined && !reading.isTwinAnswered) return 0;
-  return alikeness(reading) * barrenness(reading) * nearness(reading);
+  return repeatOf(reading) * DECAY_PER_STEP ** Math.max(0, reading.distance - 1);
 }
 
-function nearness({ step, distance, learntSince, writtenSince }: StepReading): number {
-  const near = DECAY_PER_STEP ** Math.max(0, distance - 1);
-  if (step.input.wordCount > ROUTINE_WORDS) return near;
+/** The same, however long ago it was. */
+export function repeatOf(reading: StepReading): number {
+  if (!reading.isComplete || reading.step.kind !== 'call' || reading.twin === undefined) return 0;
+  if (reading.step.result !== undefined && !reading.isTwinAnswered) return 0;
+  return alikeness(reading) * barrenness(reading) * routineFactor(reading);
+}
+
+function routineFactor({ step, learntSince, writtenSince }: StepReading): number {
+  if (step.input.wordCount > ROUTINE_WORDS) return 1;
   const learnt = ROUTINE_DECAY_PER_RESULT ** Math.max(0, learntSince);
-  return near * learnt * ROUTINE_DECAY_PER_WRITING ** Math.max(0, writtenSince);
+  return learnt * ROUTINE_DECAY_PER_WRITING ** Math.max(0, writtenSince);
 }
 
 function alikeness({ hasEqualInput, similarity, addedWords, hasNewTarget }: StepReading): number {
