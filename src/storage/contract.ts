@@ -163,7 +163,8 @@ export interface ChunkStorage {
   listSessions(page: { readonly after?: string; readonly limit: number }): Promise<SessionId[]>;
   /**
    * Turns checkpoints into tombstones in one transaction, except those that a branch, tag or pin of their session points at, which
-   * are left alone unless `force`. Removes every ref of the session that points at a deleted one. Returns the ids that were deleted now.
+   * are left alone unless `force`. Removes every ref of the session that points at a deleted one, and the log that has its id for a
+   * name, with its effects. Returns the ids that were deleted now.
    */
   deleteCheckpoints(deletions: readonly Deletion[], options?: { readonly force?: boolean }): Promise<CheckpointId[]>;
   /** Removes a session, also a damaged one, with its checkpoints, tombstones, refs and effects. Returns whether it was there. */

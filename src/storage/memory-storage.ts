@@ -179,7 +179,17 @@ export class InMemoryCheckpointStorage implements ChunkStorage {
       deleted.push(id);
     }
     if (deleted.length > 0) this.#ascending = this.#ascending.map((row) => this.#rows.get(row.id) ?? row);
+    for (const id of deleted) this.#removeLog(id);
     return deleted;
+  }
+
+  /** What was filed under a checkpoint goes with it. */
+  #removeLog(id: CheckpointId): void {
+    const session = this.#sessions.get(this.#rows.get(id)?.sessionId as SessionId);
+    const log = refKey({ kind: 'log', name: id });
+    const count = Number(session?.refs.get(log)?.target ?? 0);
+    for (let ordinal = 0; ordinal < count; ordinal++) session?.effects.delete(effectKey({ branch: id, ordinal }));
+    session?.refs.delete(log);
   }
 
   /** Whether no ref protects the row (any more). Those that point at it and may, go with it. */
@@ -276,7 +286,7 @@ const freezeEffect = ({ result, ...rest }: EffectRow): EffectRow =>
 const refKey = ({ kind, name }: Pick<RefChange, 'kind' | 'name'>): string => `${kind} ${name}`;
 const compareRefs = (a: Ref, b: Ref): number =>
   compare(a.sessionId, b.sessionId) || compare(a.kind, b.kind) || compare(a.name, b.name);
-const effectKey = ({ branch, ordinal }: EffectRow): string => `${ordinal} ${branch}`;
+const effectKey = ({ branch, ordinal }: Pick<EffectRow, 'branch' | 'ordinal'>): string => `${ordinal} ${branch}`;
 const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 const sizeOf = (content: { text: string; refs: readonly Digest[] }): number =>
   content.text.length + content.refs.length * 32;

@@ -45,11 +45,36 @@ describe.each(STORAGES)('forks on %s', (_, create) => {
   });
 });
 
-/** Runs two turns at once, as two users of one thread would. */
+/** Runs two turns at once, as two users of one thread would: each reads the thread before the other saves anything. */
 async function race(saver: SavestateSaver, other = saver) {
+  const both = [...new Set([saver, other])];
+  const meet = meetingOf(2);
+  for (const one of both) {
+    const read = one.getTuple.bind(one);
+    one.getTuple = async (config) => {
+      const tuple = await read(config);
+      await meet();
+      return tuple;
+    };
+  }
   const first = echoGraph(saver).invoke({ messages: [human('first')] }, ROOT);
   const second = echoGraph(other).invoke({ messages: [human('second')] }, ROOT);
-  return Promise.allSettled([first, second]);
+  const outcomes = await Promise.allSettled([first, second]);
+  for (const one of both) Reflect.deleteProperty(one, 'getTuple');
+  return outcomes;
+}
+
+/** Lets everybody go on when so many have come. */
+function meetingOf(count: number): () => Promise<void> {
+  let arrived = 0;
+  let open = (): void => undefined;
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return () => {
+    if (++arrived === count) open();
+    return opened;
+  };
 }
 
 const lines = async (saver: SavestateSaver): Promise<string[]> =>

@@ -1,4 +1,5 @@
 import { AIMessage, HumanMessage } from '@langchain/core/messages';
+import { Annotation, END, START, StateGraph } from '@langchain/langgraph';
 import { describe, expect, test } from 'vitest';
 import {
   checkpointOf,
@@ -57,6 +58,26 @@ describe.each(STORAGES)('[A24] a thread is an ordinary session on %s', (_, creat
     expect(found.map(({ pendingWrites }) => pendingWrites)).toEqual(
       (await tuples(saver)).map((one) => one.pendingWrites),
     );
+    await storage.close();
+  });
+
+  test('[A59] retention also frees what tasks wrote to the checkpoints it deletes', async () => {
+    const { storage } = create();
+    const draft = (step: number) => Array.from({ length: 40 }, (_, at) => `draft ${step}, line ${at}, `.repeat(40));
+    const graph = new StateGraph(Annotation.Root({ step: Annotation<number>(), text: Annotation<string[]>() }))
+      .addNode('write', ({ step }) => ({ step: step + 1, text: draft(step) }))
+      .addEdge(START, 'write')
+      .addConditionalEdges('write', ({ step }) => (step < 8 ? 'write' : END))
+      .compile({ checkpointer: new SavestateSaver(storage) });
+    await graph.invoke({ step: 0, text: [] }, ROOT);
+    const manager = managerOf(storage);
+    const before = await storage.stats();
+    await manager.prune({ policy: { keepLast: 1 } });
+    await manager.gc();
+    const after = await storage.stats();
+    expect(after.chunks).toBeLessThan(before.chunks / 4);
+    expect((await graph.getState(ROOT)).values.text).toEqual(draft(7));
+    expect((await manager.verify()).findings).toEqual([]);
     await storage.close();
   });
 

@@ -139,9 +139,11 @@ export class ThreadAdmin {
     const deletions = doomed.map(({ checkpoint }) => ({ id: checkpoint.id, reason }));
     const deleted = new Set(await deleteCheckpoints(this.#context, deletions, { force: true }));
     for (const { checkpoint, graph } of doomed) {
-      if (!deleted.has(checkpoint.id)) continue;
-      const { sessionId } = checkpoint;
-      const rows = await this.#context.storage.readEffects({ sessionId, branch: bucketOf(sessionId, graph.id) });
+      const { id, sessionId } = checkpoint;
+      const branch = bucketOf(sessionId, graph.id);
+      // Nearly always the writes are filed under the id of the checkpoint, and went with it.
+      if (!deleted.has(id) || branch === id) continue;
+      const rows = await this.#context.storage.readEffects({ sessionId, branch });
       if (rows.length > 0) await this.#context.storage.commit({ sessionId, effects: rows.map(emptyWrites) });
     }
   }

@@ -1,7 +1,7 @@
 import { StorageError } from '../../core/errors.ts';
 import type { CheckpointId, SessionId } from '../../core/id.ts';
 import type { Deletion, Ref, RefKind } from '../contract.ts';
-import type { LogRow, SessionLog } from './session-log.ts';
+import { type LogRow, refKey, type SessionLog } from './session-log.ts';
 import type { Store } from './store.ts';
 
 const PROTECTING_KINDS: ReadonlySet<RefKind> = new Set(['branch', 'tag', 'pin']);
@@ -51,7 +51,8 @@ function releaseRefs(log: SessionLog, row: LogRow, force: boolean): RemovedRef[]
   if (log.damage !== undefined) return undefined;
   const holders = [...log.refs.values()].filter((ref) => ref.target === row.id);
   if (!force && holders.some((ref) => PROTECTING_KINDS.has(ref.kind))) return undefined;
-  return holders.map(({ kind, name }) => ({ kind, name, target: null }));
+  const filed = log.refs.get(refKey({ kind: 'log', name: row.id }));
+  return [...holders, ...(filed === undefined ? [] : [filed])].map(({ kind, name }) => ({ kind, name, target: null }));
 }
 
 async function writeDeletion({ sessions }: Store, { log, deletions, refs }: Plan): Promise<void> {

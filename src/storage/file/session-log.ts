@@ -22,10 +22,12 @@ export class SessionLog {
   readonly refs = new Map<string, Ref>();
   readonly effects = new Map<string, EffectRow>();
   readonly idempotencyKeys = new Map<string, CheckpointId>();
-  /** Entries whose checkpoint was deleted but may still hold its content. */
+  /** Entries that may still hold the content of a deleted checkpoint, or what was filed under it. */
   readonly toErase = new Set<number>();
   /** The last entry known to survive a power loss; entries of other processes may not have been synced yet. */
   syncedThrough = 0;
+  /** The entries that effects are in. */
+  readonly #effectNumbers = new Map<string, number>();
   readonly #erased = new Map<CheckpointId, { readonly digest: Digest; readonly number: number }>();
   #damage: LogDamage | undefined;
   #next = 1;
@@ -73,7 +75,8 @@ export class SessionLog {
     for (const deletion of deletions) this.#delete(deletion);
     for (const { branch, ordinal, digest, body, result } of effects) {
       const effect = { sessionId: this.sessionId, branch, ordinal, digest, body, ...(result && { result }) };
-      this.effects.set(`${ordinal} ${branch}`, effect);
+      this.effects.set(effectKey({ branch, ordinal }), effect);
+      this.#effectNumbers.set(effectKey({ branch, ordinal }), number);
     }
     for (const change of refs) this.#changeRef(change);
   }
@@ -94,12 +97,29 @@ export class SessionLog {
     const header = JSON.parse(body) as CheckpointHeader;
     const { digest, number } = origin;
     this.rows.set(id, { id, sessionId: this.sessionId, digest, body, isDeleted: true, header, number });
+    this.#deleteLog(id);
+  }
+
+  /** What was filed under a checkpoint goes with it; the entry of the deletion removes the log's ref. */
+  #deleteLog(id: CheckpointId): void {
+    const count = Number(this.refs.get(refKey({ kind: 'log', name: id }))?.target ?? 0);
+    for (let ordinal = 0; ordinal < count; ordinal++) {
+      const key = effectKey({ branch: id, ordinal });
+      const number = this.#effectNumbers.get(key);
+      if (number !== undefined) this.toErase.add(number);
+      this.effects.delete(key);
+      this.#effectNumbers.delete(key);
+    }
   }
 
   #changeRef({ kind, name, target }: Omit<RefChange, 'expect'>): void {
     if (target === null) this.refs.delete(refKey({ kind, name }));
     else this.refs.set(refKey({ kind, name }), createRef({ sessionId: this.sessionId, kind, name, target }));
   }
+}
+
+function effectKey({ branch, ordinal }: Pick<EffectRow, 'branch' | 'ordinal'>): string {
+  return `${ordinal} ${branch}`;
 }
 
 /** The key of a ref in `SessionLog.refs`. */

@@ -262,7 +262,7 @@ export class Sessions {
     return true;
   }
 
-  /** Rewrites the entries of deleted checkpoints without their content. Only inside a shared section. */
+  /** Rewrites the entries of deleted checkpoints, and of what was filed under them, without their content. Only inside a shared section. */
   async eraseDeleted(log: SessionLog): Promise<void> {
     const numbers = [...log.toErase];
     if (numbers.length === 0) return;
@@ -275,11 +275,11 @@ export class Sessions {
 
   async #erase(log: SessionLog, number: number): Promise<void> {
     const entry = await this.readEntry(log, number);
-    // Gone with its session, or done by another process.
-    if (entry?.checkpoint === undefined || entry.incarnation !== log.incarnation) return;
-    const { checkpoint, ...rest } = entry;
-    const erased = { id: checkpoint.header.id, digest: checkpoint.digest };
-    const temp = await this.#files.writeTemp(formatEntry({ ...rest, erased }));
+    // Gone with its session.
+    if (entry === undefined || entry.incarnation !== log.incarnation) return;
+    const erased = withoutDeleted(log, entry);
+    if (erased === undefined) return; // done by another process
+    const temp = await this.#files.writeTemp(formatEntry(erased));
     await this.#fileSystem.rename(temp, `${log.folder}/${entryName(number)}`);
   }
 
@@ -297,6 +297,21 @@ export class Sessions {
     await this.#fileSystem.removeTree(trash);
     return true;
   }
+}
+
+/** An entry without what was deleted since; undefined if it holds nothing of the kind. */
+function withoutDeleted(log: SessionLog, entry: LogEntry): LogEntry | undefined {
+  const isDeleted = (id: string) => log.rows.get(id as CheckpointId)?.isDeleted === true;
+  const { checkpoint, effects = [], ...rest } = entry;
+  const isGone = checkpoint !== undefined && isDeleted(checkpoint.header.id);
+  const kept = effects.filter(({ branch }) => !isDeleted(branch));
+  if (!isGone && kept.length === effects.length) return undefined;
+  return {
+    ...rest,
+    ...(checkpoint !== undefined &&
+      (isGone ? { erased: { id: checkpoint.header.id, digest: checkpoint.digest } } : { checkpoint })),
+    ...(kept.length > 0 && { effects: kept }),
+  };
 }
 
 function checkOpening(opening: SessionOpening, name: string, path: string): SessionOpening {

@@ -30,6 +30,7 @@ export async function deleteCheckpoints(
     const live = candidates.filter(({ deleted }) => !deleted);
     const doomed = await release(query, { tenant, live, force });
     if (doomed.length > 0) await bury(query, { tenant, doomed, bodies });
+    if (doomed.length > 0) await removeLogs(query, tenant, doomed);
     const gone = new Set([...doomed, ...candidates.filter(isDoneBefore)].map(({ id }) => id));
     for (const { id } of doomed) tried.add(id);
     return [...bodies.keys()].filter((id) => gone.has(id));
@@ -100,6 +101,14 @@ async function bury(
      WHERE c.tenant = $1 AND c.id = t.id`,
     [tenant, JSON.stringify(rows)],
   );
+}
+
+/** What was filed under a checkpoint goes with it. */
+async function removeLogs(query: Query, tenant: string, doomed: readonly Candidate[]): Promise<void> {
+  const values = [tenant, doomed.map(({ session }) => session), doomed.map(({ id }) => id)];
+  const gone = 'USING unnest($2::text[], $3::text[]) AS w(session, id) WHERE x.tenant = $1 AND x.session = w.session';
+  await query(`DELETE FROM {s}.effect x ${gone} AND x.branch = w.id`, values);
+  await query(`DELETE FROM {s}.ref x ${gone} AND x.kind = 'log' AND x.name = w.id`, values);
 }
 
 /** Removes every row of a session. Answers whether it was there; if an attempt found it, its absence later is our own doing. */

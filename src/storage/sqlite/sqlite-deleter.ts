@@ -29,9 +29,23 @@ export function deleteCheckpoints(
     if (row === undefined || !holders.release(row.session, id, options.force)) continue;
     const check = tombstoneCheck({ id, digest: unpackDigest(row.digest), body });
     bury.run(...tombstoneColumns(body), check, options.encodeText(body), row.n);
+    removeLog(connection, row.session, id);
     deleted.push(id);
   }
   return deleted;
+}
+
+/** What was filed under a checkpoint goes with it. */
+function removeLog(connection: SqliteConnection, session: number, id: CheckpointId): void {
+  const { changes } = connection.prepare('DELETE FROM effect WHERE session=? AND branch=?').run(session, id);
+  if (Number(changes) === 0) return;
+  connection.prepare("DELETE FROM ref WHERE session=? AND kind='log' AND name=?").run(session, id);
+  noteReuse(connection);
+}
+
+/** Numbers of removed rows are used again, so a collector must not trust "greater than what I have seen" any more. */
+function noteReuse(connection: SqliteConnection): void {
+  connection.prepare('UPDATE epoch SET value=value+1 WHERE n=1').run();
 }
 
 /** A tombstone is found by what its own record says, as every other checkpoint is. */
@@ -87,7 +101,6 @@ export function deleteSession(connection: SqliteConnection, sessionId: SessionId
   for (const table of ['checkpoint', 'effect', 'ref'])
     connection.prepare(`DELETE FROM ${table} WHERE session=?`).run(row.n);
   connection.prepare('DELETE FROM session WHERE n=?').run(row.n);
-  // Numbers of removed rows are used again, so a collector must not trust "greater than what I have seen" any more.
-  connection.prepare('UPDATE epoch SET value=value+1 WHERE n=1').run();
+  noteReuse(connection);
   return true;
 }

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import type { RefChange } from '../../storage/contract.ts';
 import { checkRef, createRef } from '../../storage/ref.ts';
-import { contentOf, session } from './builders.ts';
-import { assertSame, rule } from './contract-test.ts';
+import { commitOf, contentOf, deletionOf, session } from './builders.ts';
+import { assertSame, listDigests, rule } from './contract-test.ts';
 import { HOSTILE_NAMES } from './hostile-text.ts';
 
 const KINDS = ['branch', 'tag', 'pin', 'mark', 'current', 'lease', 'due', 'log', 'group'] as const;
@@ -145,6 +145,38 @@ export const effectRules = [
     assertSame(await storage.readEffects({ sessionId }), [neighbours[0], finished, neighbours[1]]);
     await storage.commit({ sessionId, effects: [finished, started] });
     assertSame(await storage.readEffects({ sessionId }), [neighbours[0], started, neighbours[1]]);
+  }),
+
+  rule('[C53] what was filed under a checkpoint is deleted with it', async ({ storage, make }) => {
+    const [a, b] = [make.checkpoint(), make.checkpoint()];
+    const chunks = [make.chunk(), make.chunk(), make.chunk()] as const;
+    const sessionId = session('s-1');
+    const file = (branch: string, ordinal: number, chunk: (typeof chunks)[number]) =>
+      storage.commit({
+        sessionId,
+        chunks: [chunk],
+        effects: [make.effect({ branch, ordinal, result: contentOf(chunk) })],
+        refs: [{ kind: 'log', name: branch, target: String(ordinal + 1) }],
+      });
+    await storage.commit(commitOf(a));
+    await storage.commit(commitOf(b));
+    await file(a.header.id, 0, chunks[0]);
+    await file(b.header.id, 0, chunks[1]);
+    await file(a.header.id, 1, chunks[2]);
+    const kept = await storage.readEffects({ sessionId, branch: b.header.id });
+    await storage.deleteCheckpoints([deletionOf(a)]);
+    assertSame(await storage.readEffects({ sessionId }), kept);
+    assertSame(
+      (await storage.readRefs({ sessionId, kind: 'log' })).map(({ name }) => name),
+      [b.header.id],
+    );
+    await storage.collect();
+    assertSame(await listDigests(storage), [chunks[1].digest]);
+    assert.deepEqual(await storage.checkIntegrity(), []);
+    // The place is free, and the collector sees what is filed there.
+    await file(a.header.id, 0, chunks[2]);
+    await storage.collect();
+    assertSame(await listDigests(storage), [chunks[1].digest, chunks[2].digest].toSorted());
   }),
 
   rule('[C30] a log of 5,000 effects is written at once and read at once', async ({ storage, make }) => {
