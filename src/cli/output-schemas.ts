@@ -187,7 +187,7 @@ export const OUTPUT_SCHEMAS = {
   bisect,
   verify,
   prune,
-  gc: z.strictObject({ chunks: count, bytes: count }),
+  gc: z.strictObject({ chunks: count, bytes: count, recordings: count }),
   forget,
   redact: z.strictObject({
     isDryRun: z.boolean(),

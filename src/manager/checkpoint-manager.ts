@@ -29,6 +29,7 @@ import type { LineageEntry } from './lineage.ts';
 import { readState } from './loading.ts';
 import type { CheckpointManagerOptions } from './manager-options.ts';
 import { registerParts } from './manager-parts.ts';
+import { dropAllRecordings, dropRecordings } from './recording-drop.ts';
 import { RecoveryLoop } from './recovery-loop.ts';
 import type { RecoveryHandler, RecoveryOptions } from './recovery-options.ts';
 import type { RecoveryReport } from './recovery-report.ts';
@@ -292,6 +293,13 @@ export class CheckpointManager {
   /** Deletes a session with all that is in it. */
   async deleteSession(sessionId: string): Promise<boolean> {
     return deleteSession(this.#context, sessionId);
+  }
+
+  /** Drops the results of steps that no kept checkpoint goes on from, in a session or all; answers how many. `gc` frees their space. */
+  async dropRecordings(sessionId?: string): Promise<number> {
+    this.#checkOpen();
+    if (sessionId === undefined) return dropAllRecordings(this.#context);
+    return dropRecordings(this.#context, parseSessionId(sessionId));
   }
 
   /** Removes chunks that nothing needs any more and gives the space back. */

@@ -101,6 +101,7 @@ export class EffectLog {
   /** The next recording of this name, if the mode and the input let it be used. */
   #takeRecording(name: string, inputDigest: Digest | undefined): RecordedEffect | undefined {
     const recorded = this.#recordings.get(name)?.shift();
+    if (recorded?.status === 'dropped') throw describeMismatch(name, recorded, inputDigest);
     const isMatch = recorded !== undefined && recorded.inputDigest === inputDigest;
     if (this.#mode === 'frozen' && (!isMatch || recorded.status === 'started'))
       throw describeMismatch(name, recorded, inputDigest);

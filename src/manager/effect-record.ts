@@ -3,11 +3,14 @@ import { CorruptError } from '../core/errors.ts';
 import type { CheckpointId, SessionId } from '../core/id.ts';
 import type { EffectRow } from '../storage/contract.ts';
 
-/** The recorded life of one effect. `started` without an end means: in flight when the process died. */
+/**
+ * The recorded life of one effect. `started` without an end means: in flight when the process died; `dropped`: it ended, and its
+ * result was given up.
+ */
 export type EffectRecord = {
   readonly ordinal: number;
   readonly name: string;
-  readonly status: 'started' | 'done' | 'failed';
+  readonly status: 'started' | 'done' | 'failed' | 'dropped';
   /** How often it was begun. */
   readonly attempt: number;
   /** The same for every attempt: give it to the outside system, so that it can tell a repetition from a second request. */

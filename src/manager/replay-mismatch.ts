@@ -11,6 +11,11 @@ export function describeMismatch(
   const details = { name, recordedInput: recorded?.inputDigest ?? null, input: inputDigest ?? null };
   if (recorded === undefined)
     return new ReplayMismatchError(`Step "${name}" has no recording left to replay.`, { details });
+  if (recorded.status === 'dropped')
+    return new ReplayMismatchError(
+      `The result of step "${name}" (effect ${recorded.ordinal}) was dropped. Go on from a checkpoint that is kept, not from the start.`,
+      { details },
+    );
   if (recorded.status === 'started')
     return new ReplayMismatchError(`Step "${name}" was still running when the recording ends.`, { details });
   return new ReplayMismatchError(

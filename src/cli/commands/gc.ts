@@ -3,14 +3,21 @@ import { formatCount, formatSize } from '../terminal/format.ts';
 
 /** Gives space back. */
 export const command: Command = {
-  details: 'Removes only what nothing needs any more, and may run beside programs that save.',
-  examples: [['savestate gc', 'after prune, forget or redact']],
-  run: async (context) => {
+  options: [['--recordings', 'first drop the results of steps that no checkpoint goes on from']],
+  details: `Removes only what nothing needs any more, and may run beside programs that save.
+With --recordings a session can no longer be replayed from its start, only from the checkpoints it has.`,
+  examples: [
+    ['savestate gc', 'after prune, forget or redact'],
+    ['savestate gc --recordings', 'for sessions that run for weeks'],
+  ],
+  run: async (context, input) => {
     const { manager } = await context.workspace();
+    const recordings = input.flag('recordings') ? await context.busy('dropping', manager.dropRecordings()) : 0;
     const { chunks, bytes } = await context.busy('collecting', manager.gc({ signal: context.signal }));
+    const dropped = recordings > 0 ? `${formatCount(recordings, 'recording')} dropped, ` : '';
     await context.answer(
-      { chunks, bytes },
-      () => `${formatCount(chunks, 'chunk')} removed, ${formatSize(bytes)} given back.\n`,
+      { chunks, bytes, recordings },
+      () => `${dropped}${formatCount(chunks, 'chunk')} removed, ${formatSize(bytes)} given back.\n`,
     );
     return undefined;
   },

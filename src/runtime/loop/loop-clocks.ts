@@ -14,6 +14,7 @@ export class LoopClocks {
   readonly #watched: Watched;
   #cancels: (() => void)[] = [];
   #failure: { readonly error: unknown } | undefined;
+  #collectedMs = 0;
   isRefreshDue = false;
 
   constructor(parts: LoopParts, watched: Watched) {
@@ -24,6 +25,7 @@ export class LoopClocks {
   start(): void {
     const { ports, settings, live, heartbeatMs } = this.#parts;
     const startMs = ports.now();
+    this.#collectedMs = startMs;
     // Routine checkpoints keep to one grid over all restarts; a refresh counts from the start of the process.
     this.#every({ startMs: live.state.loop.gridStartMs, everyMs: settings.routineEveryMs }, () => void this.#save());
     this.#every({ startMs, everyMs: settings.refreshEveryMs }, () => this.#callForRefresh());
@@ -48,14 +50,24 @@ export class LoopClocks {
 
   /** Also during a turn: the checkpoint then holds what the turn has done so far. */
   async #save(): Promise<void> {
-    const { checkpoints, manager, isPruning } = this.#parts;
+    const { checkpoints, isPruning } = this.#parts;
     try {
       await checkpoints.tryTake({ type: 'routine', trigger: 'schedule' });
-      if (isPruning) await manager.prune();
+      if (isPruning) await this.#tidy();
     } catch (error) {
       this.#failure = { error };
       this.#watched.ring();
     }
+  }
+
+  /** Gives up what nothing goes on from any more, and from time to time its space. */
+  async #tidy(): Promise<void> {
+    const { manager, session, ports, settings } = this.#parts;
+    await manager.prune();
+    await manager.dropRecordings(session.id);
+    if (ports.now() - this.#collectedMs < settings.refreshEveryMs) return;
+    this.#collectedMs = ports.now();
+    await manager.gc();
   }
 
   #callForRefresh(): void {

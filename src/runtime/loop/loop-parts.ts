@@ -32,7 +32,7 @@ export type AgentLoopOptions = AgentIdentity & {
   readonly heartbeatMs?: number;
   /** Keeps other processes from driving the same agent. */
   readonly lease?: LeaseOptions;
-  /** Whether the retention policy is applied after each routine checkpoint. Default: true. */
+  /** Whether the retention policy is applied after each routine checkpoint, and space given back. Default: true. */
   readonly prune?: boolean;
 };
 

@@ -5,7 +5,7 @@ import type { CheckpointId, SessionId } from '../../core/id.ts';
 import type { Deletion, EffectRow, Ref, RefChange } from '../contract.ts';
 import type { IndexedRow } from '../query.ts';
 import { createRef } from '../ref.ts';
-import type { LogEntry, LoggedCheckpoint, SessionOpening } from './log-entry.ts';
+import type { LogEntry, LoggedCheckpoint, LoggedEffect, SessionOpening } from './log-entry.ts';
 
 /** A checkpoint of a folded log and the number of the entry that holds its root. */
 export type LogRow = IndexedRow & { readonly number: number };
@@ -22,7 +22,7 @@ export class SessionLog {
   readonly refs = new Map<string, Ref>();
   readonly effects = new Map<string, EffectRow>();
   readonly idempotencyKeys = new Map<string, CheckpointId>();
-  /** Entries that may still hold the content of a deleted checkpoint, or what was filed under it. */
+  /** Entries that may still hold the content of a deleted checkpoint, of what was filed under it, or a result that was dropped. */
   readonly toErase = new Set<number>();
   /** The last entry known to survive a power loss; entries of other processes may not have been synced yet. */
   syncedThrough = 0;
@@ -73,12 +73,22 @@ export class SessionLog {
     if (checkpoint !== undefined) this.#addCheckpoint(checkpoint, number);
     if (erased !== undefined) this.#erased.set(erased.id, { digest: erased.digest, number });
     for (const deletion of deletions) this.#delete(deletion);
-    for (const { branch, ordinal, digest, body, result } of effects) {
-      const effect = { sessionId: this.sessionId, branch, ordinal, digest, body, ...(result && { result }) };
-      this.effects.set(effectKey({ branch, ordinal }), effect);
-      this.#effectNumbers.set(effectKey({ branch, ordinal }), number);
-    }
+    for (const effect of effects) this.#setEffect(effect, number);
     for (const change of refs) this.#changeRef(change);
+  }
+
+  #setEffect({ branch, ordinal, digest, body, result }: LoggedEffect, number: number): void {
+    const key = effectKey({ branch, ordinal });
+    const before = this.#effectNumbers.get(key);
+    const isDropped = result === undefined && this.effects.get(key)?.result !== undefined;
+    if (isDropped && before !== undefined) this.toErase.add(before);
+    this.effects.set(key, { sessionId: this.sessionId, branch, ordinal, digest, body, ...(result && { result }) });
+    this.#effectNumbers.set(key, number);
+  }
+
+  /** Whether an effect is what an entry says of it: nothing later replaced it, and it was not deleted. */
+  hasEffect(effect: Pick<EffectRow, 'branch' | 'ordinal'>, number: number): boolean {
+    return this.#effectNumbers.get(effectKey(effect)) === number;
   }
 
   #addCheckpoint({ header, body, digest }: LoggedCheckpoint, number: number): void {

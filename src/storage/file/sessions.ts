@@ -262,7 +262,7 @@ export class Sessions {
     return true;
   }
 
-  /** Rewrites the entries of deleted checkpoints, and of what was filed under them, without their content. Only inside a shared section. */
+  /** Rewrites entries without the content that was deleted since. Only inside a shared section. */
   async eraseDeleted(log: SessionLog): Promise<void> {
     const numbers = [...log.toErase];
     if (numbers.length === 0) return;
@@ -301,10 +301,9 @@ export class Sessions {
 
 /** An entry without what was deleted since; undefined if it holds nothing of the kind. */
 function withoutDeleted(log: SessionLog, entry: LogEntry): LogEntry | undefined {
-  const isDeleted = (id: string) => log.rows.get(id as CheckpointId)?.isDeleted === true;
   const { checkpoint, effects = [], ...rest } = entry;
-  const isGone = checkpoint !== undefined && isDeleted(checkpoint.header.id);
-  const kept = effects.filter(({ branch }) => !isDeleted(branch));
+  const isGone = checkpoint !== undefined && log.rows.get(checkpoint.header.id)?.isDeleted === true;
+  const kept = effects.filter((effect) => log.hasEffect(effect, entry.number));
   if (!isGone && kept.length === effects.length) return undefined;
   return {
     ...rest,
