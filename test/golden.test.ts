@@ -9,8 +9,8 @@ import { FileCheckpointStorage } from '../src/storage/file/file-storage.ts';
 import { InMemoryCheckpointStorage } from '../src/storage/memory-storage.ts';
 import { SqliteCheckpointStorage } from '../src/storage/sqlite/sqlite-storage.ts';
 import { goldenState } from './golden/history.mjs';
+import { isSameValue } from './support/same-value.ts';
 import { temporaryFolder } from './support/storages.ts';
-import { isSameValue } from './support/values.ts';
 
 const GOLDEN = join(import.meta.dirname, 'golden');
 

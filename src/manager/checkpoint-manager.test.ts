@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { isSameValue } from '../../test/support/same-value.ts';
 import { STORAGES } from '../../test/support/storages.ts';
-import { isSameValue } from '../../test/support/values.ts';
 import type { ChunkStorage } from '../storage/contract.ts';
 import { CheckpointManager } from './checkpoint-manager.ts';
 import type { CheckpointManagerOptions } from './manager-options.ts';

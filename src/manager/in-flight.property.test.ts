@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { trials } from '../../test/support/values.ts';
+import { trials } from '../../test/support/trials.ts';
 import { hasErrorCode } from '../core/errors.ts';
 import { type Channels, findInFlight } from './in-flight.ts';
 

@@ -38,8 +38,9 @@ describe.concurrent('copy', () => {
     });
     const back = newFolder();
     await ok(['copy', ...there, '--to', 'sqlite:back.db'], { folder: back });
-    expect(await contentOf(back, ['--storage', 'back.db'])).toEqual(await contentOf(folder));
-    expect(await contentOf(folder, there)).toEqual(await contentOf(folder));
+    const content = await contentOf(folder);
+    expect(await contentOf(back, ['--storage', 'back.db'])).toEqual(content);
+    expect(await contentOf(folder, there)).toEqual(content);
     expect(await json('verify', ['--read-data', ...there], { folder })).toMatchObject({
       status: 'clean',
       effects: ROUNDS,

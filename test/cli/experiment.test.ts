@@ -1,16 +1,17 @@
 import { describe, expect, test } from 'vitest';
 import { json, ok, run } from './support/cli.ts';
 import { sharedChat } from './support/fixture.ts';
+import { copiesOf } from './support/folder.ts';
 import { createTeamFolder } from './support/team.ts';
 
 const chat = sharedChat();
 const PROMPT = 'Plan a day in Lisbon';
 
-async function folderWithRun(): Promise<string> {
+const folderWithRun = copiesOf(async () => {
   const folder = createTeamFolder();
   await ok(['run', '-s', 'trip', '-n', '3', PROMPT], { folder });
   return folder;
-}
+});
 
 describe.concurrent('trial', () => {
   test('[Z52] compares runs with and without a change, each in its branch, and says whether it could be chance', async () => {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { Output } from '../../src/cli/output-schemas.ts';
 import { json, ok, run } from './support/cli.ts';
-import { newFolder } from './support/folder.ts';
+import { copiesOf, newFolder } from './support/folder.ts';
 import { Screen } from './support/pty.ts';
 import { createTeamFolder } from './support/team.ts';
 
@@ -12,12 +12,12 @@ const ANN = ['--user', 'ann'];
 
 type Records = Extract<Output<'memory'>, readonly unknown[]>;
 
-/** A folder with a conversation that taught something, and a branch of it that taught something else. */
-async function folderWithMemory(): Promise<string> {
+/** A folder with a conversation that taught something. */
+const folderWithMemory = copiesOf(async () => {
   const folder = createTeamFolder('team: team.yaml\nmemory: mem.db\n');
   await ok(['run', '-s', 'trip', '-n', '1', ...ANN, `${FACT} I prefer short walks.`], { folder });
   return folder;
-}
+});
 
 async function list(folder: string, ...args: string[]): Promise<Records> {
   return (await json('memory', ['list', ...ANN, ...args], { folder })) as Records;

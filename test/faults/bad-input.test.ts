@@ -10,8 +10,9 @@ import { openDatabase } from '../../src/storage/sqlite/sqlite-driver.ts';
 import { SqliteCheckpointStorage } from '../../src/storage/sqlite/sqlite-storage.ts';
 import { Child } from '../support/child.ts';
 import { reportFaults, seededRandom } from '../support/fault-report.ts';
+import { isSameValue } from '../support/same-value.ts';
 import { temporaryFolder } from '../support/storages.ts';
-import { isSameValue, trials } from '../support/values.ts';
+import { trials } from '../support/trials.ts';
 import { conversationOf } from './children/states.mjs';
 
 type Kind = 'sqlite' | 'file';
@@ -179,14 +180,16 @@ describe.each(KINDS)('several processes that create one %s at once', (kind) => {
   test('[G13] all of them can save, and all is there', async () => {
     const faults: string[] = [];
     const runs = trials(50);
+    const names = ['a', 'b', 'c', 'd'];
+    // Four processes for all runs: each storage is as new to them as to four others, and nobody is late because it still starts.
+    const children = names.map(() => new Child('creator'));
+    await Promise.all(children.map((child) => child.heard('ready')));
     for (let run = 0; run < runs; run++) {
       const path = join(temporaryFolder(), 'new');
-      const names = ['a', 'b', 'c', 'd'];
-      const children = names.map(() => new Child('creator'));
-      await Promise.all(children.map((child) => child.heard('ready')));
-      for (const [at, child] of children.entries()) child.tell({ storage: { kind, path }, name: names[at] });
-      await Promise.all(children.map((child) => child.ended));
-      for (const child of children) if (!child.said.some((said) => 'finished' in said)) faults.push(child.stderr);
+      for (const [at, child] of children.entries()) child.tell({ storage: { kind, path }, name: names[at], run });
+      await Promise.all(
+        children.map((child) => child.heard(`finished ${run}`).catch((error: unknown) => faults.push(String(error)))),
+      );
       const manager = new CheckpointManager({ storage: openStorage(kind, path) });
       for (const name of names)
         if (!isSameValue((await manager.session(name)).state, conversationOf(3)))

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { type Said, WarmChildren } from '../support/child.ts';
 import { reportFaults, seededRandom } from '../support/fault-report.ts';
 import { temporaryFolder } from '../support/storages.ts';
-import { trials } from '../support/values.ts';
+import { trials } from '../support/trials.ts';
 
 const ROUNDS = 39;
 /** Moments at which a process dies; the count is how often it lets the moment pass, so that every life moves on. */
@@ -16,6 +16,8 @@ const MOMENTS = [
   { moment: 'inside the tool', most: 2 },
 ] as const;
 
+const children = new WarmChildren('chatter');
+
 type Stop = { readonly moment: string; readonly count: number };
 
 function newPlace() {
@@ -24,11 +26,7 @@ function newPlace() {
 }
 
 /** Tells the next warm process to go on with a conversation; answers what it said at the end, if it came to it. */
-async function live(
-  children: WarmChildren,
-  place: ReturnType<typeof newPlace>,
-  stop?: Stop,
-): Promise<Said | undefined> {
+async function live(place: ReturnType<typeof newPlace>, stop?: Stop): Promise<Said | undefined> {
   const child = await children.next();
   child.tell({ ...place, rounds: ROUNDS, stop });
   const { signal } = await child.ended;
@@ -56,9 +54,8 @@ function findRepeated(calls: readonly { n: number; key: string; attempt: number 
 }
 
 test('[N6] a conversation killed anywhere ends as if nothing had happened, and no finished call is repeated', async () => {
-  const children = new WarmChildren('chatter');
   const whole = newPlace();
-  const expected = await live(children, whole);
+  const expected = await live(whole);
   expect(expected?.messages).toHaveLength(ROUNDS + 1);
   const random = seededRandom();
   const failures: string[] = [];
@@ -68,13 +65,13 @@ test('[N6] a conversation killed anywhere ends as if nothing had happened, and n
   let lives = 0;
   for (let kill = 0; kill < kills; ) {
     const { moment, most } = MOMENTS[random.below(MOMENTS.length)] ?? MOMENTS[0];
-    const finished = await live(children, place, { moment, count: 1 + random.below(most) });
+    const finished = await live(place, { moment, count: 1 + random.below(most) });
     if (finished === undefined) {
       kill++;
       if (moment === 'inside the tool') killsInside++;
       if (kill < kills) continue;
     }
-    const ending = finished ?? (await live(children, place));
+    const ending = finished ?? (await live(place));
     if (JSON.stringify(ending) !== JSON.stringify(expected)) failures.push(`another ending: ${JSON.stringify(ending)}`);
     failures.push(...findRepeated(outside(place.side), killsInside));
     if (new Set(outside(place.side).map(({ key }) => key)).size !== outside(whole.side).length)

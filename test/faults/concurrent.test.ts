@@ -8,8 +8,9 @@ import { FileCheckpointStorage } from '../../src/storage/file/file-storage.ts';
 import { SqliteCheckpointStorage } from '../../src/storage/sqlite/sqlite-storage.ts';
 import { Child } from '../support/child.ts';
 import { reportFaults, seededRandom } from '../support/fault-report.ts';
+import { isSameValue } from '../support/same-value.ts';
 import { temporaryFolder } from '../support/storages.ts';
-import { isSameValue, trials } from '../support/values.ts';
+import { trials } from '../support/trials.ts';
 import { type Picked, pickedState } from './children/states.mjs';
 
 type Kind = 'sqlite' | 'file';

@@ -17,8 +17,9 @@ import {
   readEverything,
   writeHistory,
 } from '../support/history.ts';
+import { SCRATCH_ROOT } from '../support/scratch-root.ts';
 import { temporaryFolder } from '../support/storages.ts';
-import { trials } from '../support/values.ts';
+import { trials } from '../support/trials.ts';
 
 type Kind = 'sqlite' | 'sqlite compressed' | 'file';
 type Random = ReturnType<typeof seededRandom>;
@@ -45,7 +46,7 @@ class Specimen {
   readonly #copy: string;
 
   static async create(kind: Kind): Promise<Specimen> {
-    const original = join(temporaryFolder(), 'original');
+    const original = join(temporaryFolder(SCRATCH_ROOT), 'original');
     const storage = openStorage(kind, original);
     await writeHistory(storage);
     const manager = new CheckpointManager({ storage: openStorage(kind, original) });

@@ -2,8 +2,9 @@ import { describe, expect, test } from 'vitest';
 import { CheckpointManager } from '../../src/manager/checkpoint-manager.ts';
 import { type FaultPlan, faultyStorage } from '../../src/testing/faulty-storage.ts';
 import { reportFaults, seededRandom } from '../support/fault-report.ts';
+import { isSameValue } from '../support/same-value.ts';
 import { STORAGES } from '../support/storages.ts';
-import { isSameValue, trials } from '../support/values.ts';
+import { trials } from '../support/trials.ts';
 import { conversationOf, messageOf } from './children/states.mjs';
 
 describe.each(STORAGES)('commits that fail, on %s', (kind, create) => {

@@ -16,6 +16,7 @@ const STOPS = 60;
 const RACES = FULL ? 2_000 : 200;
 const PER_OPERATION = 4;
 const SAVES = 3;
+const QUIET_TURNS = 20;
 
 type Acknowledged = { readonly id: CheckpointId; readonly operation: number };
 
@@ -126,6 +127,15 @@ test('a power cut while several processes save loses no acknowledged save and br
   expect(faults).toEqual([]);
 });
 
+/** Waits until nothing happens any more: processes of a simulated disk wait for nothing but turns, so that a few without a change will do. */
+async function standstill(disk: SimulatedDisk): Promise<void> {
+  for (let quietTurns = 0, before = -1; quietTurns < QUIET_TURNS; ) {
+    quietTurns = disk.operations === before ? quietTurns + 1 : 0;
+    before = disk.operations;
+    await new Promise(setImmediate);
+  }
+}
+
 /** One process stands still at its n-th operation; another builds on what it left, which may not be synced yet. */
 async function buildOnStopped(disk: SimulatedDisk, nth: number): Promise<Acknowledged[]> {
   const open = (faults: readonly OperationFault[]) =>
@@ -140,7 +150,7 @@ async function buildOnStopped(disk: SimulatedDisk, nth: number): Promise<Acknowl
     const make = new Builders(nth);
     for (const sessionId of ['shared', 'shared', 'other']) await save(stopped, make, sessionId);
   };
-  await Promise.race([first(), new Promise((resolve) => setTimeout(resolve, 20))]);
+  await Promise.race([first(), standstill(disk)]);
   disk.startRecording();
   const make = new Builders(1_000 + nth);
   for (const sessionId of ['shared', 'other']) await save(other, make, sessionId);
@@ -183,7 +193,7 @@ async function collectAfterKilled(disk: SimulatedDisk, nth: number): Promise<Ack
     await killed.commit({ sessionId, chunks: [leaf], effects: replaced });
     await killed.deleteSession('other' as SessionId);
   };
-  await Promise.race([work(), new Promise((resolve) => setTimeout(resolve, 20))]);
+  await Promise.race([work(), standstill(disk)]);
   disk.startRecording();
   disk.endProcess(dying);
   await new FileCheckpointStorage({ path: PATH, fileSystem: disk.fileSystem() }).collect();

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { type Said, WarmChildren } from '../support/child.ts';
 import { reportFaults, seededRandom } from '../support/fault-report.ts';
 import { temporaryFolder } from '../support/storages.ts';
-import { trials } from '../support/values.ts';
+import { trials } from '../support/trials.ts';
 
 /** Moments at which a process dies; the count is how often it lets the moment pass. */
 const MOMENTS = [
@@ -23,6 +23,8 @@ const MOMENTS = [
 /** A kill at these moments may come while a tool is at work. */
 const INSIDE = ['inside a tool', 'at any time'];
 
+const children = new WarmChildren('fleeter');
+
 type Stop = { readonly moment: string; readonly count: number };
 type OutsideCall = { readonly call: unknown; readonly key: string };
 
@@ -32,11 +34,7 @@ function newPlace() {
 }
 
 /** Tells the next warm process to go on with the research; answers what it said at the end, if it came to it. */
-async function live(
-  children: WarmChildren,
-  place: ReturnType<typeof newPlace>,
-  stop?: Stop,
-): Promise<Said | undefined> {
+async function live(place: ReturnType<typeof newPlace>, stop?: Stop): Promise<Said | undefined> {
   const child = await children.next();
   child.tell({ ...place, stop });
   const timer = stop?.moment === 'at any time' ? setTimeout(() => void child.kill(), stop.count) : undefined;
@@ -70,9 +68,8 @@ function findRepeated(calls: readonly OutsideCall[], killsInside: number): strin
 }
 
 test('[Q25] a fleet killed anywhere ends as if nothing had happened, and no finished call is repeated', async () => {
-  const children = new WarmChildren('fleeter');
   const whole = newPlace();
-  const expected = await live(children, whole);
+  const expected = await live(whole);
   expect(expected).toMatchObject({ status: 'ended', end: { reason: 'satisfied' }, resets: 1, rounds: 9, findings: [] });
   const report = readFileSync(join(whole.folder, 'report.md'), 'utf8');
   const distinct = new Set(outside(whole.side).map(({ key }) => key)).size;
@@ -84,13 +81,13 @@ test('[Q25] a fleet killed anywhere ends as if nothing had happened, and no fini
   let lives = 0;
   for (let kill = 0; kill < kills; ) {
     const { moment, most } = MOMENTS[random.below(MOMENTS.length)] ?? MOMENTS[0];
-    const finished = await live(children, place, { moment, count: 1 + random.below(most) });
+    const finished = await live(place, { moment, count: 1 + random.below(most) });
     if (finished === undefined) {
       kill++;
       if (INSIDE.includes(moment)) killsInside++;
       if (kill < kills) continue;
     }
-    const ending = finished ?? (await live(children, place));
+    const ending = finished ?? (await live(place));
     if (JSON.stringify(ending) !== JSON.stringify(expected)) failures.push(`another ending: ${JSON.stringify(ending)}`);
     failures.push(...findRepeated(outside(place.side), killsInside));
     if (new Set(outside(place.side).map(({ key }) => key)).size !== distinct)

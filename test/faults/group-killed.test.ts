@@ -16,10 +16,12 @@ const TIMEOUT_MS = 400;
 /** Whoever takes longer to come to an end than this, on the slowest machine, hangs. */
 const PATIENCE_MS = 30_000;
 
+const children = new WarmChildren('grouper', ROLES.length);
+
 type MemberLog = { readonly sent: Record<string, { count: number }>; readonly log: Record<string, readonly string[]> };
 type Processes = ReadonlyMap<string, Child>;
 
-async function start(children: WarmChildren, path: string, lanes: string): Promise<Processes> {
+async function start(path: string, lanes: string): Promise<Processes> {
   const processes = new Map<string, Child>();
   for (const role of ROLES) {
     const child = await children.next();
@@ -93,14 +95,13 @@ async function inspect(path: string, told: ReadonlySet<unknown>): Promise<{ faul
 
 test('[T17] members and coordinators that are killed leave whole group checkpoints or none, and nobody hangs', async () => {
   const random = seededRandom();
-  const children = new WarmChildren('grouper', ROLES.length + 1);
   const faults: string[] = [];
   let groups = 0;
   for (let trial = 0; trial < TRIALS; trial++) {
     const folder = temporaryFolder();
     const [path, lanes] = [join(folder, 'group.db'), join(folder, 'lanes')];
     mkdirSync(lanes);
-    const processes = await start(children, path, lanes);
+    const processes = await start(path, lanes);
     if (random.below(2) === 0) await processes.get('coordinator')?.heard('saved');
     await sleep(random.below(150));
     const victim = random.pick(ROLES as unknown as readonly [string, ...string[]]);

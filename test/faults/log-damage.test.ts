@@ -6,8 +6,9 @@ import { CheckpointManager } from '../../src/manager/checkpoint-manager.ts';
 import { SqliteCheckpointStorage } from '../../src/storage/sqlite/sqlite-storage.ts';
 import { Child } from '../support/child.ts';
 import { reportFaults, seededRandom } from '../support/fault-report.ts';
+import { isSameValue } from '../support/same-value.ts';
 import { temporaryFolder } from '../support/storages.ts';
-import { isSameValue, trials } from '../support/values.ts';
+import { trials } from '../support/trials.ts';
 import { conversationOf } from './children/states.mjs';
 
 /** A database that a kill left with a write-ahead log, and how much of it was acknowledged. */

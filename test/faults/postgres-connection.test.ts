@@ -8,7 +8,7 @@ import { openProxied } from '../support/proxied-postgres.ts';
 import { findContradictions } from '../support/session-check.ts';
 import { SessionLoad } from '../support/session-load.ts';
 import type { TcpProxy } from '../support/tcp-proxy.ts';
-import { trials } from '../support/values.ts';
+import { trials } from '../support/trials.ts';
 
 const RETRY_FOR_MS = 600;
 const TIMEOUT_MS = 250;

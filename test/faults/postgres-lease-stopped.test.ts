@@ -7,13 +7,13 @@ import { type Child, WarmChildren } from '../support/child.ts';
 import { IS_FULL, reportFaults, seededRandom } from '../support/fault-report.ts';
 import { freshSchema, postgresUrl } from '../support/postgres.ts';
 
+const children = new WarmChildren('leaseholder');
 const TTL_MS = 150;
 const TRIALS = IS_FULL ? 100 : 10;
 
 test('[P21] a writer stopped past its lease cannot commit after it was taken over', async () => {
   const random = seededRandom();
   const schema = freshSchema();
-  const children = new WarmChildren('leaseholder');
   const failures: string[] = [];
   let acknowledged = 0;
   for (let trial = 0; trial < TRIALS; trial++) {

@@ -7,8 +7,9 @@ import { SqliteCheckpointStorage } from '../../src/storage/sqlite/sqlite-storage
 import type { Random } from '../../src/testing/contract/random.ts';
 import { type Child, WarmChildren } from '../support/child.ts';
 import { reportFaults, seededRandom } from '../support/fault-report.ts';
+import { isSameValue } from '../support/same-value.ts';
 import { temporaryFolder } from '../support/storages.ts';
-import { isSameValue, trials } from '../support/values.ts';
+import { trials } from '../support/trials.ts';
 import { conversationOf } from './children/states.mjs';
 
 type Place =
@@ -20,6 +21,8 @@ type Place =
     }
   | { readonly kind: 'file'; readonly path: string };
 type Acknowledged = { readonly id: string; readonly count: number };
+
+const children = new WarmChildren('saver');
 
 /** A storage that lives through several kills, and what was acknowledged to those who were killed. */
 class KilledStorage {
@@ -87,7 +90,6 @@ describe.each(['sqlite', 'file'] as const)('a saving process on %s, killed at an
     ['one storage over many kills', trials(150), 25],
   ])('[G2] %s: nothing acknowledged is lost, everything is whole', async (name, kills, killsPerStorage) => {
     const random = seededRandom();
-    const children = new WarmChildren('saver');
     const faults: string[] = [];
     let saves = 0;
     let storage = new KilledStorage(kind, random);

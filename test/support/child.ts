@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { onTestFinished } from 'vitest';
+import { afterAll, onTestFinished } from 'vitest';
 
 /** One line a child said. */
 export type Said = Readonly<Record<string, unknown>>;
@@ -15,6 +15,8 @@ type StartOptions = {
   /** A command that runs the child, such as strace; it comes before `node`. */
   readonly wrapper?: readonly string[];
   readonly env?: NodeJS.ProcessEnv;
+  /** Who started it sees to its end, because it may outlive a test. */
+  readonly outlivesTest?: boolean;
 };
 
 /** A real process that runs one of the programs in test/faults/children on the built library. It is gone when the test ends. */
@@ -26,7 +28,7 @@ export class Child {
   #isEnded = false;
   #wake: () => void = () => undefined;
 
-  constructor(program: string, { wrapper = [], env }: StartOptions = {}) {
+  constructor(program: string, { wrapper = [], env, outlivesTest = false }: StartOptions = {}) {
     const built = fileURLToPath(new URL('../../dist/index.js', import.meta.url));
     if (!existsSync(built)) throw new Error('dist/ is missing: run `npm run build` first.');
     const path = fileURLToPath(new URL(`../faults/children/${program}.mjs`, import.meta.url));
@@ -42,7 +44,7 @@ export class Child {
       this.#wake();
       return { code, signal } as Ending;
     });
-    onTestFinished(() => this.kill().then(() => undefined));
+    if (!outlivesTest) onTestFinished(() => this.kill().then(() => undefined));
   }
 
   get stderr(): string {
@@ -87,20 +89,25 @@ export class Child {
   }
 }
 
-/** Children of one program, started ahead, so that the next one is warm when it is needed. */
+/** Children of one program, started ahead, so that the next one is warm when it is needed. One for a file: what a test leaves over serves the next. */
 export class WarmChildren {
   readonly #program: string;
-  readonly #ready: Child[];
+  readonly #count: number;
+  readonly #ready: Child[] = [];
 
   constructor(program: string, count = 2) {
     this.#program = program;
-    this.#ready = Array.from({ length: count }, () => new Child(program));
+    this.#count = count;
+    afterAll(async () => {
+      for (const child of this.#ready) await child.kill();
+    });
   }
 
-  /** A child that has loaded the library and waits for its first line. */
+  /** A child that has loaded the library and waits for its first line. It is gone when the test ends. */
   async next(): Promise<Child> {
-    this.#ready.push(new Child(this.#program));
+    while (this.#ready.length <= this.#count) this.#ready.push(new Child(this.#program, { outlivesTest: true }));
     const child = this.#ready.shift() as Child;
+    onTestFinished(() => child.kill().then(() => undefined));
     await child.heard('ready');
     return child;
   }

@@ -9,10 +9,11 @@ import { InMemoryCheckpointStorage } from '../../src/storage/memory-storage.ts';
 import { PostgresCheckpointStorage } from '../../src/storage/postgres/postgres-storage.ts';
 import { SqliteCheckpointStorage } from '../../src/storage/sqlite/sqlite-storage.ts';
 import { postgresUrl } from './postgres.ts';
+import { SCRATCH_ROOT } from './scratch-root.ts';
 
-/** A folder that is gone when the test ends. */
-export function temporaryFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'savestate-'));
+/** A folder that is gone when the test ends; on the disk, unless another place is named. */
+export function temporaryFolder(root = tmpdir()): string {
+  const folder = mkdtempSync(join(root, 'savestate-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   return folder;
 }
@@ -24,7 +25,7 @@ export const STORAGES: readonly [name: string, create: () => { storage: ChunkSto
     [
       'sqlite',
       () => {
-        const path = join(temporaryFolder(), 'test.db');
+        const path = join(temporaryFolder(SCRATCH_ROOT), 'test.db');
         const open = () => new SqliteCheckpointStorage({ path, durability: 'process' });
         return { storage: open(), reopen: open };
       },
@@ -32,7 +33,7 @@ export const STORAGES: readonly [name: string, create: () => { storage: ChunkSto
     [
       'file',
       () => {
-        const path = join(temporaryFolder(), 'checkpoints');
+        const path = join(temporaryFolder(SCRATCH_ROOT), 'checkpoints');
         const open = () => new FileCheckpointStorage({ path });
         return { storage: open(), reopen: open };
       },

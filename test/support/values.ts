@@ -1,10 +1,8 @@
-import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 
-/** How many trials a property gets: a tenth in `npm test`, all of them in `npm run test:faults`. */
-export function trials(full: number): number {
-  return process.env.SAVESTATE_TRIALS === 'full' ? full : Math.ceil(full / 10);
-}
+// With the values, for properties; what needs no random values imports them from their own files, because making the generators takes a second.
+export { isSameValue } from './same-value.ts';
+export { trials } from './trials.ts';
 
 const hostileKey = fc.constantFrom(
   '__proto__',
@@ -92,18 +90,3 @@ export const anyState: fc.Arbitrary<Record<string, unknown>> = fc.record({
   files: fc.dictionary(fc.string({ maxLength: 8 }), fc.record({ size: fc.integer(), body: text }), { maxKeys: 50 }),
   rest: shapes.value,
 });
-
-/** Deep equality that also compares the order of keys, prototypes, `-0`, and errors. */
-export function isSameValue(a: unknown, b: unknown): boolean {
-  return isDeepStrictEqual(a, b) && keyOrder(a) === keyOrder(b);
-}
-
-function keyOrder(value: unknown): string {
-  if (typeof value !== 'object' || value === null) return '';
-  if (value instanceof Map) return `M${[...value].map(([k, v]) => keyOrder(k) + keyOrder(v)).join(';')}`;
-  if (value instanceof Set) return `S${[...value].map(keyOrder).join(';')}`;
-  if (ArrayBuffer.isView(value)) return '';
-  return `{${Object.keys(value)
-    .map((key) => `${JSON.stringify(key)}:${keyOrder((value as Record<string, unknown>)[key])}`)
-    .join(',')}}`;
-}

@@ -10,10 +10,10 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { SCRATCH_ROOT } from '../../../test/support/scratch-root.ts';
 import { StateCodec } from '../../core/state-codec.ts';
 import { applyRestore } from './apply-restore.ts';
 import { captureWorkspace } from './capture-workspace.ts';
@@ -91,7 +91,7 @@ describe('[W17] whatever happens to a folder', () => {
   test('plan and apply bring back what was captured, byte for byte', async () => {
     await fc.assert(
       fc.asyncProperty(tree, tree, fc.boolean(), async (before, after, isCached) => {
-        const folder = mkdtempSync(join(tmpdir(), 'savestate-tree-'));
+        const folder = mkdtempSync(join(SCRATCH_ROOT, 'savestate-tree-'));
         try {
           make(folder, before);
           const captured = describeTree(folder);

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, test } from 'vitest';
+import { SCRATCH_ROOT } from '../../../test/support/scratch-root.ts';
 import { SimulatedDisk } from '../../testing/simulated-disk.ts';
 import { storageContract } from '../../testing/storage-contract.ts';
 import type { ChunkStorage } from '../contract.ts';
@@ -19,7 +19,7 @@ storageContract('FileCheckpointStorage', {
   describe,
   test,
   open: async () => {
-    const path = await mkdtemp(join(tmpdir(), 'savestate-file-'));
+    const path = await mkdtemp(join(SCRATCH_ROOT, 'savestate-file-'));
     return { storage: openAt(path), dispose: () => rm(path, { recursive: true }) };
   },
   reopen: async (storage) => {

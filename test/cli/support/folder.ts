@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll } from 'vitest';
@@ -14,4 +14,15 @@ export function newFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'savestate-cli-'));
   made.push(folder);
   return folder;
+}
+
+/** Gives copies of a folder that is made once, when the first is asked for: what fills it takes a process or two. */
+export function copiesOf(create: () => Promise<string>): () => Promise<string> {
+  let made: Promise<string> | undefined;
+  return async () => {
+    made ??= create();
+    const folder = newFolder();
+    cpSync(await made, folder, { recursive: true });
+    return folder;
+  };
 }
