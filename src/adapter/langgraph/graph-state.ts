@@ -29,20 +29,23 @@ export function wholeState({ checkpoint }: PutCall): GraphState {
 
 /**
  * The state to save on top of a parent. A channel with a new version has the value that came with it, or none: then it is empty now.
- * One without keeps what it had in the parent, if that is the version it is at.
+ * One without keeps what it had in the parent, if that is the version it is at: as it is given now, because nodes also change values
+ * in place without writing to their channel.
  */
 export function childState(given: GraphState, newVersions: ChannelVersions, parent: EncodedState): GraphState {
   const { channel_values: values, channel_versions: versions } = given;
   const state: { [name: string]: unknown } = {};
-  const add = (name: string): void => {
-    const isInherited =
-      !Object.hasOwn(newVersions, name) && encodedPart(parent, [VERSIONS, name])?.part === versions[name];
-    const found = isInherited ? encodedPart(parent, [VALUES, name]) : givenPart(values, name);
-    if (found !== undefined) setField(state, name, found.part);
+  const find = (name: string) => {
+    const isSameVersion = encodedPart(parent, [VERSIONS, name])?.part === versions[name];
+    if (Object.hasOwn(newVersions, name) || !isSameVersion) return givenPart(values, name);
+    const before = encodedPart(parent, [VALUES, name]);
+    return before && (givenPart(values, name) ?? before);
   };
   const before = encodedKeys(parent, [VALUES]);
-  for (const name of before) add(name);
-  for (const name of Object.keys(values)) if (!before.includes(name)) add(name);
+  for (const name of [...before, ...Object.keys(values).filter((key) => !before.includes(key))]) {
+    const found = find(name);
+    if (found !== undefined) setField(state, name, found.part);
+  }
   return { ...given, channel_values: state };
 }
 

@@ -48,7 +48,7 @@ export class PendingWrites {
 
   async #append(
     lane: SessionLane,
-    { graphId, call, pass }: { graphId: string; call: WriteCall; pass: () => void },
+    { graphId, call, pass }: { graphId: string; call: WriteCall; pass: (rest: Promise<unknown>) => void },
   ): Promise<void> {
     const { sessionId } = lane;
     // Not known here means, nearly always, not written to yet. If it was, the commit is refused, and the writes are read.
@@ -66,7 +66,7 @@ export class PendingWrites {
         { kind: 'log', name: branch, expect: ordinal === 0 ? null : String(ordinal), target: String(ordinal + 1) },
       ],
     });
-    pass();
+    pass(commit);
     await commit;
   }
 

@@ -1,10 +1,13 @@
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { HumanMessage } from '@langchain/core/messages';
 import { Annotation, Command, END, interrupt, START, StateGraph } from '@langchain/langgraph';
+import type { CheckpointTuple } from '@langchain/langgraph-checkpoint';
 import { expect, onTestFinished, test } from 'vitest';
-import { ROOT } from '../../../test/support/langgraph.ts';
+import { echoGraph, ROOT, tuples } from '../../../test/support/langgraph.ts';
 import { temporaryFolder } from '../../../test/support/storages.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { SqliteCheckpointStorage } from '../../storage/sqlite/sqlite-storage.ts';
@@ -37,10 +40,7 @@ test('[A25] a graph whose process was killed goes on where it was, and runs noth
   const storage = new SqliteCheckpointStorage({ path });
   onTestFinished(() => storage.close());
   const saver = new SavestateSaver(storage);
-  while (
-    (await saver.getTuple(ROOT))?.pendingWrites?.some(([, channel]) => channel === 'log') !== true ||
-    !(await isPast(saver))
-  ) {
+  while (!isBesideDone(await saver.getTuple(ROOT))) {
     expect(child.exitCode).toBeNull();
     await wait(20);
   }
@@ -102,7 +102,23 @@ test('[A58] a graph that never lets the event loop turn is saved while it runs',
   expect(tuple?.checkpoint.channel_values.count).toBeGreaterThan(BUSY_STEPS - BUSY_LAG);
 });
 
-/** Whether the run is at the step with the node that hangs. */
-async function isPast(saver: SavestateSaver): Promise<boolean> {
-  return (await saver.getTuple(ROOT))?.metadata?.step === 1;
+test('[A24] a saver that knows a thread goes on with it after another process redacted it', async () => {
+  const path = join(temporaryFolder(), 'test.db');
+  const storage = new SqliteCheckpointStorage({ path });
+  onTestFinished(() => storage.close());
+  const graph = echoGraph(new SavestateSaver(storage));
+  for (const text of [`my SECRET-WORD ${'and more '.repeat(500)}`, 'two', 'three'])
+    await graph.invoke({ messages: [new HumanMessage(text)] }, ROOT);
+  const redact = ['redact', '--storage', path, '-s', 'lg/thread', '--pattern', 'SECRET-WORD', '--yes'];
+  execFileSync(process.execPath, [fileURLToPath(new URL('cli/main.js', DIST)), ...redact]);
+  await graph.invoke({ messages: [new HumanMessage('four')] }, ROOT);
+  const found = await tuples(new SavestateSaver(storage));
+  expect(JSON.stringify(found.map(({ checkpoint }) => checkpoint))).not.toContain('SECRET-WORD');
+  expect((await new CheckpointManager({ storage }).verify()).findings).toEqual([]);
+});
+
+/** Whether the run is at the step with the node that hangs, and the one beside it has written. */
+function isBesideDone(tuple: CheckpointTuple | undefined): boolean {
+  const hasWritten = tuple?.pendingWrites?.some(([, channel]) => channel === 'log') === true;
+  return hasWritten && tuple?.metadata?.step === 1;
 }

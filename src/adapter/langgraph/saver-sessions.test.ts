@@ -153,7 +153,8 @@ describe('[A17] what a save costs', () => {
         const before = await storage.stats();
         messages = [...messages, message(messages.length)];
         const channel_versions = { messages: turn * 10 + step + 2, big: 1 };
-        const checkpoint = checkpointOf({ messages, big: 'not looked at' }, { channel_versions });
+        const big = tuple?.checkpoint.channel_values.big;
+        const checkpoint = checkpointOf({ messages, big }, { channel_versions });
         config = await saver.put(config, checkpoint, metadataOf(), { messages: channel_versions.messages });
         const after = await storage.stats();
         expect(after.chunks - before.chunks).toBeLessThan(8);

@@ -75,6 +75,17 @@ describe.each(STORAGES)('threads on %s', (_, create) => {
     await storage.close();
   });
 
+  test('[A19] writes that are under way when a thread is deleted are deleted with it', async () => {
+    const { storage } = create();
+    const saver = new SavestateSaver(storage);
+    const config = await putValues(saver, ROOT, { a: 1 });
+    const writes = [1, 2, 3].map((at) => saver.putWrites(config, [['a', `${at} `.repeat(3_000)]], `task ${at}`));
+    await saver.deleteThread('thread');
+    await Promise.all(writes);
+    expect(await storage.stats()).toMatchObject({ chunks: 0, sessions: 0 });
+    await storage.close();
+  });
+
   test('[A20] a copied thread has all checkpoints, writes and branches, and goes its own way', async () => {
     const { storage } = create();
     const saver = new SavestateSaver(storage);

@@ -275,13 +275,26 @@ describe('[A11] a message that is changed in place', () => {
       newVersions.b = 2;
       const tuple = await saver.getTuple(await put);
       expect(tuple?.checkpoint).toMatchObject({
-        channel_values: { a: 2, b: 1 },
+        channel_values: { a: 2, b: 2 },
         channel_versions: { a: 2, b: 1 },
         versions_seen: { node: { a: 1 } },
       });
       expect(Object.keys(tuple?.checkpoint.versions_seen ?? {})).toEqual(['node']);
       expect(tuple?.metadata?.step).toBe(5);
     }
+  });
+
+  test('by a node that does not write to its channel is saved too', async () => {
+    const graph = new StateGraph(Annotation.Root({ doc: Annotation<{ count: number }>(), turn: Annotation<number>() }))
+      .addNode('count', ({ doc }) => {
+        doc.count++;
+        return { turn: doc.count };
+      })
+      .addEdge(START, 'count')
+      .compile({ checkpointer: open() });
+    await graph.invoke({ doc: { count: 0 } }, ROOT);
+    for (let turn = 0; turn < 2; turn++) await graph.invoke({ turn }, ROOT);
+    expect((await graph.getState(ROOT)).values).toEqual({ doc: { count: 3 }, turn: 3 });
   });
 
   test('while it is being saved is saved as it was when put was called', async () => {

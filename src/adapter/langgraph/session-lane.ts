@@ -35,6 +35,8 @@ export class SessionLane implements ShadowHolder {
   readonly #buckets = new Map<string, WriteBucket>();
   #knowledge: Knowledge | undefined;
   #lastTurn: Promise<unknown> = Promise.resolve();
+  /** What pieces of work left to the storage when they let the next one begin. */
+  readonly #rests = new Set<Promise<unknown>>();
   #waiting = 0;
 
   constructor(place: Place, { shadows, storage }: Pick<ManagerContext, 'shadows' | 'storage'>) {
@@ -50,24 +52,38 @@ export class SessionLane implements ShadowHolder {
 
   /**
    * Runs one piece of work after those before it, in the order of the calls. A piece that calls `pass` lets the next begin already:
-   * what it still waits for is on its way to the storage, which keeps the order too.
+   * the rest of it is on its way to the storage, which keeps the order too.
    */
-  async inOrder<Result>(work: (pass: () => void) => Promise<Result>): Promise<Result> {
+  async inOrder<Result>(work: (pass: (rest: Promise<unknown>) => void) => Promise<Result>): Promise<Result> {
     // Graphs whose nodes wait for nothing run without letting the event loop turn.
     if (!this.isIdle) this.#storage.hurry?.();
     const before = this.#lastTurn;
-    let pass = (): void => undefined;
+    let end = (): void => undefined;
     this.#lastTurn = new Promise<void>((resolve) => {
-      pass = resolve;
+      end = resolve;
     });
     this.#waiting++;
     try {
       await before;
-      return await work(pass);
+      return await work((rest) => {
+        this.#noteRest(rest);
+        end();
+      });
     } finally {
       this.#waiting--;
-      pass();
+      end();
     }
+  }
+
+  #noteRest(rest: Promise<unknown>): void {
+    const forget = (): void => void this.#rests.delete(rest);
+    this.#rests.add(rest);
+    rest.then(forget, forget);
+  }
+
+  /** Resolves when what pieces of work left to the storage is over. */
+  async restsAreOver(): Promise<void> {
+    await Promise.allSettled(this.#rests);
   }
 
   findTip(graphId: string): Tip | undefined {

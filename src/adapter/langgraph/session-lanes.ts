@@ -29,6 +29,7 @@ export class SessionLanes {
     const lane = this.#lanes.get(sessionId);
     if (lane === undefined) return work();
     return lane.inOrder(async () => {
+      await lane.restsAreOver();
       try {
         return await work();
       } finally {

@@ -41,7 +41,8 @@ export class TupleReader {
   async readTip(lane: SessionLane, stored: StoredGraphCheckpoint): Promise<CheckpointTuple> {
     const material = await this.#gather(stored);
     const { checkpoint, graph, root } = stored;
-    if (lane.findTip(graph.id) !== undefined) {
+    // One that was redacted meanwhile has the same id and another content.
+    if (lane.findTip(graph.id)?.checkpoint.digest === checkpoint.digest) {
       const page = await this.#load([material], lane.knownParts(this.#context.codec));
       return this.#createTuple(material, page);
     }
