@@ -1,3 +1,4 @@
+import { InvalidInputError } from '../../core/errors.ts';
 import { DriftDetector } from './drift-detector.ts';
 import { type DriftEvent, isFinishing, type ReadEvent, readEvent } from './drift-event.ts';
 
@@ -37,7 +38,12 @@ const EVIDENCE_GAIN = 1.2;
  * right answer.
  */
 export function attribute(events: readonly DriftEvent[]): Attribution | undefined {
-  const read = events.map((event, index) => readEvent(event, index));
+  if (!Array.isArray(events)) {
+    throw new InvalidInputError(
+      `A list of events was expected to attribute, but it is a value of type ${typeof events}.`,
+    );
+  }
+  const read = Array.from(events, (event, index) => readEvent(event, index));
   const run = { events: read, acts: read.filter(isAct) };
   const candidates = candidatesOf(run);
   if (candidates.length === 0) return undefined;

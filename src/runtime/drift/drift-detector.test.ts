@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { DriftDetector, type DriftSnapshot } from './drift-detector.ts';
+import { DriftDetector } from './drift-detector.ts';
 import type { DriftEvent } from './drift-event.ts';
 import type { DriftOptions } from './drift-options.ts';
+import type { DriftSnapshot } from './drift-snapshot.ts';
 import type { JudgeQuestion, JudgeVerdict } from './judge.ts';
 import { DRIFT_MODEL } from './model-weights.ts';
 
@@ -103,6 +104,18 @@ describe('what an assessment says', () => {
     expect(detector.observe({ kind: 'cycle' })).toMatchObject({ index: 10, status: 'healthy', scores: {} });
     expect(run(detector, loop(2))?.status).toBe('healthy');
   });
+
+  test.each([{ given: undefined }, { given: 'Find the way home.' }])(
+    '[U20] after a reset the goal that events stated is forgotten, the given one ($given) is not',
+    ({ given }) => {
+      const judge = () => Promise.resolve({ unproductive: 0.5 });
+      const detector = new DriftDetector({ judge, ...(given !== undefined && { goal: given }) });
+      detector.observe({ kind: 'goal', text: 'Count the lamps.' });
+      expect(detector.snapshot().goal).toBe('Count the lamps.');
+      detector.reset();
+      expect(detector.snapshot().goal).toBe(given);
+    },
+  );
 });
 
 describe('options', () => {
@@ -120,12 +133,30 @@ describe('options', () => {
     ['judge', 'gpt'],
     ['model', { bias: 1 }],
     ['treshold', 1],
-  ])('[U19] %s of %j is refused with an error that names it', (field, value) => {
+    ['maxIdleSteps', 1.5],
+    ['expectedCycles', 0.5],
+    ['minFoundWords', 2.5],
+    ['judgeIntervalEvents', 0.5],
+    ['judgeWindowEvents', 0.5],
+    ['judgeTimeoutMs', 0],
+    ['judgeTimeoutMs', 2 ** 31],
+    ['goal', 7n],
+    ['model', null],
+  ])('[U19] %s of %o is refused with an error that names it', (field, value) => {
     const options = { [field]: value } as DriftOptions;
     expect(() => new DriftDetector(options)).toThrowError(
       expect.objectContaining({ code: 'INVALID_INPUT', message: expect.stringContaining(`"${field}"`) }),
     );
   });
+
+  test.each<[unknown]>([[5], [null], ['alarm'], [[]], [() => ({})]])(
+    '[U19] options that are %o are refused',
+    (options) => {
+      expect(() => new DriftDetector(options as DriftOptions)).toThrowError(
+        expect.objectContaining({ code: 'INVALID_INPUT', message: expect.stringContaining('must be an object') }),
+      );
+    },
+  );
 
   test('[U19] an undefined option is an absent one', () => {
     const options = { alarmNats: undefined, goal: undefined } as unknown as DriftOptions;

@@ -1,27 +1,15 @@
-import { InvalidInputError } from '../../core/errors.ts';
 import { type DriftAssessment, weigh } from './assessment.ts';
+import { boundText } from './bounded-text.ts';
 import { createSignals } from './create-signals.ts';
 import { type DriftEvent, type ReadEvent, readEvent } from './drift-event.ts';
 import { type DriftOptions, type ReadDriftOptions, readDriftOptions } from './drift-options.ts';
-import { clipEvent, type JudgeQuestion, verdictNats } from './judge.ts';
+import { type DriftSnapshot, readDriftSnapshot } from './drift-snapshot.ts';
+import { askJudge, clipEvent, type HeardVerdict, type JudgeQuestion, problemOf } from './judge.ts';
 import { modelProbability } from './learned-model.ts';
-import { Ledger, type LedgerState } from './ledger.ts';
-import { addStep, EMPTY_SUMS, featuresOf, type RunFeatures, type RunSums } from './run-features.ts';
+import { Ledger } from './ledger.ts';
+import { addStep, EMPTY_SUMS, featuresOf, type RunFeatures } from './run-features.ts';
 import type { DriftEvidence, Signal } from './signal.ts';
-import { StepTracker, type StepTrackerState } from './step-tracker.ts';
-
-/** Everything a detector remembers, as plain data to be saved with the agent's state. */
-export type DriftSnapshot = {
-  readonly version: 1;
-  readonly count: number;
-  readonly tracker: StepTrackerState;
-  readonly signals: Readonly<Record<string, unknown>>;
-  readonly ledger: LedgerState;
-  readonly sums: RunSums;
-  readonly goal: string | undefined;
-  readonly window: readonly DriftEvent[];
-  readonly nextJudgeAt: number;
-};
+import { StepTracker } from './step-tracker.ts';
 
 /** Evidence is capped at this many times the alarm, so that a recovered agent is believed again soon. */
 const CAP_ALARMS = 3;
@@ -46,10 +34,10 @@ export class DriftDetector {
     this.#options = readDriftOptions(options);
     this.#signals = createSignals(this.#options);
     this.#ledger = new Ledger(CAP_ALARMS * this.#options.alarmNats);
-    this.#goal = this.#options.goal;
+    this.#goal = goalOf(this.#options);
   }
 
-  /** Takes in the next event and says what is to be thought of the run now. */
+  /** Takes in the next event and says what is to be thought of the run now. What cannot be read as an event counts as an empty one. */
   observe(event: DriftEvent): DriftAssessment {
     const read = readEvent(event, this.#count++);
     const reading = this.#tracker.observe(read);
@@ -68,15 +56,17 @@ export class DriftDetector {
   /** Like `observe`, and asks the judge if there is one and the evidence is in doubt. A judge that fails is reported, not thrown. */
   async assess(event: DriftEvent): Promise<DriftAssessment> {
     const assessment = this.observe(event);
-    const { judge, judgeIntervalEvents } = this.#options;
+    const { judge, judgeIntervalEvents, judgeTimeoutMs } = this.#options;
     if (judge === undefined || assessment.status !== 'suspect' || assessment.index < this.#nextJudgeAt)
       return assessment;
     this.#nextJudgeAt = assessment.index + judgeIntervalEvents;
+    const ledger = this.#ledger;
     try {
-      const verdict = await judge(this.#question(assessment));
-      return this.#hear(assessment, verdictNats(verdict), verdict.reason);
+      const verdict = await askJudge(judge, this.#question(assessment), judgeTimeoutMs);
+      // What was asked about may have been forgotten meanwhile, by a reset or a restore.
+      return this.#ledger === ledger ? this.#hear(assessment, verdict) : assessment;
     } catch (error) {
-      return { ...assessment, judgeProblem: error instanceof Error ? error.message : String(error) };
+      return { ...assessment, judgeProblem: problemOf(error) };
     }
   }
 
@@ -85,12 +75,13 @@ export class DriftDetector {
     return featuresOf(this.#sums);
   }
 
-  /** Forgets everything, as after a restore with a clean context; events are counted on. */
+  /** Forgets everything, as after a restore with a clean context; events are counted on, also those until the judge may be asked again. */
   reset(): void {
     this.#tracker = new StepTracker();
     this.#signals = createSignals(this.#options);
     this.#ledger = new Ledger(CAP_ALARMS * this.#options.alarmNats);
     this.#sums = EMPTY_SUMS;
+    this.#goal = goalOf(this.#options);
     this.#window = [];
   }
 
@@ -109,47 +100,43 @@ export class DriftDetector {
     });
   }
 
-  /** Goes on from what was remembered. */
+  /** Goes on from what was remembered; what is no snapshot is an `InvalidInputError`, and changes nothing. */
   restore(snapshot: DriftSnapshot): void {
-    if (snapshot?.version !== 1) {
-      throw new InvalidInputError(
-        `A drift snapshot of version 1 was expected, but it is of version ${JSON.stringify(snapshot?.version)}. Start with a new detector.`,
-      );
-    }
-    const copy = structuredClone(snapshot);
+    const copy = readDriftSnapshot(snapshot);
     this.#count = copy.count;
     this.#tracker = new StepTracker(copy.tracker);
     this.#signals = createSignals(this.#options, copy.signals);
     this.#ledger = new Ledger(CAP_ALARMS * this.#options.alarmNats, copy.ledger);
     this.#sums = { ...EMPTY_SUMS, ...copy.sums }; // a snapshot of an older release lacks some
     this.#goal = copy.goal;
-    this.#window = [...copy.window];
+    this.#window = copy.window.slice(-this.#options.judgeWindowEvents);
     this.#nextJudgeAt = copy.nextJudgeAt;
   }
 
   /** What the judge will see is kept only if there is a judge. */
   #keep(event: DriftEvent, read: ReadEvent): void {
     if (this.#options.judge === undefined) return;
-    if (read.kind === 'goal') this.#goal = read.text.slice(0, MAX_GOAL_CHARS);
+    if (read.kind === 'goal') this.#goal = boundText(read.text, MAX_GOAL_CHARS);
     this.#window.push(clipEvent(event));
     if (this.#window.length > this.#options.judgeWindowEvents) this.#window.shift();
   }
 
   #question({ evidence }: DriftAssessment): JudgeQuestion {
-    return { goal: this.#goal, window: [...this.#window], evidence };
+    // A copy: what the judge does to it must not change what is remembered.
+    return structuredClone({ goal: this.#goal, window: this.#window, evidence });
   }
 
-  #hear(assessment: DriftAssessment, nats: number | undefined, reason: string | undefined): DriftAssessment {
-    if (nats === undefined) {
+  #hear(assessment: DriftAssessment, verdict: HeardVerdict | undefined): DriftAssessment {
+    if (verdict === undefined) {
       return { ...assessment, judgeProblem: 'The judge did not answer with a number "unproductive" from 0 to 1.' };
     }
     const evidence: DriftEvidence = {
       signal: 'judge',
       kind: assessment.kinds[0] ?? 'stall',
       agent: assessment.agent ?? '',
-      nats,
+      nats: verdict.nats,
       steps: [assessment.index],
-      reason: reason ?? 'The judge was asked.',
+      reason: verdict.reason,
     };
     this.#ledger.add(evidence);
     return this.#assess(assessment.index);
@@ -167,6 +154,11 @@ export class DriftDetector {
       judgeProblem: undefined,
     };
   }
+}
+
+/** The goal that is given, as far as a judge is told it. */
+function goalOf({ goal }: ReadDriftOptions): string | undefined {
+  return goal === undefined ? undefined : boundText(goal, MAX_GOAL_CHARS);
 }
 
 type Finding = Omit<DriftEvidence, 'signal' | 'kind'>;

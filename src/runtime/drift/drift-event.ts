@@ -1,3 +1,5 @@
+import { boundName } from './bounded-text.ts';
+
 /** What an event is about; anything else is read as `message`. */
 export type DriftEventKind =
   | 'goal'
@@ -56,6 +58,11 @@ export type ReadEvent = {
   readonly stateDigest: string | undefined;
 };
 
+/** The fields of an event before it is known what they hold. */
+export type EventFields = { readonly [Field in keyof DriftEvent]?: unknown };
+
+const NO_FIELDS: EventFields = Object.freeze({});
+
 const KINDS: ReadonlySet<string> = new Set<DriftEventKind>([
   'goal',
   'system',
@@ -84,24 +91,39 @@ const FINISHING_NAMES: ReadonlySet<string> = new Set([
   'terminate',
 ]);
 
-/** Fills the gaps of an event; never throws, whatever the event is. */
-export function readEvent(event: DriftEvent, index: number): ReadEvent {
-  const kind = kindOf(event);
-  const agent = textField(event.agent) ?? textField(event.role) ?? (kind === 'goal' ? 'user' : 'agent');
+/** Reads an event and fills its gaps; never throws. What is no event, or cannot be read, counts as an empty one. */
+export function readEvent(event: unknown, index: number): ReadEvent {
+  const fields = fieldsOf(event);
+  const kind = kindOf(fields);
+  const role = nameField(fields.role);
+  const agent = nameField(fields.agent) ?? role ?? (kind === 'goal' ? 'user' : 'agent');
   return {
     index,
     kind,
     agent,
-    isAgent: isAgent(event, agent),
-    name: textField(event.name) ?? '',
-    callId: textField(event.callId),
-    text: textField(event.text) ?? textOf(kind === 'finish' ? (event.output ?? event.input) : event.output),
-    input: event.input,
-    isError: event.isError === true || kind === 'error',
-    at: numberField(event.at),
-    contextTokens: numberField(event.contextTokens),
-    stateDigest: textField(event.stateDigest),
+    isAgent: !NOT_AGENTS.has((role ?? agent).toLowerCase()),
+    name: nameField(fields.name) ?? '',
+    callId: nameField(fields.callId),
+    text: textField(fields.text) ?? textOf(kind === 'finish' ? (fields.output ?? fields.input) : fields.output),
+    input: fields.input,
+    isError: fields.isError === true || kind === 'error',
+    at: numberField(fields.at),
+    contextTokens: numberField(fields.contextTokens),
+    stateDigest: nameField(fields.stateDigest),
   };
+}
+
+/** The fields of an event, whatever they hold, each read once; none if it is no object, or one that throws when it is read. */
+export function fieldsOf(event: unknown): EventFields {
+  if (typeof event !== 'object' || event === null) return NO_FIELDS;
+  try {
+    const { kind, agent, role, name, callId, input, output } = event as EventFields;
+    const { text, isError, at, contextTokens, stateDigest } = event as EventFields;
+    return { kind, agent, role, name, callId, input, output, text, isError, at, contextTokens, stateDigest };
+  } catch {
+    // A getter threw, or a proxy was revoked: the watched agent must not be stopped by how it tells what it does.
+    return NO_FIELDS;
+  }
 }
 
 /** Whether a call hands in the answer. */
@@ -114,39 +136,75 @@ export function textOf(value: unknown): string {
   return typeof value === 'string' ? value : leavesOf(value).join(' ');
 }
 
-/** The texts, numbers and flags in a value, as texts, in the order of their keys. */
+/** The texts, numbers and flags in a value, as texts, in the order of their keys; none if it throws when it is read. */
 export function leavesOf(value: unknown): readonly string[] {
-  const leaves: string[] = [];
-  collectLeaves(value, leaves, 0);
-  return leaves;
+  if (typeof value === 'string') return [value];
+  const harvest: Harvest = { leaves: [], partsLeft: MAX_PARTS, charsLeft: MAX_CHARS };
+  try {
+    collectLeaves(value, harvest, 0);
+  } catch {
+    // As with events: what cannot be read counts as absent.
+    return [];
+  }
+  return harvest.leaves;
 }
+
+/** What was gathered of a value, and what may still be looked at. */
+type Harvest = { readonly leaves: string[]; partsLeft: number; charsLeft: number };
 
 const MAX_LEAVES = 400;
 const MAX_DEPTH = 6;
+/** Far more than leaves, for parts that are empty; a value that holds itself would otherwise have a number of parts to the sixth. */
+const MAX_PARTS = 10_000;
+const MAX_CHARS = 4_000_000;
 
-function collectLeaves(value: unknown, leaves: string[], depth: number): void {
-  if (leaves.length >= MAX_LEAVES || depth > MAX_DEPTH || value === undefined || value === null) return;
-  if (Array.isArray(value)) {
-    for (const item of value) collectLeaves(item, leaves, depth + 1);
-  } else if (typeof value === 'object') {
-    const record = value as Record<string, unknown>;
-    for (const key of Object.keys(record).sort()) collectLeaves(record[key], leaves, depth + 1);
-  } else {
-    leaves.push(String(value));
+function collectLeaves(value: unknown, harvest: Harvest, depth: number): void {
+  harvest.partsLeft--;
+  if (depth > MAX_DEPTH || value === undefined || value === null) return;
+  if (typeof value !== 'object') keepLeaf(String(value), harvest);
+  else if (Array.isArray(value)) collectItems(value, harvest, depth);
+  else if (ArrayBuffer.isView(value)) collectItems(value as unknown as ArrayLike<number>, harvest, depth);
+  else collectFields(value as Record<string, unknown>, harvest, depth);
+}
+
+function keepLeaf(leaf: string, harvest: Harvest): void {
+  harvest.leaves.push(leaf.length <= harvest.charsLeft ? leaf : leaf.slice(0, harvest.charsLeft));
+  harvest.charsLeft -= leaf.length;
+}
+
+function collectItems(items: ArrayLike<unknown>, harvest: Harvest, depth: number): void {
+  for (let at = 0; at < items.length && !isFull(harvest); at++) collectLeaves(items[at], harvest, depth + 1);
+}
+
+function collectFields(record: Record<string, unknown>, harvest: Harvest, depth: number): void {
+  for (const key of sortedKeys(record, harvest.partsLeft)) {
+    if (isFull(harvest)) return;
+    collectLeaves(record[key], harvest, depth + 1);
   }
 }
 
-function kindOf(event: DriftEvent): DriftEventKind {
-  if (typeof event.kind === 'string' && KINDS.has(event.kind)) return event.kind as DriftEventKind;
-  if (event.output !== undefined) return 'result';
-  if (event.name !== undefined && event.input !== undefined) return 'call';
-  return event.isError === true ? 'error' : 'message';
+function isFull({ leaves, partsLeft, charsLeft }: Harvest): boolean {
+  return leaves.length >= MAX_LEAVES || partsLeft <= 0 || charsLeft <= 0;
 }
 
-function isAgent(event: DriftEvent, agent: string): boolean {
-  const role = textField(event.role);
-  return !NOT_AGENTS.has((role ?? agent).toLowerCase());
+function sortedKeys(record: Record<string, unknown>, maxKeys: number): readonly string[] {
+  const keys = Object.keys(record);
+  return (keys.length > maxKeys ? keys.slice(0, maxKeys) : keys).sort();
 }
 
-const textField = (value: unknown) => (typeof value === 'string' ? value : undefined);
-const numberField = (value: unknown) => (typeof value === 'number' && Number.isFinite(value) ? value : undefined);
+function kindOf({ kind, output, name, input, isError }: EventFields): DriftEventKind {
+  if (typeof kind === 'string' && KINDS.has(kind)) return kind as DriftEventKind;
+  if (output !== undefined) return 'result';
+  if (name !== undefined && input !== undefined) return 'call';
+  return isError === true ? 'error' : 'message';
+}
+
+/** The text in a field, if it holds one. */
+export const textField = (value: unknown) => (typeof value === 'string' ? value : undefined);
+
+/** The name in a field, if it holds one, as it is remembered. */
+export const nameField = (value: unknown) => (typeof value === 'string' ? boundName(value) : undefined);
+
+/** The number in a field, if it holds one that can be counted with. */
+export const numberField = (value: unknown) =>
+  typeof value === 'number' && Math.abs(value) <= Number.MAX_SAFE_INTEGER ? value : undefined;

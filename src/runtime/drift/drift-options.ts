@@ -1,4 +1,5 @@
 import { InvalidInputError } from '../../core/errors.ts';
+import { boundName } from './bounded-text.ts';
 import type { DriftJudge } from './judge.ts';
 import { type DriftModel, isDriftModel } from './learned-model.ts';
 
@@ -52,6 +53,8 @@ export type DriftOptions = {
   readonly judgeIntervalEvents?: number;
   /** How many of the last events the judge sees. */
   readonly judgeWindowEvents?: number;
+  /** A judge that has not answered by then has failed. */
+  readonly judgeTimeoutMs?: number;
 };
 
 /** Options with every default filled in. */
@@ -69,21 +72,23 @@ export const DEFAULT_DRIFT_OPTIONS = Object.freeze({
   minFoundWords: 40,
   judgeIntervalEvents: 10,
   judgeWindowEvents: 20,
+  judgeTimeoutMs: 30_000,
 }) satisfies DriftOptions;
 
-const POSITIVE_FIELDS = [
-  'alarmNats',
-  'suspectNats',
+const NUMBER_FIELDS = ['alarmNats', 'suspectNats', 'contextLimitTokens', 'judgeTimeoutMs'] as const;
+const COUNT_FIELDS = [
   'maxIdleSteps',
   'expectedCycles',
-  'contextLimitTokens',
   'minFoundWords',
   'judgeIntervalEvents',
   'judgeWindowEvents',
 ] as const;
+/** Timers of more milliseconds go off at once. */
+const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
 const KNOWN_FIELDS: ReadonlySet<string> = new Set([
-  ...POSITIVE_FIELDS,
+  ...NUMBER_FIELDS,
+  ...COUNT_FIELDS,
   'without',
   'pollingTools',
   'goal',
@@ -92,17 +97,34 @@ const KNOWN_FIELDS: ReadonlySet<string> = new Set([
 ]);
 
 /** Fills in defaults; an unknown or senseless option is an `InvalidInputError`. */
-export function readDriftOptions(options: DriftOptions): ReadDriftOptions {
+export function readDriftOptions(options: unknown): ReadDriftOptions {
+  if (typeof options !== 'object' || options === null || Array.isArray(options)) {
+    throw new InvalidInputError(`The drift options must be an object; they were ${describe(options)}.`);
+  }
   for (const field of Object.keys(options)) {
     if (!KNOWN_FIELDS.has(field)) throw invalid(field, 'is not an option of the drift detector', undefined);
   }
   const given = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
   const read: ReadDriftOptions = { ...DEFAULT_DRIFT_OPTIONS, ...given };
-  for (const field of POSITIVE_FIELDS) checkPositive(field, read[field]);
+  checkNumbers(read);
   checkNames(read.without);
-  if (read.suspectNats > read.alarmNats) throw invalid('suspectNats', 'must not be above alarmNats', read.suspectNats);
   checkParts(read);
-  return read;
+  return { ...read, without: [...read.without], pollingTools: read.pollingTools.map(boundName) };
+}
+
+function checkNumbers(read: ReadDriftOptions): void {
+  for (const field of NUMBER_FIELDS) {
+    if (!isPositive(read[field])) throw invalid(field, 'must be a number above zero', read[field]);
+  }
+  for (const field of COUNT_FIELDS) {
+    const value = read[field];
+    if (value === undefined || (isPositive(value) && Number.isSafeInteger(value))) continue;
+    throw invalid(field, 'must be a whole number above zero', value);
+  }
+  if (read.suspectNats > read.alarmNats) throw invalid('suspectNats', 'must not be above alarmNats', read.suspectNats);
+  if (read.judgeTimeoutMs > MAX_TIMEOUT_MS) {
+    throw invalid('judgeTimeoutMs', `must not be above ${MAX_TIMEOUT_MS}`, read.judgeTimeoutMs);
+  }
 }
 
 function checkParts({ goal, judge, model, pollingTools }: DriftOptions): void {
@@ -114,11 +136,8 @@ function checkParts({ goal, judge, model, pollingTools }: DriftOptions): void {
   if (model !== undefined && !isDriftModel(model)) throw invalid('model', 'must hold a bias and all weights', model);
 }
 
-function checkPositive(field: string, value: unknown): void {
-  if (value === undefined) return;
-  if (typeof value !== 'number' || !(value > 0) || !Number.isFinite(value)) {
-    throw invalid(field, 'must be a number above zero', value);
-  }
+function isPositive(value: unknown): boolean {
+  return typeof value === 'number' && value > 0 && Number.isFinite(value);
 }
 
 function checkNames(names: unknown): void {
@@ -131,7 +150,14 @@ function checkNames(names: unknown): void {
 }
 
 function invalid(field: string, problem: string, value: unknown): InvalidInputError {
-  return new InvalidInputError(`The drift option "${field}" ${problem}; it was ${JSON.stringify(value)}.`, {
+  return new InvalidInputError(`The drift option "${field}" ${problem}; it was ${describe(value)}.`, {
     details: { field },
   });
+}
+
+/** Numbers and texts as they are; of all else only what it is. */
+function describe(value: unknown): string {
+  if (typeof value === 'string') return JSON.stringify(boundName(value));
+  if (typeof value === 'object' && value !== null) return Array.isArray(value) ? 'a list' : 'an object';
+  return typeof value === 'function' ? 'a function' : String(value);
 }

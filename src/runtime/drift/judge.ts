@@ -1,4 +1,6 @@
-import { type DriftEvent, textOf } from './drift-event.ts';
+import { boundedJson } from './bounded-json.ts';
+import { boundText, detach } from './bounded-text.ts';
+import { type DriftEvent, fieldsOf, nameField, numberField, textField, textOf } from './drift-event.ts';
 import type { DriftEvidence } from './signal.ts';
 
 /** What a judge is shown. */
@@ -17,42 +19,87 @@ export type JudgeVerdict = {
   readonly reason?: string;
 };
 
-/** Looks at the last events where the signals are in doubt: a model's prompt, or a person. */
-export type DriftJudge = (question: JudgeQuestion) => Promise<JudgeVerdict>;
+/**
+ * Looks at the last events where the signals are in doubt: a model's prompt, or a person. The signal aborts when nobody waits for
+ * the answer any longer.
+ */
+export type DriftJudge = (question: JudgeQuestion, options: { readonly signal: AbortSignal }) => Promise<JudgeVerdict>;
+
+/** What a judge's answer is worth; undefined if it cannot be read as one. */
+export type HeardVerdict = { readonly nats: number; readonly reason: string };
 
 /** A judge's word moves the odds by at most 20 to 1, so that it never decides against all the signals. */
 const MAX_JUDGE_NATS = 3;
 const MAX_TEXT_CHARS = 2000;
 
-/** A verdict as evidence; undefined if it is no number from 0 to 1. */
-export function verdictNats({ unproductive }: JudgeVerdict): number | undefined {
-  if (typeof unproductive !== 'number' || !(unproductive >= 0 && unproductive <= 1)) return undefined;
-  const odds = Math.log(unproductive / (1 - unproductive));
-  return Math.max(-MAX_JUDGE_NATS, Math.min(MAX_JUDGE_NATS, odds));
+/** Asks a judge and waits for its answer, but not for ever: one that does not answer in time has failed. */
+export async function askJudge(
+  judge: DriftJudge,
+  question: JudgeQuestion,
+  timeoutMs: number,
+): Promise<HeardVerdict | undefined> {
+  const controller = new AbortController();
+  const { signal } = controller;
+  const late = new Promise<never>((_resolve, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+  });
+  const problem = new Error(`The judge did not answer within ${timeoutMs} ms.`);
+  const timer = setTimeout(() => controller.abort(problem), timeoutMs);
+  timer.unref(); // an open question must not keep a process alive that has nothing else to do
+  try {
+    return readVerdict(await Promise.race([judge(question, { signal }), late]));
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
-/** An event as a judge sees it: inputs and outputs as text, long texts cut in the middle. */
-export function clipEvent(event: DriftEvent): DriftEvent {
+/** Why a judge failed, in words, whatever it threw. */
+export function problemOf(error: unknown): string {
+  try {
+    return boundText(String(error instanceof Error ? error.message : error), MAX_TEXT_CHARS);
+  } catch {
+    // Not even that can be said of a revoked proxy.
+    return 'The judge failed.';
+  }
+}
+
+function readVerdict(verdict: unknown): HeardVerdict | undefined {
+  if (typeof verdict !== 'object' || verdict === null) return undefined;
+  const { unproductive, reason } = verdict as { readonly unproductive?: unknown; readonly reason?: unknown };
+  if (typeof unproductive !== 'number' || !(unproductive >= 0 && unproductive <= 1)) return undefined;
+  const odds = Math.log(unproductive / (1 - unproductive));
   return {
-    ...event,
-    ...(typeof event.text === 'string' && { text: clip(event.text) }),
-    ...(event.output !== undefined && { output: clip(formatValue(event.output)) }),
-    ...(event.input !== undefined && { input: clip(formatValue(event.input)) }),
+    nats: Math.max(-MAX_JUDGE_NATS, Math.min(MAX_JUDGE_NATS, odds)),
+    reason: typeof reason === 'string' ? boundText(reason, MAX_TEXT_CHARS) : 'The judge was asked.',
   };
 }
 
+/** An event as a judge sees it, and as it is kept till then: inputs and outputs as text, long texts cut in the middle, nothing else. */
+export function clipEvent(event: unknown): DriftEvent {
+  const fields = fieldsOf(event);
+  const seen = {
+    kind: nameField(fields.kind),
+    agent: nameField(fields.agent),
+    role: nameField(fields.role),
+    name: nameField(fields.name),
+    callId: nameField(fields.callId),
+    input: fields.input === undefined ? undefined : clip(formatValue(fields.input)),
+    output: fields.output === undefined ? undefined : clip(formatValue(fields.output)),
+    text: typeof fields.text === 'string' ? clip(fields.text) : undefined,
+    isError: typeof fields.isError === 'boolean' ? fields.isError : undefined,
+    at: numberField(fields.at),
+    contextTokens: numberField(fields.contextTokens),
+    stateDigest: nameField(fields.stateDigest),
+  };
+  return Object.fromEntries(Object.entries(seen).filter(([, value]) => value !== undefined));
+}
+
 function formatValue(value: unknown): string {
-  if (typeof value === 'string') return value;
-  try {
-    return JSON.stringify(value) ?? '';
-  } catch (error) {
-    if (error instanceof TypeError) return textOf(value);
-    throw error;
-  }
+  return textField(value) ?? boundedJson(value) ?? textOf(value);
 }
 
 function clip(text: string): string {
   if (text.length <= MAX_TEXT_CHARS) return text;
   const half = MAX_TEXT_CHARS / 2;
-  return `${text.slice(0, half)} […] ${text.slice(-half)}`;
+  return detach(`${text.slice(0, half)} […] ${text.slice(-half)}`);
 }

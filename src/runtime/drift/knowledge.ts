@@ -1,12 +1,12 @@
-import { RecentSet } from './recent-set.ts';
+import { isRecentSetState, RecentSet, type RecentSetState } from './recent-set.ts';
 import { hashText, learn, novelty, type ReadText, sketchText, type TextSketch } from './text-sketch.ts';
 
 /** The plain data of what is known. */
 export type KnowledgeState = {
-  readonly runs: readonly number[];
-  readonly words: readonly number[];
-  readonly spoken: readonly number[];
-  readonly targets: readonly number[];
+  readonly runs: RecentSetState;
+  readonly words: RecentSetState;
+  readonly spoken: RecentSetState;
+  readonly targets: RecentSetState;
 };
 
 /** A text, and what of it was new to the run. */
@@ -25,6 +25,18 @@ const SPOKEN_SLOTS = 4096;
 const TARGET_SLOTS = 2048;
 /** Longer texts, and texts with spaces in them, are contents rather than names. */
 const MAX_TARGET_CHARS = 200;
+
+/** Whether a value is the plain data of what is known. */
+export function isKnowledgeState(value: unknown): value is KnowledgeState {
+  if (typeof value !== 'object' || value === null) return false;
+  const { runs, words, spoken, targets } = value as Partial<Record<keyof KnowledgeState, unknown>>;
+  return (
+    isRecentSetState(runs, RUN_SLOTS) &&
+    isRecentSetState(words, WORD_SLOTS) &&
+    isRecentSetState(spoken, SPOKEN_SLOTS) &&
+    isRecentSetState(targets, TARGET_SLOTS)
+  );
+}
 
 /** What has been said and seen in a run, by anyone; the older, the likelier it is forgotten. */
 export class Knowledge {
@@ -66,10 +78,10 @@ export class Knowledge {
 
   snapshot(): KnowledgeState {
     return {
-      runs: this.#runs.toArray(),
-      words: this.#words.toArray(),
-      spoken: this.#spoken.toArray(),
-      targets: this.#targets.toArray(),
+      runs: this.#runs.snapshot(),
+      words: this.#words.snapshot(),
+      spoken: this.#spoken.snapshot(),
+      targets: this.#targets.snapshot(),
     };
   }
 

@@ -1,5 +1,6 @@
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { RecentSet } from './recent-set.ts';
+import { isRecentSetState, RecentSet } from './recent-set.ts';
 import { addition, learn, novelty, resemblance, sketchText } from './text-sketch.ts';
 
 const words = (from: number, to: number) => Array.from({ length: to - from }, (_, at) => `word${from + at}`).join(' ');
@@ -48,12 +49,34 @@ describe('text sketch', () => {
 
 describe('recent set', () => {
   test('[U13] it never holds more than its slots, nor what it was not given', () => {
-    const set = new RecentSet(64);
+    const set = new RecentSet(256);
     for (let number = 1; number <= 10_000; number++) set.add(number);
-    expect(set.toArray()).toHaveLength(64);
+    const held = Array.from({ length: 20_000 }, (_, number) => number + 1).filter((number) => set.has(number));
+    expect(held).toHaveLength(256);
     expect(set.has(10_000)).toBe(true);
     expect(set.has(1)).toBe(false);
     expect(set.has(20_000)).toBe(false);
-    expect(new RecentSet(64, set.toArray()).toArray()).toEqual(set.toArray());
+  });
+
+  test('[U27] it is saved as a list while it holds little, packed from then on, and is the same set again', () => {
+    const numbers = fc.integer({ min: 1, max: 2 ** 31 - 1 });
+    fc.assert(
+      fc.property(fc.array(numbers, { maxLength: 800 }), (added) => {
+        const set = new RecentSet(256, added);
+        const state = set.snapshot();
+        expect(isRecentSetState(state, 256)).toBe(true);
+        expect(JSON.stringify(state).length).toBeLessThanOrEqual(256 * 4 + 2);
+        const copy = new RecentSet(256, state);
+        expect(added.map((number) => copy.has(number))).toEqual(added.map((number) => set.has(number)));
+        expect(copy.snapshot()).toEqual(state);
+      }),
+    );
+    expect(new RecentSet(256, [7, 263, 8]).snapshot()).toEqual([263, 8]);
+    expect(
+      new RecentSet(
+        256,
+        Array.from({ length: 256 }, (_, at) => at),
+      ).snapshot(),
+    ).toHaveLength(256 * 4);
   });
 });

@@ -2,11 +2,14 @@ import type { Checkpoint } from '../../core/checkpoint.ts';
 import { hasErrorCode } from '../../core/errors.ts';
 import type { CheckpointId } from '../../core/id.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
+import { partsOf } from '../../manager/manager-parts.ts';
 import type { Session } from '../../manager/session.ts';
+import type { AgentState } from './agent-state.ts';
 import { errorText } from './error-text.ts';
 import type { LiveAgent } from './live-agent.ts';
 import type { LoopEvent } from './loop-events.ts';
 import type { UndoneCall } from './operation.ts';
+import { SECTION_NAMES } from './sections.ts';
 
 /** Why a checkpoint is taken. */
 export type CheckpointReason = {
@@ -31,8 +34,15 @@ type Parts = {
 
 /** Names the last healthy checkpoint while newer ones are not, so that it is kept. */
 const HEALTHY_TAG = 'last-healthy';
-/** Operations whose checkpoints are looked for at the start; more than one agent has risky operations of different names. */
+/** Operations that did not succeed, of different names, whose checkpoints are kept; more than a person would look at. */
 const MAX_OPERATIONS = 100;
+const PAGE = 200;
+
+/** An operation that has a checkpoint, and the turn in which it began: while that is under way, so may the operation be. */
+type Begun = { readonly name: string; readonly turn: number };
+
+/** No turn has this number. */
+const OVER = -1;
 
 /** Takes the checkpoints of one agent and keeps account of what retention needs to know about them. */
 export class AgentCheckpoints {
@@ -41,8 +51,8 @@ export class AgentCheckpoints {
   #lastHealthyId: CheckpointId | undefined;
   /** What the tag protects now. */
   #taggedId: CheckpointId | undefined;
-  /** The newest checkpoint of each operation that has not succeeded since. */
-  readonly #unfinished = new Map<string, CheckpointId>();
+  /** Checkpoints of operations that are under way, failed, or were interrupted; oldest first. */
+  readonly #unfinished = new Map<CheckpointId, Begun>();
 
   constructor(parts: Parts) {
     this.#parts = parts;
@@ -53,9 +63,26 @@ export class AgentCheckpoints {
     const { manager, session } = this.#parts;
     this.#lastHealthyId = (await this.findHealthy())?.id;
     this.#taggedId = (await manager.tags(session.id)).find(({ name }) => name === HEALTHY_TAG)?.checkpointId;
+    await this.#findUnfinished();
+  }
+
+  async #findUnfinished(): Promise<void> {
+    const { manager, session } = this.#parts;
+    const marks = await partsOf(manager).context.repository.readRefs({ sessionId: session.id, kind: 'mark' });
+    const marked = new Set(marks.map(({ target }) => target));
     const filter = { sessionId: session.id, branch: session.branch, type: 'pre_operation' };
-    const { checkpoints } = await manager.list(filter, { limit: MAX_OPERATIONS });
-    for (const { id, metadata } of checkpoints.toReversed()) this.#unfinished.set(String(metadata?.operation), id);
+    let cursor: string | undefined;
+    do {
+      const page = await manager.list(filter, {
+        order: 'oldest',
+        limit: PAGE,
+        ...(cursor !== undefined && { cursor }),
+      });
+      for (const { id, metadata } of page.checkpoints)
+        if (!marked.has(id))
+          this.#unfinished.set(id, { name: String(metadata?.operation), turn: Number(metadata?.turn ?? 0) + 1 });
+      cursor = page.nextCursor;
+    } while (cursor !== undefined);
   }
 
   /** Takes a checkpoint; the state is read when the one before is stored, so that it has all that was recorded till then. */
@@ -80,7 +107,7 @@ export class AgentCheckpoints {
     const { session, live, identity, tell } = this.#parts;
     const { status: health, score, signals, sinceMs } = live.reading;
     if (health !== 'healthy') await this.#protectHealthy();
-    const state = live.capture();
+    const state = this.#capture();
     const id = await session.save(state, {
       ...identity,
       type,
@@ -101,12 +128,38 @@ export class AgentCheckpoints {
     return id;
   }
 
+  /** What an agent collects, or a watch remembers, may be what no codec takes; a checkpoint without that is better than none. */
+  #capture(): AgentState {
+    const { manager, live, tell } = this.#parts;
+    const { plainCodec } = partsOf(manager).context;
+    const isSavable = (value: unknown, onError: (message: string) => void): boolean => {
+      try {
+        plainCodec.encode(value);
+        return true;
+      } catch (error) {
+        onError(errorText(error).message);
+        return false;
+      }
+    };
+    const before = live.state;
+    const { loop, ...state } = live.capture();
+    for (const name of SECTION_NAMES) {
+      const isKept = state[name] === before[name] || isSavable(state[name], (message) => live.onProblem(name, message));
+      if (!isKept) Object.assign(state, { [name]: before[name] });
+    }
+    live.change(state);
+    const tellWatch = (message: string) =>
+      tell({ kind: 'watch_failed', error: { name: 'InvalidInputError', message } });
+    const isDriftKept = loop.drift === null || isSavable(loop.drift, tellWatch);
+    return { ...state, loop: isDriftKept ? loop : { ...loop, drift: null } };
+  }
+
   /** While an agent is not well, its routine checkpoints must not push out the last good one. */
   async #protectHealthy(): Promise<void> {
     const id = this.#lastHealthyId;
     if (id === undefined || this.#taggedId === id) return;
     await this.#untag();
-    this.#taggedId = await this.#parts.manager.tag(id, HEALTHY_TAG);
+    this.#taggedId = await this.#unlessGone(this.#parts.manager.tag(id, HEALTHY_TAG));
   }
 
   async #noteHealthy(id: CheckpointId): Promise<void> {
@@ -116,8 +169,18 @@ export class AgentCheckpoints {
 
   async #untag(): Promise<void> {
     const { manager, session } = this.#parts;
-    if (this.#taggedId !== undefined) await manager.untag(session.id, HEALTHY_TAG);
+    if (this.#taggedId !== undefined) await this.#unlessGone(manager.untag(session.id, HEALTHY_TAG));
     this.#taggedId = undefined;
+  }
+
+  /** Someone may have deleted a checkpoint or its tag by hand, or it is damaged; there is nothing to protect then. */
+  async #unlessGone<Result>(change: Promise<Result>): Promise<Result | undefined> {
+    try {
+      return await change;
+    } catch (error) {
+      if (!hasErrorCode(error, 'NOT_FOUND') && !hasErrorCode(error, 'CORRUPT')) throw error;
+      return undefined;
+    }
   }
 
   /** The newest checkpoint of a healthy agent, taken before `beforeMs` if there is one. */
@@ -147,32 +210,53 @@ export class AgentCheckpoints {
       metadata: { operation: name },
       key: this.#keyOf(key),
     });
+    this.#unfinished.set(id, { name, turn: this.#parts.live.nextTurn });
+    await this.#release([...this.#over(name).slice(0, -1), ...this.#over().slice(0, -MAX_OPERATIONS)]);
     this.#parts.tell({ kind: 'operation', name, status: 'begun' });
     return id;
   }
 
+  /** What failed or was interrupted before under this name need not be kept any more, either. */
   async completeOperation(name: string, before: CheckpointId): Promise<void> {
-    await this.#complete(this.#unfinished.get(name));
-    await this.#complete(before);
-    this.#unfinished.delete(name);
+    await this.#release([...this.#over(name), before]);
     this.#parts.tell({ kind: 'operation', name, status: 'done' });
   }
 
-  /** A failed operation keeps its checkpoint until one of its name succeeds; the one of an earlier failure may go. */
+  /** A failed operation keeps its checkpoint until one of its name succeeds; those of earlier failures may go. */
   async replaceOperation(name: string, before: CheckpointId): Promise<void> {
-    const replaced = this.#unfinished.get(name);
-    if (replaced !== before) await this.#complete(replaced);
-    this.#unfinished.set(name, before);
+    await this.#release(this.#over(name).filter((id) => id !== before));
+    this.#unfinished.delete(before);
+    this.#unfinished.set(before, { name, turn: OVER });
     this.#parts.tell({ kind: 'operation', name, status: 'failed' });
+  }
+
+  /** Checkpoints of operations, of one name or of all, that are not under way any more; oldest first. */
+  #over(name?: string): CheckpointId[] {
+    const { nextTurn } = this.#parts.live;
+    const over = [...this.#unfinished].filter(([, begun]) => begun.turn !== nextTurn);
+    return over.filter(([, begun]) => name === undefined || begun.name === name).map(([id]) => id);
   }
 
   noteRollback(name: string, undone: readonly UndoneCall[]): void {
     this.#parts.tell({ kind: 'operation', name, status: 'rolled_back', undone });
   }
 
-  async #complete(id: CheckpointId | undefined): Promise<void> {
-    const { manager } = this.#parts;
-    if (id !== undefined && (await manager.get(id)) !== undefined) await manager.completeOperation(id);
+  /**
+   * Lets retention have them. The operation ended, whatever becomes of its mark: what was deleted meanwhile needs none, and what the
+   * storage did not take is tried again with the next operation of that name.
+   */
+  async #release(ids: readonly CheckpointId[]): Promise<void> {
+    const { manager, tell } = this.#parts;
+    for (const id of ids) {
+      try {
+        await manager.completeOperation(id);
+        this.#unfinished.delete(id);
+      } catch (error) {
+        if (hasErrorCode(error, 'NOT_FOUND')) this.#unfinished.delete(id);
+        else if (hasErrorCode(error, 'STORAGE')) tell({ kind: 'storage_failed', error: errorText(error) });
+        else if (!hasErrorCode(error, 'CONFLICT')) throw error; // deleted in this moment: next time it is not found
+      }
+    }
   }
 
   #keyOf(key: string): string {

@@ -305,6 +305,30 @@ describe('the mailbox', () => {
   }
 });
 
+describe('listeners', () => {
+  test('[Y64] one that rejects is told like one that throws, and breaks nothing', async () => {
+    const world = new World();
+    const heard: string[] = [];
+    const { loop } = await world.start({ createAgent: adder(heard) }, { run: false });
+    const unhandled: unknown[] = [];
+    const note = (error: unknown): void => void unhandled.push(error);
+    process.on('unhandledRejection', note);
+    const warned = new Promise((resolve) => process.once('warning', resolve));
+    loop.on(async () => {
+      throw new Error('mine, later');
+    });
+    const run = loop.run();
+    await loop.deliver({ id: 'm1', body: 1 });
+    await world.clock.settle();
+    expect(String(await warned)).toContain('mine, later');
+    process.off('unhandledRejection', note);
+    expect(unhandled).toEqual([]);
+    expect(heard).toEqual(['m1']);
+    await loop.stop();
+    expect(await run).toBe('stopped');
+  });
+});
+
 describe('trouble outside', () => {
   test('[Y11] a storage that fails for a while is waited for, and told of', async () => {
     let isBroken = false;
@@ -364,6 +388,74 @@ describe('trouble outside', () => {
       await expect(world.start({ createAgent: adder([]), settings: bad })).rejects.toMatchObject({
         code: 'INVALID_INPUT',
       });
+  });
+});
+
+describe('a person', () => {
+  test('[Y67] who resumes a loop before it runs is told to run it; during the start it is waited for', async () => {
+    const world = new World();
+    const life = await world.start({ createAgent: adder([]) }, { run: false });
+    await expect(life.loop.resume()).rejects.toMatchObject({
+      code: 'CLOSED',
+      message: expect.stringContaining('run()'),
+    });
+    life.ended = life.loop.run();
+    await life.loop.resume();
+    expect((await world.history()).map(({ trigger }) => trigger)).toEqual(['started', 'resumed']);
+    await life.loop.stop();
+    await expect(life.loop.resume()).rejects.toMatchObject({ code: 'CLOSED' });
+  });
+
+  test('[Y67] who resumes a loop that ends before its agent is awake is told so', async () => {
+    const world = new World();
+    const createAgent = (): LoopAgent => {
+      throw new Error('no key');
+    };
+    const { loop } = await world.start({ createAgent }, { run: false });
+    const run = loop.run();
+    const resumed = loop.resume();
+    await expect(resumed).rejects.toThrow('no key');
+    await expect(run).rejects.toThrow('no key');
+  });
+
+  test('[Y67] who names a message that is not set aside is told so, and nothing is resumed', async () => {
+    const world = new World();
+    const createAgent = handling(({ id }) => {
+      if (id === 'm1') throw new Error('no');
+    });
+    const { loop } = await world.start({ createAgent, settings: { maxFailures: 1, maxSetAside: 1 } });
+    await loop.deliver({ id: 'm1', body: null });
+    await world.clock.pass(MINUTE);
+    expect(loop.status).toBe('escalated');
+    const refusal = { code: 'NOT_FOUND', message: expect.stringContaining('m7 (set aside: m1)') };
+    await expect(loop.resume({ retry: ['m1', 'm7'] })).rejects.toMatchObject(refusal);
+    expect(loop.status).toBe('escalated');
+    expect(loop.state.mailbox.setAside.length).toBe(1);
+    await loop.resume({ retry: ['m1'] });
+    expect(loop.status).toBe('running');
+  });
+});
+
+describe('a loop whose agent another one took over', () => {
+  test('[Y68] ends when it is given a message, and says why; none is lost or handled twice', async () => {
+    const world = new World();
+    const heard: string[] = [];
+    const first = await world.start({ createAgent: adder(heard) });
+    await world.clock.settle();
+    const second = await world.start({ createAgent: adder(heard) });
+    await second.loop.deliver({ id: 'm1', body: 1 });
+    await world.clock.settle();
+    expect(first.loop.status).toBe('running');
+    await expect(first.loop.deliver({ id: 'm2', body: 2 })).rejects.toMatchObject({ code: 'CONFLICT' });
+    expect(await first.ended).toMatchObject({ code: 'CONFLICT' });
+    expect(first.loop.status).toBe('ended');
+    const error = { name: 'ConflictError', message: expect.stringContaining('meanwhile') };
+    expect(first.events.at(-1)).toMatchObject({ kind: 'stopped', reason: 'failed', error });
+    await first.loop.stop();
+    expect(await second.loop.deliver({ id: 'm2', body: 2 })).toBe(true);
+    await world.clock.settle();
+    expect(heard).toEqual(['m1', 'm2']);
+    expect(second.loop.status).toBe('running');
   });
 });
 

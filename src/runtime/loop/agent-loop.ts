@@ -1,7 +1,11 @@
+import { ClosedError, hasErrorCode, NotFoundError } from '../../core/errors.ts';
 import type { AgentState } from './agent-state.ts';
+import { type ErrorText, errorText } from './error-text.ts';
+import { checkFields, checkFlag, checkText, type FieldChecks, givenFields, listOf, wholeFrom } from './field-checks.ts';
 import { Inbox } from './inbox.ts';
 import type { LoopListener } from './loop-events.ts';
-import { type AgentLoopOptions, type LoopParts, openParts } from './loop-parts.ts';
+import type { AgentLoopOptions } from './loop-options.ts';
+import { type LoopParts, openParts, orClose } from './loop-parts.ts';
 import { type Message, takeBack } from './mailbox.ts';
 import { type LoopEnding, TurnLoop } from './turn-loop.ts';
 
@@ -13,7 +17,12 @@ export type StopOptions = {
   readonly graceMs?: number;
 };
 
-const DEFAULT_GRACE_MS = 5000;
+const DEFAULT_STOP = { checkpoint: true, graceMs: 5000 };
+
+/** What `stop` accepts. */
+export const STOP_CHECKS: FieldChecks = { checkpoint: checkFlag, graceMs: wholeFrom(0) };
+
+const RESUME_CHECKS: FieldChecks = { retry: listOf(checkText) };
 
 /**
  * Drives an agent for days: hands it its messages one by one, lets it go on with its task in between, saves it on schedule, and
@@ -25,6 +34,7 @@ export class AgentLoop {
   readonly #loop: TurnLoop;
   #run: Promise<LoopEnding> | undefined;
   #close: Promise<void> | undefined;
+  #failure: ErrorText | undefined;
   #isSavedAtEnd = false;
 
   private constructor(parts: LoopParts) {
@@ -33,12 +43,15 @@ export class AgentLoop {
     this.#loop = new TurnLoop(parts);
   }
 
-  /** Opens an agent where it was left, or begins it. Nothing runs before `run`. */
+  /** Opens an agent where it was left, or begins it. Nothing runs before `run`; if it fails nothing was taken. */
   static async open(options: AgentLoopOptions): Promise<AgentLoop> {
-    const loop = new AgentLoop(await openParts(options));
-    await loop.#loop.recovery.open();
-    await loop.#inbox.open();
-    return loop;
+    const parts = await openParts(options);
+    return orClose(parts.session, async () => {
+      const loop = new AgentLoop(parts);
+      await loop.#loop.recovery.open();
+      await loop.#inbox.open();
+      return loop;
+    });
   }
 
   /** What the agent knows as of its last turn. */
@@ -58,29 +71,71 @@ export class AgentLoop {
 
   /** Puts a message into the mailbox; answers whether it is a new one. Resolves when it is durable. */
   async deliver(message: Message): Promise<boolean> {
-    const isNew = await this.#inbox.deliver(message);
-    this.#loop.alarm.ring();
-    return isNew;
+    try {
+      return await this.#inbox.deliver(message);
+    } catch (error) {
+      // Whoever drives the agent now takes its messages: this loop can do nothing more for it, and says so by ending.
+      if (hasErrorCode(error, 'CONFLICT')) this.#loop.fail(error);
+      throw error;
+    } finally {
+      this.#loop.alarm.ring();
+    }
   }
 
   /** Drives the agent until it is stopped. Rejects if another process took it over, or its storage was closed. */
   async run(): Promise<LoopEnding> {
-    this.#run ??= this.#loop.run().finally(() => this.#end());
+    this.#run ??= this.#drive();
     return this.#run;
   }
 
+  async #drive(): Promise<LoopEnding> {
+    try {
+      return await this.#loop.run();
+    } catch (error) {
+      this.#failure = errorText(error);
+      throw error;
+    } finally {
+      await this.#end();
+    }
+  }
+
   /** Lets a loop that runs go on after an escalation; messages that were set aside may be tried again. */
-  async resume({ retry = [] }: { readonly retry?: readonly string[] } = {}): Promise<void> {
+  async resume(options: { readonly retry?: readonly string[] } = {}): Promise<void> {
+    checkFields(options, 'options', RESUME_CHECKS);
     const { live, checkpoints } = this.#parts;
-    await this.#loop.awake;
-    live.change({ mailbox: takeBack(live.state.mailbox, new Set(retry)) });
+    await this.#awakened();
+    const retry = new Set(options.retry);
+    this.#checkSetAside(retry);
+    live.change({ mailbox: takeBack(live.state.mailbox, retry) });
     this.#loop.recovery.forgive();
     await checkpoints.take({ type: 'routine', trigger: 'resumed' });
     this.#loop.alarm.ring();
   }
 
+  /** Resolves when the agent is awake; what was recorded is gone through by `run`, so before that nobody knows how it is. */
+  async #awakened(): Promise<void> {
+    if (this.status === 'ended') throw new ClosedError('The loop has ended. Open the agent again to resume it.');
+    if (this.#run === undefined) throw new ClosedError('The loop does not run yet. Call run() first, then resume().');
+    const refuse = (): never => {
+      throw new ClosedError('The loop ended before its agent was awake. Open the agent again to resume it.');
+    };
+    await Promise.race([this.#loop.awake, this.#run.then(refuse)]);
+  }
+
+  #checkSetAside(ids: ReadonlySet<string>): void {
+    const known = this.state.mailbox.setAside.map(({ message }) => message.id);
+    const unknown = [...ids].filter((id) => !known.includes(id));
+    if (unknown.length === 0) return;
+    throw new NotFoundError(
+      `Nothing was resumed, because of these messages none is set aside: ${unknown.join(', ')} (set aside: ${known.join(', ') || 'none'}).`,
+      { details: { unknown } },
+    );
+  }
+
   /** Ends the run: after the turn under way, if that ends in time. Saves, and lets others have the agent. Idempotent. */
-  async stop({ checkpoint = true, graceMs = DEFAULT_GRACE_MS }: StopOptions = {}): Promise<void> {
+  async stop(options: StopOptions = {}): Promise<void> {
+    checkFields(options, 'options', STOP_CHECKS);
+    const { checkpoint, graceMs } = { ...DEFAULT_STOP, ...givenFields(options) };
     this.#isSavedAtEnd ||= checkpoint;
     this.#loop.end('stopped');
     await Promise.race([this.#run?.catch(() => undefined), this.#waitFor(graceMs)]);
@@ -106,11 +161,15 @@ export class AgentLoop {
   async #saveAndClose(): Promise<void> {
     const { live, checkpoints, session, tell } = this.#parts;
     this.#loop.end('stopped');
+    const error = this.#failure;
     try {
       if (this.#isSavedAtEnd && live.isAwake) await checkpoints.tryTake({ type: 'routine', trigger: 'stopped' });
     } finally {
       await session.close();
-      tell({ kind: 'stopped', reason: this.#loop.ending ?? 'stopped' });
+      tell({
+        kind: 'stopped',
+        ...(error === undefined ? { reason: this.#loop.ending ?? 'stopped' } : { reason: 'failed', error }),
+      });
     }
   }
 }

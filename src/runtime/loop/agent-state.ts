@@ -75,6 +75,19 @@ export function cleanContext<Mind extends AgentMind>(mind: Mind): Mind {
   return { ...mind, memory: { ...mind.memory, shortTerm: {} } };
 }
 
+const isOver = ({ status }: AgentTask): boolean => status === 'done' || status === 'failed';
+
+/**
+ * The task of an agent that goes back to an earlier state: the earlier one, unless another was given since. That one stays, from
+ * its beginning, because the message it came with is not handled again; if it is over, it stays over.
+ */
+export function taskAfterDrift(earlier: AgentTask | null, now: AgentTask | null): AgentTask | null {
+  if (now === null) return earlier;
+  const isGivenAgain = earlier !== null && isOver(earlier) && !isOver(now);
+  if (earlier?.id === now.id && !isGivenAgain) return earlier;
+  return isOver(now) ? now : { ...now, status: 'active', progress: 0 };
+}
+
 /** Just the part of a state that turns change. */
 export function mindOf({ task, context, memory }: AgentMind): AgentMind {
   return { task, context, memory };

@@ -1,13 +1,19 @@
 import type { SetTimer } from '../../manager/ports.ts';
+import { MAX_DELAY_MS } from './field-checks.ts';
 
-/** Wakes one waiter: when told to, or at a time. What is told while nobody waits is not forgotten. */
+/**
+ * Wakes one waiter when told to; what is told while nobody waits is not forgotten. Says how long it has to rest, which is
+ * measured by timers and not by the clock: that may be set back meanwhile, and a rest of a second would last for hours.
+ */
 export class Alarm {
-  readonly #ports: { readonly now: () => number; readonly setTimer: SetTimer };
+  readonly #setTimer: SetTimer;
+  readonly #rests = new Set<() => void>();
   #isRung = false;
+  #isStopped = false;
   #wake: (() => void) | undefined;
 
-  constructor(ports: { readonly now: () => number; readonly setTimer: SetTimer }) {
-    this.#ports = ports;
+  constructor({ setTimer }: { readonly setTimer: SetTimer }) {
+    this.#setTimer = setTimer;
   }
 
   ring(): void {
@@ -15,18 +21,35 @@ export class Alarm {
     this.#wake?.();
   }
 
-  /** Resolves at the next ring, or at `untilMs`. The caller looks for itself what there is to do. */
-  async wait(untilMs = Infinity): Promise<void> {
-    const { now, setTimer } = this.#ports;
-    const delayMs = untilMs - now();
-    if (!this.#isRung && delayMs > 0) {
+  /** Rings, and lets nobody rest any more. */
+  stop(): void {
+    this.#isStopped = true;
+    for (const cancel of this.#rests) cancel();
+    this.#rests.clear();
+    this.ring();
+  }
+
+  /** Whether a rest is not over yet. */
+  get isResting(): boolean {
+    return this.#rests.size > 0;
+  }
+
+  /** Begins a rest and rings at its end. Of several, the longest counts. */
+  rest(durationMs: number): void {
+    if (this.#isStopped || !(durationMs > 0)) return;
+    const end = (): void => {
+      this.#rests.delete(cancel);
+      this.ring();
+    };
+    const cancel = this.#setTimer(end, { delayMs: Math.min(durationMs, MAX_DELAY_MS), keepsProcessAlive: true });
+    this.#rests.add(cancel);
+  }
+
+  /** Resolves at the next ring. The caller looks for itself what there is to do. */
+  async wait(): Promise<void> {
+    if (!this.#isRung) {
       await new Promise<void>((resolve) => {
-        const cancel =
-          delayMs === Infinity ? () => undefined : setTimer(() => this.#wake?.(), { delayMs, keepsProcessAlive: true });
-        this.#wake = () => {
-          cancel();
-          resolve();
-        };
+        this.#wake = resolve;
       });
       this.#wake = undefined;
     }

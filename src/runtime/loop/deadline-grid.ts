@@ -1,26 +1,39 @@
 import type { SetTimer } from '../../manager/ports.ts';
+import { MAX_DELAY_MS } from './field-checks.ts';
+
+type Grid = { readonly startMs: number; readonly everyMs: number };
 
 /** The first point of a grid after a moment. Points do not move, however late one is noticed. */
-export function nextPoint(grid: { readonly startMs: number; readonly everyMs: number }, nowMs: number): number {
-  const passed = Math.floor((nowMs - grid.startMs) / grid.everyMs);
-  return grid.startMs + (passed + 1) * grid.everyMs;
+export function nextPoint({ startMs, everyMs }: Grid, nowMs: number): number {
+  const passed = Math.floor((nowMs - startMs) / everyMs);
+  return startMs + (passed + 1) * everyMs;
 }
 
-/** Calls a function at every point of a grid; points missed together are one call. Answers how to stop. */
+/** Timers and clocks do not go alike; a point is met if it is missed by no more than this part of the interval. */
+const EARLY_PART = 0.01;
+/** Both are rounded to a millisecond. */
+const EARLY_MS = 2;
+
+/**
+ * Calls a function at every point of a grid; points missed together are one call. Each wait is no longer than the interval,
+ * and what was waited for counts even if the clock was set back meanwhile: the call after it is on the grid again.
+ * Answers how to stop.
+ */
 export function onEveryPoint(
   { now, setTimer }: { readonly now: () => number; readonly setTimer: SetTimer },
-  grid: { readonly startMs: number; readonly everyMs: number },
+  grid: Grid,
   run: () => void,
 ): () => void {
   let cancel = (): void => undefined;
   const wait = (dueMs: number): void => {
-    cancel = setTimer(() => arrive(dueMs), { delayMs: dueMs - now(), keepsProcessAlive: true });
+    const delayMs = Math.min(dueMs - now(), MAX_DELAY_MS);
+    cancel = setTimer(() => arrive(dueMs), { delayMs, keepsProcessAlive: true });
   };
   const arrive = (dueMs: number): void => {
-    // A timer may fire a little early by the clock.
-    const isDue = now() >= dueMs;
-    wait(isDue ? nextPoint(grid, now()) : dueMs);
-    if (isDue) run();
+    const earlyMs = dueMs - now();
+    const isMet = earlyMs > 0 && earlyMs <= Math.max(EARLY_MS, grid.everyMs * EARLY_PART);
+    wait(nextPoint(grid, isMet ? dueMs : now()));
+    run();
   };
   wait(nextPoint(grid, now()));
   return () => cancel();

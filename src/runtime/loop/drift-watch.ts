@@ -1,4 +1,7 @@
+import { z } from 'zod';
+import { InvalidInputError } from '../../core/errors.ts';
 import { DriftDetector, type DriftEvent, type DriftOptions, type DriftSnapshot } from '../drift/index.ts';
+import { type ErrorText, errorText } from './error-text.ts';
 
 /** What a watch thinks of an agent now. */
 export type DriftReading = {
@@ -82,4 +85,97 @@ export class DetectorWatch implements DriftWatch {
     this.#detector.reset();
     this.#sightings = [];
   }
+}
+
+/**
+ * A watch of which nothing escapes: an agent that works must not end because the one that watches it fails. Then the last reading
+ * holds, and the failure is told: once, until it works again.
+ */
+export class GuardedWatch implements DriftWatch {
+  readonly #watch: DriftWatch;
+  readonly #failing = new Set<string>();
+  #reading: DriftReading = HEALTHY;
+  /** Hears of what the watch could not do. */
+  onFailure: (error: ErrorText) => void = () => undefined;
+
+  constructor(watch: DriftWatch) {
+    this.#watch = watch;
+  }
+
+  /** Begins with what was thought of the agent before. */
+  assume(reading: DriftReading): void {
+    this.#reading = reading;
+  }
+
+  observe(event: DriftEvent): DriftReading {
+    this.#attempt('observe', () => this.#accept('observe', this.#watch.observe(event)));
+    return this.#reading;
+  }
+
+  async assess(event: DriftEvent): Promise<DriftReading> {
+    try {
+      this.#accept('assess', await this.#watch.assess(event));
+      this.#failing.delete('assess');
+    } catch (error) {
+      this.#fail('assess', error);
+    }
+    return this.#reading;
+  }
+
+  /** A copy, because what a watch goes on changing, or cannot be stored, must not be part of a state; undefined if there is none. */
+  snapshot(): unknown {
+    let copy: unknown;
+    this.#attempt('snapshot', () => {
+      copy = structuredClone(this.#watch.snapshot());
+    });
+    return copy;
+  }
+
+  /** What another watch remembered may mean nothing to this one; then it begins anew. */
+  restore(snapshot: unknown): void {
+    if (!this.#attempt('restore', () => this.#watch.restore(snapshot))) this.reset();
+  }
+
+  reset(): void {
+    this.#reading = HEALTHY;
+    this.#attempt('reset', () => this.#watch.reset());
+  }
+
+  #attempt(what: string, run: () => void): boolean {
+    try {
+      run();
+      this.#failing.delete(what);
+      return true;
+    } catch (error) {
+      this.#fail(what, error);
+      return false;
+    }
+  }
+
+  #accept(what: string, reading: unknown): void {
+    // Nobody waits for it; an error of it must not be one of the process.
+    if (reading instanceof Promise) reading.catch(() => undefined);
+    if (!isReading(reading))
+      throw new InvalidInputError(`The watch's ${what} must answer a reading with status, score, signals and summary.`);
+    this.#reading = reading;
+  }
+
+  #fail(what: string, error: unknown): void {
+    if (this.#failing.has(what)) return;
+    this.#failing.add(what);
+    const { name, message } = errorText(error);
+    this.onFailure({ name, message: `${what}: ${message}` });
+  }
+}
+
+const READING = z.looseObject({
+  status: z.enum(['healthy', 'suspect', 'drifting']),
+  score: z.number(),
+  signals: z.array(z.string()),
+  summary: z.string(),
+  sinceMs: z.number().optional(),
+});
+
+function isReading(value: unknown): value is DriftReading {
+  return READING.safeParse(value).success;
 }

@@ -1,11 +1,25 @@
 /** What is kept of an error in states and reports. */
-export type ErrorText = { readonly name: string; readonly message: string };
+export type ErrorText = { readonly name: string; readonly message: string; readonly code?: string };
 
 /** Errors may quote whole pages; a state keeps the beginning. */
 const MAX_MESSAGE_CHARS = 2000;
 
-/** The words of anything that was thrown. */
+/** The words of anything that was thrown, whatever it is. */
 export function errorText(error: unknown): ErrorText {
-  const { name, message } = error instanceof Error ? error : { name: 'Error', message: String(error) };
-  return { name, message: message.slice(0, MAX_MESSAGE_CHARS) };
+  if (!(error instanceof Error)) return { name: 'Error', message: wordsOf(error) };
+  const code: unknown = 'code' in error ? error.code : undefined;
+  return { name: wordsOf(error.name), message: wordsOf(error.message), ...(typeof code === 'string' && { code }) };
+}
+
+/** An error that says what a recorded one said. */
+export function errorOf({ name, message, code }: ErrorText): Error {
+  return Object.assign(new Error(message), { name, ...(code !== undefined && { code }) });
+}
+
+function wordsOf(value: unknown): string {
+  try {
+    return String(value).slice(0, MAX_MESSAGE_CHARS);
+  } catch {
+    return 'Something was thrown that has no words.';
+  }
 }

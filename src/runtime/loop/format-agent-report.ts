@@ -7,6 +7,7 @@ const ADVICE: { readonly [Name in AgentCheck['name']]: string } = {
     'Look for a process that was stopped, paused or overloaded at that time; look for `checkpoint_failed` events.',
   fields: 'Take a new checkpoint with this version of the agent; older ones restore partially.',
   integrity: 'Run `verify` on the storage, and bring damaged checkpoints back from a backup or an export.',
+  freshness: 'Look whether the agent still runs; start it, or stop it with `stop` if it is not meant to run.',
   restore: 'Look at the section hooks of the agent: what `restore` takes over, `collect` must answer again.',
 };
 

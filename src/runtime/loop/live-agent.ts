@@ -1,5 +1,5 @@
 import { apply, type Patches } from 'mutative';
-import { ClosedError, hasErrorCode } from '../../core/errors.ts';
+import { ClosedError } from '../../core/errors.ts';
 import { freezeState } from '../../manager/freeze.ts';
 import type { RestoreProblem } from '../../manager/restore-report.ts';
 import {
@@ -17,14 +17,19 @@ import type { LoopAgent } from './loop-agent.ts';
 import {
   addMessage,
   countFailure,
+  findPending,
   finishMessage,
   type MailboxState,
   type Message,
+  nextPending,
+  removeMessage,
   setMessageAside,
 } from './mailbox.ts';
 import {
+  asStored,
   collectSections,
   EMPTY_SECTIONS,
+  type OnSectionProblem,
   readSections,
   restoreSections,
   type SectionName,
@@ -36,13 +41,20 @@ export type TurnOutcome = {
   readonly turn: number;
   readonly job: Job;
   readonly atMs: number;
+  /** Whether clean context was asked for while the turn went on; it begins with its end. */
+  readonly isCleaned?: boolean;
 } & (
   | { readonly status: 'done'; readonly patches: Patches }
   | { readonly status: 'failed'; readonly error: ErrorText; readonly isFinal: boolean }
 );
 
 /** The turn under way. */
-export type CurrentTurn = { readonly job: Job; readonly results: Map<string, unknown> };
+export type CurrentTurn = {
+  readonly job: Job;
+  readonly results: Map<string, unknown>;
+  /** Whether clean context begins when it ends. */
+  readonly isCleanDue?: boolean;
+};
 
 type Problems = ReadonlyMap<SectionName, readonly RestoreProblem[]>;
 
@@ -55,7 +67,13 @@ export class LiveAgent {
   /** What could not be read of the stored state; told with the first restore. */
   #problems: Problems = new Map();
   current: CurrentTurn | undefined;
+  /** Whether a turn works on a draft of the mind: until it is settled nothing else may change the mind. */
+  isActing = false;
+  /** How often the watch began anew. */
+  watchBeginnings = 0;
   reading: DriftReading = HEALTHY;
+  /** Hears of sections that the agent does not answer. */
+  onProblem: OnSectionProblem = () => undefined;
 
   constructor(
     createAgent: () => LoopAgent,
@@ -81,31 +99,26 @@ export class LiveAgent {
   }
 
   /** Takes over a stored state; the agent itself is made when it is first needed. */
-  load(stored: Partial<AgentState>): void {
+  load(state: unknown): void {
+    const stored = asStored(state);
     const { kept, problems } = readSections(stored);
     const loop = { ...this.#state.loop, ...stored.loop };
     this.#state = { ...kept, loop: { ...loop, current: null, drift: null } };
     this.#problems = problems;
-    this.current =
-      loop.current === null ? undefined : { job: loop.current.job, results: new Map(loop.current.results) };
-    if (loop.drift !== null) this.#restoreWatch(loop.drift);
+    this.current = loop.current === null ? undefined : { ...loop.current, results: new Map(loop.current.results) };
+    if (loop.drift !== null) this.#watch?.restore(loop.drift);
     freezeState(this.#state);
   }
 
-  /** What an older detector remembered may mean nothing to this one; that must not keep the agent from going on. */
-  #restoreWatch(snapshot: unknown): void {
-    try {
-      this.#watch?.restore(snapshot);
-    } catch (error) {
-      if (!hasErrorCode(error, 'INVALID_INPUT')) throw error;
-      this.#watch?.reset();
-    }
+  /** Makes an agent; it is asleep until `renew`. */
+  create(): LoopAgent {
+    return this.#createAgent();
   }
 
   /** Makes a new agent and hands it the state; whatever the old one held besides is gone. */
-  async renew(): Promise<SectionsReport> {
-    this.#agent = this.#createAgent();
-    const report = await restoreSections(this.#agent.sections, this.#state, this.#problems);
+  async renew(problems: Problems = this.#problems, agent: LoopAgent = this.create()): Promise<SectionsReport> {
+    this.#agent = agent;
+    const report = await restoreSections(agent.sections, this.#state, problems);
     this.#problems = new Map();
     return report;
   }
@@ -118,7 +131,7 @@ export class LiveAgent {
 
   /** What a checkpoint taken now holds: the state as of the last turn, and the results of the steps of the one under way. */
   capture(): AgentState {
-    if (this.current === undefined) this.change(collectSections(this.sections, this.#state));
+    if (this.current === undefined) this.change(collectSections(this.sections, this.#state, this.onProblem));
     const { loop } = this.#state;
     // What a watch remembers is large, and worth it only where there is evidence to lose.
     const drift = this.reading.status === 'healthy' ? null : (this.#watch?.snapshot() ?? null);
@@ -133,17 +146,19 @@ export class LiveAgent {
     this.change({ loop: { ...this.#state.loop, ...part } });
   }
 
-  /** Begins with clean context, and is not blamed for what was before. */
+  /** Begins with clean context, after the turn under way if there is one, and is not blamed for what was before. */
   clean(): void {
-    this.change(cleanContext(mindOf(this.#state)));
+    if (this.isActing && this.current !== undefined) this.current = { ...this.current, isCleanDue: true };
+    else this.change(cleanContext(mindOf(this.#state)));
     this.reading = HEALTHY;
     this.#watch?.reset();
+    this.watchBeginnings++;
   }
 
   /** What is to be done next, by the state alone. */
   nextJob(): Job | null {
     const { mailbox, task, loop } = this.#state;
-    const [message] = mailbox.pending;
+    const message = nextPending(mailbox);
     if (loop.escalation !== null || this.isDrifting) return null;
     if (message !== undefined) return { kind: 'message', messageId: message.id };
     return task?.status === 'active' && this.#agent?.work !== undefined ? { kind: 'work' } : null;
@@ -165,27 +180,26 @@ export class LiveAgent {
   }
 
   receive(message: Message): void {
-    const mailbox = addMessage(this.#state.mailbox, message);
-    freezeState(mailbox);
-    this.change({ mailbox });
+    this.change({ mailbox: addMessage(this.#state.mailbox, message) });
   }
 
   /** Forgets a message that could not be made durable; its sender knows, and will try again. */
   refuse(id: string): void {
-    const { mailbox } = this.#state;
     const isTaken = this.current?.job.kind === 'message' && this.current.job.messageId === id;
-    if (!isTaken)
-      this.change({ mailbox: { ...mailbox, pending: mailbox.pending.filter((message) => message.id !== id) } });
+    if (!isTaken) this.change({ mailbox: removeMessage(this.#state.mailbox, id) });
   }
 
-  /** Lets a turn count. Told of the same turn again, it does nothing. Answers the outcome. */
-  settle(outcome: TurnOutcome): TurnOutcome {
-    if (outcome.turn <= this.#state.loop.turn) return outcome;
+  /** Lets a turn count. Told of the same turn again, it does nothing. Answers the outcome, with what belongs to it since. */
+  settle(given: TurnOutcome): TurnOutcome {
+    if (given.turn <= this.#state.loop.turn) return given;
+    const outcome = this.current?.isCleanDue === true ? { ...given, isCleaned: true } : given;
     this.current = undefined;
+    this.isActing = false;
     if (outcome.status === 'done') this.#settleDone(outcome);
     else if (outcome.job.kind === 'message')
       this.change({ mailbox: this.#giveUpOrRetry(outcome.job.messageId, outcome) });
     else this.#settleFailedWork(outcome);
+    if (outcome.isCleaned === true) this.change(cleanContext(mindOf(this.#state)));
     this.changeLoop({ turn: outcome.turn });
     return outcome;
   }
@@ -217,7 +231,7 @@ export class LiveAgent {
   failuresOf(job: Job): number {
     const { mailbox, loop } = this.#state;
     if (job.kind === 'work') return loop.workFailures;
-    return mailbox.pending.find(({ id }) => id === job.messageId)?.failures ?? 0;
+    return findPending(mailbox, job.messageId)?.failures ?? 0;
   }
 }
 

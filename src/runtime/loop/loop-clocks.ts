@@ -14,7 +14,7 @@ export class LoopClocks {
   readonly #watched: Watched;
   #cancels: (() => void)[] = [];
   #failure: { readonly error: unknown } | undefined;
-  #collectedMs = 0;
+  #isCollectionDue = false;
   isRefreshDue = false;
 
   constructor(parts: LoopParts, watched: Watched) {
@@ -23,9 +23,10 @@ export class LoopClocks {
   }
 
   start(): void {
-    const { ports, settings, live, heartbeatMs } = this.#parts;
+    const { ports, settings, live, heartbeatMs, refreshMode } = this.#parts;
     const startMs = ports.now();
-    this.#collectedMs = startMs;
+    // A process that ends at its refresh gives space back once, too.
+    this.#isCollectionDue = refreshMode === 'exit';
     // Routine checkpoints keep to one grid over all restarts; a refresh counts from the start of the process.
     this.#every({ startMs: live.state.loop.gridStartMs, everyMs: settings.routineEveryMs }, () => void this.#save());
     this.#every({ startMs, everyMs: settings.refreshEveryMs }, () => this.#callForRefresh());
@@ -35,6 +36,12 @@ export class LoopClocks {
   stop(): void {
     for (const cancel of this.#cancels) cancel();
     this.#cancels = [];
+  }
+
+  /** Takes note of what went wrong in the background. */
+  fail(error: unknown): void {
+    this.#failure ??= { error };
+    this.#watched.ring();
   }
 
   /** What went wrong in the background is thrown where the loop can act on it. */
@@ -55,23 +62,23 @@ export class LoopClocks {
       await checkpoints.tryTake({ type: 'routine', trigger: 'schedule' });
       if (isPruning) await this.#tidy();
     } catch (error) {
-      this.#failure = { error };
-      this.#watched.ring();
+      this.fail(error);
     }
   }
 
   /** Gives up what nothing goes on from any more, and from time to time its space. */
   async #tidy(): Promise<void> {
-    const { manager, session, ports, settings } = this.#parts;
+    const { manager, session } = this.#parts;
     await manager.prune();
     await manager.dropRecordings(session.id);
-    if (ports.now() - this.#collectedMs < settings.refreshEveryMs) return;
-    this.#collectedMs = ports.now();
+    if (!this.#isCollectionDue) return;
+    this.#isCollectionDue = false;
     await manager.gc();
   }
 
   #callForRefresh(): void {
     this.isRefreshDue = true;
+    this.#isCollectionDue = true;
     this.#watched.ring();
   }
 

@@ -1,9 +1,11 @@
 import type { CheckpointId } from '../../core/id.ts';
 import type { Job } from './agent-state.ts';
+import { callListener } from './call-listener.ts';
 import type { DriftReading } from './drift-watch.ts';
 import type { ErrorText } from './error-text.ts';
+import { checkFunction } from './field-checks.ts';
 import type { UndoneCall } from './operation.ts';
-import type { SectionsReport } from './sections.ts';
+import type { SectionName, SectionsReport } from './sections.ts';
 
 /** What happens in a loop, in the order in which it happens; checkpoints are told when they are durable. */
 export type LoopEvent =
@@ -24,10 +26,13 @@ export type LoopEvent =
   | { readonly kind: 'restored'; readonly from: CheckpointId; readonly report: SectionsReport }
   | { readonly kind: 'refreshed'; readonly from: CheckpointId; readonly report: SectionsReport }
   | { readonly kind: 'escalated'; readonly reason: string }
+  | { readonly kind: 'section_failed'; readonly section: SectionName; readonly error: ErrorText }
+  | { readonly kind: 'watch_failed'; readonly error: ErrorText }
+  | { readonly kind: 'agent_failed'; readonly trigger: 'refresh' | 'restore'; readonly error: ErrorText }
   | { readonly kind: 'heartbeat' }
-  | { readonly kind: 'stopped'; readonly reason: string };
+  | { readonly kind: 'stopped'; readonly reason: 'stopped' | 'refresh' | 'failed'; readonly error?: ErrorText };
 
-/** Hears what happens. One that throws breaks nothing: its error becomes a process warning. */
+/** Hears what happens. One that throws or rejects breaks nothing: its error becomes a process warning. */
 export type LoopListener = (event: LoopEvent) => void;
 
 /** Tells listeners. */
@@ -35,17 +40,12 @@ export class LoopEvents {
   readonly #listeners = new Set<LoopListener>();
 
   on(listener: LoopListener): () => void {
+    checkFunction(listener, 'the listener');
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
   }
 
   readonly tell = (event: LoopEvent): void => {
-    for (const listener of this.#listeners) {
-      try {
-        listener(event);
-      } catch (error) {
-        process.emitWarning(`A listener of ${event.kind} failed: ${String(error)}`, 'SavestateWarning');
-      }
-    }
+    for (const listener of this.#listeners) callListener(event.kind, () => listener(event));
   };
 }

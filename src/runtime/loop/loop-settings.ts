@@ -1,4 +1,4 @@
-import { InvalidInputError } from '../../core/errors.ts';
+import { checkFields, givenFields, wholeFrom } from './field-checks.ts';
 
 /** When the loop does what; all of it has defaults. */
 export type LoopSettings = {
@@ -45,25 +45,10 @@ const MAX_RETRY_DELAY_MS = MINUTE_MS;
 
 /** Fills in defaults; an unknown or senseless setting is an `InvalidInputError`. */
 export function readSettings(given: Partial<LoopSettings> = {}): LoopSettings {
-  for (const [name, value] of Object.entries(given)) {
-    if (!Object.hasOwn(DEFAULT_SETTINGS, name))
-      throw new InvalidInputError(
-        `The loop has no setting "${name}"; it has ${Object.keys(DEFAULT_SETTINGS).join(', ')}.`,
-      );
-    checkSetting(name, value);
-  }
-  return { ...DEFAULT_SETTINGS, ...given };
-}
-
-/** The longest delay a timer takes. */
-const MAX_VALUE = 2 ** 31 - 1;
-
-/** Accepts a count, or a time in milliseconds. */
-export function checkSetting(name: string, value: unknown): void {
-  if (Number.isSafeInteger(value) && Number(value) > 0 && Number(value) <= MAX_VALUE) return;
-  throw new InvalidInputError(
-    `The setting "${name}" must be a whole number from 1 to ${MAX_VALUE}; it was ${String(value)}.`,
-  );
+  const check = wholeFrom(1);
+  const checks = Object.fromEntries(Object.keys(DEFAULT_SETTINGS).map((name) => [name, check]));
+  checkFields(given, 'settings', checks);
+  return { ...DEFAULT_SETTINGS, ...givenFields(given) };
 }
 
 /** How long to rest after so many failures in a row. */

@@ -1,6 +1,9 @@
 import { InvalidInputError } from '../../core/errors.ts';
 import { parseName } from '../../core/id.ts';
+import { freezeState } from '../../manager/freeze.ts';
 import type { ErrorText } from './error-text.ts';
+import { checkFields, type FieldChecks, oneOf } from './field-checks.ts';
+import { MailboxQueue } from './mailbox-queue.ts';
 
 /** A message to an agent. Its id is its identity: a second one with the same id is the same message. */
 export type Message = {
@@ -43,14 +46,18 @@ export const EMPTY_MAILBOX: MailboxState = Object.freeze({
   setAside: [],
 });
 
+const MESSAGE_CHECKS: FieldChecks = {
+  id: () => undefined,
+  body: () => undefined,
+  from: (value) => void parseName(value, 'message.from'),
+  delivery: oneOf('at-least-once', 'at-most-once'),
+};
+
 /** Accepts a copy of a message, which its sender may go on changing, or throws. */
 export function parseMessage(message: Message): Message {
+  checkFields(message, 'message', MESSAGE_CHECKS);
   const { id, body, from, delivery } = message;
   parseName(id, 'A message id');
-  if (delivery !== undefined && delivery !== 'at-least-once' && delivery !== 'at-most-once')
-    throw new InvalidInputError(
-      `The delivery of message "${id}" is ${JSON.stringify(delivery)}; allowed: at-least-once, at-most-once.`,
-    );
   return {
     id,
     body: copyBody(id, body),
@@ -67,10 +74,51 @@ function copyBody(id: string, body: unknown): unknown {
   }
 }
 
+/** The queues of mailboxes that were made here; one that came from a checkpoint, or from the agent, gets its own when it is used. */
+const queues = new WeakMap<MailboxState, MailboxQueue>();
+
+function queueOf(mailbox: MailboxState): MailboxQueue {
+  let queue = queues.get(mailbox);
+  if (queue === undefined) {
+    queue = MailboxQueue.from(mailbox.pending);
+    queues.set(mailbox, queue);
+  }
+  return queue;
+}
+
+type Rest = Omit<MailboxState, 'pending'>;
+
+/** A mailbox whose list of messages is made when somebody looks at it: with thousands waiting, a copy for each is too much. */
+function withQueue(queue: MailboxQueue, rest: Rest): MailboxState {
+  const { lastProcessed, processedCount, recentIds, setAside } = rest;
+  const mailbox: MailboxState = {
+    get pending() {
+      return queue.list;
+    },
+    lastProcessed: Object.freeze(lastProcessed),
+    processedCount,
+    recentIds: Object.freeze(recentIds),
+    setAside: Object.freeze(setAside),
+  };
+  queues.set(mailbox, queue);
+  return Object.freeze(mailbox);
+}
+
+/** A message that waits. */
+export function findPending(mailbox: MailboxState, id: string): PendingMessage | undefined {
+  return queueOf(mailbox).find(id);
+}
+
+/** The message that is next. */
+export function nextPending(mailbox: MailboxState): PendingMessage | undefined {
+  return queueOf(mailbox).first;
+}
+
 /** Whether this message waits here, or is over and remembered. */
-export function isKnown({ pending, recentIds, setAside }: MailboxState, id: string): boolean {
+export function isKnown(mailbox: MailboxState, id: string): boolean {
+  const { recentIds, setAside } = mailbox;
   return (
-    pending.some((message) => message.id === id) ||
+    findPending(mailbox, id) !== undefined ||
     recentIds.includes(id) ||
     setAside.some(({ message }) => message.id === id)
   );
@@ -79,26 +127,41 @@ export function isKnown({ pending, recentIds, setAside }: MailboxState, id: stri
 /** Puts a message at the end, unless it is known. */
 export function addMessage(mailbox: MailboxState, message: Message): MailboxState {
   if (isKnown(mailbox, message.id)) return mailbox;
-  return { ...mailbox, pending: [...mailbox.pending, { ...message, failures: 0 }] };
+  return withQueue(queueOf(mailbox).add(waiting(message)), mailbox);
+}
+
+function waiting(message: Message): PendingMessage {
+  const pending = { ...message, failures: 0 };
+  freezeState(pending);
+  return pending;
+}
+
+/** Takes a message out as if it had never come. */
+export function removeMessage(mailbox: MailboxState, id: string): MailboxState {
+  return withQueue(queueOf(mailbox).remove(id), mailbox);
 }
 
 /** Notes that a message is handled. */
 export function finishMessage(mailbox: MailboxState, id: string, atMs: number): MailboxState {
-  return {
-    ...mailbox,
-    pending: without(mailbox.pending, id),
+  return withQueue(queueOf(mailbox).remove(id), {
+    ...restOf(mailbox),
     lastProcessed: { id, atMs },
     processedCount: mailbox.processedCount + 1,
     recentIds: [...mailbox.recentIds, id].slice(-MAX_RECENT_IDS),
-  };
+  });
+}
+
+/** Without its messages, which would be listed. */
+function restOf({ lastProcessed, processedCount, recentIds, setAside }: MailboxState): Rest {
+  return { lastProcessed, processedCount, recentIds, setAside };
 }
 
 /** Notes that handling a message failed; it stays where it is, so order is kept. */
 export function countFailure(mailbox: MailboxState, id: string): MailboxState {
-  const pending = mailbox.pending.map((message) =>
-    message.id === id ? { ...message, failures: message.failures + 1 } : message,
-  );
-  return { ...mailbox, pending };
+  const pending = findPending(mailbox, id);
+  if (pending === undefined) return mailbox;
+  const failed = Object.freeze({ ...pending, failures: pending.failures + 1 });
+  return withQueue(queueOf(mailbox).replace(failed), mailbox);
 }
 
 /** Takes a message out of the way; it stays known. */
@@ -107,23 +170,20 @@ export function setMessageAside(
   id: string,
   { error, atMs }: { error: ErrorText; atMs: number },
 ): MailboxState {
-  const pending = mailbox.pending.find((message) => message.id === id);
+  const pending = findPending(mailbox, id);
   if (pending === undefined) return mailbox;
   const { failures: _, ...message } = pending;
-  const setAside = [...mailbox.setAside, { message, error, atMs }];
-  return { ...mailbox, pending: without(mailbox.pending, id), setAside };
+  const aside: SetAsideMessage = { message, error, atMs };
+  freezeState(aside);
+  return withQueue(queueOf(mailbox).remove(id), { ...restOf(mailbox), setAside: [...mailbox.setAside, aside] });
 }
 
 /** Puts messages that were set aside back at the end, with a clean slate. */
 export function takeBack(mailbox: MailboxState, ids: ReadonlySet<string>): MailboxState {
-  const back = mailbox.setAside.filter(({ message }) => ids.has(message.id));
-  return {
-    ...mailbox,
+  let queue = queueOf(mailbox);
+  for (const { message } of mailbox.setAside) if (ids.has(message.id)) queue = queue.add(waiting(message));
+  return withQueue(queue, {
+    ...restOf(mailbox),
     setAside: mailbox.setAside.filter(({ message }) => !ids.has(message.id)),
-    pending: [...mailbox.pending, ...back.map(({ message }) => ({ ...message, failures: 0 }))],
-  };
-}
-
-function without(pending: readonly PendingMessage[], id: string): PendingMessage[] {
-  return pending.filter((message) => message.id !== id);
+  });
 }

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { HOUR, MINUTE, World } from '../../../test/loop/world.ts';
+import { HOUR, type Life, MINUTE, World } from '../../../test/loop/world.ts';
+import { StorageError } from '../../core/errors.ts';
 import type { LoopAgent, LoopTool, OperationOutcome, Turn } from './index.ts';
 
 /** Tools that leave lines outside, and take them back. */
@@ -183,4 +184,205 @@ test('[Y23] a tool that does not exist is refused by name', async () => {
   await world.clock.settle();
   expect(thrown).toMatchObject({ code: 'INVALID_INPUT' });
   expect(String(thrown)).toContain('copy, move, mail');
+});
+
+/** Handles one message; answers how its operation ended. */
+async function guardOnce(
+  createTools: (outside: string[]) => { readonly [name: string]: LoopTool },
+  act: (turn: Turn) => Promise<unknown>,
+): Promise<{ readonly outside: string[]; readonly outcome: unknown }> {
+  const world = new World();
+  const outside: string[] = [];
+  let outcome: unknown;
+  const createAgent = (): LoopAgent => ({
+    tools: createTools(outside),
+    async handle(_, turn) {
+      outcome = await act(turn).catch((error: unknown) => error);
+    },
+  });
+  const life = await world.start({ createAgent });
+  await life.loop.deliver({ id: 'm1', body: null });
+  await world.clock.pass(MINUTE);
+  expect(life.loop.state.mailbox.processedCount).toBe(1);
+  return { outside, outcome };
+}
+
+const later = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+function withSlow(outside: string[]): { readonly [name: string]: LoopTool } {
+  const tools = toolsOn(outside);
+  const slow: LoopTool = {
+    async run(input) {
+      for (let turns = 0; turns < 3; turns++) await later();
+      outside.push(`slow ${input}`);
+    },
+    undo: ({ input }) => void outside.push(`undo slow ${input}`),
+  };
+  return { ...tools, slow };
+}
+
+test('[Y43] calls under way when an operation fails are waited for and undone; no other begins', async () => {
+  const refused: unknown[] = [];
+  const { outside, outcome } = await guardOnce(withSlow, (turn) =>
+    turn.guard('deploy', async (operation) => {
+      const branch = async () => {
+        await operation.call('slow', 1);
+        await operation.call('copy', 'too late').catch((error: unknown) => refused.push(error));
+      };
+      await Promise.all([branch(), operation.call('copy', 2), operation.call('break', 3)]);
+    }),
+  );
+  expect(outside).toEqual(['copy 2', 'slow 1', 'undo slow 1', 'undo copy 2 copy-2']);
+  expect(outcome).toMatchObject({
+    status: 'rolled_back',
+    undone: [
+      { tool: 'slow', status: 'undone' },
+      { tool: 'copy', status: 'undone' },
+    ],
+  });
+  expect(refused).toMatchObject([{ code: 'CLOSED' }]);
+});
+
+test('[Y44] what an operation inside another did is undone with that one, newest first', async () => {
+  const inner: unknown[] = [];
+  const { outside, outcome } = await guardOnce(toolsOn, (turn) =>
+    turn.guard('outer', async (operation) => {
+      await operation.call('copy', 1);
+      inner.push(await turn.guard('done', async (within) => void (await within.call('move', 2))));
+      const failing = async (within: { call: Turn['call'] }, input: number) => {
+        await within.call('move', input);
+        await within.call('break', input);
+      };
+      inner.push(await turn.guard('rolled back', (within) => failing(within, 3)));
+      await turn.guard('thrown', (within) => failing(within, 4), { onFailure: 'rethrow' }).catch(() => undefined);
+      await operation.call('break', 5);
+    }),
+  );
+  expect(outside).toEqual([
+    'copy 1',
+    'move 2',
+    'move 3',
+    'undo move 3 move-3',
+    'move 4',
+    'undo move 4 move-4',
+    'undo move 2 move-2',
+    'undo copy 1 copy-1',
+  ]);
+  expect(inner).toEqual([{ status: 'done', value: undefined }, expect.objectContaining({ status: 'rolled_back' })]);
+  const undone = ['move', 'move', 'copy'].map((tool) => ({ tool, status: 'undone' }));
+  expect(outcome).toMatchObject({ status: 'rolled_back', undone });
+});
+
+test('[Y44] an operation side by side with another is no part of it; one under way in it is waited for', async () => {
+  const { outside, outcome } = await guardOnce(withSlow, async (turn) => {
+    const aside = turn.guard('aside', (operation) => operation.call('copy', 1));
+    const failing = turn.guard('failing', async (operation) => {
+      await Promise.all([turn.guard('within', (within) => within.call('slow', 2)), operation.call('break', 3)]);
+    });
+    return Promise.all([aside, failing]);
+  });
+  expect(outside).toEqual(['copy 1', 'slow 2', 'undo slow 2']);
+  expect(outcome).toMatchObject([{ status: 'done' }, { undone: [{ tool: 'slow', status: 'undone' }] }]);
+});
+
+test('[Y44] a crash at any commit: what an operation inside another did is undone once', async () => {
+  const run = async (dieAt: number) => {
+    const world = new World();
+    const outside: string[] = [];
+    const createAgent = guarding(outside, async (turn) => {
+      await turn.guard('outer', async (operation) => {
+        await turn.guard('inner', (within) => within.call('copy', 1));
+        await operation.call('break', 2);
+      });
+      await turn.step('end', () => outside.push('end'));
+    });
+    const first = await world.start({ createAgent });
+    await world.clock.settle();
+    first.dieAtCommit(first.commits + dieAt);
+    await Promise.race([first.loop.deliver({ id: 'm1', body: null }), first.death]);
+    await world.clock.settle();
+    const isOver = first.loop.state.mailbox.processedCount === 1;
+    first.die();
+    const second = await world.start({ createAgent });
+    await second.loop.deliver({ id: 'm1', body: null });
+    await world.clock.pass(MINUTE);
+    expect([...new Set(outside)], `died at commit ${dieAt}`).toEqual(['copy 1', 'undo copy 1 copy-1', 'end']);
+    expect(outside.length, `died at commit ${dieAt}`).toBeLessThanOrEqual(4);
+    return isOver;
+  };
+  let dieAt = 1;
+  for (let isOver = false; !isOver; dieAt += 0.5) isOver = await run(dieAt);
+  expect(dieAt).toBeGreaterThan(10);
+});
+
+test('[Y20] an undo is called as the method of its tool', async () => {
+  class Shelf {
+    readonly #outside: string[];
+    constructor(outside: string[]) {
+      this.#outside = outside;
+    }
+    run(input: unknown) {
+      this.#outside.push(`put ${input}`);
+    }
+    undo({ input }: { input: unknown }) {
+      this.#outside.push(`take ${input}`);
+    }
+  }
+  const createTools = (outside: string[]) => ({ ...toolsOn(outside), shelf: new Shelf(outside) });
+  const { outside } = await guardOnce(createTools, (turn) =>
+    turn.guard('deploy', async (operation) => {
+      await operation.call('shelf', 1);
+      await operation.call('break', 2);
+    }),
+  );
+  expect(outside).toEqual(['put 1', 'take 1']);
+});
+
+test('[Y13] a guard is not told to do what does not exist', async () => {
+  const { outside, outcome } = await guardOnce(toolsOn, (turn) =>
+    turn.guard('deploy', (operation) => operation.call('copy', 1), { onFailure: 'rethow' as 'rethrow' }),
+  );
+  expect(outside).toEqual([]);
+  expect(outcome).toMatchObject({ code: 'INVALID_INPUT' });
+  expect(String(outcome)).toContain('rethow');
+});
+
+test('[Y21] after a crash an undo that failed is not tried again, and an error is rethrown with its name and code', async () => {
+  const world = new World();
+  let life: Life | undefined;
+  let attempts = 0;
+  const thrown: unknown[] = [];
+  const outcomes: unknown[] = [];
+  const createAgent = (): LoopAgent => ({
+    tools: {
+      stuck: {
+        run: () => undefined,
+        undo: () => {
+          attempts++;
+          throw new Error('cannot undo');
+        },
+      },
+    },
+    async handle(_, turn) {
+      const fail = async (operation: { call: Turn['call'] }) => {
+        await operation.call('stuck', 1);
+        throw new StorageError('no disk');
+      };
+      outcomes.push(await turn.guard('back', fail));
+      await turn.guard('throw', fail, { onFailure: 'rethrow' }).catch((error: unknown) => thrown.push(error));
+      if (outcomes.length > 1) return;
+      life?.die();
+      await new Promise(() => undefined);
+    },
+  });
+  life = await world.start({ createAgent });
+  await life.loop.deliver({ id: 'm1', body: null });
+  await world.clock.settle();
+  await world.start({ createAgent });
+  await world.clock.pass(MINUTE);
+  expect(attempts).toBe(1);
+  expect(outcomes[1]).toEqual(outcomes[0]);
+  const [before, after] = thrown;
+  expect(before).toBeInstanceOf(StorageError);
+  expect(after).toMatchObject({ name: 'StorageError', message: 'no disk', code: 'STORAGE' });
 });

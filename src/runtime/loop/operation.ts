@@ -1,6 +1,8 @@
+import { InvalidInputError } from '../../core/errors.ts';
 import type { CheckpointId } from '../../core/id.ts';
-import { type ErrorText, errorText } from './error-text.ts';
+import { type ErrorText, errorOf, errorText } from './error-text.ts';
 import type { LoopTool, Turn } from './loop-agent.ts';
+import type { FinishedCall, OpenCalls } from './open-calls.ts';
 
 /** What to do when a guarded operation fails. */
 export type GuardOptions = {
@@ -30,8 +32,10 @@ export type GuardParts = {
   readonly key: string;
   readonly name: string;
   readonly step: Turn['step'];
-  readonly call: Turn['call'];
-  readonly tools: { readonly [name: string]: LoopTool };
+  readonly calls: OpenCalls;
+  /** The calls of the operation that this one is part of: what this one did is taken back with them. */
+  readonly outer: OpenCalls | undefined;
+  readonly findTool: (name: string) => LoopTool | undefined;
   /** Remembers the state as it is now; answers how to put it back. */
   readonly remember: () => () => void;
   /** Whether the loop is stopping: an operation that ends for that reason goes on after the restart. */
@@ -47,10 +51,20 @@ export interface OperationLog {
   rolledBack(name: string, undone: readonly UndoneCall[]): void;
 }
 
-type Call = { readonly tool: string; readonly input: unknown; readonly result: unknown };
+/** Recorded; `calls` is absent where an older version recorded it. */
 type Ending<Result> =
-  | { readonly status: 'done'; readonly value: Result }
-  | { readonly status: 'failed'; readonly error: ErrorText; readonly calls: readonly Call[] };
+  | { readonly status: 'done'; readonly value: Result; readonly calls?: readonly FinishedCall[] }
+  | { readonly status: 'failed'; readonly error: ErrorText; readonly calls: readonly FinishedCall[] };
+
+/** Checks what a guard was asked to do when its operation fails. */
+export function parseGuardOptions(options: GuardOptions | undefined): Required<GuardOptions> {
+  const { onFailure = 'rollback' } = options ?? {};
+  if (onFailure !== 'rollback' && onFailure !== 'rethrow')
+    throw new InvalidInputError(
+      `The onFailure of a guard is ${JSON.stringify(onFailure)}; allowed: "rollback", "rethrow".`,
+    );
+  return { onFailure };
+}
 
 /**
  * Runs an operation between its checkpoint and its completion. How it ended is recorded before anything follows from it, so a
@@ -59,9 +73,9 @@ type Ending<Result> =
 export async function runGuarded<Result>(
   parts: GuardParts,
   run: (operation: Operation) => Promise<Result> | Result,
-  { onFailure = 'rollback' }: GuardOptions,
+  { onFailure }: Required<GuardOptions>,
 ): Promise<OperationOutcome<Result>> {
-  const { key, name, log } = parts;
+  const { key, name, log, outer } = parts;
   const before = await log.begin({ name, key });
   const putBack = parts.remember();
   let thrown: unknown;
@@ -70,54 +84,63 @@ export async function runGuarded<Result>(
       thrown = error;
     }),
   );
+  if (ending.status === 'done' || onFailure === 'rethrow') outer?.adopt(ending.calls ?? []);
   if (ending.status === 'done') {
     await log.succeed(name, before);
-    return ending;
+    return { status: 'done', value: ending.value };
   }
   await log.fail({ name, error: ending.error }, before);
-  if (onFailure === 'rethrow')
-    throw thrown ?? Object.assign(new Error(ending.error.message), { name: ending.error.name });
+  if (onFailure === 'rethrow') throw thrown ?? errorOf(ending.error);
   const undone = await undoCalls(parts, ending.calls);
   putBack();
   log.rolledBack(name, undone);
   return { status: 'rolled_back', error: ending.error, undone };
 }
 
+/** What was begun is waited for, also when something else has failed: only then is it known what there is to take back. */
 async function runOperation<Result>(
-  { call, isStopping }: GuardParts,
+  { calls, isStopping }: GuardParts,
   run: (operation: Operation) => Promise<Result> | Result,
   onError: (error: unknown) => void,
 ): Promise<Ending<Result>> {
-  const calls: Call[] = [];
-  const callAndNote = async (tool: string, input: unknown) => {
-    const result = await call(tool, input);
-    calls.push({ tool, input, result });
-    return result;
-  };
   try {
-    return { status: 'done', value: await run({ call: callAndNote }) };
+    const value = await run({ call: (tool, input) => calls.call(tool, input) });
+    return { status: 'done', value, calls: await calls.end() };
   } catch (error) {
     if (isStopping()) throw error;
     onError(error);
-    return { status: 'failed', error: errorText(error), calls };
+    return { status: 'failed', error: errorText(error), calls: await calls.end() };
   }
 }
 
-/** Newest first, each once. One that fails does not keep the others from being undone. */
-async function undoCalls({ step, key, tools }: GuardParts, calls: readonly Call[]): Promise<UndoneCall[]> {
+/** Newest first, each once. One that fails does not keep the others from being undone, and is not tried again. */
+async function undoCalls(parts: GuardParts, calls: readonly FinishedCall[]): Promise<UndoneCall[]> {
   const undone: UndoneCall[] = [];
-  for (const [at, { tool, input, result }] of [...calls.entries()].toReversed()) {
-    const undo = tools[tool]?.undo;
-    if (undo === undefined) {
-      undone.push({ tool, status: 'kept' });
-      continue;
-    }
-    try {
-      await step(`${key}: undo ${at + 1} ${tool}`, async (attempt) => void (await undo({ input, result }, attempt)));
-      undone.push({ tool, status: 'undone' });
-    } catch (error) {
-      undone.push({ tool, status: 'failed', error: errorText(error) });
+  for (const [at, call] of [...calls.entries()].toReversed()) {
+    const { tool } = call;
+    const found = parts.findTool(tool);
+    if (found?.undo === undefined) undone.push({ tool, status: 'kept' });
+    else {
+      const error = await undoCall(parts, `${parts.key}: undo ${at + 1} ${tool}`, { ...call, found });
+      undone.push(error === undefined ? { tool, status: 'undone' } : { tool, status: 'failed', error });
     }
   }
   return undone;
+}
+
+/** Answers what went wrong, as recorded. */
+async function undoCall(
+  { step, isStopping }: GuardParts,
+  key: string,
+  { found, input, result }: FinishedCall & { readonly found: LoopTool },
+): Promise<ErrorText | undefined> {
+  return step(key, async (attempt) => {
+    try {
+      await found.undo?.({ input, result }, attempt);
+      return undefined;
+    } catch (error) {
+      if (isStopping()) throw error;
+      return errorText(error);
+    }
+  });
 }

@@ -17,9 +17,11 @@ export class RateLimit {
     this.#timesMs = timesMs.toSorted((a, b) => a - b);
   }
 
-  /** When it happened, within the window. */
+  /** When it happened, within the window. What the clock, set back since, says is yet to come, counts as just now. */
   timesMs(nowMs: number): readonly number[] {
-    this.#timesMs = this.#timesMs.filter((timeMs) => nowMs - timeMs < this.#options.windowMs);
+    this.#timesMs = this.#timesMs
+      .map((timeMs) => Math.min(timeMs, nowMs))
+      .filter((timeMs) => nowMs - timeMs < this.#options.windowMs);
     return this.#timesMs;
   }
 
@@ -27,7 +29,7 @@ export class RateLimit {
     return this.timesMs(nowMs).length >= this.#options.max;
   }
 
-  /** Until when it has to rest; in the past if it need not. */
+  /** Until when it has to rest, as of the last look at the times; in the past if it need not. */
   restsUntilMs(): number {
     return (this.#timesMs.at(-1) ?? -Infinity) + this.#options.cooldownMs;
   }

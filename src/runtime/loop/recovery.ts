@@ -1,14 +1,20 @@
+import { hasErrorCode } from '../../core/errors.ts';
 import type { CheckpointId } from '../../core/id.ts';
 import { DAY_MS } from '../../manager/retention-policy.ts';
-import { type AgentState, addNote, type Job, mindOf, type RecoveryNote } from './agent-state.ts';
-import type { ErrorText } from './error-text.ts';
+import { addNote, type Job, mindOf, type RecoveryNote, taskAfterDrift } from './agent-state.ts';
+import { type ErrorText, errorText } from './error-text.ts';
+import type { LoopAgent } from './loop-agent.ts';
 import type { LoopParts } from './loop-parts.ts';
+import { retryDelayMs } from './loop-settings.ts';
 import type { OperationLog } from './operation.ts';
 import { RateLimit } from './rate-limit.ts';
-import { EMPTY_SECTIONS, readSections } from './sections.ts';
+import { readSections } from './sections.ts';
 
 /** Triggers of the recovery checkpoints that errors make. */
 const ERROR_TRIGGERS = ['error', 'operation_failed'] as const;
+
+/** Why an agent is brought back: the checkpoint of its drift, and what was wrong. */
+type Why = { readonly drifted: CheckpointId; readonly reason: string };
 
 /** Brings an agent back: with clean context after a while, from its last healthy state when it drifts. */
 export class Recovery {
@@ -16,6 +22,8 @@ export class Recovery {
   #errors: RateLimit;
   #restores: RateLimit;
   #drifted: { readonly turn: number; readonly id: CheckpointId } | undefined;
+  /** In a row. */
+  #creationFailures = 0;
 
   constructor(parts: LoopParts) {
     this.#parts = parts;
@@ -63,14 +71,34 @@ export class Recovery {
     };
   }
 
-  /** Saves everything, then goes on with a new agent and clean context, or ends the run for a new process to do so. */
+  /**
+   * Saves everything, then goes on with a new agent and clean context, or ends the run for a new process to do so. If no new agent
+   * can be made the old one goes on, as it is, until the next refresh. One that waits for a person is left as it is.
+   */
   async refresh(): Promise<'refresh' | undefined> {
     const { checkpoints, live, tell, refreshMode } = this.#parts;
+    if (live.state.loop.escalation !== null) return undefined;
     const from = await checkpoints.take({ type: 'recovery', trigger: 'refresh' });
     if (refreshMode === 'exit') return 'refresh';
+    const agent = this.#tryCreate('refresh');
+    if (agent === undefined) return undefined;
     live.clean();
-    tell({ kind: 'refreshed', from, report: await live.renew() });
+    tell({ kind: 'refreshed', from, report: await live.renew(undefined, agent) });
     return undefined;
+  }
+
+  /** A new agent; one that cannot be made is told, and the old one is still there. */
+  #tryCreate(trigger: 'refresh' | 'restore'): LoopAgent | undefined {
+    const { live, tell } = this.#parts;
+    try {
+      const agent = live.create();
+      this.#creationFailures = 0;
+      return agent;
+    } catch (error) {
+      this.#creationFailures++;
+      tell({ kind: 'agent_failed', trigger, error: errorText(error) });
+      return undefined;
+    }
   }
 
   /** Goes back to the last healthy state, or escalates. Answers until when the agent has to rest before it can. */
@@ -83,9 +111,34 @@ export class Recovery {
     } else if (ports.now() >= this.#restores.restsUntilMs()) {
       const healthy = await checkpoints.findHealthy(sinceMs);
       if (healthy === undefined) await this.escalate(`It drifts and was never saved healthy. ${summary}`);
-      else await this.#restore(healthy.id, { drifted, reason: summary });
+      else return this.#tryRestore(healthy.id, { drifted, reason: summary });
     }
     return live.isDrifting ? this.#restores.restsUntilMs() : ports.now();
+  }
+
+  async #tryRestore(from: CheckpointId, why: Why): Promise<number> {
+    const { manager, ports } = this.#parts;
+    let state: unknown;
+    try {
+      state = await manager.load(from);
+    } catch (error) {
+      if (hasErrorCode(error, 'CORRUPT')) await this.escalate(`It drifts, and ${from} is damaged. ${why.reason}`);
+      else if (!hasErrorCode(error, 'NOT_FOUND')) throw error; // deleted in this moment: there is another one
+      return ports.now();
+    }
+    const agent = this.#tryCreate('restore');
+    if (agent === undefined) return this.#restAfterFailedCreation();
+    await this.#restore(readSections(state), agent, { ...why, from });
+    return ports.now();
+  }
+
+  /** The drifted agent must not go on, and there is no other: it is tried again a few times, then a person is called. */
+  async #restAfterFailedCreation(): Promise<number> {
+    const { ports, settings } = this.#parts;
+    const failures = this.#creationFailures;
+    if (failures >= settings.maxFailures)
+      await this.escalate(`It drifts, and ${failures} times no new agent could be made. See the event agent_failed.`);
+    return ports.now() + retryDelayMs(settings, failures);
   }
 
   /** Once for each drift, also if the process dies before it is dealt with. */
@@ -100,28 +153,63 @@ export class Recovery {
     return id;
   }
 
-  /** Task, context and memory go back; the mailbox does not: what was handled stays handled, what waits goes on waiting. */
-  async #restore(from: CheckpointId, { drifted, reason }: { drifted: CheckpointId; reason: string }): Promise<void> {
-    const { manager, live, checkpoints, ports, tell } = this.#parts;
-    const stored = (await manager.load(from)) as Partial<AgentState>;
-    const note = this.#noteOn(from, { stored, reason });
-    const { kept } = readSections(stored);
+  /**
+   * Task, context and memory go back; the mailbox does not: what was handled stays handled, what waits goes on waiting. So a task
+   * that came with a message handled since must stay, too.
+   */
+  async #restore(
+    { kept, problems }: ReturnType<typeof readSections>,
+    agent: LoopAgent,
+    { from, drifted, reason }: Why & { readonly from: CheckpointId },
+  ): Promise<void> {
+    const { live, checkpoints, ports, tell } = this.#parts;
+    const backToDrift = this.#rememberDrift();
+    const task = taskAfterDrift(kept.task, live.state.task);
+    const note = this.#noteOn(from, {
+      handledBefore: kept.mailbox.processedCount,
+      reason,
+      isNewTask: task !== kept.task,
+    });
     this.#restores.note(ports.now());
-    live.change(addNote(mindOf(kept), note));
+    live.change(addNote({ ...mindOf(kept), task }, note));
     live.changeLoop({ restoredAtMs: this.#restores.timesMs(ports.now()), workFailures: 0 });
     live.clean();
-    const report = await live.renew();
+    const restored = new Map([...problems].filter(([section]) => section !== 'mailbox'));
+    const report = await live.renew(restored, agent);
     const metadata = { restoredFrom: from, drifted };
-    await checkpoints.take({ type: 'recovery', trigger: 'restored', note: note.text, metadata });
+    try {
+      await checkpoints.take({ type: 'recovery', trigger: 'restored', note: note.text, metadata });
+    } catch (error) {
+      backToDrift();
+      throw error;
+    }
     tell({ kind: 'restored', from, report });
   }
 
-  #noteOn(from: CheckpointId, { stored, reason }: { stored: Partial<AgentState>; reason: string }): RecoveryNote {
+  /** A restore that was not stored did not happen: turns that went on from it could not be gone through again after a crash. */
+  #rememberDrift(): () => void {
+    const { live } = this.#parts;
+    const { state, reading } = live;
+    const { restoredAtMs, workFailures } = state.loop;
+    return () => {
+      live.change(mindOf(state));
+      live.changeLoop({ restoredAtMs, workFailures });
+      live.reading = reading;
+      this.#restores = this.#restoreLimit(restoredAtMs);
+    };
+  }
+
+  #noteOn(
+    from: CheckpointId,
+    { handledBefore, reason, isNewTask }: { handledBefore: number; reason: string; isNewTask: boolean },
+  ): RecoveryNote {
     const { live, ports } = this.#parts;
-    const { mailbox } = live.state;
-    const handled = mailbox.processedCount - (stored.mailbox ?? EMPTY_SECTIONS.mailbox).processedCount;
+    const { mailbox, task } = live.state;
+    const handled = mailbox.processedCount - handledBefore;
     const handledSince = handled > 0 ? mailbox.recentIds.slice(-handled) : [];
-    const text = `You were brought back to an earlier state because you got nowhere. ${reason} Try another way.`;
+    const kept =
+      isNewTask && task !== null ? ` Your task "${task.id}" was given since; you have it from its beginning.` : '';
+    const text = `You were brought back to an earlier state because you got nowhere. ${reason} Try another way.${kept}`;
     return { kind: 'drift', atMs: ports.now(), text, restoredFrom: from, handledSince };
   }
 
@@ -137,9 +225,12 @@ export class Recovery {
   /** Begins to count restores anew, after a person looked at the agent. */
   forgive(): void {
     const { live } = this.#parts;
+    const { escalation } = live.state.loop;
     this.#restores = this.#restoreLimit([]);
+    this.#creationFailures = 0;
     live.changeLoop({ escalation: null, restoredAtMs: [] });
-    live.clean();
+    // A turn may be under way if nobody was called: its memory is its own.
+    if (escalation !== null) live.clean();
   }
 
   /** Stops taking turns until a person says so. Messages are still accepted. */

@@ -1,12 +1,19 @@
-import { z } from 'zod';
+import { InvalidInputError } from '../../core/errors.ts';
 import { freezeState } from '../../manager/freeze.ts';
 import { findLeftOutSecrets, type RestoreProblem } from '../../manager/restore-report.ts';
 import type { AgentState } from './agent-state.ts';
 import { errorText } from './error-text.ts';
-import { EMPTY_MAILBOX } from './mailbox.ts';
+import {
+  EMPTY_SECTIONS,
+  findSectionProblems,
+  isObject,
+  readSection,
+  SECTION_NAMES,
+  type SectionName,
+  type SectionValues,
+} from './section-forms.ts';
 
-/** The parts of an agent's state that can be collected and restored on their own. */
-export type SectionName = 'task' | 'mailbox' | 'context' | 'memory';
+export { EMPTY_SECTIONS, SECTION_NAMES, type SectionName } from './section-forms.ts';
 
 /** How one section is kept, where an agent keeps it itself. */
 export type SectionHooks<Value> = {
@@ -31,77 +38,77 @@ export type SectionReport = {
 /** What became of all of them: `complete` only if each is. */
 export type SectionsReport = { readonly status: 'complete' | 'partial'; readonly sections: readonly SectionReport[] };
 
-export const SECTION_NAMES: readonly SectionName[] = ['task', 'mailbox', 'context', 'memory'];
+/** Hears of a section that could not be collected. */
+export type OnSectionProblem = (section: SectionName, problem: string) => void;
 
-type Kept = Pick<AgentState, SectionName>;
-
-/** What each section must look like; more than that is the agent's own. */
-const SHAPES: { readonly [Name in SectionName]: z.ZodType } = {
-  task: z
-    .looseObject({
-      id: z.string(),
-      status: z.enum(['active', 'waiting', 'done', 'failed']),
-      progress: z.number().min(0).max(1),
-    })
-    .nullable(),
-  mailbox: z.looseObject({
-    pending: z.array(z.looseObject({ id: z.string(), failures: z.number() })),
-    lastProcessed: z.looseObject({ id: z.string(), atMs: z.number() }).nullable(),
-    processedCount: z.number(),
-    recentIds: z.array(z.string()),
-    setAside: z.array(z.looseObject({ message: z.looseObject({ id: z.string() }) })),
-  }),
-  context: z.looseObject({
-    goals: z.array(z.string()),
-    constraints: z.array(z.string()),
-    decisions: z.array(z.unknown()),
-    notes: z.array(z.looseObject({ text: z.string() })),
-  }),
-  memory: z.looseObject({ shortTerm: z.record(z.string(), z.unknown()), session: z.record(z.string(), z.unknown()) }),
-};
-
-/** What an agent begins with. */
-export const EMPTY_SECTIONS: Kept = {
-  task: null,
-  mailbox: EMPTY_MAILBOX,
-  context: { goals: [], constraints: [], decisions: [], notes: [] },
-  memory: { shortTerm: {}, session: {} },
-};
-
-/** Asks the agent for the sections it keeps itself. */
-export function collectSections<State extends Partial<Kept>>(sections: Sections | undefined, state: State): State {
+/** Asks the agent for the sections it keeps itself. Of one that it does not answer, what the loop has is kept. */
+export function collectSections<State extends Partial<SectionValues>>(
+  sections: Sections | undefined,
+  state: State,
+  onProblem: OnSectionProblem = () => undefined,
+): State {
   const collected: Record<string, unknown> = {};
   for (const name of SECTION_NAMES) {
-    const collect = sections?.[name]?.collect as ((value: unknown) => unknown) | undefined;
-    if (collect !== undefined && name in state) collected[name] = frozen(collect(state[name]));
+    const hooks = sections?.[name] as SectionHooks<unknown> | undefined;
+    if (hooks?.collect === undefined || !(name in state)) continue;
+    try {
+      collected[name] = collectSection(hooks, name, state[name]);
+    } catch (error) {
+      onProblem(name, `It could not be collected: ${errorText(error).message}`);
+    }
   }
   return { ...state, ...collected };
 }
 
-function frozen(value: unknown): unknown {
-  freezeState(value);
-  return value;
+function collectSection(hooks: SectionHooks<unknown>, name: SectionName, value: unknown): unknown {
+  const collected = hooks.collect?.(value);
+  // Nobody waits for it; an error of it must not be one of the process.
+  if (collected instanceof Promise) collected.catch(() => undefined);
+  throwIfAny(findSectionProblems(name, collected), 'What `collect` answered cannot be kept');
+  freezeState(collected);
+  return collected;
 }
 
-/** Checks each section of a stored state; one that is absent or unreadable begins empty, and the problems say so. */
-export function readSections(stored: Partial<Record<SectionName, unknown>>): {
-  readonly kept: Kept;
+/** Refuses sections that could not be read again later; those that are the same as before are not looked at. */
+export function checkSections(given: Partial<SectionValues>, before: Partial<SectionValues> = {}): void {
+  const changed = SECTION_NAMES.filter((name) => name in given && (!(name in before) || given[name] !== before[name]));
+  throwIfAny(
+    changed.flatMap((name) => findSectionProblems(name, given[name])),
+    'The state cannot be kept like this',
+  );
+}
+
+function throwIfAny(problems: readonly RestoreProblem[], sentence: string): void {
+  if (problems.length === 0) return;
+  const found = problems.map(({ path, problem }) => `${path}: ${problem}`).join('; ');
+  throw new InvalidInputError(`${sentence}: ${found}`, { details: { problems } });
+}
+
+/** What a stored state has; one that is no object has nothing. */
+export function asStored(state: unknown): Partial<AgentState> {
+  return isObject(state) ? state : {};
+}
+
+/** Checks each section of a stored state; what is absent or unreadable begins empty, and the problems say so. */
+export function readSections(state: unknown): {
+  readonly kept: SectionValues;
   readonly problems: ReadonlyMap<SectionName, readonly RestoreProblem[]>;
 } {
+  const stored = asStored(state);
   const problems = new Map<SectionName, readonly RestoreProblem[]>();
   const kept: Record<string, unknown> = { ...EMPTY_SECTIONS };
   for (const name of SECTION_NAMES) {
-    const problem = findProblem(name, stored[name]);
-    if (problem === undefined) kept[name] = stored[name];
-    problems.set(name, problem === undefined ? secretsOf(name, stored[name]) : [problem]);
+    const reading = readSection(name, stored[name]);
+    kept[name] = reading.value;
+    problems.set(name, [...reading.problems, ...secretsOf(name, reading.value)]);
   }
-  return { kept: kept as Kept, problems };
+  return { kept: kept as SectionValues, problems };
 }
 
 /** Hands each section to the agent and puts the report together. What goes wrong with one does not stop the others. */
 export async function restoreSections(
   sections: Sections | undefined,
-  kept: Kept,
+  kept: SectionValues,
   problems: ReadonlyMap<SectionName, readonly RestoreProblem[]> = new Map(),
 ): Promise<SectionsReport> {
   const reports: SectionReport[] = [];
@@ -116,24 +123,26 @@ export async function restoreSections(
 async function restoreSection(
   sections: Sections | undefined,
   section: SectionName,
-  kept: Kept,
+  kept: SectionValues,
 ): Promise<readonly RestoreProblem[]> {
-  const restore = sections?.[section]?.restore as SectionHooks<unknown>['restore'];
+  const hooks = sections?.[section] as SectionHooks<unknown> | undefined;
   try {
-    return (await restore?.(kept[section])) ?? [];
+    const answer: unknown = await hooks?.restore?.(kept[section]);
+    return (answer ?? null) === null ? [] : readAnswer(section, answer);
   } catch (error) {
     return [{ path: `$.${section}`, problem: `The agent could not take it over: ${errorText(error).message}` }];
   }
 }
 
-function findProblem(section: SectionName, value: unknown): RestoreProblem | undefined {
-  if (value === undefined)
-    return { path: `$.${section}`, problem: 'The checkpoint does not have it; it begins empty.' };
-  const { error } = SHAPES[section].safeParse(value);
-  const issue = error?.issues[0];
-  if (issue === undefined) return undefined;
-  const path = [`$.${section}`, ...issue.path.map(String)].join('.');
-  return { path, problem: `It cannot be read (${issue.message}); the section begins empty.` };
+/** The problems that an agent answered. What is none of these is one itself: nobody knows what it means. */
+function readAnswer(section: SectionName, answer: unknown): readonly RestoreProblem[] {
+  const isList = Array.isArray(answer) && answer.every(isProblem);
+  if (isList) return answer;
+  return [{ path: `$.${section}`, problem: 'Its `restore` answered something else than a list of problems.' }];
+}
+
+function isProblem(value: unknown): value is RestoreProblem {
+  return isObject(value) && typeof value.path === 'string' && typeof value.problem === 'string';
 }
 
 function secretsOf(section: SectionName, value: unknown): RestoreProblem[] {

@@ -1,56 +1,21 @@
 import { type ChildProcess, type Serializable, type StdioOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { callListener } from './call-listener.ts';
 import { RateLimit } from './rate-limit.ts';
-
-/** What to run, and how long to bear with it. */
-export type SuperviseOptions = {
-  readonly command: string;
-  readonly args?: readonly string[];
-  readonly cwd?: string;
-  readonly env?: NodeJS.ProcessEnv;
-  /** Where the process reads and writes; a channel for messages is added. Default: where this one does. */
-  readonly stdio?: readonly ('inherit' | 'ignore' | 'pipe')[];
-  /** A process that gives no sign of life for so long hangs, and is killed. Default: 60 seconds. */
-  readonly hangMs?: number;
-  /** Which messages are signs of life; default: the loop's `heartbeat` events, which stop when a turn does not end. */
-  readonly isHeartbeat?: (message: unknown) => boolean;
-  /** The exit code by which a process asks for a new one at once. Default: 75. */
-  readonly refreshCode?: number;
-  /** Crashes and hangs within `windowMs` that are borne: 5 within 10 minutes. */
-  readonly maxRestarts?: number;
-  readonly windowMs?: number;
-  /** The pause before the first restart; doubles with each within the window, up to a minute. Default: 1 second. */
-  readonly backoffMs?: number;
-  /** How long a process that was told to stop may take before it is killed. Default: 10 seconds. */
-  readonly stopMs?: number;
-  readonly onMessage?: (message: unknown) => void;
-  readonly onEvent?: (event: SupervisionEvent) => void;
-};
-
-/** What happens to the process. */
-export type SupervisionEvent =
-  | { readonly kind: 'spawned'; readonly pid: number | undefined }
-  | { readonly kind: 'hung'; readonly pid: number | undefined }
-  | { readonly kind: 'ended'; readonly why: ProcessEnd; readonly code: number | null; readonly signal: string | null }
-  | { readonly kind: 'gave_up'; readonly restarts: number };
-
-/** Why a process ended. */
-export type ProcessEnd = 'done' | 'refresh' | 'crash' | 'hang' | 'stopped';
+import {
+  type ProcessEnd,
+  type ReadSuperviseOptions,
+  readSuperviseOptions,
+  type SuperviseOptions,
+  type SupervisionEvent,
+} from './supervise-options.ts';
 
 /** How the supervision ended: the work is done, it was stopped, or the process could not be kept alive. */
 export type SupervisionEnding = { readonly status: 'done' | 'stopped' | 'gave_up'; readonly restarts: number };
 
-const DEFAULTS = {
-  hangMs: 60_000,
-  refreshCode: 75,
-  maxRestarts: 5,
-  windowMs: 600_000,
-  backoffMs: 1000,
-  stopMs: 10_000,
-};
 const MAX_BACKOFF_MS = 60_000;
 
-/** Keeps a process alive: starts it again when it crashes, hangs or asks for it, but not for ever. */
+/** Keeps a process alive: starts it again when it crashes, hangs or asks for it, but not for ever. Bad options throw. */
 export function superviseProcess(options: SuperviseOptions): SupervisedProcess {
   return new SupervisedProcess(options);
 }
@@ -59,14 +24,14 @@ export function superviseProcess(options: SuperviseOptions): SupervisedProcess {
 export class SupervisedProcess {
   /** Never rejects. */
   readonly ended: Promise<SupervisionEnding>;
-  readonly #options: SuperviseOptions & typeof DEFAULTS;
+  readonly #options: ReadSuperviseOptions;
   readonly #failures: RateLimit;
   readonly #stopping = new AbortController();
   #child: ChildProcess | undefined;
   #restarts = 0;
 
   constructor(options: SuperviseOptions) {
-    this.#options = { ...DEFAULTS, ...options };
+    this.#options = readSuperviseOptions(options);
     const { maxRestarts: max, windowMs } = this.#options;
     this.#failures = new RateLimit({ cooldownMs: 0, max, windowMs });
     this.ended = this.#keepAlive();
@@ -94,13 +59,16 @@ export class SupervisedProcess {
 
   async #keepAlive(): Promise<SupervisionEnding> {
     for (;;) {
-      const why = await this.#runOnce();
+      const { why, hasLived } = await this.#runOnce();
       const restarts = this.#restarts;
       if (why === 'done') return { status: 'done', restarts };
-      if (why === 'crash' || why === 'hang') {
-        if (this.#failures.isUsedUp(Date.now())) return this.#giveUp();
-        this.#failures.note(Date.now());
-        await this.#pause();
+      // One that asks for a successor before it gave a sign of life would do so for ever.
+      if (why === 'crash' || why === 'hang' || (why === 'refresh' && !hasLived)) {
+        // By a clock that nobody sets.
+        const nowMs = performance.now();
+        if (this.#failures.isUsedUp(nowMs)) return this.#giveUp();
+        this.#failures.note(nowMs);
+        await this.#pause(this.#failures.timesMs(nowMs).length);
       }
       if (why === 'stopped' || this.#isStopping) return { status: 'stopped', restarts };
       this.#restarts++;
@@ -108,40 +76,61 @@ export class SupervisedProcess {
   }
 
   #giveUp(): SupervisionEnding {
-    this.#options.onEvent?.({ kind: 'gave_up', restarts: this.#restarts });
+    this.#tell({ kind: 'gave_up', restarts: this.#restarts });
     return { status: 'gave_up', restarts: this.#restarts };
   }
 
-  async #pause(): Promise<void> {
-    const failures = this.#failures.timesMs(Date.now()).length;
+  /** A listener that fails is no reason to let the process go. */
+  #tell(event: SupervisionEvent): void {
+    callListener(event.kind, () => this.#options.onEvent?.(event));
+  }
+
+  async #pause(failures: number): Promise<void> {
     const delayMs = Math.min(this.#options.backoffMs * 2 ** (failures - 1), MAX_BACKOFF_MS);
     await waitFor(delayMs, this.#stopping.signal);
   }
 
-  async #runOnce(): Promise<ProcessEnd> {
-    const { command, args = [], cwd, env, stdio = ['inherit', 'inherit', 'inherit'], onEvent } = this.#options;
-    const child = spawn(command, [...args], {
-      stdio: [...stdio, 'ipc'] as StdioOptions,
-      ...(cwd !== undefined && { cwd }),
-      ...(env !== undefined && { env }),
-    });
-    child.on('error', () => undefined); // a command that cannot be started, or a signal that cannot be sent, shows in how it ends
+  async #runOnce(): Promise<{ readonly why: ProcessEnd; readonly hasLived: boolean }> {
+    const child = this.#spawn();
     this.#child = child;
-    onEvent?.({ kind: 'spawned', pid: child.pid });
+    this.#tell({ kind: 'spawned', pid: child?.pid });
+    if (child === undefined) return { why: this.#end([null, null], false), hasLived: false };
     const watch = this.#watch(child);
-    const [code, signal] = await endOf(child);
-    const why = this.#judge(code, watch.end());
-    onEvent?.({ kind: 'ended', why, code, signal });
+    const end = await endOf(child);
+    const { isHung, hasLived } = watch.end();
+    return { why: this.#end(end, isHung), hasLived };
+  }
+
+  /** A command that cannot be started, or a signal that cannot be sent, shows in how the process ends. */
+  #spawn(): ChildProcess | undefined {
+    const { command, args = [], cwd, env, stdio = ['inherit', 'inherit', 'inherit'] } = this.#options;
+    try {
+      const child = spawn(command, [...args], {
+        stdio: [...stdio, 'ipc'] as StdioOptions,
+        ...(cwd !== undefined && { cwd }),
+        ...(env !== undefined && { env }),
+      });
+      child.on('error', () => undefined);
+      return child;
+    } catch {
+      return undefined;
+    }
+  }
+
+  #end([code, signal]: End, isHung: boolean): ProcessEnd {
+    const why = this.#judge(code, isHung);
+    this.#tell({ kind: 'ended', why, code, signal });
     return why;
   }
 
-  /** Kills a process that falls silent, or does not stop when told; answers, at its end, whether it was silent. */
-  #watch(child: ChildProcess): { end(): boolean } {
-    const { hangMs, stopMs, isHeartbeat = isLoopHeartbeat, onMessage, onEvent } = this.#options;
+  /** Kills a process that falls silent, or does not stop when told; answers, at its end, whether it was silent, and ever spoke. */
+  #watch(child: ChildProcess): { end(): { isHung: boolean; hasLived: boolean } } {
+    const { hangMs, stopMs, onMessage } = this.#options;
     let isHung = false;
+    let hasLived = false;
     const hang = setTimeout(() => {
       isHung = true;
-      onEvent?.({ kind: 'hung', pid: child.pid });
+      this.#tell({ kind: 'hung', pid: child.pid });
       child.kill('SIGKILL');
     }, hangMs);
     let kill: NodeJS.Timeout | undefined;
@@ -150,8 +139,11 @@ export class SupervisedProcess {
       kill = setTimeout(() => child.kill('SIGKILL'), stopMs);
     };
     child.on('message', (message) => {
-      if (isHeartbeat(message)) hang.refresh();
-      onMessage?.(message);
+      if (this.#isHeartbeat(message)) {
+        hasLived = true;
+        hang.refresh();
+      }
+      callListener('message', () => onMessage?.(message));
     });
     if (this.#isStopping) stop();
     this.#stopping.signal.addEventListener('abort', stop);
@@ -160,9 +152,18 @@ export class SupervisedProcess {
         clearTimeout(hang);
         clearTimeout(kill);
         this.#stopping.signal.removeEventListener('abort', stop);
-        return isHung;
+        return { isHung, hasLived };
       },
     };
+  }
+
+  #isHeartbeat(message: unknown): boolean {
+    const { isHeartbeat = isLoopHeartbeat } = this.#options;
+    let isSign = false;
+    callListener('message', () => {
+      isSign = isHeartbeat(message) === true; // a promise is no answer
+    });
+    return isSign;
   }
 
   #judge(code: number | null, isHung: boolean): ProcessEnd {
@@ -191,10 +192,12 @@ async function endOf(child: ChildProcess): Promise<End> {
 async function waitFor(delayMs: number, signal: AbortSignal): Promise<void> {
   if (signal.aborted) return;
   await new Promise<void>((resolve) => {
-    const timer = setTimeout(resolve, delayMs);
-    signal.addEventListener('abort', () => {
+    const end = (): void => {
       clearTimeout(timer);
+      signal.removeEventListener('abort', end);
       resolve();
-    });
+    };
+    const timer = setTimeout(end, delayMs);
+    signal.addEventListener('abort', end);
   });
 }

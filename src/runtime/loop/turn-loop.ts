@@ -25,7 +25,6 @@ export class TurnLoop {
   readonly #parts: LoopParts;
   readonly #clocks: LoopClocks;
   #ending: LoopEnding | undefined;
-  #restUntilMs = -Infinity;
   #wakeUp: () => void = () => undefined;
 
   constructor(parts: LoopParts) {
@@ -47,7 +46,12 @@ export class TurnLoop {
   end(ending: LoopEnding): void {
     this.#ending ??= ending;
     this.#clocks.stop();
-    this.alarm.ring();
+    this.alarm.stop();
+  }
+
+  /** Lets the run end with what went wrong outside of it. */
+  fail(error: unknown): void {
+    this.#clocks.fail(error);
   }
 
   async run(): Promise<LoopEnding> {
@@ -63,10 +67,11 @@ export class TurnLoop {
 
   /** Does the next thing: rest, heal, refresh, take a turn, or wait for something to do. */
   async #advance(): Promise<void> {
-    const { live, ports } = this.#parts;
+    const { live } = this.#parts;
     this.#clocks.throwIfFailed();
-    if (ports.now() < this.#restUntilMs) await this.alarm.wait(this.#restUntilMs);
-    else if (live.isAwake && live.isDrifting) this.#rest(await this.recovery.recoverFromDrift());
+    if (this.alarm.isResting) await this.alarm.wait();
+    else if (live.isAwake && live.isDrifting)
+      this.#rest(await this.turns.inTime(() => this.recovery.recoverFromDrift()));
     else if (this.#clocks.isRefreshDue) await this.#refresh();
     else {
       const job = live.current?.job ?? (await this.#chooseJob());
@@ -117,7 +122,7 @@ export class TurnLoop {
   }
 
   async #refresh(): Promise<void> {
-    const ending = await this.recovery.refresh();
+    const ending = await this.turns.inTime(() => this.recovery.refresh());
     if (ending !== undefined) this.end(ending);
     this.#clocks.isRefreshDue = false;
   }
@@ -135,7 +140,7 @@ export class TurnLoop {
   }
 
   #rest(untilMs: number): void {
-    this.#restUntilMs = Math.max(this.#restUntilMs, untilMs);
+    this.alarm.rest(untilMs - this.#parts.ports.now());
   }
 
   /** A storage that fails is waited for; nothing else is borne. */

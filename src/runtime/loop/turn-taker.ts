@@ -1,21 +1,30 @@
-import { current } from 'mutative';
+import { createHash } from 'node:crypto';
+import { hasErrorCode } from '../../core/errors.ts';
 import type { EncodedState } from '../../core/state-codec.ts';
 import type { StepAttempt } from '../../manager/effect-log.ts';
 import { partsOf } from '../../manager/manager-parts.ts';
 import { type DriftEvent, textOf } from '../drift/drift-event.ts';
 import { type AgentMind, type Job, mindOf } from './agent-state.ts';
 import { type ErrorText, errorText } from './error-text.ts';
+import { Findings } from './findings.ts';
 import type { TurnOutcome } from './live-agent.ts';
 import type { LoopParts } from './loop-parts.ts';
+import { findPending } from './mailbox.ts';
 import type { OperationLog } from './operation.ts';
+import { StateValues } from './state-values.ts';
 import { TurnRun } from './turn-run.ts';
 
 /** Takes turns: lets the agent at a job, within its time, under the eyes of the drift watch. */
 export class TurnTaker {
   readonly #parts: LoopParts;
   readonly #operations: OperationLog;
-  #running: { readonly turn: TurnRun; readonly untilMs: number } | undefined;
+  #running: { readonly turn: TurnRun; isOverdue: boolean } | undefined;
+  /** Other work that should have ended. */
+  readonly #late = new Set<symbol>();
   #encoded: EncodedState | undefined;
+  /** The goals that the watch was told, and how often it had begun anew then. */
+  #told = { goals: '', beginnings: 0 };
+  #giveUpAssessing: () => void = () => undefined;
   #isStopping = false;
 
   constructor(parts: LoopParts, operations: OperationLog) {
@@ -23,15 +32,30 @@ export class TurnTaker {
     this.#operations = operations;
   }
 
-  /** Whether a turn is under way that should have ended. */
+  /** Whether something is under way that should have ended. */
   get isOverdue(): boolean {
-    return this.#running !== undefined && this.#parts.ports.now() > this.#running.untilMs;
+    return this.#running?.isOverdue === true || this.#late.size > 0;
+  }
+
+  /** Does something that is no turn, and is overdue if it takes longer than one may. */
+  async inTime<Result>(work: () => Promise<Result>): Promise<Result> {
+    const { ports, settings } = this.#parts;
+    const id = Symbol('work');
+    const timer = { delayMs: settings.turnTimeoutMs, keepsProcessAlive: false };
+    const cancel = ports.setTimer(() => this.#late.add(id), timer);
+    try {
+      return await work();
+    } finally {
+      cancel();
+      this.#late.delete(id);
+    }
   }
 
   /** Ends the turn under way, as far as the agent lets it be ended; it is taken up again after the restart. */
   stop(): void {
     this.#isStopping = true;
     this.#running?.turn.abort(new DOMException('The loop stops.', 'AbortError'));
+    this.#giveUpAssessing();
   }
 
   /** One attempt at a job. Rejects only if the loop stops: then nothing is known of how the turn would have ended. */
@@ -41,13 +65,12 @@ export class TurnTaker {
     const refusal = this.#refuse(job, attempt.attempt);
     if (refusal !== undefined) return { turn, job, atMs: ports.now(), status: 'failed', error: refusal, isFinal: true };
     const run = this.#begin(job, attempt);
-    const cancel = ports.setTimer(() => run.abort(new DOMException('The turn took too long.', 'TimeoutError')), {
-      delayMs: settings.turnTimeoutMs,
-      keepsProcessAlive: false,
-    });
+    const cancel = this.#limit(run);
     try {
       await this.#letAct(job, run);
-      const patches = run.finish();
+      const { mind, patches } = run.finish();
+      // What cannot be saved is found here, where it fails its turn, and not where it is saved.
+      this.#digestOf(mind);
       return { turn, job, atMs: ports.now(), status: 'done', patches };
     } catch (error) {
       if (this.#isStopping) throw error;
@@ -75,34 +98,61 @@ export class TurnTaker {
   }
 
   #messageOf({ messageId }: Job & { kind: 'message' }) {
-    return this.#parts.live.state.mailbox.pending.find(({ id }) => id === messageId);
+    return findPending(this.#parts.live.state.mailbox, messageId);
   }
 
   #begin(job: Job, attempt: StepAttempt): TurnRun {
-    const { live, session, ports, settings } = this.#parts;
+    const { live, session, watch } = this.#parts;
+    const codec = this.#codec;
+    const findings = watch === undefined ? undefined : new Findings(codec);
+    const digest = () => findings && this.#stateDigest(job, turn.look(), findings);
     live.begin(job);
+    live.isActing = true;
     const turn: TurnRun = new TurnRun({
       name: `turn ${live.nextTurn}`,
       session,
+      codec,
       agent: live.open(),
       mind: mindOf(live.state),
       attempt,
       results: live.current?.results ?? new Map(),
+      findings,
       operations: this.#operations,
-      observe: (event) => this.#observe({ ...event, ...this.#stateDigest(event, turn) }),
+      observe: (event) => this.#observe({ ...event, ...(event.kind === 'call' && digest()) }),
       isStopping: () => this.#isStopping,
+      onProblem: live.onProblem,
     });
-    this.#running = { turn, untilMs: ports.now() + settings.turnTimeoutMs };
+    this.#running = { turn, isOverdue: false };
     return turn;
+  }
+
+  /** Ends a turn when its time is up, by timers: the clock may be set meanwhile. One that goes on after that is overdue. */
+  #limit(turn: TurnRun): () => void {
+    const { ports, settings } = this.#parts;
+    const set = (run: () => void, delayMs: number) => ports.setTimer(run, { delayMs, keepsProcessAlive: false });
+    const tellOverdue = (): void => {
+      if (this.#running?.turn === turn) this.#running.isOverdue = true;
+    };
+    let cancelOverdue = (): void => undefined;
+    const cancelEnd = set(() => {
+      turn.abort(new DOMException('The turn took too long.', 'TimeoutError'));
+      cancelOverdue = set(tellOverdue, 1);
+    }, settings.turnTimeoutMs);
+    return () => {
+      cancelEnd();
+      cancelOverdue();
+    };
   }
 
   async #letAct(job: Job, turn: TurnRun): Promise<void> {
     const agent = this.#parts.live.open();
+    this.stateGoals();
     if (job.kind === 'work') return agent.work?.(turn);
     const message = this.#messageOf(job);
     if (message === undefined) return;
     turn.observe({ kind: 'message', role: 'user', agent: message.from ?? 'user', text: textOf(message.body) });
-    await agent.handle(message, turn);
+    // A copy where freezing does not protect it: nothing that is done to it may change the mailbox.
+    await agent.handle(new StateValues(this.#codec).copy(message), turn);
   }
 
   #observe(event: DriftEvent): boolean {
@@ -111,24 +161,61 @@ export class TurnTaker {
     return live.reading.status === 'drifting';
   }
 
-  /** Lets the watch know what the agent is there for. */
+  /** Lets the watch know what the agent is there for, unless it knows. */
   stateGoals(): void {
     const { live, watch } = this.#parts;
-    const { goals } = live.state.context;
-    if (goals.length > 0) watch?.observe({ kind: 'goal', text: goals.join(' ') });
+    const goals = live.state.context.goals.join(' ');
+    const beginnings = live.watchBeginnings;
+    if (goals === this.#told.goals && beginnings === this.#told.beginnings) return;
+    this.#told = { goals, beginnings };
+    if (goals !== '') watch?.observe({ kind: 'goal', text: goals });
   }
 
+  /** One that takes longer than a turn may is not waited for: what was last observed holds. */
   async #assess(): Promise<void> {
-    const { live, watch, identity } = this.#parts;
-    if (watch !== undefined) live.reading = await watch.assess({ kind: 'cycle', agent: identity.agentId });
+    const { live, watch, identity, ports, settings, tell } = this.#parts;
+    if (watch === undefined) return;
+    let cancel = (): void => undefined;
+    const givenUp = new Promise<undefined>((resolve) => {
+      this.#giveUpAssessing = () => resolve(undefined);
+      const timer = { delayMs: settings.turnTimeoutMs, keepsProcessAlive: true };
+      cancel = ports.setTimer(() => {
+        const message = `assess: it took longer than ${settings.turnTimeoutMs} ms.`;
+        tell({ kind: 'watch_failed', error: { name: 'TimeoutError', message } });
+        resolve(undefined);
+      }, timer);
+    });
+    try {
+      const reading = await Promise.race([watch.assess({ kind: 'cycle', agent: identity.agentId }), givenUp]);
+      live.reading = reading ?? live.reading;
+    } finally {
+      cancel();
+    }
   }
 
-  /** An equal call on an equal state is a loop for certain. What did not change since the last call costs nothing. */
-  #stateDigest({ kind }: DriftEvent, turn: TurnRun): { stateDigest?: string } {
-    const { watch, manager } = this.#parts;
-    if (kind !== 'call' || watch === undefined) return {};
-    const mind: AgentMind = mindOf(current(turn.state) as AgentMind);
-    this.#encoded = partsOf(manager).context.plainCodec.encode(mind, this.#encoded);
-    return { stateDigest: this.#encoded.root.digest };
+  /**
+   * An equal call on an equal state is a loop for certain. So everything belongs to it that the agent may go by: the message it
+   * handles, and what it found out in this turn, which it may hold without its state showing it.
+   */
+  #stateDigest(job: Job, mind: AgentMind, findings: Findings): { readonly stateDigest?: string } {
+    const at = job.kind === 'message' ? `message ${job.messageId}` : 'work';
+    try {
+      const whole = `${this.#digestOf(mind)}\n${findings.digest}\n${at}`;
+      return { stateDigest: createHash('sha256').update(whole).digest('hex') };
+    } catch (error) {
+      // What cannot be saved may be gone when the turn ends.
+      if (hasErrorCode(error, 'INVALID_INPUT')) return {};
+      throw error;
+    }
+  }
+
+  /** What did not change since the last time costs nothing. Throws if something in it cannot be saved. */
+  #digestOf(mind: AgentMind): string {
+    this.#encoded = this.#codec.encode(mind, this.#encoded);
+    return this.#encoded.root.digest;
+  }
+
+  get #codec() {
+    return partsOf(this.#parts.manager).context.plainCodec;
   }
 }

@@ -33,6 +33,7 @@ test('[Y31] an agent that is well passes; the report is plain data, and Markdown
     fields: 'passed',
     integrity: 'passed',
     restore: 'passed',
+    freshness: 'passed',
   });
   expect(report.checkpoints).toEqual({ total: 5, byType: { routine: 3, recovery: 2 } });
   expect(JSON.parse(JSON.stringify(report))).toEqual(report);
@@ -87,4 +88,59 @@ test('[Y31] a restore that loses something is found, as are damaged bytes and mi
     restore: 'failed',
   });
   expect(report.checks.find(({ name }) => name === 'integrity')?.findings).toContain(`${newest?.id} is damaged.`);
+});
+
+test('[Y58] an agent that should be running, and took no checkpoint for too long, is found; one that was stopped is not', async () => {
+  const freshness = async (world: World, options = {}) =>
+    (await verifyAgent(world.look(), 'agent-1', options)).checks.find(({ name }) => name === 'freshness');
+  const world = new World();
+  const life = await world.start({ createAgent: agent });
+  await world.clock.pass(65 * MINUTE);
+  expect(await freshness(world)).toMatchObject({ status: 'passed', summary: 'last routine checkpoint 5 minutes ago' });
+  life.die();
+  await world.clock.pass(29 * MINUTE);
+  expect(await freshness(world)).toMatchObject({ status: 'passed' });
+  await world.clock.pass(2 * MINUTE);
+  const late = await verifyAgent(world.look(), 'agent-1');
+  expect(late.status).toBe('failed');
+  expect(late.checks.at(-1)?.findings).toEqual([
+    expect.stringMatching(/^The last checkpoint chk_\w+ was taken 36 minutes ago\.$/),
+  ]);
+  expect(formatAgentReport(late)).toContain('## freshness');
+  expect(await freshness(world, { routineEveryMs: HOUR })).toMatchObject({ status: 'passed' });
+
+  const stopped = await lived();
+  await stopped.clock.pass(720 * HOUR);
+  expect(await freshness(stopped)).toMatchObject({ status: 'skipped', summary: expect.stringContaining('stopped') });
+});
+
+test('[Y58] a question that means nothing is not answered', async () => {
+  const world = await lived();
+  const nothing = undefined as unknown as string;
+  await expect(verifyAgent(world.look(), nothing)).rejects.toMatchObject({ code: 'INVALID_INPUT' });
+  for (const options of [
+    { toleranceMs: Number.NaN },
+    { toleranceMs: -1 },
+    { toleranceMs: Infinity },
+    { routineEveryMs: 0 },
+    { routineEveryMs: Number.NaN },
+    { createAgent: 5 as unknown as () => LoopAgent },
+  ])
+    await expect(verifyAgent(world.look(), 'agent-1', options)).rejects.toMatchObject({ code: 'INVALID_INPUT' });
+});
+
+test('[Y31] a hook that fails in the scratch agent is found, not thrown', async () => {
+  const world = await lived();
+  const createAgent = (): LoopAgent => ({
+    sections: {
+      memory: {
+        collect: () => {
+          throw new Error('no disk here');
+        },
+      },
+    },
+    handle: () => undefined,
+  });
+  const { checks } = await verifyAgent(world.look(), 'agent-1', { createAgent });
+  expect(checks.find(({ name }) => name === 'restore')?.findings[0]).toContain('no disk here');
 });

@@ -1,4 +1,5 @@
 import type { Checkpoint } from '../../core/checkpoint.ts';
+import { InvalidInputError } from '../../core/errors.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { partsOf } from '../../manager/manager-parts.ts';
 import type { AgentState } from './agent-state.ts';
@@ -6,7 +7,7 @@ import { errorText } from './error-text.ts';
 import { LiveAgent } from './live-agent.ts';
 import type { LoopAgent } from './loop-agent.ts';
 import { DEFAULT_SETTINGS } from './loop-settings.ts';
-import { readSections, SECTION_NAMES } from './sections.ts';
+import { asStored, readSections, SECTION_NAMES } from './sections.ts';
 
 /** How an agent is looked at. */
 export type VerifyAgentOptions = {
@@ -20,7 +21,7 @@ export type VerifyAgentOptions = {
 
 /** One look at an agent. */
 export type AgentCheck = {
-  readonly name: 'presence' | 'intervals' | 'fields' | 'integrity' | 'restore';
+  readonly name: 'presence' | 'intervals' | 'fields' | 'integrity' | 'restore' | 'freshness';
   readonly status: 'passed' | 'failed' | 'skipped';
   readonly summary: string;
   readonly findings: readonly string[];
@@ -46,6 +47,8 @@ export async function verifyAgent(
   agentId: string,
   options: VerifyAgentOptions = {},
 ): Promise<AgentReport> {
+  checkQuestion(agentId, options);
+  const { ports } = partsOf(manager).context;
   const all = await listAll(manager, agentId);
   const newest = all.at(-1);
   const checks = [
@@ -54,8 +57,8 @@ export async function verifyAgent(
     await checkFields(manager, all),
     await checkIntegrity(manager, all),
     await checkRestore(manager, all, options),
+    checkFreshness(all, options, ports.now()),
   ];
-  const { ports } = partsOf(manager).context;
   return {
     agentId,
     status: checks.some(({ status }) => status === 'failed') ? 'failed' : 'passed',
@@ -65,6 +68,21 @@ export async function verifyAgent(
       newest === undefined ? null : { id: newest.id, type: newest.type, timestamp: newest.timestamp.toISOString() },
     checks,
   };
+}
+
+/** A question that means nothing would be answered with `passed`. */
+function checkQuestion(agentId: unknown, { createAgent, routineEveryMs, toleranceMs }: VerifyAgentOptions): void {
+  if (typeof agentId !== 'string' || agentId === '')
+    throw new InvalidInputError(`The id of the agent to look at must be a text; it was ${String(agentId)}.`);
+  if (createAgent !== undefined && typeof createAgent !== 'function')
+    throw new InvalidInputError('`createAgent` must be a function that answers an agent.');
+  checkDuration('routineEveryMs', routineEveryMs, 1);
+  checkDuration('toleranceMs', toleranceMs, 0);
+}
+
+function checkDuration(name: string, value: number | undefined, min: number): void {
+  if (value === undefined || (Number.isFinite(value) && value >= min)) return;
+  throw new InvalidInputError(`\`${name}\` must be a number of ${min} or more; it was ${String(value)}.`);
 }
 
 /** All checkpoints of exactly this agent that the loop took, oldest first. */
@@ -104,9 +122,27 @@ function checkIntervals(all: readonly Checkpoint[], options: VerifyAgentOptions)
   return conclude('intervals', findings, `${gaps.length} gaps, ${formatMinutes(routineEveryMs)} expected`);
 }
 
+/** Whether scheduled checkpoints still come; an agent that was stopped is expected to take none. */
+function checkFreshness(all: readonly Checkpoint[], options: VerifyAgentOptions, nowMs: number): AgentCheck {
+  const { routineEveryMs = DEFAULT_SETTINGS.routineEveryMs, toleranceMs = TOLERANCE_MS } = options;
+  const last = all.findLast(({ type }) => type === 'routine');
+  if (last === undefined)
+    return { name: 'freshness', status: 'skipped', summary: 'there is no routine checkpoint', findings: [] };
+  const ageMs = nowMs - last.timestamp.getTime();
+  const summary = `last routine checkpoint ${formatMinutes(ageMs)} ago`;
+  const isLate = ageMs > routineEveryMs + toleranceMs;
+  if (isLate && last.trigger === 'stopped')
+    return { name: 'freshness', status: 'skipped', summary: `${summary}, when the agent was stopped`, findings: [] };
+  return conclude(
+    'freshness',
+    isLate ? [`The last checkpoint ${last.id} was taken ${formatMinutes(ageMs)} ago.`] : [],
+    summary,
+  );
+}
+
 async function checkFields(manager: CheckpointManager, all: readonly Checkpoint[]): Promise<AgentCheck> {
   const findings = await findIn(all, async (checkpoint) => {
-    const { problems } = readSections((await manager.load(checkpoint.id)) as Partial<AgentState>);
+    const { problems } = readSections(await manager.load(checkpoint.id));
     const health = checkpoint.metadata?.health;
     const absent = typeof health === 'string' ? [] : ['$.metadata.health: It is not recorded.'];
     return [...absent, ...[...problems.values()].flat().map(({ path, problem }) => `${path}: ${problem}`)];
@@ -131,15 +167,17 @@ async function checkRestore(
   { createAgent = () => ({ handle: () => undefined }) }: VerifyAgentOptions,
 ): Promise<AgentCheck> {
   const { plainCodec, ports } = partsOf(manager).context;
-  const digest = (state: AgentState) => plainCodec.encode(SECTION_NAMES.map((name) => state[name])).root.digest;
+  const digest = (state: Partial<AgentState>) =>
+    plainCodec.encode(SECTION_NAMES.map((name) => state[name])).root.digest;
   const findings = await findIn(all, async ({ id }) => {
-    const stored = (await manager.load(id)) as AgentState;
+    const stored = asStored(await manager.load(id));
+    const problems: string[] = [];
     const scratch = new LiveAgent(createAgent, undefined, { nowMs: ports.now(), mind: {} });
+    scratch.onProblem = (section, problem) => void problems.push(`$.${section}: ${problem}`);
     scratch.load(stored);
     const report = await scratch.renew();
-    const problems = report.sections.flatMap(({ problems: found }) =>
-      found.map(({ path, problem }) => `${path}: ${problem}`),
-    );
+    const found = report.sections.flatMap((section) => section.problems);
+    problems.push(...found.map(({ path, problem }) => `${path}: ${problem}`));
     scratch.current = undefined; // a turn under way would keep the sections from being collected
     const isSame = digest(scratch.capture()) === digest(stored);
     return isSame ? problems : [...problems, 'What the agent holds after the restore differs from what was saved.'];

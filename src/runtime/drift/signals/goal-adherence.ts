@@ -26,7 +26,7 @@ type AdherenceState = { readonly terms: readonly string[]; readonly share: numbe
 /** Speaks when the words of a stated goal fade from what the agents say. Needs a goal that is stated as one, or given. */
 export function createGoalAdherence(goal: string | undefined, state?: unknown): Signal {
   let { terms, share, messages } = (state as AdherenceState | undefined) ?? {
-    terms: goal === undefined ? [] : termsOf(goal),
+    terms: goal === undefined ? [] : termsOf(goal.slice(0, MAX_GOAL_CHARS)),
     share: 0,
     messages: 0,
   };
@@ -51,7 +51,7 @@ export function createGoalAdherence(goal: string | undefined, state?: unknown): 
 }
 
 function statedTerms(text: string): readonly string[] {
-  const sentence = GOAL_SENTENCE.exec(text)?.[1];
+  const sentence = GOAL_SENTENCE.exec(text.slice(0, MAX_GOAL_CHARS))?.[1];
   return sentence === undefined ? [] : termsOf(sentence);
 }
 
@@ -65,5 +65,7 @@ function spokenShare(event: ReadEvent, terms: readonly string[]): number {
   return terms.filter((term) => said.has(term)).length / terms.length;
 }
 
+/** Where the goal is stated, if anywhere, even in a very long task. */
+const MAX_GOAL_CHARS = 100_000;
 const MAX_MESSAGE_CHARS = 4000;
 const wordsOf = (text: string) => text.toLowerCase().match(/\p{L}{4,}/gu) ?? [];

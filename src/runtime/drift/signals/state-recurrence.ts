@@ -1,4 +1,5 @@
-import { createHash } from 'node:crypto';
+import { boundedJson, sortFields } from '../bounded-json.ts';
+import { shortDigest } from '../bounded-text.ts';
 import type { ReadEvent } from '../drift-event.ts';
 import type { Signal } from '../signal.ts';
 
@@ -46,30 +47,9 @@ function forgetOldest(visits: Map<string, number>): void {
 }
 
 /** Only calls act: an agent that talks, or waits through cycles in which nothing comes, may stay as it is. */
-function keyOf(event: ReadEvent): string | undefined {
-  if (event.stateDigest === undefined || event.kind !== 'call') return undefined;
-  const input = canonicalText(event.input);
-  if (input === undefined) return undefined;
-  const act = createHash('sha256').update(`${event.name}\n${input}`).digest('base64');
-  return `${event.agent}\n${event.stateDigest}\n${act}`;
-}
-
-/** JSON with its keys in order; undefined for what JSON cannot hold, which is then no witness. */
-function canonicalText(value: unknown): string | undefined {
-  try {
-    // Without a replacer cycles are found; with one that copies, they would not be.
-    if (JSON.stringify(value) === undefined) return value === undefined ? 'undefined' : undefined;
-    return JSON.stringify(value, (_key, part: unknown) => (isRecord(part) ? sortKeys(part) : part));
-  } catch (error) {
-    if (error instanceof TypeError) return undefined;
-    throw error;
-  }
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-function sortKeys(record: Record<string, unknown>): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(record).sort(([a], [b]) => (a < b ? -1 : 1)));
+function keyOf({ kind, agent, name, input, stateDigest }: ReadEvent): string | undefined {
+  if (stateDigest === undefined || kind !== 'call') return undefined;
+  const written = input === undefined ? 'undefined' : boundedJson(input, sortFields);
+  // What JSON cannot hold is no witness.
+  return written === undefined ? undefined : shortDigest(JSON.stringify([agent, stateDigest, name, written]));
 }

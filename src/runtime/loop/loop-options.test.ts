@@ -1,0 +1,204 @@
+import { EventEmitter } from 'node:events';
+import { describe, expect, test } from 'vitest';
+import { World } from '../../../test/loop/world.ts';
+import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
+import type { ChunkStorage } from '../../storage/contract.ts';
+import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
+import { AgentLoop, type AgentLoopOptions, type LoopAgent, onTerminate } from './index.ts';
+
+const createAgent = (): LoopAgent => ({ handle: () => undefined });
+const REFUSAL = { code: 'INVALID_INPUT' };
+const REFUSAL_WITH_HELP = { ...REFUSAL, message: expect.stringContaining('; allowed: ') };
+
+/** A storage that counts what is written to it. */
+function countCommits() {
+  let commits = 0;
+  const storage: ChunkStorage = new InMemoryCheckpointStorage();
+  const counting = new Proxy(storage, {
+    get: (target, name) => {
+      const value: unknown = Reflect.get(target, name);
+      if (name === 'commit') commits++;
+      return typeof value === 'function' ? value.bind(target) : value;
+    },
+  });
+  return { manager: new CheckpointManager({ storage: counting }), commits: () => commits };
+}
+
+const BAD_OPTIONS: readonly [string, object][] = [
+  ['a setting that stands beside the others', { routineEveryMs: 1000 }],
+  ['an unknown option', { heartbeat: 5 }],
+  ['an unknown way to refresh', { refresh: 'exti' }],
+  ['prune in words', { prune: 'no' }],
+  ['settings that are a number', { settings: 5 }],
+  ['settings that are null', { settings: null }],
+  ['an unknown setting', { settings: { every: 1 } }],
+  ['a setting of 0', { settings: { maxFailures: 0 } }],
+  ['a setting that no timer takes', { settings: { refreshEveryMs: 2 ** 31 } }],
+  ['drift true', { drift: true }],
+  ['drift null', { drift: null }],
+  ['a watch that watches nothing', { drift: { watch: {} } }],
+  ['a watch that is null', { drift: { watch: null } }],
+  ['a watch and options of the detector', { drift: { watch: {}, alarmNats: 3 } }],
+  ['a lease that is a number', { lease: 5 }],
+  ['a lease with an unknown key', { lease: { ttl: 5 } }],
+  ['a lease without time', { lease: { ttlMs: 0 } }],
+  ['a lease that is renewed by nobody', { lease: { renew: 'never' } }],
+  ['a lease that is waited for in words', { lease: { waitMs: 'long' } }],
+  ['a signal that is none', { lease: { signal: 'SIGTERM' } }],
+  ['a heartbeat of 0', { heartbeatMs: 0 }],
+  ['no createAgent', { createAgent: undefined }],
+  ['a createAgent that is an agent', { createAgent: createAgent() }],
+  ['a createAgent that is async', { createAgent: async () => createAgent() }],
+  ['initial that is a list', { initial: [] }],
+  ['initial with an unknown section', { initial: { mailbox: {} } }],
+];
+
+/** What is refused in the words of the part that knows it. */
+const OTHER_BAD_OPTIONS: readonly [string, object][] = [
+  ['an unknown option of the detector', { drift: { bogus: 1 } }],
+  ['no manager', { manager: undefined }],
+  ['a manager that is none', { manager: {} }],
+  ['no agentId', { agentId: undefined }],
+  ['an agentId that is a number', { agentId: 5 }],
+  ['an agentType that is empty', { agentType: '' }],
+  ['a userId that is an object', { userId: {} }],
+  ['a sessionId with a line break', { sessionId: 'a\nb' }],
+  ['a lease of an owner without name', { lease: { owner: '' } }],
+  ['an initial task with a progress of 50', { initial: { task: { id: 't', status: 'active', progress: 50 } } }],
+  [
+    'initial goals that are no texts',
+    { initial: { context: { goals: [42], constraints: [], decisions: [], notes: [] } } },
+  ],
+  ['an initial memory that cannot be saved', { initial: { memory: { shortTerm: {}, session: { now: () => 1 } } } }],
+];
+
+describe('what is said to open', () => {
+  test.each(BAD_OPTIONS)('[Y62] is refused, with what is allowed, and before anything is taken: %s', async (_, bad) => {
+    const { manager, commits } = countCommits();
+    const options = { manager, agentId: 'a', createAgent, lease: { owner: 'me' }, ...bad } as AgentLoopOptions;
+    await expect(AgentLoop.open(options)).rejects.toMatchObject(REFUSAL_WITH_HELP);
+    expect(commits()).toBe(0);
+  });
+
+  test.each(OTHER_BAD_OPTIONS)('[Y62] is refused before anything is taken: %s', async (_, bad) => {
+    const { manager, commits } = countCommits();
+    const options = { manager, agentId: 'a', createAgent, lease: { owner: 'me' }, ...bad } as AgentLoopOptions;
+    await expect(AgentLoop.open(options)).rejects.toMatchObject(REFUSAL);
+    expect(commits()).toBe(0);
+  });
+
+  test('[Y62] is refused if it is nothing at all', async () => {
+    for (const bad of [undefined, null, 5, []])
+      await expect(AgentLoop.open(bad as unknown as AgentLoopOptions)).rejects.toMatchObject(REFUSAL_WITH_HELP);
+  });
+
+  test('[Y62] may be undefined where it may be left out', async () => {
+    const { manager } = countCommits();
+    const left = { sessionId: undefined, agentType: undefined, userId: undefined, initial: { task: undefined } };
+    const rest = { settings: { maxFailures: undefined }, refresh: undefined, drift: undefined, lease: undefined };
+    const more = { heartbeatMs: undefined, prune: undefined };
+    const given = { manager, agentId: 'a', createAgent, ...left, ...rest, ...more } as unknown as AgentLoopOptions;
+    const loop = await AgentLoop.open(given);
+    expect(loop.state).toMatchObject({ task: null });
+    await loop.stop();
+  });
+
+  test.each<[string, () => unknown]>([
+    ['a promise', () => Promise.resolve(createAgent())],
+    ['nothing', () => undefined],
+    ['an agent without handle', () => ({ work: () => undefined })],
+    ['a tool without run', () => ({ ...createAgent(), tools: { look: { undo: () => undefined } } })],
+    ['tools in a map', () => ({ ...createAgent(), tools: new Map() })],
+    ['a tool that is a function', () => ({ ...createAgent(), tools: { look: () => 1 } })],
+    ['an unknown section', () => ({ ...createAgent(), sections: { memories: {} } })],
+    ['a hook that is no function', () => ({ ...createAgent(), sections: { memory: { collect: 5 } } })],
+  ])('[Y62] a createAgent that answers %s ends the run, and says so', async (_, create) => {
+    const world = new World();
+    const life = await world.start({ createAgent: create as () => LoopAgent });
+    await life.loop.deliver({ id: 'm1', body: 1 });
+    expect(await life.ended).toMatchObject(REFUSAL_WITH_HELP);
+    expect(life.loop.state.mailbox).toMatchObject({ pending: [{ id: 'm1' }], setAside: [] });
+    expect(life.events.at(-1)).toMatchObject({
+      kind: 'stopped',
+      reason: 'failed',
+      error: { name: 'InvalidInputError' },
+    });
+  });
+});
+
+describe('a lease', () => {
+  test('[Y63] is not left behind by an open that fails', async () => {
+    const { manager } = countCommits();
+    let isBroken = true;
+    const list = manager.list.bind(manager);
+    manager.list = async (...args) => {
+      if (isBroken) throw new Error('the disk is gone');
+      return list(...args);
+    };
+    await expect(AgentLoop.open({ manager, agentId: 'a', createAgent, lease: { owner: 'one' } })).rejects.toThrow(
+      'disk',
+    );
+    isBroken = false;
+    const loop = await AgentLoop.open({ manager, agentId: 'a', createAgent, lease: { owner: 'two' } });
+    expect(loop.status).toBe('running');
+    await loop.stop();
+  });
+
+  test('[Y63] of another stays what it is', async () => {
+    const { manager } = countCommits();
+    const first = await AgentLoop.open({ manager, agentId: 'a', createAgent, lease: { owner: 'one' } });
+    const again = { manager, agentId: 'a', createAgent, lease: { owner: 'two' } };
+    for (let time = 1; time <= 2; time++)
+      await expect(AgentLoop.open(again)).rejects.toMatchObject({ code: 'CONFLICT' });
+    expect(await first.deliver({ id: 'm1', body: 1 })).toBe(true);
+    await first.stop();
+    await (await AgentLoop.open(again)).stop();
+  });
+});
+
+describe('what is said to a loop', () => {
+  test('[Y62] deliver refuses what is no message, or has what would be lost', async () => {
+    const { loop } = await new World().start({ createAgent });
+    const bad = [null, undefined, 5, 'm1', [], {}, { id: 'm', body: 1, to: 'x' }, { id: 'm', body: 1, from: 5 }];
+    for (const message of bad) await expect(loop.deliver(message as never)).rejects.toMatchObject(REFUSAL);
+    expect(loop.state.mailbox.pending).toEqual([]);
+  });
+
+  test('[Y62] resume refuses what is no list of ids', async () => {
+    const { loop } = await new World().start({ createAgent });
+    const bad = [null, 5, { retry: 'm1' }, { retry: 5 }, { retry: [5] }, { again: ['m1'] }];
+    for (const options of bad) await expect(loop.resume(options as never)).rejects.toMatchObject(REFUSAL_WITH_HELP);
+  });
+
+  test('[Y62] stop and onTerminate refuse what they cannot do, and the loop goes on', async () => {
+    const { loop } = await new World().start({ createAgent });
+    const bad = [
+      null,
+      5,
+      { graceMs: Number.NaN },
+      { graceMs: -1 },
+      { graceMs: 2 ** 31 },
+      { checkpoint: 1 },
+      { now: true },
+    ];
+    for (const options of bad) {
+      await expect(loop.stop(options as never)).rejects.toMatchObject(REFUSAL_WITH_HELP);
+      expect(() => onTerminate(new EventEmitter(), loop, options as never)).toThrow(
+        expect.objectContaining(REFUSAL_WITH_HELP),
+      );
+    }
+    for (const options of [{ signals: 'SIGTERM' }, { signals: [5] }, { onError: 5 }])
+      expect(() => onTerminate(new EventEmitter(), loop, options as never)).toThrow(
+        expect.objectContaining(REFUSAL_WITH_HELP),
+      );
+    for (const [source, target] of [
+      [undefined, loop],
+      [new EventEmitter(), {}],
+      [{}, loop],
+    ])
+      expect(() => onTerminate(source as never, target as never)).toThrow(expect.objectContaining(REFUSAL_WITH_HELP));
+    expect(loop.status).toBe('running');
+    expect(() => loop.on('turn' as never)).toThrow(expect.objectContaining(REFUSAL_WITH_HELP));
+    await loop.stop({ graceMs: 0 });
+  });
+});

@@ -1,0 +1,60 @@
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { CheckpointManager } from '../../src/manager/checkpoint-manager.ts';
+import { SqliteCheckpointStorage } from '../../src/storage/sqlite/sqlite-storage.ts';
+import { temporaryFolder } from '../support/storages.ts';
+
+/** The agent's process as the guide shows it, with what it leaves out put before it. */
+function documentedAgent(path: string): string {
+  const guide = readFileSync(new URL('../../docs/LOOP.md', import.meta.url), 'utf8');
+  const [, agent = ''] = /\/\/ agent\.mjs\n(.*?)\n\n/s.exec(guide) ?? [];
+  const dist = process.env.SAVESTATE_DIST ?? new URL('../../dist/', import.meta.url).href;
+  return `
+import { CheckpointManager, SqliteCheckpointStorage } from '${dist}index.js';
+import { AgentLoop, onTerminate } from '${dist}runtime/loop/index.js';
+const manager = new CheckpointManager({ storage: new SqliteCheckpointStorage({ path: ${JSON.stringify(path)} }) });
+const createAgent = () => ({
+  async handle(message, turn) {
+    const isAlone = new Promise((resolve) => process.once('disconnect', resolve));
+    process.send({ kind: 'handling' });
+    await isAlone;
+    await turn.guard('write', () => undefined); // tells events, to nobody
+    await new Promise((resolve) => setTimeout(resolve, 20)); // an error of those would come up now
+    turn.state.memory.session.isDone = true;
+  },
+});
+process.on('message', (message) => loop.deliver(message));
+${agent}`;
+}
+
+test('[Y69] the agent of the guide, whose supervisor dies during a turn, ends the turn, saves and exits', async () => {
+  const folder = temporaryFolder();
+  const path = join(folder, 'agent.db');
+  writeFileSync(join(folder, 'agent.mjs'), documentedAgent(path));
+  const child = fork(join(folder, 'agent.mjs'), { stdio: ['ignore', 'ignore', 'pipe', 'ipc'] });
+  let complaints = '';
+  child.stderr?.on('data', (text: Buffer) => {
+    complaints += text.toString();
+  });
+  const ended = once(child, 'exit');
+  child.on('message', ({ kind }: { kind: string }) => {
+    if (kind === 'started') child.send({ id: 'm1', body: null });
+    if (kind === 'handling') child.disconnect();
+  });
+  const [code, signal] = await ended;
+  expect({ code, signal, complaints }).toEqual({
+    code: 0,
+    signal: null,
+    complaints: expect.not.stringContaining('ERR_IPC'),
+  });
+
+  const manager = new CheckpointManager({ storage: new SqliteCheckpointStorage({ path }) });
+  const last = await manager.latest({ agentId: 'clerk-1' });
+  expect(last).toMatchObject({ trigger: 'stopped' });
+  const state = await manager.load(last?.id ?? '');
+  expect(state).toMatchObject({ memory: { session: { isDone: true } }, mailbox: { processedCount: 1, pending: [] } });
+  await manager.close();
+});
