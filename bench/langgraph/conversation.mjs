@@ -54,9 +54,10 @@ export class GrowingThread {
     };
   }
 
+  /** LangGraph waits for the checkpoint before, and for nothing else. */
   async save({ taskId, writes, checkpoint, metadata, newVersions }) {
-    await this.#saver.putWrites(this.#config, writes, taskId);
-    this.#config = await this.#saver.put(this.#config, checkpoint, metadata, newVersions);
+    const written = this.#saver.putWrites(this.#config, writes, taskId);
+    [this.#config] = await Promise.all([this.#saver.put(this.#config, checkpoint, metadata, newVersions), written]);
   }
 }
 

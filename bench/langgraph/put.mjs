@@ -3,7 +3,7 @@ import { formatBytes, formatMs } from '../report.mjs';
 
 export const put = {
   id: 'put',
-  title: 'putWrites + put after every message, as the loop of LangGraph calls them, one after the other',
+  title: 'putWrites + put after every message, as the loop of LangGraph calls them',
   run,
 };
 

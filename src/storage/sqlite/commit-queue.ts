@@ -10,8 +10,8 @@ const MAX_GROUP = 64;
 const MIN_GROUP = 8;
 const LONG_TURN_MS = 6;
 const SHORT_TURN_MS = 3;
-/** Who never lets the event loop turn is waited for no longer than this. */
-const MAX_WAIT_MS = 0.5;
+/** An event loop that has not turned for this long may not turn for a long time: commits no longer wait for it then. */
+const STUCK_MS = 10;
 
 type Waiting = {
   readonly prepared: PreparedCommit;
@@ -36,8 +36,10 @@ export class CommitQueue {
   #waiting: Waiting[] = [];
   #groupSize = MAX_GROUP;
   #running: Promise<void> | undefined;
-  #turnBeganMs = 0;
   #endTurn = (): void => undefined;
+  /** Fires when the event loop turns. */
+  #immediate: NodeJS.Immediate | undefined;
+  #waitingSinceMs = 0;
 
   constructor(connection: SqliteConnection, numbers: ChunkNumbers) {
     this.#connection = connection;
@@ -54,9 +56,9 @@ export class CommitQueue {
     });
   }
 
-  /** Waits no longer for commits to share a transaction with, if that takes long already. */
+  /** Waits no longer for commits to share a transaction with, if the event loop is stuck. */
   hurry(): void {
-    if (performance.now() - this.#turnBeganMs > MAX_WAIT_MS) this.#endTurn();
+    if (this.#immediate !== undefined && performance.now() - this.#waitingSinceMs > STUCK_MS) this.#endTurn();
   }
 
   /** Resolves when everything added so far is decided. */
@@ -75,15 +77,15 @@ export class CommitQueue {
     this.#running = undefined;
   }
 
-  /** Resolves when the event loop has turned, or when somebody is in a hurry. */
+  /** Resolves when the event loop has turned, or when it is stuck and somebody is in a hurry. */
   #turn(): Promise<void> {
-    this.#turnBeganMs = performance.now();
+    if (this.#immediate === undefined) this.#waitingSinceMs = performance.now();
+    this.#immediate ??= setImmediate(() => {
+      this.#immediate = undefined;
+      this.#endTurn();
+    });
     return new Promise((resolve) => {
-      const immediate = setImmediate(resolve);
-      this.#endTurn = () => {
-        clearImmediate(immediate);
-        resolve();
-      };
+      this.#endTurn = resolve;
     });
   }
 
