@@ -127,8 +127,11 @@ describe.each<Kind>(['sqlite', 'file'])('three writers and a cleaner on one %s',
       await relay.kill();
       await relay.start();
     }
-    // The cleaner goes on for a moment alone: it must find nothing to take that is needed.
-    for (const relay of [...writers, cleaner]) await relay.kill();
+    // The cleaner goes on alone until it has found something: it must take nothing that is needed.
+    for (const writer of writers) await writer.kill();
+    const cleaned = () => cleaner.said.flat().filter((said) => 'deleted' in said);
+    while (sum(cleaned(), 'deleted') === 0 || sum(cleaned(), 'chunks') === 0) await sleep(50);
+    await cleaner.kill();
     const manager = new CheckpointManager({ storage: openStorage(kind, storage.path) });
     const logged = WRITERS.flatMap((writer) => readLog(join(folder, `${writer}.log`)));
     const faults = [...relays.flatMap((relay) => relay.faults), ...(await findFaults(manager, logged))];
@@ -136,8 +139,7 @@ describe.each<Kind>(['sqlite', 'file'])('three writers and a cleaner on one %s',
     await manager.gc();
     faults.push(...(await findFaults(manager, logged)).map((fault) => `after the last collection: ${fault}`));
     await manager.close();
-    const cleaned = cleaner.said.flat().filter((said) => 'deleted' in said);
-    const [deleted, chunks] = [sum(cleaned, 'deleted'), sum(cleaned, 'chunks')];
+    const [deleted, chunks] = [sum(cleaned(), 'deleted'), sum(cleaned(), 'chunks')];
     const kills = sum(relays, 'kills');
     const conflicts = writers.flatMap((relay) => relay.said.flat()).filter((said) => 'conflict' in said).length;
     reportFaults(`writers, prune and gc on one ${kind}`, {
@@ -146,8 +148,6 @@ describe.each<Kind>(['sqlite', 'file'])('three writers and a cleaner on one %s',
       notes: `kills=${kills} pruned=${deleted} chunks-collected=${chunks} conflicts=${conflicts} seed=${random.seed}`,
     });
     expect(faults).toEqual([]);
-    expect(deleted).toBeGreaterThan(0);
-    expect(chunks).toBeGreaterThan(0);
   });
 });
 
