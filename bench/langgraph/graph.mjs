@@ -13,8 +13,8 @@ const OURS = ['our SQLite, process-safe', 'our SQLite, power-safe', 'our memory'
 const LIMIT = { atMost: 1.15 };
 /** The power-safe and PostgreSQL runs wait for a disk or server that other runs do not have. */
 const JUDGED = 'our SQLite, process-safe';
-/** How long a node waits for its model: a tenth of what the fastest take. LangGraph saves meanwhile; that is its default durability. */
-const MODEL_MS = 10;
+/** How long a node waits for its model: a twentieth of what the fastest take. LangGraph saves meanwhile; that is its default durability. */
+const MODEL_MS = 5;
 
 async function run({ arena, report, isQuick }) {
   const rounds = isQuick ? 1 : 5;
