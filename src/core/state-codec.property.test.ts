@@ -151,6 +151,25 @@ test('[V2] the same state has the same digest, whatever edits led to it, and no 
   );
 });
 
+test('[V7] what is composed is what was captured, whatever became of the live state meanwhile', () => {
+  fc.assert(
+    fc.property(anyState, fc.array(edits, { minLength: 1, maxLength: 6 }), (state, history) => {
+      const chunks = new Map<Digest, ChunkContent>();
+      let encoded: EncodedState | undefined;
+      for (const change of history) {
+        const { digest } = codec.encode(state).root;
+        const captured = codec.capture(state, encoded);
+        tryEdit(change, state);
+        encoded = store(chunks, codec.compose(captured));
+        expect(encoded.root.digest).toBe(digest);
+        expect(codec.compose(captured)).toBe(encoded);
+        keepReachable(chunks, encoded.root);
+      }
+    }),
+    { numRuns: trials(2_000) },
+  );
+});
+
 test('[V3] a state that was decoded for editing is saved like one that never left the process', () => {
   fc.assert(
     fc.property(anyState, fc.array(edits, { maxLength: 4 }), (state, history) => {

@@ -1,10 +1,10 @@
 import { atomTag } from './atom.ts';
+import type { CapturedInstances } from './captured-instances.ts';
 import type { JsonValue } from './checkpoint-header.ts';
 import { type Chunk, type ChunkContent, createChunk, type Digest } from './chunk.ts';
 import { type ClassCodec, ClassCodecs } from './class-codec.ts';
 import { Composer, type Redact } from './compose.ts';
 import { Decoder, type FindChunk, type Origins } from './decode.ts';
-import type { EncodedInstances } from './encoded-instances.ts';
 import { CorruptError, InvalidInputError } from './errors.ts';
 import { DEFAULT_LIMITS, type ValueLimits } from './format.ts';
 import { KnownParts } from './known-parts.ts';
@@ -20,6 +20,16 @@ export type EncodedState = {
   readonly chunks: readonly Chunk[];
   readonly sizeBytes: number;
   readonly shadow: ShadowChild;
+};
+
+/** A state as it was when it was read. What is stored of it is composed later, whatever becomes of the live one. */
+export type CapturedState = {
+  readonly shadow: ShadowChild;
+  readonly before: EncodedState | undefined;
+  /** What was captured earlier and is in part taken over. */
+  readonly adopted: readonly CapturedState[];
+  /** What it was composed to, once it was. */
+  encoded?: EncodedState;
 };
 
 const PLAIN_PROTOTYPES: ReadonlySet<object> = new Set([
@@ -55,13 +65,27 @@ export class StateCodec {
     return atomTag(prototype) !== undefined || this.#classes.forInstance(value, prototype) !== undefined;
   }
 
+  /** Encodes a state against the one before; throws an InvalidInputError that names the path of what cannot be saved. */
+  encode(state: unknown, before?: EncodedState): EncodedState {
+    return this.compose(this.capture(state, before));
+  }
+
   /**
-   * Encodes a state against the one before; throws an InvalidInputError that names the path of what cannot be saved. New elements of
-   * lists that are among the instances are taken from there.
+   * Reads a state, against the one before: the part of `encode` that must happen before the state changes. New elements of lists that
+   * are among the instances are taken from there.
    */
-  encode(state: unknown, before?: EncodedState, instances?: EncodedInstances): EncodedState {
+  capture(state: unknown, before?: EncodedState, instances?: CapturedInstances): CapturedState {
     const walker = new Walker(this.#classes, this.#limits, instances);
-    const shadow = walker.walk(state, before?.shadow);
+    return { shadow: walker.walk(state, before?.shadow), before, adopted: walker.adopted };
+  }
+
+  /** Makes the chunks of a captured state. A state is composed before the next one is captured against it. */
+  compose(captured: CapturedState): EncodedState {
+    captured.encoded ??= this.#compose(captured);
+    return captured.encoded;
+  }
+
+  #compose({ shadow, before, adopted }: CapturedState): EncodedState {
     if (before !== undefined && shadow instanceof Shadow && shadow === before.shadow) return { ...before, chunks: [] };
     const sizeBytes = sizeOf(shadow);
     if (sizeBytes > this.#limits.maxBytes) {
@@ -70,9 +94,11 @@ export class StateCodec {
         { details: { path: '$', sizeBytes } },
       );
     }
+    const chunks = adopted.flatMap((earlier) => this.compose(earlier).chunks);
     const composer = new Composer(this.#redact);
     const root = createChunk(composer.composeRoot(shadow));
-    return { root, chunks: [...walker.adopted, ...composer.chunks.values()], sizeBytes, shadow };
+    chunks.push(...composer.chunks.values());
+    return { root, chunks, sizeBytes, shadow };
   }
 
   /** The JSON form of a value with nothing split off: for metadata, and for people to read. */
@@ -119,7 +145,10 @@ function applyOrigins(child: ShadowChild, origins: Origins): void {
  * A part of an encoded state, by the keys that lead to it. Put in place of the same part into a state that is encoded next against the
  * same one, it costs nothing, whatever became of the live value. Undefined if there is no such part.
  */
-export function encodedPart(encoded: EncodedState, path: readonly string[]): { readonly part: unknown } | undefined {
+export function encodedPart(
+  encoded: Pick<EncodedState, 'shadow'>,
+  path: readonly string[],
+): { readonly part: unknown } | undefined {
   let part = encoded.shadow;
   for (const key of path) {
     const at = part instanceof Shadow && isObject(part) ? part.keys.indexOf(key) : -1;
@@ -130,7 +159,7 @@ export function encodedPart(encoded: EncodedState, path: readonly string[]): { r
 }
 
 /** The keys of an object inside an encoded state; none if there is no such object. */
-export function encodedKeys(encoded: EncodedState, path: readonly string[]): readonly string[] {
+export function encodedKeys(encoded: Pick<EncodedState, 'shadow'>, path: readonly string[]): readonly string[] {
   const found = encodedPart(encoded, path)?.part;
   return found instanceof Shadow && isObject(found) ? found.keys : [];
 }

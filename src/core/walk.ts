@@ -1,8 +1,7 @@
 import { noteChange } from './alignment.ts';
 import { atomBytes, atomTag, encodeAtom } from './atom.ts';
-import type { Chunk } from './chunk.ts';
+import type { CapturedInstances } from './captured-instances.ts';
 import type { ClassCodecs } from './class-codec.ts';
-import type { EncodedInstances } from './encoded-instances.ts';
 import { errorClass, errorFields } from './error-value.ts';
 import { InvalidInputError } from './errors.ts';
 import { isUntouched, traceFields } from './field-trace.ts';
@@ -11,6 +10,7 @@ import { withTraces } from './list-trace.ts';
 import { formatPath, type PathStep } from './path.ts';
 import { commonEnds, countExactly, countSame, isSame, isSameList, replaceIfNew } from './sameness.ts';
 import { Shadow, type ShadowChild, type ShadowKind } from './shadow.ts';
+import type { CapturedState } from './state-codec.ts';
 import { isUnchanged, STRAY_CHECK_ITEMS } from './unchanged.ts';
 
 /** `fresh`: the children that are not known to be frozen already; all, if absent. */
@@ -32,14 +32,14 @@ type Fields = { readonly [key: string]: unknown };
 export class Walker {
   readonly #codecs: ClassCodecs;
   readonly #limits: ValueLimits;
-  readonly #instances: EncodedInstances | undefined;
-  /** The chunks of instances that were found encoded already. */
-  readonly adopted: Chunk[] = [];
+  readonly #instances: CapturedInstances | undefined;
+  /** What holds instances that were found captured already. */
+  readonly adopted: CapturedState[] = [];
   readonly #steps: PathStep[] = [];
   readonly #ancestors: object[] = [];
   #nodes = 0;
 
-  constructor(codecs: ClassCodecs, limits: ValueLimits, instances?: EncodedInstances) {
+  constructor(codecs: ClassCodecs, limits: ValueLimits, instances?: CapturedInstances) {
     this.#codecs = codecs;
     this.#instances = instances;
     this.#limits = limits;
@@ -263,7 +263,7 @@ export class Walker {
 
   #adopt(item: unknown): Shadow | undefined {
     const found = this.#instances?.take(item);
-    if (found !== undefined) this.adopted.push(...found.chunks);
+    if (found !== undefined) this.adopted.push(found.within);
     return found?.shadow;
   }
 

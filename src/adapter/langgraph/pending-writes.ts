@@ -9,12 +9,13 @@ import type { SessionLane } from './session-lane.ts';
 import { WriteBucket } from './write-bucket.ts';
 import {
   bucketOf,
+  type CapturedWrites,
+  composeWrites,
   decodeWrites,
   formatWrites,
   parseWrites,
   type Sources,
   type StoredWrites,
-  type WriteCall,
   writeIndex,
 } from './write-record.ts';
 
@@ -32,10 +33,10 @@ export class PendingWrites {
   }
 
   /** Stores a call in one commit. */
-  async put(lane: SessionLane, graphId: string, call: WriteCall): Promise<void> {
+  async put(lane: SessionLane, graphId: string, captured: CapturedWrites): Promise<void> {
     for (let attempt = 1; ; attempt++) {
       try {
-        return await lane.inOrder((pass) => this.#append(lane, { graphId, call, pass }));
+        return await lane.inOrder((pass) => this.#append(lane, { graphId, captured, pass }));
       } catch (error) {
         lane.forgetBucket(graphId);
         // What got no answer may be stored: then it is found, and not stored again.
@@ -48,9 +49,10 @@ export class PendingWrites {
 
   async #append(
     lane: SessionLane,
-    { graphId, call, pass }: { graphId: string; call: WriteCall; pass: (rest: Promise<unknown>) => void },
+    { graphId, captured, pass }: { graphId: string; captured: CapturedWrites; pass: (rest: Promise<unknown>) => void },
   ): Promise<void> {
     const { sessionId } = lane;
+    const call = composeWrites(this.#context.codec, captured);
     // Not known here means, nearly always, not written to yet. If it was, the commit is refused, and the writes are read.
     const bucket = lane.findBucket(graphId) ?? lane.keepBucket(graphId, new WriteBucket());
     const ordinal = bucket.count;

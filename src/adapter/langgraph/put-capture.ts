@@ -1,7 +1,9 @@
 import type { RunnableConfig } from '@langchain/core/runnables';
+import type { CheckpointMetadata } from '@langchain/langgraph-checkpoint';
 import type { Checkpoint } from '../../core/checkpoint.ts';
 import type { Chunk } from '../../core/chunk.ts';
-import type { EncodedState } from '../../core/state-codec.ts';
+import { copyPlainJson } from '../../core/plain-json.ts';
+import type { CapturedState, EncodedState, StateCodec } from '../../core/state-codec.ts';
 import type { ManagerContext } from '../../manager/context.ts';
 import { loadState } from '../../manager/loading.ts';
 import type { GraphRows } from './graph-rows.ts';
@@ -16,13 +18,13 @@ export type CapturedPut = {
   readonly runId: string | undefined;
   /** The run was told to begin at a certain checkpoint, so a branch there is what its user wants. */
   readonly isTimeTravel: boolean;
-  /** Set if the parent was remembered: then the state is encoded against it. */
+  /** Set if the parent was remembered: then the state was captured against it. */
   readonly parent: Checkpoint | undefined;
-  readonly encoded: EncodedState;
+  readonly state: CapturedState;
 };
 
 /** A state that is ready to be stored on its parent; undefined if that is not stored. */
-export type PlacedPut = CapturedPut & { readonly chunks: readonly Chunk[] };
+export type PlacedPut = CapturedPut & { readonly encoded: EncodedState; readonly chunks: readonly Chunk[] };
 
 /**
  * Reads the live state before anything else happens: the graph goes on changing it. Costs what changed since the parent, if that
@@ -35,18 +37,23 @@ export function capturePut(
 ): CapturedPut {
   const parentId = findCheckpointId(config);
   const { metadata, newVersions } = call;
-  const copied = { ...call, metadata: { ...metadata }, newVersions: { ...newVersions } };
+  const copied = { ...call, metadata: copyMetadata(metadata, codec), newVersions: { ...newVersions } };
   const about = {
     call: copied,
     parentId,
     runId: runOf(config, call),
     isTimeTravel: isTimeTravel(config, lane, parentId),
   };
-  if (parentId === undefined) return { ...about, parent: undefined, encoded: codec.encode(rootState(call)) };
+  if (parentId === undefined) return { ...about, parent: undefined, state: codec.capture(rootState(call)) };
   const tip = lane.takeTip(parentId);
-  if (tip === undefined) return { ...about, parent: undefined, encoded: codec.encode(wholeState(call)) };
+  if (tip === undefined) return { ...about, parent: undefined, state: codec.capture(wholeState(call)) };
   const state = childState(wholeState(call), newVersions, tip.encoded);
-  return { ...about, parent: tip.checkpoint, encoded: codec.encode(state, tip.encoded, lane.written) };
+  return { ...about, parent: tip.checkpoint, state: codec.capture(state, tip.encoded, lane.written) };
+}
+
+function copyMetadata(metadata: CheckpointMetadata, codec: StateCodec): CheckpointMetadata {
+  const copy = copyPlainJson(metadata) ?? codec.decodeJson(codec.encodeJson(metadata));
+  return copy as unknown as CheckpointMetadata;
 }
 
 function runOf({ metadata, configurable, runId }: RunnableConfig, call: PutCall): string | undefined {
@@ -61,14 +68,15 @@ function isTimeTravel({ metadata }: RunnableConfig, { place }: SessionLane, pare
   return askedId !== undefined && (askedId === parentId || place.namespace !== '');
 }
 
-/** Where the parent was not remembered, reads it and builds on it. */
+/** Composes the state; where the parent was not remembered, reads it and builds on it. */
 export async function placePut(
   context: ManagerContext,
   captured: CapturedPut,
   { rows, lane }: { readonly rows: GraphRows; readonly lane: SessionLane },
 ): Promise<PlacedPut> {
-  const { call, parentId, parent, encoded } = captured;
-  const whole = { ...captured, chunks: encoded.chunks };
+  const { call, parentId, parent } = captured;
+  const encoded = context.codec.compose(captured.state);
+  const whole = { ...captured, encoded, chunks: encoded.chunks };
   if (parentId === undefined || parent !== undefined) return whole;
   const found = await rows.find(lane.sessionId, parentId);
   if (found === undefined) return whole;

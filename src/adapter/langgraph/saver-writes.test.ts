@@ -266,12 +266,14 @@ describe('[A11] a message that is changed in place', () => {
         { a: 2, b: 2 },
         { channel_versions: { a: 2, b: 1 }, versions_seen: { node: { a: 1 } } },
       );
-      const metadata = metadataOf('loop', 5);
+      const parents: { [namespace: string]: string } = { '': 'before' };
+      const metadata = { ...metadataOf('loop', 5), parents, ...(isParentKnown && { at: new Date(0) }) };
       const newVersions: { [name: string]: number } = { a: 2 };
       const put = saver.put(first, checkpoint, metadata, newVersions);
       Object.assign(checkpoint.channel_versions, { a: 9, b: 9 });
       Object.assign(checkpoint.versions_seen, { other: {} });
       Object.assign(metadata, { step: 6 });
+      parents[''] = 'after';
       newVersions.b = 2;
       const tuple = await saver.getTuple(await put);
       expect(tuple?.checkpoint).toMatchObject({
@@ -280,7 +282,8 @@ describe('[A11] a message that is changed in place', () => {
         versions_seen: { node: { a: 1 } },
       });
       expect(Object.keys(tuple?.checkpoint.versions_seen ?? {})).toEqual(['node']);
-      expect(tuple?.metadata?.step).toBe(5);
+      expect(tuple?.metadata).toMatchObject({ step: 5, parents: { '': 'before' } });
+      expect(tuple?.metadata).toMatchObject(isParentKnown ? { at: new Date(0) } : {});
     }
   });
 
@@ -310,6 +313,23 @@ describe('[A11] a message that is changed in place', () => {
     expect(contents(tuple?.checkpoint.channel_values.messages as HumanMessage[])).toEqual(['at the call']);
     expect(contents((await saver.getTuple(first))?.pendingWrites?.[0]?.[2] as HumanMessage[])).toEqual(['at the call']);
   });
+});
+
+test('[A60] a save reads its state at once, and leaves the rest until the graph waits', async () => {
+  let commits = 0;
+  class Counting extends InMemoryCheckpointStorage {
+    override commit(...args: Parameters<InMemoryCheckpointStorage['commit']>) {
+      commits++;
+      return super.commit(...args);
+    }
+  }
+  const saver = new SavestateSaver(new Counting());
+  const first = await putValues(saver, ROOT, { n: 1 });
+  const calls = [saver.putWrites(first, [['n', 2]], 'task'), putValues(saver, first, { n: 2 })];
+  for (let hop = 0; hop < 100; hop++) await undefined;
+  expect(commits).toBe(1);
+  await Promise.all(calls);
+  expect(commits).toBe(3);
 });
 
 test('[A16] nothing that was handed out leads back to what is stored or remembered', async () => {

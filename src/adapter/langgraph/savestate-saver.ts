@@ -26,7 +26,7 @@ import { SessionLanes } from './session-lanes.ts';
 import { type PruneStrategy, ThreadAdmin } from './thread-admin.ts';
 import { configOf, findCheckpointId, findPlace, parsePlace, parseThreadId } from './thread-session.ts';
 import { TupleReader } from './tuple-reader.ts';
-import { encodeWrites } from './write-record.ts';
+import { captureWrites } from './write-record.ts';
 
 /** One checkpoint of a history, without its state. */
 export type CheckpointSummary = Pick<CheckpointTuple, 'config' | 'parentConfig' | 'metadata'> & {
@@ -143,7 +143,7 @@ export class SavestateSaver extends BaseCheckpointSaver {
     }
     if (writes.length === 0) return;
     const lane = this.#lanes.open(place);
-    const call = encodeWrites(this.#context.codec, writes, { taskId, instances: lane.written });
+    const call = captureWrites(this.#context.codec, writes, { taskId, instances: lane.written });
     await this.#writes.put(lane, graphId, call);
   }
 

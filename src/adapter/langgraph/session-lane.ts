@@ -1,11 +1,12 @@
+import { CapturedInstances } from '../../core/captured-instances.ts';
 import type { Checkpoint } from '../../core/checkpoint.ts';
-import { EncodedInstances } from '../../core/encoded-instances.ts';
 import type { SessionId } from '../../core/id.ts';
 import type { KnownParts } from '../../core/known-parts.ts';
 import type { EncodedState, StateCodec } from '../../core/state-codec.ts';
 import type { ManagerContext } from '../../manager/context.ts';
 import type { ShadowBudget, ShadowHolder } from '../../manager/shadow-budget.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
+import { LoopTurn } from '../../storage/loop-turn.ts';
 import { type Place, sessionOf } from './thread-session.ts';
 import type { WriteBucket } from './write-bucket.ts';
 
@@ -28,9 +29,10 @@ export class SessionLane implements ShadowHolder {
   readonly place: Place;
   readonly sessionId: SessionId;
   /** What tasks wrote, for the checkpoint that will hold it. */
-  readonly written = new EncodedInstances();
+  readonly written = new CapturedInstances();
   readonly #shadows: ShadowBudget;
   readonly #storage: ChunkStorage;
+  readonly #turn = new LoopTurn();
   readonly #tips = new Map<string, Tip>();
   readonly #buckets = new Map<string, WriteBucket>();
   #knowledge: Knowledge | undefined;
@@ -51,12 +53,13 @@ export class SessionLane implements ShadowHolder {
   }
 
   /**
-   * Runs one piece of work after those before it, in the order of the calls. A piece that calls `pass` lets the next begin already:
+   * Runs one piece of work after those before it, in the order of the calls, and when the graph waits for something: until then its
+   * time is the graph's. A piece that calls `pass` lets the next begin already:
    * the rest of it is on its way to the storage, which keeps the order too.
    */
   async inOrder<Result>(work: (pass: (rest: Promise<unknown>) => void) => Promise<Result>): Promise<Result> {
-    // Graphs whose nodes wait for nothing run without letting the event loop turn.
-    if (!this.isIdle) this.#storage.hurry?.();
+    const turn = this.#turn.wait();
+    if (!this.isIdle) this.#hurry();
     const before = this.#lastTurn;
     let end = (): void => undefined;
     this.#lastTurn = new Promise<void>((resolve) => {
@@ -65,6 +68,7 @@ export class SessionLane implements ShadowHolder {
     this.#waiting++;
     try {
       await before;
+      await turn;
       return await work((rest) => {
         this.#noteRest(rest);
         end();
@@ -73,6 +77,12 @@ export class SessionLane implements ShadowHolder {
       this.#waiting--;
       end();
     }
+  }
+
+  /** Graphs whose nodes wait for nothing run without letting the event loop turn. */
+  #hurry(): void {
+    this.#turn.hurry();
+    this.#storage.hurry?.();
   }
 
   #noteRest(rest: Promise<unknown>): void {

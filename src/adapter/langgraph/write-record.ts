@@ -1,11 +1,11 @@
 import { type PendingWrite, WRITES_IDX_MAP } from '@langchain/langgraph-checkpoint';
+import type { CapturedInstances } from '../../core/captured-instances.ts';
 import { type Chunk, createChunk, type Digest, digestText } from '../../core/chunk.ts';
 import type { FindChunk } from '../../core/decode.ts';
-import type { EncodedInstances } from '../../core/encoded-instances.ts';
 import { InvalidInputError } from '../../core/errors.ts';
 import type { SessionId } from '../../core/id.ts';
 import type { KnownParts } from '../../core/known-parts.ts';
-import type { StateCodec } from '../../core/state-codec.ts';
+import type { CapturedState, StateCodec } from '../../core/state-codec.ts';
 import {
   type EffectRecord,
   effectKey,
@@ -31,10 +31,15 @@ export type StoredWrites = Omit<RecordedEffect, keyof EffectRecord> & WriteRecor
 /** Where the chunks of what is decoded come from: what was read, and what need not be. */
 export type Sources = { readonly find: FindChunk; readonly known?: KnownParts | undefined };
 
-/** A call of `putWrites`, encoded when it was made. */
-export type WriteCall = {
+/** A call of `putWrites` as it was when it was made. */
+export type CapturedWrites = {
   readonly taskId: string;
   readonly writes: readonly WriteEntry[];
+  readonly values: CapturedState;
+};
+
+/** A call of `putWrites` that is ready to be stored. */
+export type WriteCall = Omit<CapturedWrites, 'values'> & {
   readonly root: Chunk;
   readonly chunks: readonly Chunk[];
 };
@@ -49,12 +54,12 @@ export function writeIndex(channel: string, at: number): number {
   return Object.hasOwn(WRITES_IDX_MAP, channel) ? (WRITES_IDX_MAP[channel] ?? at) : at;
 }
 
-/** Encodes the values at once: they are the graph's, which goes on changing them. Most will be in the next state as they are. */
-export function encodeWrites(
+/** Reads the values at once: they are the graph's, which goes on changing them. Most will be in the next state as they are. */
+export function captureWrites(
   codec: StateCodec,
   writes: readonly PendingWrite[],
-  { taskId, instances }: { readonly taskId: string; readonly instances?: EncodedInstances },
-): WriteCall {
+  { taskId, instances }: { readonly taskId: string; readonly instances: CapturedInstances },
+): CapturedWrites {
   const values: unknown[] = [];
   const channels: string[] = [];
   const entries = writes.map(([channel, value]): WriteEntry => {
@@ -66,13 +71,18 @@ export function encodeWrites(
     return isDense(value) ? [channel, value.length] : [channel];
   });
   try {
-    const encoded = codec.encode(values);
-    instances?.add(encoded);
-    const { root, chunks } = encoded;
-    return { taskId, writes: entries, root, chunks };
+    const captured = codec.capture(values);
+    instances.add(captured);
+    return { taskId, writes: entries, values: captured };
   } catch (error) {
     throw error instanceof InvalidInputError ? describeRefusal(error, { channels, taskId }) : error;
   }
+}
+
+/** Makes the chunks of a call. */
+export function composeWrites(codec: StateCodec, { taskId, writes, values }: CapturedWrites): WriteCall {
+  const { root, chunks } = codec.compose(values);
+  return { taskId, writes, root, chunks };
 }
 
 /** Arrays with holes or properties are left whole, so that the codec refuses them. */

@@ -1,5 +1,6 @@
 import { SavestateError } from '../../core/errors.ts';
 import type { CommitResult } from '../contract.ts';
+import { LoopTurn } from '../loop-turn.ts';
 import type { ChunkNumbers } from './chunk-numbers.ts';
 import type { PreparedCommit } from './prepared-commit.ts';
 import type { SqliteConnection } from './sqlite-connection.ts';
@@ -10,8 +11,6 @@ const MAX_GROUP = 64;
 const MIN_GROUP = 8;
 const LONG_TURN_MS = 6;
 const SHORT_TURN_MS = 3;
-/** An event loop that has not turned for this long may not turn for a long time: commits no longer wait for it then. */
-const STUCK_MS = 10;
 
 type Waiting = {
   readonly prepared: PreparedCommit;
@@ -33,13 +32,10 @@ export class CommitQueue {
   readonly #connection: SqliteConnection;
   readonly #numbers: ChunkNumbers;
   readonly #writer: SqliteWriter;
+  readonly #turn = new LoopTurn();
   #waiting: Waiting[] = [];
   #groupSize = MAX_GROUP;
   #running: Promise<void> | undefined;
-  #endTurn = (): void => undefined;
-  /** Fires when the event loop turns. */
-  #immediate: NodeJS.Immediate | undefined;
-  #waitingSinceMs = 0;
 
   constructor(connection: SqliteConnection, numbers: ChunkNumbers) {
     this.#connection = connection;
@@ -58,7 +54,7 @@ export class CommitQueue {
 
   /** Waits no longer for commits to share a transaction with, if the event loop is stuck. */
   hurry(): void {
-    if (this.#immediate !== undefined && performance.now() - this.#waitingSinceMs > STUCK_MS) this.#endTurn();
+    this.#turn.hurry();
   }
 
   /** Resolves when everything added so far is decided. */
@@ -67,26 +63,14 @@ export class CommitQueue {
   }
 
   async #run(): Promise<void> {
-    await this.#turn();
+    await this.#turn.wait();
     while (this.#waiting.length > 0) {
       const startedMs = performance.now();
       await this.#flush(this.#waiting.splice(0, this.#groupSize));
-      await this.#turn(); // what waited for these commits runs before it
+      await this.#turn.wait(); // what waited for these commits runs before it
       this.#adapt(performance.now() - startedMs);
     }
     this.#running = undefined;
-  }
-
-  /** Resolves when the event loop has turned, or when it is stuck and somebody is in a hurry. */
-  #turn(): Promise<void> {
-    if (this.#immediate === undefined) this.#waitingSinceMs = performance.now();
-    this.#immediate ??= setImmediate(() => {
-      this.#immediate = undefined;
-      this.#endTurn();
-    });
-    return new Promise((resolve) => {
-      this.#endTurn = resolve;
-    });
   }
 
   /** A turn is the transaction and all that its callers do next. Long turns make smaller groups, so that others get theirs. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { CapturedInstances } from './captured-instances.ts';
 import type { ClassCodec } from './class-codec.ts';
-import { EncodedInstances } from './encoded-instances.ts';
 import { type EncodedState, findIn, StateCodec } from './state-codec.ts';
 
 class Note {
@@ -27,18 +27,18 @@ const note = (at: number) => new Note(`${at} `.repeat(at % 3 === 0 ? 6000 : 200)
 const notes = (count: number) => Array.from({ length: count }, (_, at) => note(at));
 const digests = ({ chunks }: EncodedState) => new Set(chunks.map(({ digest }) => digest));
 
-/** A state that grows by a note which was encoded by itself before. */
+/** A state that grows by a note which was captured by itself before. */
 function grow(list: readonly Note[], added: Note, change?: (added: Note) => void) {
   const before = codec.encode({ list });
-  const instances = new EncodedInstances();
-  instances.add(codec.encode([added, 'and more']));
+  const instances = new CapturedInstances();
+  instances.add(codec.capture([added, 'and more']));
   change?.(added);
   encodings = 0;
-  const after = codec.encode({ list: [...list, added] }, before, instances);
+  const after = codec.compose(codec.capture({ list: [...list, added] }, before, instances));
   return { before, after, instances, encodings };
 }
 
-describe('[V2] an instance that was encoded by itself', () => {
+describe('[V2] an instance that was captured by itself', () => {
   test.each([0, 1, 2, 3, 4, 30])('is not encoded again in a list of %i', (count) => {
     for (const added of [new Note('short'), note(4), note(3)]) {
       const { before, after, encodings: again } = grow(notes(count), added);
@@ -55,6 +55,19 @@ describe('[V2] an instance that was encoded by itself', () => {
     for (const digest of digests(alone)) expect(digests(before).has(digest) || digests(after).has(digest)).toBe(true);
   });
 
+  test('[V7] is taken over before it was composed, as it was then', () => {
+    const [before, instances, added] = [codec.encode({ list: notes(30) }), new CapturedInstances(), note(33)];
+    const alone = codec.capture([added]);
+    instances.add(alone);
+    const after = codec.capture({ list: [...notes(30), added] }, before, instances);
+    added.text = 'changed';
+    const fresh = codec.encode({ list: [...notes(30), note(33)] });
+    expect(codec.compose(after).root.digest).toBe(fresh.root.digest);
+    const chunks = new Map([...fresh.chunks, ...codec.compose(after).chunks].map((chunk) => [chunk.digest, chunk]));
+    expect(codec.decode(codec.compose(alone).root, findIn(chunks))).toEqual([note(33)]);
+    for (const digest of digests(codec.compose(alone))) expect(digests(codec.compose(after))).toContain(digest);
+  });
+
   test('is encoded again if it changed since', () => {
     const change = (added: Note) => Object.assign(added, { text: 'other '.repeat(100) });
     const { after, encodings: again } = grow(notes(30), note(31), change);
@@ -67,17 +80,17 @@ describe('[V2] an instance that was encoded by itself', () => {
     const { instances } = grow(notes(30), added);
     expect(instances.take(added)).toBeUndefined();
     const other = codec.encode({ list: notes(2) });
-    const { chunks } = codec.encode({ list: [...notes(20), added] }, other, instances);
+    const { chunks } = codec.compose(codec.capture({ list: [...notes(20), added] }, other, instances));
     expect(chunks.some(({ text }) => text.includes('31 31 31'))).toBe(true);
   });
 
   test('is forgotten when many came after it', () => {
-    const instances = new EncodedInstances();
+    const instances = new CapturedInstances();
     const first = note(1);
-    instances.add(codec.encode([first]));
-    instances.add(codec.encode(notes(40)));
+    instances.add(codec.capture([first]));
+    instances.add(codec.capture(notes(40)));
     expect(instances.take(first)).toBeUndefined();
-    instances.add(codec.encode([first]));
+    instances.add(codec.capture([first]));
     instances.clear();
     expect(instances.take(first)).toBeUndefined();
   });
