@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { HumanMessage } from '@langchain/core/messages';
 import { Annotation, Command, END, interrupt, START, StateGraph } from '@langchain/langgraph';
 import type { CheckpointTuple } from '@langchain/langgraph-checkpoint';
-import { expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { echoGraph, ROOT, tuples } from '../../../test/support/langgraph.ts';
 import { temporaryFolder } from '../../../test/support/storages.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
@@ -81,16 +81,38 @@ const BUSY_CHILD = `
   import { Annotation, START, StateGraph } from '@langchain/langgraph';
   import { SavestateSaver } from '${DIST}adapter/langgraph/index.js';
   import { SqliteCheckpointStorage } from '${DIST}storage/sqlite/sqlite-storage.js';
+  const [, path, isInner] = process.argv;
+  const checkpointer = new SavestateSaver(new SqliteCheckpointStorage({ path }));
+  const State = Annotation.Root({ count: Annotation() });
   const add = ({ count }) => (count === ${BUSY_STEPS} ? process.kill(process.pid, 'SIGKILL') : { count: count + 1 });
-  const graph = new StateGraph(Annotation.Root({ count: Annotation() }))
-    .addNode('add', add).addEdge(START, 'add').addConditionalEdges('add', () => 'add')
-    .compile({ checkpointer: new SavestateSaver(new SqliteCheckpointStorage({ path: process.argv[1] })) });
+  const busy = new StateGraph(State).addNode('add', add).addEdge(START, 'add').addConditionalEdges('add', () => 'add');
+  const outer = new StateGraph(State)
+    .addNode('before', () => ({ count: 0 })).addNode('inner', busy.compile())
+    .addEdge(START, 'before').addEdge('before', 'inner');
+  const graph = (isInner === 'true' ? outer : busy).compile({ checkpointer });
   setImmediate(() => process.exit(7));
   await graph.invoke({ count: 0 }, { configurable: { thread_id: 'thread' }, recursionLimit: 1_000 });`;
 
-test('[A58] a graph that never lets the event loop turn is saved while it runs', async () => {
+describe('[A58] a graph that never lets the event loop turn', () => {
+  test('is saved while it runs', async () => {
+    const saver = await runBusy(false);
+    const tuple = await saver.getTuple(ROOT);
+    expect(tuple?.checkpoint.channel_values.count).toBeGreaterThan(BUSY_STEPS - BUSY_LAG);
+  });
+
+  test('in another is saved with the one around it', async () => {
+    const saver = await runBusy(true);
+    const found = await tuples(saver, { configurable: { thread_id: 'thread' } });
+    expect(found.find(({ config }) => config.configurable?.checkpoint_ns === '')?.metadata?.step).toBe(1);
+    const inner = found.find(({ config }) => config.configurable?.checkpoint_ns !== '');
+    expect(inner?.checkpoint.channel_values.count).toBeGreaterThan(BUSY_STEPS - BUSY_LAG);
+  });
+});
+
+/** Lets a graph run in a process of its own that kills itself in the last step. */
+async function runBusy(isInner: boolean): Promise<SavestateSaver> {
   const path = join(temporaryFolder(), 'test.db');
-  const child = spawn(process.execPath, ['--input-type=module', '-e', BUSY_CHILD, path], {
+  const child = spawn(process.execPath, ['--input-type=module', '-e', BUSY_CHILD, path, String(isInner)], {
     stdio: ['ignore', 'ignore', 'inherit'],
   });
   onTestFinished(() => void child.kill('SIGKILL'));
@@ -98,9 +120,8 @@ test('[A58] a graph that never lets the event loop turn is saved while it runs',
   expect({ code, signal }).toEqual({ code: null, signal: 'SIGKILL' });
   const storage = new SqliteCheckpointStorage({ path });
   onTestFinished(() => storage.close());
-  const tuple = await new SavestateSaver(storage).getTuple(ROOT);
-  expect(tuple?.checkpoint.channel_values.count).toBeGreaterThan(BUSY_STEPS - BUSY_LAG);
-});
+  return new SavestateSaver(storage);
+}
 
 test('[A24] a saver that knows a thread goes on with it after another process redacted it', async () => {
   const path = join(temporaryFolder(), 'test.db');

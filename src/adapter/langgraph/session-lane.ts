@@ -6,7 +6,7 @@ import type { EncodedState, StateCodec } from '../../core/state-codec.ts';
 import type { ManagerContext } from '../../manager/context.ts';
 import type { ShadowBudget, ShadowHolder } from '../../manager/shadow-budget.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
-import { LoopTurn } from '../../storage/loop-turn.ts';
+import type { LoopTurn } from '../../storage/loop-turn.ts';
 import { type Place, sessionOf } from './thread-session.ts';
 import type { WriteBucket } from './write-bucket.ts';
 
@@ -32,7 +32,7 @@ export class SessionLane implements ShadowHolder {
   readonly written = new CapturedInstances();
   readonly #shadows: ShadowBudget;
   readonly #storage: ChunkStorage;
-  readonly #turn = new LoopTurn();
+  readonly #turn: LoopTurn;
   readonly #tips = new Map<string, Tip>();
   readonly #buckets = new Map<string, WriteBucket>();
   #knowledge: Knowledge | undefined;
@@ -41,11 +41,12 @@ export class SessionLane implements ShadowHolder {
   readonly #rests = new Set<Promise<unknown>>();
   #waiting = 0;
 
-  constructor(place: Place, { shadows, storage }: Pick<ManagerContext, 'shadows' | 'storage'>) {
+  constructor(place: Place, { shadows, storage }: Pick<ManagerContext, 'shadows' | 'storage'>, turn: LoopTurn) {
     this.place = place;
     this.sessionId = sessionOf(place);
     this.#shadows = shadows;
     this.#storage = storage;
+    this.#turn = turn;
   }
 
   get isIdle(): boolean {
@@ -54,12 +55,12 @@ export class SessionLane implements ShadowHolder {
 
   /**
    * Runs one piece of work after those before it, in the order of the calls, and when the graph waits for something: until then its
-   * time is the graph's. A piece that calls `pass` lets the next begin already:
-   * the rest of it is on its way to the storage, which keeps the order too.
+   * time is the graph's. A piece that calls `pass` lets the next begin already: the rest of it is on its way to the storage, which
+   * keeps the order too.
    */
   async inOrder<Result>(work: (pass: (rest: Promise<unknown>) => void) => Promise<Result>): Promise<Result> {
     const turn = this.#turn.wait();
-    if (!this.isIdle) this.#hurry();
+    this.#hurry();
     const before = this.#lastTurn;
     let end = (): void => undefined;
     this.#lastTurn = new Promise<void>((resolve) => {

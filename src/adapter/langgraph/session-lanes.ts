@@ -1,5 +1,6 @@
 import type { SessionId } from '../../core/id.ts';
 import type { ManagerContext } from '../../manager/context.ts';
+import { LoopTurn } from '../../storage/loop-turn.ts';
 import { SessionLane } from './session-lane.ts';
 import { type Place, sessionOf } from './thread-session.ts';
 
@@ -10,6 +11,8 @@ const MAX_LANES = 1024;
 export class SessionLanes {
   readonly #context: ManagerContext;
   readonly #lanes = new Map<string, SessionLane>();
+  /** One for all: a graph that lets no event loop turn may write to the lanes of its subgraphs only. */
+  readonly #turn = new LoopTurn();
 
   constructor(context: ManagerContext) {
     this.#context = context;
@@ -17,7 +20,7 @@ export class SessionLanes {
 
   open(place: Place): SessionLane {
     const sessionId = sessionOf(place);
-    const lane = this.#lanes.get(sessionId) ?? new SessionLane(place, this.#context);
+    const lane = this.#lanes.get(sessionId) ?? new SessionLane(place, this.#context, this.#turn);
     this.#lanes.delete(sessionId);
     this.#lanes.set(sessionId, lane);
     if (this.#lanes.size > MAX_LANES) this.#dropOldest();
