@@ -1,6 +1,7 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { afterEach, describe, expect, test, vi } from 'vitest';
+import { SQLITE_FILE } from './support/official-savers.ts';
 import { temporaryFolder } from './support/storages.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
@@ -15,6 +16,8 @@ const ENTRIES: [RegExp, string][] = [
   [/'savestate\/fleet'/g, 'src/runtime/fleet/index.ts'],
   [/'savestate\/memory'/g, 'src/memory/index.ts'],
   [/'savestate\/testing'/g, 'src/testing/index.ts'],
+  [/'savestate\/langgraph'/g, 'src/adapter/langgraph/index.ts'],
+  [/'@langchain\/langgraph'/g, 'node_modules/@langchain/langgraph/dist/index.js'],
   [/'zod'/g, 'node_modules/zod/index.js'],
 ];
 
@@ -35,8 +38,7 @@ function examplesOf(document: string): [title: string, code: string][] {
 const startFolder = process.cwd();
 
 /** Runs an example in an empty folder, as a reader would who copied it into a file. */
-async function run(code: string): Promise<string[]> {
-  const folder = temporaryFolder();
+async function run(code: string, folder = temporaryFolder()): Promise<string[]> {
   const lines: string[] = [];
   vi.spyOn(console, 'log').mockImplementation((...parts: unknown[]) => void lines.push(parts.map(String).join(' ')));
   const file = join(folder, 'example.ts');
@@ -62,5 +64,17 @@ describe('examples', () => {
 
   test.each(DOCUMENTS.flatMap(examplesOf))('%s runs', async (_, code) => {
     await run(code);
+  });
+
+  test('docs/LANGGRAPH.md runs, each example after the one before', async () => {
+    const folder = temporaryFolder();
+    copyFileSync(SQLITE_FILE, join(folder, 'old-threads.db'));
+    const lines = await run(
+      examplesOf('docs/LANGGRAPH.md')
+        .map(([, code]) => code)
+        .join(''),
+      folder,
+    );
+    expect(lines.map((line) => line.split(' ').slice(1, 3).join(' '))).toEqual(['main 1', 'main 0', 'main -1']);
   });
 });

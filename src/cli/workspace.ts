@@ -1,4 +1,5 @@
 import type { Checkpoint } from '../core/checkpoint.ts';
+import type { ClassCodec } from '../core/class-codec.ts';
 import { NotFoundError } from '../core/errors.ts';
 import { type CheckpointId, parseSessionId, type SessionId } from '../core/id.ts';
 import { DEFAULT_BRANCH } from '../manager/branching.ts';
@@ -14,6 +15,8 @@ export type Place = { readonly sessionId?: string | undefined; readonly firstBad
 export class Workspace {
   readonly manager: CheckpointManager;
   readonly storage: ChunkStorage;
+  /** Codecs for the classes that were met in states until now. */
+  readonly foreignClasses: ClassCodec[] = [];
   #plainManager: CheckpointManager | undefined;
   #sessionId: SessionId | undefined;
   /** What `@` means instead of the head of the current branch. */
@@ -24,7 +27,7 @@ export class Workspace {
   constructor(storage: ChunkStorage, { sessionId, firstBad }: Place) {
     this.firstBad = firstBad;
     this.storage = storage;
-    this.manager = openTolerantManager(storage);
+    this.manager = openTolerantManager(storage, this.foreignClasses);
     this.#sessionId = sessionId === undefined ? undefined : parseSessionId(sessionId);
   }
 

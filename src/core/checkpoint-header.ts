@@ -12,6 +12,8 @@ export type CheckpointHeader = {
   readonly parentId?: CheckpointId;
   /** The parent's digest: what makes history a chain. */
   readonly parentDigest?: Digest;
+  /** The state can only be read whole together with its parent's, and so on up to one that does not need its own. */
+  readonly needsParent?: true;
   readonly sequence: number;
   readonly type: string;
   readonly trigger?: string;

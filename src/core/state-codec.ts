@@ -28,8 +28,9 @@ export type CapturedState = {
   readonly before: EncodedState | undefined;
   /** What was captured earlier and is in part taken over. */
   readonly adopted: readonly CapturedState[];
-  /** What it was composed to, once it was. */
+  /** What it was composed to, once it was; or why it cannot be. */
   encoded?: EncodedState;
+  failure?: { readonly error: unknown };
 };
 
 const PLAIN_PROTOTYPES: ReadonlySet<object> = new Set([
@@ -76,29 +77,39 @@ export class StateCodec {
    */
   capture(state: unknown, before?: EncodedState, instances?: CapturedInstances): CapturedState {
     const walker = new Walker(this.#classes, this.#limits, instances);
-    return { shadow: walker.walk(state, before?.shadow), before, adopted: walker.adopted };
+    const shadow = walker.walk(state, before?.shadow);
+    this.#checkSize(sizeOf(shadow));
+    return { shadow, before, adopted: walker.adopted };
   }
 
   /** Makes the chunks of a captured state. A state is composed before the next one is captured against it. */
   compose(captured: CapturedState): EncodedState {
-    captured.encoded ??= this.#compose(captured);
-    return captured.encoded;
+    if (captured.failure !== undefined) throw captured.failure.error;
+    try {
+      captured.encoded ??= this.#compose(captured);
+      return captured.encoded;
+    } catch (error) {
+      // Some of it may be taken for stored now.
+      captured.failure = { error };
+      throw error;
+    }
   }
 
   #compose({ shadow, before, adopted }: CapturedState): EncodedState {
     if (before !== undefined && shadow instanceof Shadow && shadow === before.shadow) return { ...before, chunks: [] };
-    const sizeBytes = sizeOf(shadow);
-    if (sizeBytes > this.#limits.maxBytes) {
-      throw new InvalidInputError(
-        `The state has about ${sizeBytes} bytes, and the limit is ${this.#limits.maxBytes}. Save less, or raise limits.maxBytes.`,
-        { details: { path: '$', sizeBytes } },
-      );
-    }
     const chunks = adopted.flatMap((earlier) => this.compose(earlier).chunks);
     const composer = new Composer(this.#redact);
     const root = createChunk(composer.composeRoot(shadow));
     chunks.push(...composer.chunks.values());
-    return { root, chunks, sizeBytes, shadow };
+    return { root, chunks, sizeBytes: sizeOf(shadow), shadow };
+  }
+
+  #checkSize(sizeBytes: number): void {
+    if (sizeBytes <= this.#limits.maxBytes) return;
+    throw new InvalidInputError(
+      `The state has about ${sizeBytes} bytes, and the limit is ${this.#limits.maxBytes}. Save less, or raise limits.maxBytes.`,
+      { details: { path: '$', sizeBytes } },
+    );
   }
 
   /** The JSON form of a value with nothing split off: for metadata, and for people to read. */

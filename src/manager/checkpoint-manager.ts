@@ -37,6 +37,7 @@ import { type Subscription, watchSaves } from './remote-saves.ts';
 import type { StoredCheckpoint } from './repository.ts';
 import type { RestoreReport } from './restore-report.ts';
 import { checkRetentionPolicy, DEFAULT_RETENTION, type RetentionPolicy } from './retention.ts';
+import { checkUnneeded } from './retention-needs.ts';
 import { deleteCheckpoints, type PruneResult, RetentionRunner } from './retention-runner.ts';
 import type { SaveOptions } from './save-options.ts';
 import type { Session, SessionOptions } from './session.ts';
@@ -281,9 +282,10 @@ export class CheckpointManager {
     return clearUserHistory(this.#context, userId);
   }
 
-  /** Deletes one checkpoint, unless a branch, tag or pin protects it; answers whether it was. */
+  /** Deletes one checkpoint, unless a branch, tag or pin protects it; answers whether it was. One that another needs is refused. */
   async delete(idOrPrefix: string, options: { readonly reason?: string } = {}): Promise<boolean> {
     const { checkpoint } = await this.#open(idOrPrefix);
+    await checkUnneeded(this.#context.storage, checkpoint);
     const deleted = await deleteCheckpoints(this.#context, [
       { id: checkpoint.id, reason: options.reason ?? 'deleted by hand' },
     ]);

@@ -13,6 +13,8 @@ export type Place = {
   readonly sessionId: SessionId;
   readonly branch: string;
   readonly parent: Checkpoint | undefined;
+  /** Whether the state can only be read whole together with the parent's. Default: no. */
+  readonly needsParent?: boolean;
   readonly effects: { readonly effectCount?: number; readonly effectsInFlight?: readonly number[] };
 };
 
@@ -28,6 +30,7 @@ export function buildCheckpoint(
     sessionId,
     branch,
     ...(parent !== undefined && { parentId: parent.id, parentDigest: parent.digest }),
+    ...(parent !== undefined && place.needsParent === true && { needsParent: true }),
     sequence: (parent?.sequence ?? 0) + 1,
     ...described,
     timestampMs: ports.now(),

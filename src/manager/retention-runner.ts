@@ -6,6 +6,7 @@ import type { ManagerContext } from './context.ts';
 import { groupOfPin, releaseStalePins } from './group-pins.ts';
 import { parseRow } from './repository.ts';
 import { judge, type RetentionPolicy, type Verdict } from './retention.ts';
+import { SessionNeeds } from './retention-needs.ts';
 import { formatTombstone } from './tombstone.ts';
 
 /** What retention did, or would do. */
@@ -37,10 +38,12 @@ function describePin(ref: Ref): string {
 export class RetentionRunner {
   readonly #context: ManagerContext;
   readonly #policy: RetentionPolicy;
+  readonly #needs: SessionNeeds;
 
   constructor(context: ManagerContext, policy: RetentionPolicy) {
     this.#context = context;
     this.#policy = policy;
+    this.#needs = new SessionNeeds(context.storage);
   }
 
   /** Judges everything; deletes what is not kept unless `dryRun`. Another policy still follows the types' own rules. */
@@ -53,7 +56,7 @@ export class RetentionRunner {
   } = {}): Promise<PruneResult> {
     const stalePins = await releaseStalePins(this.#context, { dryRun });
     const whole = { types: this.#policy.types ?? {}, ...policy };
-    const verdicts = await this.#judge(await this.#readAll({}), whole, stalePins);
+    const verdicts = await this.#judge(whole, stalePins);
     return { verdicts, deleted: dryRun ? [] : await this.#delete(verdicts), isDryRun: dryRun };
   }
 
@@ -69,7 +72,7 @@ export class RetentionRunner {
         ...UNKNOWN,
         nowMs: this.#context.ports.now(),
       });
-      deleted.push(...(await this.#delete(verdicts)));
+      deleted.push(...(await this.#deleteUnneeded(peers, verdicts)));
     }
     const { maxCheckpoints, maxCheckpointsPerUser } = this.#policy;
     if (maxCheckpoints !== undefined) deleted.push(...(await this.#dropBeyond({}, maxCheckpoints)));
@@ -89,17 +92,29 @@ export class RetentionRunner {
     });
     const reason = `more than ${limit} checkpoints`;
     const isNeeded = (type: string) => this.#policy.types?.[type]?.untilCompleted === true;
-    const doomed = rows.map(parseRow).filter(({ type }) => !isNeeded(type));
-    return this.#delete(doomed.map(({ id }) => ({ id, keep: false, reason })));
+    const doomed = rows.map((row) => parseRow(row).header).filter(({ type }) => !isNeeded(type));
+    return this.#deleteUnneeded(
+      doomed,
+      doomed.map(({ id }) => ({ id, keep: false, reason })),
+    );
   }
 
-  async #judge(
-    checkpoints: readonly CheckpointHeader[],
-    policy: RetentionPolicy,
-    stalePins: ReadonlySet<string>,
-  ): Promise<Verdict[]> {
+  /** Deletes what is not kept, except what something in its session needs that was not judged, or that the storage guards. */
+  async #deleteUnneeded(judged: readonly CheckpointHeader[], verdicts: readonly Verdict[]): Promise<CheckpointId[]> {
+    const doomed = new Set(verdicts.flatMap(({ id, keep }) => (keep ? [] : [id])));
+    const sessions = new Set(judged.flatMap(({ id, sessionId }) => (doomed.has(id) ? [sessionId] : [])));
+    const needed = new Set<CheckpointId>();
+    for (const sessionId of sessions) for (const id of await this.#needs.find(sessionId, doomed)) needed.add(id);
+    return this.#delete(verdicts.filter(({ id }) => !needed.has(id)));
+  }
+
+  async #judge(policy: RetentionPolicy, stalePins: ReadonlySet<string>): Promise<Verdict[]> {
+    // Both before and after: a head that was gone on from meanwhile may be needed by one that is not among those read.
+    const before = await this.#readProtections(stalePins);
+    const checkpoints = await this.#readAll({});
     const held = await this.#readProtections(stalePins);
-    return judge({ checkpoints, policy, ...held, nowMs: this.#context.ports.now() });
+    const protections = new Map([...before.protections, ...held.protections]);
+    return judge({ checkpoints, policy, ...held, protections, nowMs: this.#context.ports.now() });
   }
 
   async #readProtections(stalePins: ReadonlySet<string>): Promise<Protections> {
@@ -129,7 +144,8 @@ export class RetentionRunner {
   }
 
   async #delete(verdicts: readonly Verdict[]): Promise<CheckpointId[]> {
-    const doomed = verdicts.filter((verdict) => !verdict.keep);
+    // Newest first: where this is cut short, nothing is left without an ancestor that it needs.
+    const doomed = verdicts.filter((verdict) => !verdict.keep).toSorted((a, b) => (a.id < b.id ? 1 : -1));
     const deleted: CheckpointId[] = [];
     for (let at = 0; at < doomed.length; at += DELETE_BATCH) {
       deleted.push(...(await deleteCheckpoints(this.#context, doomed.slice(at, at + DELETE_BATCH))));

@@ -1,6 +1,7 @@
 import type { CheckpointHeader } from '../core/checkpoint-header.ts';
 import type { CheckpointId } from '../core/id.ts';
 import { findKept, hasKeepRule, type Kept } from './retention-keep.ts';
+import { findNeeded } from './retention-needs.ts';
 import { DAY_MS, type RetentionPolicy, type TypeRetention } from './retention-policy.ts';
 
 export {
@@ -37,6 +38,7 @@ export function judge(input: RetentionCase): Verdict[] {
       if (userId !== undefined) verdicts.dropBeyond(maxCheckpointsPerUser, group, `of user ${userId}`);
   }
   if (maxCheckpoints !== undefined) verdicts.dropBeyond(maxCheckpoints, newestFirst, 'in all');
+  verdicts.keepNeeded();
   return input.checkpoints.map(({ id }) => verdicts.of(id));
 }
 
@@ -56,6 +58,7 @@ class Verdicts {
     for (const header of newestFirst) {
       this.#verdicts.set(header.id, this.#protect(header) ?? this.#judgeByRule(header, ranks.get(header.id), kept));
     }
+    this.#protectNeeded();
   }
 
   of(id: CheckpointId): Verdict {
@@ -69,6 +72,26 @@ class Verdicts {
     if (reasons.length === 0) return undefined;
     this.#protected.add(id);
     return { id, keep: true, reason: reasons.join('; ') };
+  }
+
+  /** What a protected checkpoint needs is as protected, so that limits take something else. */
+  #protectNeeded(): void {
+    for (const [id, keeper] of findNeeded(this.#newestFirst, (kept) => this.#protected.has(kept))) {
+      if (this.#protected.has(id)) continue;
+      this.#keepFor(id, keeper);
+      this.#protected.add(id);
+    }
+  }
+
+  /** Whatever is kept keeps what it needs, also beyond a limit. */
+  keepNeeded(): void {
+    for (const [id, keeper] of findNeeded(this.#newestFirst, (kept) => this.of(kept).keep)) this.#keepFor(id, keeper);
+  }
+
+  #keepFor(id: CheckpointId, keeper: CheckpointId): void {
+    const before = this.#verdicts.get(id);
+    if (before === undefined || before.keep) return; // deleted already, or kept for a reason of its own
+    this.#verdicts.set(id, { id, keep: true, reason: `needed to read checkpoint ${keeper}` });
   }
 
   #judgeByRule(header: CheckpointHeader, rank: number | undefined, kept: Kept): Verdict {

@@ -139,8 +139,24 @@ class Verification {
     const before = this.#findings.length;
     const checkpoint = await this.#attempt(`checkpoint ${row.id}`, async () => parseRow(row));
     if (checkpoint !== undefined) await this.#checkState(checkpoint, readData);
+    if (checkpoint?.header.needsParent === true) await this.#checkNeed(checkpoint);
     if (this.#findings.length > before) this.#damaged.add(row.id);
     if (checkpoint !== undefined) this.#checkChain(checkpoint); // a broken chain is damage, but the state can be restored
+  }
+
+  /** Parents come first, so what is wrong with this one's is known. */
+  async #checkNeed({ id, parentId }: Checkpoint): Promise<void> {
+    const subject = `checkpoint ${id}`;
+    const problem = 'its state cannot be read whole: it needs';
+    if (parentId === undefined) return this.#add(subject, `${problem} a parent, and has none`);
+    if (this.#damaged.has(parentId)) this.#damaged.add(id); // the finding is the parent's
+    if (this.#live.has(parentId)) return;
+    const row = await this.#attempt(subject, () => this.#context.storage.readCheckpoint(parentId));
+    if (row === undefined || row.isDeleted)
+      this.#add(
+        subject,
+        `${problem} its parent ${parentId}, which ${row === undefined ? 'is missing' : 'was deleted'}`,
+      );
   }
 
   #checkChain({ id, parentId, header }: Checkpoint): void {

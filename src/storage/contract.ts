@@ -140,7 +140,7 @@ export interface ChunkStorage {
   readonly limits: { readonly maxCheckpoints?: number; readonly maxCheckpointsPerUser?: number };
   /** Resolves when the commit is durable. Commits of one process may share one sync. */
   commit(commit: Commit): Promise<CommitResult>;
-  /** Says that more is waiting, so that commits are not held back for others to share their sync; for callers that never let the event loop turn. */
+  /** Says that somebody waits, so that commits are not held back for others to share their sync. */
   hurry?(): void;
   /** The chunks in the order asked for; `undefined` where a chunk is not stored. Does not check digests. */
   readChunks(digests: readonly Digest[]): Promise<(Chunk | undefined)[]>;

@@ -102,9 +102,9 @@ class Life {
     return faults;
   }
 
-  /** How often each step ran beyond what an uninterrupted run does. */
-  countRepetitions(plain: ReadonlyMap<string, number>): number {
-    return this.lines.length - [...plain.values()].reduce((sum, count) => sum + count, 0);
+  /** How often steps ran beyond what an uninterrupted run does. */
+  countRepetitions(plain: Life): number {
+    return this.lines.length - plain.lines.length;
   }
 
   async findDamage(): Promise<string[]> {
@@ -117,10 +117,9 @@ class Life {
   }
 }
 
-function countSteps(lines: readonly Line[]): Map<string, number> {
-  const counts = new Map<string, number>();
-  for (const { step } of lines) counts.set(step, (counts.get(step) ?? 0) + 1);
-  return counts;
+/** The last attempt of each step. One that was killed before it did anything has no line, but it counts. */
+function lastAttempts(lines: readonly Line[]): Map<string, number> {
+  return new Map(lines.map(({ step, attempt }) => [step, attempt]));
 }
 
 /** Runs an example to its end, killing its processes after random times. */
@@ -161,7 +160,7 @@ describe.each<[Example, Kind, number]>([
     const random = seededRandom();
     const plain = await liveUninterrupted(example, kind);
     const faults: string[] = [];
-    const counts = countSteps(plain.lines);
+    const attempts = lastAttempts(plain.lines);
     let done = 0;
     let repeated = 0;
     let most = 0;
@@ -172,11 +171,11 @@ describe.each<[Example, Kind, number]>([
       faults.push(...(await live(life, pauseMs)), ...life.findFaults());
       if (JSON.stringify(life.end?.output) !== JSON.stringify(plain.end?.output))
         faults.push(`it ended with ${JSON.stringify(life.end)}`);
-      const steps = countSteps(life.lines);
-      for (const [step, count] of counts)
-        if ((steps.get(step) ?? 0) < count) faults.push(`${step} ran ${steps.get(step)} times`);
+      const reached = lastAttempts(life.lines);
+      for (const [step, attempt] of attempts)
+        if ((reached.get(step) ?? 0) < attempt) faults.push(`${step} ended with attempt ${reached.get(step)}`);
       faults.push(...(await life.findDamage()));
-      repeated += life.countRepetitions(counts);
+      repeated += life.countRepetitions(plain);
       most = Math.max(most, life.kills);
       done += life.kills;
     }

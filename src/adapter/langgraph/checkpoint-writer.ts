@@ -8,6 +8,7 @@ import type { ManagerContext } from '../../manager/context.ts';
 import { type DescribedHeader, describeCheckpoint } from '../../manager/save-options.ts';
 import type { RefChange } from '../../storage/contract.ts';
 import { deriveCheckpointId } from './checkpoint-id.ts';
+import { findDeltaChannels } from './delta-channels.ts';
 import { type GraphHeader, SENDS_INSIDE_SINCE, withGraphHeader } from './graph-header.ts';
 import { aliasOf, type GraphRows, type StoredGraphCheckpoint } from './graph-rows.ts';
 import type { PendingWrites } from './pending-writes.ts';
@@ -31,8 +32,11 @@ type Target = {
   readonly requires: readonly CheckpointId[];
   /** Absent: as LangGraph's id says. */
   readonly id?: CheckpointId | undefined;
-  readonly graph: Pick<GraphHeader, 'parentId' | 'generation' | 'replaces'>;
+  readonly graph: GraphLinks;
 };
+
+/** What the place of a checkpoint says in its header. */
+type GraphLinks = Pick<GraphHeader, 'parentId' | 'generation' | 'replaces' | 'deltas'>;
 
 /** Stores what LangGraph puts: each checkpoint on its parent, in the parent's branch if it is the first there. */
 export class CheckpointWriter {
@@ -140,15 +144,17 @@ export class CheckpointWriter {
     const { sessionId } = lane;
     const { branch, expect, requires } = target;
     const id = target.id ?? deriveAfter(put.parent, sessionId, put.call.checkpoint.id);
-    const place = { sessionId, branch, parent: put.parent, effects: {}, ...(id !== undefined && { id }) };
-    const content = { described: this.#describe(lane, put, target), encoded: put.encoded };
+    const { uncounted, isPartial: needsParent } = findDeltaChannels(put, this.#context.codec);
+    const place = { sessionId, branch, parent: put.parent, needsParent, effects: {}, ...(id !== undefined && { id }) };
+    const described = this.#describe(lane, put, { ...target.graph, deltas: uncounted });
+    const content = { described, encoded: put.encoded };
     const { checkpoint, record } = buildCheckpoint(this.#context, place, content);
     const refs: RefChange[] = [{ kind: 'branch', name: branch, expect, target: checkpoint.id }];
     if (expect === null) refs.push({ kind: 'current', name: 'branch', target: branch });
     if (id === undefined || target.id !== undefined)
       refs.push({ kind: 'mark', name: aliasOf(put.call.checkpoint.id), target: checkpoint.id });
     try {
-      await this.#context.storage.commit({ sessionId, checkpoint: record, chunks: put.chunks, refs, requires });
+      await lane.commit({ sessionId, checkpoint: record, chunks: put.chunks, refs, requires });
     } catch (error) {
       if (!isOutcomeUnknown(error) || !(await this.#isStored(checkpoint))) throw error;
     }
@@ -160,7 +166,7 @@ export class CheckpointWriter {
     return (await this.#context.storage.readCheckpoint(id))?.digest === digest;
   }
 
-  #describe(lane: SessionLane, { call, runId, encoded }: PlacedPut, { graph }: Target): DescribedHeader {
+  #describe(lane: SessionLane, { call, runId, encoded }: PlacedPut, graph: GraphLinks): DescribedHeader {
     const { id, v } = call.checkpoint;
     const channels = encodedKeys(encoded, ['channel_values']);
     const oldFormat = v < SENDS_INSIDE_SINCE ? v : undefined;

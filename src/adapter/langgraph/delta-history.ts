@@ -54,7 +54,7 @@ function seedOf(path: readonly GraphCheckpoint[], channel: string): GraphCheckpo
 }
 
 /** The ancestors from the parent to where every channel has a value, in one pass: a parent's id is smaller than its child's. */
-export async function readWayBack(
+async function readWayBack(
   { storage }: ManagerContext,
   { checkpoint, graph }: GraphCheckpoint,
   channels: readonly string[],

@@ -46,8 +46,11 @@ const overwriteCodec: ClassCodec<Overwrite> = {
   decode: (data) => new Overwrite(data),
 };
 
+/** How snapshots of delta channels are called where they are stored. */
+export const DELTA_SNAPSHOT_TAG = 'langgraph.DeltaSnapshot';
+
 const deltaSnapshotCodec: ClassCodec<DeltaSnapshot> = {
-  tag: 'langgraph.DeltaSnapshot',
+  tag: DELTA_SNAPSHOT_TAG,
   class: DeltaSnapshot,
   recognises: isNamed('DeltaSnapshot'),
   encode: ({ value }) => value,

@@ -13,6 +13,8 @@ export type GraphHeader = {
   readonly parentId?: string | undefined;
   /** The channels that have a value, so that histories can be walked without reading states. */
   readonly channels: readonly string[];
+  /** Delta channels that LangGraph's own metadata does not count. */
+  readonly deltas?: readonly string[] | undefined;
   /** Which generation of the parent's writes made this checkpoint; undefined if none did. */
   readonly generation?: number | undefined;
   readonly runId?: string | undefined;

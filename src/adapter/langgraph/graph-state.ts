@@ -1,4 +1,4 @@
-import type { ChannelVersions, Checkpoint, CheckpointMetadata } from '@langchain/langgraph-checkpoint';
+import { type ChannelVersions, type Checkpoint, type CheckpointMetadata, TASKS } from '@langchain/langgraph-checkpoint';
 import { setField } from '../../core/odd-key.ts';
 import { type EncodedState, encodedKeys, encodedPart } from '../../core/state-codec.ts';
 
@@ -30,16 +30,20 @@ export function wholeState({ checkpoint }: PutCall): GraphState {
 /**
  * The state to save on top of a parent. A channel with a new version has the value that came with it, or none: then it is empty now.
  * One without keeps what it had in the parent, if that is the version it is at: as it is given now, because nodes also change values
- * in place without writing to their channel.
+ * in place without writing to their channel. One that never had a version has what was given: a step that failed in part is applied
+ * without counting on.
  */
 export function childState(given: GraphState, newVersions: ChannelVersions, parent: EncodedState): GraphState {
   const { channel_values: values, channel_versions: versions } = given;
   const state: { [name: string]: unknown } = {};
   const find = (name: string) => {
-    const isSameVersion = encodedPart(parent, [VERSIONS, name])?.part === versions[name];
+    const version = givenPart(versions, name)?.part;
+    const isSameVersion = encodedPart(parent, [VERSIONS, name])?.part === version;
     if (Object.hasOwn(newVersions, name) || !isSameVersion) return givenPart(values, name);
     const before = encodedPart(parent, [VALUES, name]);
-    return before && (givenPart(values, name) ?? before);
+    const now = givenPart(values, name);
+    if (before === undefined && (version !== undefined || isNoSends(name, now?.part))) return undefined;
+    return now ?? before;
   };
   const before = encodedKeys(parent, [VALUES]);
   for (const name of [...before, ...Object.keys(values).filter((key) => !before.includes(key))]) {
@@ -61,6 +65,11 @@ export function encodedState(encoded: EncodedState): GraphState {
 function encodedFields(encoded: EncodedState, path: readonly string[]): { [key: string]: unknown } {
   const keys = encodedKeys(encoded, path);
   return Object.fromEntries(keys.map((key) => [key, encodedPart(encoded, [...path, key])?.part]));
+}
+
+/** LangGraph has this channel in every state; without sends it says nothing. */
+function isNoSends(name: string, value: unknown): boolean {
+  return name === TASKS && Array.isArray(value) && value.length === 0;
 }
 
 function givenPart(given: { readonly [name: string]: unknown }, name: string): { readonly part: unknown } | undefined {

@@ -10,6 +10,7 @@ export type { SavestateStoreOptions } from './savestate-store.ts';
 export { SavestateStore } from './savestate-store.ts';
 export type { SaverDatabaseOptions } from './sqlite-saver-database.ts';
 export { openSqliteSaverDatabase } from './sqlite-saver-database.ts';
+export type { StorePruneReport } from './store-history.ts';
 export type { PruneStrategy } from './thread-admin.ts';
 export type { ExportOptions } from './thread-export.ts';
 export { exportThreads } from './thread-export.ts';

@@ -6,7 +6,7 @@ import type { ManagerContext } from '../../manager/context.ts';
 import { checkRef } from '../../storage/ref.ts';
 import type { GraphRows } from './graph-rows.ts';
 import type { SessionLane } from './session-lane.ts';
-import { WriteBucket } from './write-bucket.ts';
+import { type Expected, WriteBucket } from './write-bucket.ts';
 import {
   bucketOf,
   type CapturedWrites,
@@ -22,6 +22,16 @@ import {
 /** How often a call starts again because another process wrote to the same checkpoint at the same time, or no answer came. */
 const MAX_TRIES = 10;
 
+/** A call on its way into the storage. */
+type Appending = {
+  readonly graphId: string;
+  readonly captured: CapturedWrites;
+  /** What was known of the checkpoint's writes was wrong. */
+  isAgain: boolean;
+  /** Where it was to be stored when that failed. The next state may be on its way already, with this. */
+  first: { readonly bucket: WriteBucket; readonly generation: number } | undefined;
+};
+
 /** Keeps the writes of tasks to checkpoints, also to those that are not stored yet, in the effect log of their session. */
 export class PendingWrites {
   readonly #context: ManagerContext;
@@ -34,52 +44,69 @@ export class PendingWrites {
 
   /** Stores a call in one commit. */
   async put(lane: SessionLane, graphId: string, captured: CapturedWrites): Promise<void> {
+    const appending: Appending = { graphId, captured, isAgain: false, first: undefined };
     for (let attempt = 1; ; attempt++) {
       try {
-        return await lane.inOrder((pass) => this.#append(lane, { graphId, captured, pass }));
+        return await lane.inOrder((pass) => this.#append(lane, appending, pass));
       } catch (error) {
-        lane.forgetBucket(graphId);
-        // What got no answer may be stored: then it is found, and not stored again.
-        const isWorthTrying = hasErrorCode(error, 'CONFLICT') || isOutcomeUnknown(error);
-        if (!isWorthTrying || attempt === MAX_TRIES) throw error;
-        await lane.inOrder(() => this.openBucket(lane, graphId));
+        if (!isWorthTrying(error) || attempt === MAX_TRIES) throw error;
+        appending.isAgain = true;
       }
     }
   }
 
-  async #append(
-    lane: SessionLane,
-    { graphId, captured, pass }: { graphId: string; captured: CapturedWrites; pass: (rest: Promise<unknown>) => void },
-  ): Promise<void> {
+  /** Lets the next piece of work begin as soon as it is certain how these writes will be stored. */
+  async #append(lane: SessionLane, appending: Appending, pass: (rest: Promise<unknown>) => void): Promise<void> {
+    const { graphId, isAgain } = appending;
+    const known = isAgain ? await this.openBucket(lane, graphId) : lane.findBucket(graphId);
+    if (known !== undefined) {
+      const stored = this.#store(lane, known, appending);
+      pass(stored);
+      return stored;
+    }
+    try {
+      // Not known here means, nearly always, not written to yet.
+      await this.#store(lane, lane.keepBucket(graphId, new WriteBucket()), appending);
+    } catch (error) {
+      if (!isWorthTrying(error)) throw error;
+      if (!isOutcomeUnknown(error)) appending.first = undefined;
+      await this.#store(lane, await this.openBucket(lane, graphId), appending);
+    }
+  }
+
+  async #store(lane: SessionLane, bucket: WriteBucket, appending: Appending): Promise<void> {
     const { sessionId } = lane;
+    const { graphId, captured } = appending;
     const call = composeWrites(this.#context.codec, captured);
-    // Not known here means, nearly always, not written to yet. If it was, the commit is refused, and the writes are read.
-    const bucket = lane.findBucket(graphId) ?? lane.keepBucket(graphId, new WriteBucket());
     const ordinal = bucket.count;
-    const generation = bucket.add(call);
+    const generation = bucket.add(call, expectationOf(appending));
     if (generation === undefined) return;
+    appending.first ??= { bucket, generation };
     const branch = bucketOf(sessionId, graphId);
     const position = { ordinal, generation, startedAtMs: this.#context.ports.now() };
-    const commit = this.#context.storage.commit({
-      sessionId,
-      effects: [formatWrites({ sessionId, branch }, call, position)],
-      chunks: call.chunks,
-      refs: [
-        { kind: 'log', name: branch, expect: ordinal === 0 ? null : String(ordinal), target: String(ordinal + 1) },
-      ],
-    });
-    pass(commit);
-    await commit;
+    try {
+      await this.#context.storage.commit({
+        sessionId,
+        effects: [formatWrites({ sessionId, branch }, call, position)],
+        chunks: call.chunks,
+        refs: [
+          { kind: 'log', name: branch, expect: ordinal === 0 ? null : String(ordinal), target: String(ordinal + 1) },
+        ],
+      });
+    } catch (error) {
+      lane.forgetBucket(graphId, bucket);
+      throw error;
+    }
   }
 
   /** What is known of the writes to a checkpoint; reads them if need be. */
   async openBucket(lane: SessionLane, graphId: string): Promise<WriteBucket> {
     const known = lane.findBucket(graphId);
-    if (known !== undefined) return known;
+    if (known?.isCertain === true) return known;
     const { sessionId } = lane;
     const name = bucketOf(sessionId, graphId);
     const [log] = await this.#context.storage.readRefs({ sessionId, kind: 'log', name });
-    if (log === undefined) return lane.keepBucket(graphId, new WriteBucket());
+    if (log === undefined) return lane.keepBucket(graphId, new WriteBucket([]));
     const stored = await this.read(sessionId, graphId);
     const hasChild = await this.#rows.hasChild(sessionId, graphId);
     return lane.keepBucket(graphId, new WriteBucket(stored, { count: Number(checkRef(log).target), hasChild }));
@@ -90,6 +117,15 @@ export class PendingWrites {
     const rows = await this.#context.storage.readEffects({ sessionId, branch: bucketOf(sessionId, graphId) });
     return rows.flatMap((row) => parseWrites(row) ?? []);
   }
+}
+
+/** What got no answer may be stored: then it is found, and not stored again. */
+function isWorthTrying(error: unknown): boolean {
+  return hasErrorCode(error, 'CONFLICT') || isOutcomeUnknown(error);
+}
+
+function expectationOf({ first }: Appending): Expected | undefined {
+  return first && { generation: first.generation, isTaken: !first.bucket.isOpen(first.generation) };
 }
 
 /** One write of a task, where it counts. */

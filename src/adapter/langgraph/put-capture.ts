@@ -13,7 +13,7 @@ import { findCheckpointId } from './thread-session.ts';
 
 /** A call of `put` as it was when it was made. */
 export type CapturedPut = {
-  readonly call: PutCall;
+  readonly call: Omit<PutCall, 'checkpoint'> & { readonly checkpoint: Pick<PutCall['checkpoint'], 'id' | 'v'> };
   readonly parentId: string | undefined;
   readonly runId: string | undefined;
   /** The run was told to begin at a certain checkpoint, so a branch there is what its user wants. */
@@ -37,9 +37,9 @@ export function capturePut(
 ): CapturedPut {
   const parentId = findCheckpointId(config);
   const { metadata, newVersions } = call;
-  const copied = { ...call, metadata: copyMetadata(metadata, codec), newVersions: { ...newVersions } };
+  const { id, v } = call.checkpoint;
   const about = {
-    call: copied,
+    call: { checkpoint: { id, v }, metadata: copyMetadata(metadata, codec), newVersions: { ...newVersions } },
     parentId,
     runId: runOf(config, call),
     isTimeTravel: isTimeTravel(config, lane, parentId),

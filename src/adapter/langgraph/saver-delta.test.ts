@@ -122,13 +122,20 @@ describe('[A6] the history of delta channels', () => {
     });
   });
 
-  test('[A27] is refused, and not cut short, if retention deleted a part of it', async () => {
+  test('[A27] is refused, and not cut short, if a run in it was deleted; verify says so', async () => {
     const storage = new InMemoryCheckpointStorage();
-    const graph = deltaGraph(new SavestateSaver(storage));
-    for (const text of ['a', 'b', 'c']) await graph.invoke({ messages: [human(text)] }, ROOT);
-    const manager = new CheckpointManager({ storage });
-    await manager.prune({ policy: { keepLast: 4 } });
+    const saver = new SavestateSaver(storage);
+    const graph = deltaGraph(saver);
+    for (const run_id of ['a', 'b', 'c'])
+      await graph.invoke({ messages: [human(run_id)] }, { ...ROOT, metadata: { run_id } });
+    await saver.deleteForRuns(['b']);
     await expect(deltaGraph(new SavestateSaver(storage)).getState(ROOT)).rejects.toMatchObject({ code: 'NOT_FOUND' });
+    const { status, findings, damagedCheckpoints } = await new CheckpointManager({ storage }).verify();
+    expect({ status, problems: findings.map(({ problem }) => problem) }).toEqual({
+      status: 'damaged',
+      problems: [expect.stringMatching(/cannot be read whole: it needs its parent chk_\w+, which was deleted/)],
+    });
+    expect(damagedCheckpoints).toHaveLength(3);
   });
 });
 

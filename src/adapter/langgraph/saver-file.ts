@@ -1,8 +1,10 @@
-import { existsSync, statSync } from 'node:fs';
+import { accessSync, constants, existsSync, statSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
-import { StorageError } from '../../core/errors.ts';
+import { CorruptError, type SavestateError, StorageError } from '../../core/errors.ts';
 import { openReadOnlyDatabase, type SqlDatabase } from '../../storage/sqlite/sqlite-driver.ts';
 import { toSavestateError } from '../../storage/sqlite/sqlite-error.ts';
+
+const SQLITE_CORRUPT = 11;
 
 /** A SQLite file that is read and not touched: no byte of it changes, and nothing appears beside it. */
 export class SaverFile {
@@ -13,6 +15,7 @@ export class SaverFile {
 
   constructor(path: string) {
     this.path = path;
+    checkReadable(path);
     const stamp = isInUse(path) ? undefined : stampOf(path);
     const quiet = stamp === undefined ? undefined : openQuietly(path);
     this.#stamp = quiet === undefined ? undefined : stamp;
@@ -37,7 +40,7 @@ export class SaverFile {
     try {
       return work();
     } catch (error) {
-      throw toSavestateError(error, this.path);
+      throw explain(toSavestateError(error, this.path), this.path);
     }
   }
 
@@ -49,6 +52,38 @@ export class SaverFile {
   close(): void {
     this.#db.close();
   }
+}
+
+/** SQLite says the same of a folder, of a file that may not be read, and of a disk that fails. */
+function checkReadable(path: string): void {
+  const lack = findLack(path);
+  if (lack === undefined) return;
+  throw new StorageError(
+    `The file ${path} cannot be opened as a database of LangGraph's SqliteSaver: ${lack}. Nothing was stored.`,
+    { details: { path } },
+  );
+}
+
+function findLack(path: string): string | undefined {
+  try {
+    const found = statSync(path, { throwIfNoEntry: false });
+    if (found === undefined) return 'there is no such file; check the path';
+    if (found.isDirectory()) return 'it is a folder; name the file in it';
+    accessSync(path, constants.R_OK);
+    return undefined;
+  } catch (error) {
+    return `it may not be read (${(error as Error).message}); change its permissions, or run this as another user`;
+  }
+}
+
+/** The advice of our own storages does not fit: their tools do not know this file. */
+function explain(error: SavestateError, path: string): SavestateError {
+  if (error.details.sqliteCode !== SQLITE_CORRUPT) return error;
+  const { cause, details } = error;
+  return new CorruptError(
+    `The file ${path} is damaged or cut short: SQLite cannot read all of it. Bring it back from a backup, or make a new file of what is left (sqlite3 ${path} .recover), and import that.`,
+    { cause, details },
+  );
 }
 
 /** Others that have a database open, or were killed, leave one of these beside it. */

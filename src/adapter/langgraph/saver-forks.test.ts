@@ -5,6 +5,7 @@ import { STORAGES } from '../../../test/support/storages.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
 import { SavestateSaver } from './savestate-saver.ts';
+import { SavestateStore } from './savestate-store.ts';
 
 const human = (content: string) => new HumanMessage({ content });
 
@@ -160,5 +161,18 @@ test('[A14] a put on a checkpoint that was lost in the race goes to a branch, ho
 test('[A14] options are checked', () => {
   const storage = new InMemoryCheckpointStorage();
   expect(() => new SavestateSaver({ storage, onConflict: 'ignore' as never })).toThrow('onConflict must be');
-  expect(() => new SavestateSaver({} as never)).toThrow('Give a storage');
+  expect(() => new SavestateSaver({} as never)).toThrow('found an object with no fields. Give a storage');
+});
+
+test.each([
+  ['the text "threads.db"', 'threads.db'],
+  ['undefined', undefined],
+  ['null', null],
+  ['an array', []],
+  ['an object with path', { path: 'threads.db' }],
+  ['the text "threads.db"', { storage: 'threads.db' }],
+])('[A80] what is no storage is refused, and named: %s', (found, given) => {
+  const refusal = { code: 'INVALID_INPUT', message: expect.stringContaining(`found ${found}. Give a storage`) };
+  expect(() => new SavestateSaver(given as never)).toThrow(expect.objectContaining(refusal));
+  expect(() => new SavestateStore(given as never)).toThrow(expect.objectContaining(refusal));
 });

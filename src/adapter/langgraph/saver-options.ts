@@ -43,11 +43,25 @@ export type SavestateSaverOptions = GraphStorageOptions & {
   readonly onConflict?: 'branch' | 'error';
 };
 
-/** Takes a storage for the options that name it alone. */
+/** Takes a storage for the options that name it alone; throws for what is neither. */
 export function toOptions<Options extends GraphStorageOptions>(
   given: ChunkStorage | Options,
 ): Options | { storage: ChunkStorage } {
+  if (typeof given !== 'object' || given === null) throw noStorage(given);
   return 'commit' in given ? { storage: given } : given;
+}
+
+function noStorage(found: unknown): InvalidInputError {
+  return new InvalidInputError(
+    `A storage, { storage, ... } or { manager, ... } is needed; found ${describeGiven(found)}. Give a storage, such as new SqliteCheckpointStorage({ path }), or a manager.`,
+    { details: { field: 'storage' } },
+  );
+}
+
+function describeGiven(found: unknown): string {
+  if (typeof found === 'string') return `the text ${JSON.stringify(found)}`;
+  if (typeof found !== 'object' || found === null) return String(found);
+  return Array.isArray(found) ? 'an array' : `an object with ${Object.keys(found).join(', ') || 'no fields'}`;
 }
 
 /** Accepts what to do about a conflict, or throws. */
@@ -66,11 +80,7 @@ export function createGraphParts(options: GraphStorageOptions): ManagerParts {
     return { context: { ...context, migrations: new Migrations(undefined) }, afterSave };
   }
   const { storage, classes = [], secrets = 'store-secrets-in-plain-text', ...rest } = options;
-  if (typeof storage?.commit !== 'function') {
-    throw new InvalidInputError('Give a storage, such as new SqliteCheckpointStorage({ path }), or a manager.', {
-      details: { field: 'storage' },
-    });
-  }
+  if (typeof storage?.commit !== 'function') throw noStorage(options.storage ?? options);
   const { limits, shadowBudgetBytes, now } = rest;
   const context = createContext({
     storage,

@@ -1,3 +1,6 @@
+import { randomUUID } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { HumanMessage } from '@langchain/core/messages';
 import { Annotation, END, interrupt, MessagesDeltaValue, START, StateGraph, StateSchema } from '@langchain/langgraph';
 import type { BaseCheckpointSaver } from '@langchain/langgraph-checkpoint';
@@ -12,9 +15,10 @@ import {
   threadConfig,
   tuples,
 } from '../../../test/support/langgraph.ts';
-import { STORAGES } from '../../../test/support/storages.ts';
+import { STORAGES, temporaryFolder } from '../../../test/support/storages.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
+import { SqliteCheckpointStorage } from '../../storage/sqlite/sqlite-storage.ts';
 import { SavestateSaver } from './savestate-saver.ts';
 
 const human = (content: string) => new HumanMessage({ content, id: content });
@@ -60,7 +64,7 @@ describe.each(STORAGES)('threads on %s', (_, create) => {
     expect((await storage.stats()).sessions).toBeGreaterThan(before.sessions + 1);
     await saver.deleteThread('thread');
 
-    const { bytes: _bytes, ...counts } = await storage.stats();
+    const counts = await storage.stats();
     expect(counts).toEqual({
       ...counts,
       checkpoints: before.checkpoints,
@@ -72,6 +76,29 @@ describe.each(STORAGES)('threads on %s', (_, create) => {
     expect(await linesOf(saver, 'other')).toContain('stays,echo 1');
     await converse(saver, 'thread', ['anew']);
     expect((await linesOf(saver, 'thread'))[0]).toBe('anew,echo 1');
+    await storage.close();
+  });
+
+  test('[A81] ids are given as a list; what is not there is not copied, and deletes nothing', async () => {
+    const { storage } = create();
+    const saver = new SavestateSaver(storage);
+    await converse(saver, 'thread', ['stays']);
+    const refused = [
+      saver.prune('thread' as never),
+      saver.prune([undefined] as never),
+      saver.prune(undefined as never),
+      saver.deleteForRuns('run' as never),
+      saver.deleteForRuns([undefined] as never),
+      saver.deleteForRuns(undefined as never),
+    ];
+    for (const one of await Promise.allSettled(refused))
+      expect(one).toMatchObject({ reason: { code: 'INVALID_INPUT', message: expect.stringContaining('an array of') } });
+    await expect(saver.copyThread('nobody', 'somebody')).rejects.toMatchObject({
+      code: 'NOT_FOUND',
+      message: expect.stringContaining('no thread "nobody"'),
+    });
+    await saver.deleteForRuns(['', 'unknown']);
+    expect(await linesOf(saver, 'thread')).toContain('stays,echo 1');
     await storage.close();
   });
 
@@ -316,4 +343,26 @@ describe('[A4] the latest checkpoint', () => {
     await putValues(saver, config, { n: 2 });
     expect((await saver.getTuple(ROOT))?.checkpoint.channel_values).toEqual({ n: 2 });
   });
+});
+
+test('[A19] no text of a deleted thread is in the SQLite file any more', async () => {
+  const folder = temporaryFolder();
+  const path = join(folder, 'threads.db');
+  const storage = new SqliteCheckpointStorage({ path });
+  const saver = new SavestateSaver(storage);
+  const secrets = ['message', 'write', 'early', 'thread'].map((place) => `${place}-${randomUUID()}`);
+  const [message = '', write = '', early = '', threadId = ''] = secrets;
+  const found = () => {
+    const bytes = Buffer.concat(readdirSync(folder).map((name) => readFileSync(join(folder, name))));
+    return secrets.filter((secret) => bytes.includes(secret));
+  };
+  await converse(saver, 'other', ['stays']);
+  await echoGraph(saver).invoke({ messages: [human(message)] }, threadConfig(threadId));
+  const [latest] = await tuples(saver, threadConfig(threadId));
+  await saver.putWrites(latest?.config ?? {}, [['late', write]], 'task');
+  await saver.putWrites(threadConfig(threadId, checkpointOf({}).id), [['early', early]], 'task');
+  expect(found()).toEqual(secrets);
+  await saver.deleteThread(threadId);
+  await storage.close();
+  expect(found()).toEqual([]);
 });

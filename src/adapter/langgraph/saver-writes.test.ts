@@ -1,4 +1,6 @@
+import { setImmediate } from 'node:timers/promises';
 import { AIMessage, HumanMessage } from '@langchain/core/messages';
+import type { RunnableConfig } from '@langchain/core/runnables';
 import { Annotation, Command, END, interrupt, START, StateGraph } from '@langchain/langgraph';
 import { type CheckpointTuple, type PendingWrite, uuid6 } from '@langchain/langgraph-checkpoint';
 import { describe, expect, test } from 'vitest';
@@ -315,7 +317,7 @@ describe('[A11] a message that is changed in place', () => {
   });
 });
 
-test('[A60] a save reads its state at once, and leaves the rest until the graph waits', async () => {
+test('[A60] a save reads its state at once, and leaves the rest until the graph waits, or not for long', async () => {
   let commits = 0;
   class Counting extends InMemoryCheckpointStorage {
     override commit(...args: Parameters<InMemoryCheckpointStorage['commit']>) {
@@ -325,11 +327,25 @@ test('[A60] a save reads its state at once, and leaves the rest until the graph 
   }
   const saver = new SavestateSaver(new Counting());
   const first = await putValues(saver, ROOT, { n: 1 });
-  const calls = [saver.putWrites(first, [['n', 2]], 'task'), putValues(saver, first, { n: 2 })];
-  for (let hop = 0; hop < 100; hop++) await undefined;
+  const hop = async (count: number) => {
+    for (let at = 0; at < count; at++) await undefined;
+  };
+  const loop = (from: RunnableConfig, n: number) => {
+    const checkpoint = checkpointOf({ n });
+    return saver.put(from, checkpoint, metadataOf('loop', n), checkpoint.channel_versions);
+  };
+  const written = saver.putWrites(first, [['n', 2]], 'task');
+  const second = loop(first, 2);
+  await hop(20);
   expect(commits).toBe(1);
-  await Promise.all(calls);
+  await setImmediate();
   expect(commits).toBe(3);
+  const third = loop(await second, 3);
+  await hop(20);
+  expect(commits).toBe(3);
+  await hop(60);
+  expect(commits).toBe(4);
+  await Promise.all([written, third]);
 });
 
 test('[A16] nothing that was handed out leads back to what is stored or remembered', async () => {

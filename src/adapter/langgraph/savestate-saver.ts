@@ -72,6 +72,7 @@ export class SavestateSaver extends BaseCheckpointSaver {
     const place = findPlace(config);
     if (place === undefined) return undefined;
     const lane = this.#lanes.open(place);
+    await lane.settled();
     const stored = await this.#find(lane, findCheckpointId(config));
     if (stored === undefined) return undefined;
     try {
@@ -89,6 +90,7 @@ export class SavestateSaver extends BaseCheckpointSaver {
 
   /** Newest first. A tuple's state and writes are decoded when they are first looked at. */
   override async *list(config: RunnableConfig, options?: CheckpointListOptions): AsyncGenerator<CheckpointTuple> {
+    await this.#lanes.settled();
     let batch: StoredGraphCheckpoint[] = [];
     for await (const { checkpoint } of listGraphCheckpoints(this.#context, config, options)) {
       const stored = await this.#rows.open(checkpoint.id);
@@ -108,6 +110,7 @@ export class SavestateSaver extends BaseCheckpointSaver {
 
   /** Like `list`, but reads no states and no writes: what a history page needs. */
   async *listMetadata(config: RunnableConfig, options?: CheckpointListOptions): AsyncGenerator<CheckpointSummary> {
+    await this.#lanes.settled();
     for await (const { checkpoint, graph } of listGraphCheckpoints(this.#context, config, options)) {
       yield {
         config: configOf(graph.place, graph.id),
@@ -128,8 +131,8 @@ export class SavestateSaver extends BaseCheckpointSaver {
     const lane = this.#lanes.open(place);
     const captured = capturePut(this.#context, lane, { config, call: { checkpoint, metadata, newVersions } });
     // Not inside: a handler may save to this thread too.
-    await this.#afterSave(await lane.inOrder(() => this.#writer.put(lane, captured)));
-    return configOf(place, checkpoint.id);
+    await this.#afterSave(await lane.save(() => this.#writer.put(lane, captured), metadata));
+    return configOf(place, captured.call.checkpoint.id);
   }
 
   /** Saves what a task wrote, also to a checkpoint that is not saved yet. */
@@ -159,6 +162,7 @@ export class SavestateSaver extends BaseCheckpointSaver {
     const empty = Object.fromEntries(channels.map((channel) => [channel, { writes: [] }]));
     if (place === undefined || channels.length === 0) return empty;
     const lane = this.#lanes.open(place);
+    await lane.settled();
     const stored = await this.#find(lane, findCheckpointId(config));
     return stored === undefined ? empty : readDeltaHistory(this.#context, stored, channels);
   }
@@ -181,11 +185,21 @@ export class SavestateSaver extends BaseCheckpointSaver {
     const { strategy = 'keep_latest' } = options;
     if (strategy !== 'keep_latest' && strategy !== 'delete')
       throw new InvalidInputError(`The strategy must be "keep_latest" or "delete"; found ${JSON.stringify(strategy)}.`);
-    await this.#admin.prune(threadIds.map(parseThreadId), strategy);
+    await this.#admin.prune(parseIds(threadIds, 'thread ids').map(parseThreadId), strategy);
   }
 
-  /** Deletes all checkpoints and writes that the given runs saved. Runs are known by `run_id` in the metadata of their config. */
+  /**
+   * Deletes all checkpoints and writes that the given runs saved. Runs are known by `run_id` in the metadata or `configurable` of
+   * their config; LangChain's `runId` is not enough, because LangGraph does not pass it on to savers.
+   */
   async deleteForRuns(runIds: readonly string[]): Promise<void> {
-    await this.#admin.deleteForRuns(runIds);
+    await this.#admin.deleteForRuns(parseIds(runIds, 'run ids'));
   }
+}
+
+function parseIds(given: unknown, what: string): readonly string[] {
+  if (Array.isArray(given) && given.every((id) => typeof id === 'string' || typeof id === 'number'))
+    return given.map(String);
+  const found = Array.isArray(given) ? 'one with something else in it' : typeof given;
+  throw new InvalidInputError(`The ${what} must be given as an array of texts; found ${found}. Nothing was deleted.`);
 }

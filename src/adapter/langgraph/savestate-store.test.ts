@@ -115,14 +115,23 @@ describe('[A26] the store', () => {
     expect((await store.get(['n'], 'k'))?.updatedAt).toEqual(found.updatedAt);
   });
 
-  test('says that it has no vectors', async () => {
+  test('refuses what no item can have, before anything is done', async () => {
     const store = open();
-    await expect(store.search(['n'], { query: 'like this' })).rejects.toMatchObject({ code: 'UNSUPPORTED' });
-    await expect(store.put(['n'], 'k', { a: 1 }, ['a'])).rejects.toMatchObject({ code: 'UNSUPPORTED' });
-    await store.put(['n'], 'k', { a: 1 }, false);
-    await expect(store.batch([{ namespace: [], key: 'k', value: {} }])).rejects.toMatchObject({
-      code: 'INVALID_INPUT',
-    });
+    const put = { namespace: ['n'], key: 'k', value: { a: 1 } };
+    const refused = { code: 'INVALID_INPUT' };
+    await expect(store.batch([put, { namespace: [], key: 'k', value: {} }])).rejects.toMatchObject(refused);
+    await expect(store.batch([put, { namespace: ['n'], key: 5 as never, value: {} }])).rejects.toMatchObject(refused);
+    await expect(store.put(['n'], 'k', { a: 1 }, 'a' as never)).rejects.toMatchObject(refused);
+    expect(await store.search([])).toEqual([]);
+  });
+
+  test('takes keys and labels of any characters', async () => {
+    const store = open();
+    const keys = ['__proto__', 'constructor', '10', '9', '', '\ud800', '\ud801', '$', 'ä"\\'];
+    for (const key of keys) await store.put([`ns ${key}`, '$'], key, { key });
+    for (const key of keys) await store.put(['one'], key, { key });
+    expect((await store.search(['one'])).map(({ value }) => value.key)).toEqual(keys);
+    for (const key of keys) expect((await store.get([`ns ${key}`, '$'], key))?.value).toEqual({ key });
   });
 });
 

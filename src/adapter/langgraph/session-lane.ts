@@ -1,3 +1,4 @@
+import type { CheckpointMetadata } from '@langchain/langgraph-checkpoint';
 import { CapturedInstances } from '../../core/captured-instances.ts';
 import type { Checkpoint } from '../../core/checkpoint.ts';
 import type { SessionId } from '../../core/id.ts';
@@ -5,8 +6,8 @@ import type { KnownParts } from '../../core/known-parts.ts';
 import type { EncodedState, StateCodec } from '../../core/state-codec.ts';
 import type { ManagerContext } from '../../manager/context.ts';
 import type { ShadowBudget, ShadowHolder } from '../../manager/shadow-budget.ts';
-import type { ChunkStorage } from '../../storage/contract.ts';
-import type { LoopTurn } from '../../storage/loop-turn.ts';
+import type { ChunkStorage, Commit, CommitResult } from '../../storage/contract.ts';
+import type { Lull } from '../../storage/lull.ts';
 import { type Place, sessionOf } from './thread-session.ts';
 import type { WriteBucket } from './write-bucket.ts';
 
@@ -20,6 +21,8 @@ type Knowledge = { readonly tip: Tip; readonly parts: KnownParts | undefined };
 const MAX_TIPS = 4;
 /** Checkpoints whose writes are remembered per session; those of older ones are read again. */
 const MAX_BUCKETS = 32;
+/** How often a read looks whether all is stored. A graph that runs on meanwhile may never let it be. */
+const SETTLING_ROUNDS = 3;
 
 /**
  * What one saver remembers of a session, and the order of what it does there. Everything here can be forgotten at any time:
@@ -32,7 +35,7 @@ export class SessionLane implements ShadowHolder {
   readonly written = new CapturedInstances();
   readonly #shadows: ShadowBudget;
   readonly #storage: ChunkStorage;
-  readonly #turn: LoopTurn;
+  readonly #lull: Lull;
   readonly #tips = new Map<string, Tip>();
   readonly #buckets = new Map<string, WriteBucket>();
   #knowledge: Knowledge | undefined;
@@ -40,13 +43,17 @@ export class SessionLane implements ShadowHolder {
   /** What pieces of work left to the storage when they let the next one begin. */
   readonly #rests = new Set<Promise<unknown>>();
   #waiting = 0;
+  /** Saves that have not ended. LangGraph hands the next state over when they have. */
+  #saving = 0;
+  /** The piece of work that runs now was in a hurry. */
+  #isHurried = false;
 
-  constructor(place: Place, { shadows, storage }: Pick<ManagerContext, 'shadows' | 'storage'>, turn: LoopTurn) {
+  constructor(place: Place, { shadows, storage }: Pick<ManagerContext, 'shadows' | 'storage'>, lull: Lull) {
     this.place = place;
     this.sessionId = sessionOf(place);
     this.#shadows = shadows;
     this.#storage = storage;
-    this.#turn = turn;
+    this.#lull = lull;
   }
 
   get isIdle(): boolean {
@@ -58,9 +65,13 @@ export class SessionLane implements ShadowHolder {
    * time is the graph's. A piece that calls `pass` lets the next begin already: the rest of it is on its way to the storage, which
    * keeps the order too.
    */
-  async inOrder<Result>(work: (pass: (rest: Promise<unknown>) => void) => Promise<Result>): Promise<Result> {
-    const turn = this.#turn.wait();
-    this.#hurry();
+  async inOrder<Result>(
+    work: (pass: (rest: Promise<unknown>) => void) => Promise<Result>,
+    { canWait = true } = {},
+  ): Promise<Result> {
+    // LangGraph waits for a save before it hands over the next state, which must be before that is changed.
+    if (this.#saving > 0) this.#hurry();
+    const lull = canWait ? this.#lull.wait() : false;
     const before = this.#lastTurn;
     let end = (): void => undefined;
     this.#lastTurn = new Promise<void>((resolve) => {
@@ -69,7 +80,7 @@ export class SessionLane implements ShadowHolder {
     this.#waiting++;
     try {
       await before;
-      await turn;
+      this.#isHurried = await lull;
       return await work((rest) => {
         this.#noteRest(rest);
         end();
@@ -80,10 +91,37 @@ export class SessionLane implements ShadowHolder {
     }
   }
 
-  /** Graphs whose nodes wait for nothing run without letting the event loop turn. */
+  /** The same for a save. Only those of a running loop have time. */
+  async save<Result>(work: () => Promise<Result>, { source }: CheckpointMetadata): Promise<Result> {
+    const saved = this.inOrder(work, { canWait: source === 'loop' });
+    this.#saving++;
+    try {
+      return await saved;
+    } finally {
+      this.#saving--;
+    }
+  }
+
+  /** Stores what a save made. */
+  commit(commit: Commit): Promise<CommitResult> {
+    const stored = this.#storage.commit(commit);
+    if (this.#isHurried) this.#storage.hurry?.();
+    return stored;
+  }
+
   #hurry(): void {
-    this.#turn.hurry();
+    this.#lull.hurry();
     this.#storage.hurry?.();
+  }
+
+  /** Resolves when all that was begun here is stored or has failed, so that a read finds it. */
+  async settled(): Promise<void> {
+    for (let round = 0; round < SETTLING_ROUNDS && !this.isIdle; round++) {
+      this.#hurry();
+      await this.#lastTurn;
+      await this.restsAreOver();
+      await this.#lull.wait(); // LangGraph may have waited for this with the next one
+    }
   }
 
   #noteRest(rest: Promise<unknown>): void {
@@ -138,8 +176,9 @@ export class SessionLane implements ShadowHolder {
     return bucket;
   }
 
-  forgetBucket(graphId: string): void {
-    this.#buckets.delete(graphId);
+  /** Forgets what turned out to be wrong, unless it is better known by now. */
+  forgetBucket(graphId: string, bucket: WriteBucket): void {
+    if (this.#buckets.get(graphId) === bucket) this.#buckets.delete(graphId);
   }
 
   /** Forgets everything, because the storage was changed beside it. */

@@ -1,18 +1,24 @@
 import type { SessionId } from '../../core/id.ts';
 import type { ManagerContext } from '../../manager/context.ts';
-import { LoopTurn } from '../../storage/loop-turn.ts';
+import { Lull } from '../../storage/lull.ts';
 import { SessionLane } from './session-lane.ts';
 import { type Place, sessionOf } from './thread-session.ts';
 
 /** Every call of a subgraph has a namespace of its own, so that lanes come and go; those not used for long are dropped. */
 const MAX_LANES = 1024;
 
+/**
+ * A node that waits for something does so a few hops after its state was handed over. One that does not gives LangGraph the next
+ * state after some 75: what is begun now is stored by then.
+ */
+const PATIENT_HOPS = 45;
+
 /** The lanes of all sessions a saver is at work in. */
 export class SessionLanes {
   readonly #context: ManagerContext;
   readonly #lanes = new Map<string, SessionLane>();
-  /** One for all: a graph that lets no event loop turn may write to the lanes of its subgraphs only. */
-  readonly #turn = new LoopTurn();
+  /** One for all: a graph that never waits may write to the lanes of its subgraphs only. */
+  readonly #lull = new Lull({ until: 'tick', hops: PATIENT_HOPS });
 
   constructor(context: ManagerContext) {
     this.#context = context;
@@ -20,10 +26,10 @@ export class SessionLanes {
 
   open(place: Place): SessionLane {
     const sessionId = sessionOf(place);
-    const lane = this.#lanes.get(sessionId) ?? new SessionLane(place, this.#context, this.#turn);
+    const lane = this.#lanes.get(sessionId) ?? new SessionLane(place, this.#context, this.#lull);
     this.#lanes.delete(sessionId);
     this.#lanes.set(sessionId, lane);
-    if (this.#lanes.size > MAX_LANES) this.#dropOldest();
+    if (this.#lanes.size > MAX_LANES) this.#dropOldest(lane);
     return lane;
   }
 
@@ -41,9 +47,16 @@ export class SessionLanes {
     });
   }
 
-  #dropOldest(): void {
+  /** Resolves when all that was begun in any lane is stored or has failed. */
+  async settled(): Promise<void> {
+    const busy = [...this.#lanes.values()].filter((lane) => !lane.isIdle);
+    await Promise.all(busy.map((lane) => lane.settled()));
+  }
+
+  /** Drops none if all are at work: two lanes of one session would not know of each other. */
+  #dropOldest(opened: SessionLane): void {
     for (const [sessionId, lane] of this.#lanes) {
-      if (!lane.isIdle) continue;
+      if (!lane.isIdle || lane === opened) continue;
       lane.clear();
       this.#lanes.delete(sessionId);
       return;

@@ -1,112 +1,82 @@
-import type {
-  GetOperation,
-  Item,
-  ListNamespacesOperation,
-  MatchCondition,
-  Operation,
-  PutOperation,
-  SearchOperation,
-} from '@langchain/langgraph-checkpoint';
-import { InvalidInputError, UnsupportedError } from '../../core/errors.ts';
-import { matchesFilter } from './store-filter.ts';
+import { type Chunk, type ChunkContent, createChunk, type Digest } from '../../core/chunk.ts';
+import { REF_TEXT } from '../../core/format.ts';
+import { findIn, type StateCodec } from '../../core/state-codec.ts';
+import type { StoreChunks } from './store-chunks.ts';
+import { KeptValues } from './store-kept.ts';
 
-/** The items of a store by namespace, then by key, both in the order in which they came. */
-export type StoreItems = ReadonlyMap<string, ReadonlyMap<string, Item>>;
+/** A value on its way into a store: its text, and the chunks that refers to. */
+export type EncodedValue = ChunkContent & { readonly chunks: readonly Chunk[]; readonly bytes: number };
 
-/** What an operation asks for. */
-export type StoreOperation =
-  | { readonly kind: 'get'; readonly operation: GetOperation }
-  | { readonly kind: 'put'; readonly operation: PutOperation }
-  | { readonly kind: 'search'; readonly operation: SearchOperation }
-  | { readonly kind: 'list'; readonly operation: ListNamespacesOperation };
+/** What is known of an item besides its value. `index` names the fields that a query looks at; default all. */
+export type ItemFields = {
+  readonly createdAt: number;
+  readonly updatedAt: number;
+  readonly bytes: number;
+  readonly index?: false | readonly string[];
+};
 
-const DEFAULT_SEARCH_LIMIT = 10;
+/** An item as it is stored. */
+export type StoredItem = ItemFields & { readonly value: unknown };
 
-/** Tells operations apart by their fields, as LangGraph does, and refuses those that need vectors. */
-export function parseOperation(operation: Operation): StoreOperation {
-  if ('namespacePrefix' in operation) {
-    if (operation.query !== undefined && operation.query !== '') throw noVectors('search by a query');
-    return { kind: 'search', operation };
+/** Something whose item is in a chunk. */
+type HasItem = { readonly ref: Digest };
+
+/** Enough to filter a large store again and again; more is decoded again when needed. */
+const KEPT_BYTES = 64 * 1024 * 1024;
+
+/** What an item takes in memory besides its value, roughly. */
+const ITEM_BYTES = 300;
+
+const VALUE_START = '"value":';
+const FIRST_FIELDS = /^\{"createdAt":([^,]+),"updatedAt":[^,]+,"bytes":([^,]+),/;
+
+/** Turns items into chunks and back. */
+export class StoreItems {
+  readonly #codec: StateCodec;
+  readonly #chunks: StoreChunks;
+  readonly #decoded = new KeptValues<Digest, StoredItem>(KEPT_BYTES, ({ bytes }) => bytes + ITEM_BYTES);
+
+  constructor(codec: StateCodec, chunks: StoreChunks) {
+    this.#codec = codec;
+    this.#chunks = chunks;
   }
-  if (!('namespace' in operation)) return { kind: 'list', operation };
-  if (!('value' in operation)) return { kind: 'get', operation };
-  checkNamespace(operation.namespace);
-  if (Array.isArray(operation.index)) throw noVectors('index fields');
-  return { kind: 'put', operation };
-}
 
-function noVectors(what: string): UnsupportedError {
-  return new UnsupportedError(
-    `This store cannot ${what}: it has no vectors. Search with a filter, or use a store with an index for this data.`,
-  );
-}
-
-function checkNamespace(namespace: readonly unknown[]): void {
-  const isSound = namespace.length > 0 && namespace.every((label) => typeof label === 'string' && label !== '');
-  if (isSound) return;
-  throw new InvalidInputError(
-    `A namespace must be a list of texts that are not empty; found ${JSON.stringify(namespace)}.`,
-    {
-      details: { field: 'namespace' },
-    },
-  );
-}
-
-export function getItem(items: StoreItems, { namespace, key }: GetOperation): Item | undefined {
-  return items.get(namespaceKey(namespace))?.get(key);
-}
-
-/** Items below a namespace that pass the filter, namespace by namespace. */
-export function searchItems(items: StoreItems, operation: SearchOperation): Item[] {
-  const { namespacePrefix, filter = {}, limit = DEFAULT_SEARCH_LIMIT, offset = 0 } = operation;
-  const found: Item[] = [];
-  for (const [key, group] of items) {
-    if (!startsWith(parseNamespace(key), namespacePrefix)) continue;
-    for (const item of group.values()) if (matchesFilter(item.value, filter)) found.push(item);
+  /** Takes a value as it is now, and refuses what cannot be saved. As a field of a state it is a chunk of its own, or within it. */
+  encode(value: unknown): EncodedValue {
+    const { root, chunks, sizeBytes: bytes } = this.#codec.encode({ value });
+    const text = root.text.slice(VALUE_START.length + 1, -1);
+    const own = text === REF_TEXT ? chunks.find(({ digest }) => digest === root.refs[0]) : undefined;
+    if (own === undefined) return { text, refs: root.refs, chunks, bytes };
+    return { text: own.text, refs: own.refs, chunks: chunks.filter((chunk) => chunk !== own), bytes };
   }
-  return found.slice(offset, offset + limit);
-}
 
-/** The namespaces that hold items, in order of their labels, cut to a depth if asked. */
-export function listNamespaces(items: StoreItems, operation: ListNamespacesOperation): string[][] {
-  const { matchConditions = [], maxDepth, limit, offset = 0 } = operation;
-  const matching = [...items.keys()]
-    .map(parseNamespace)
-    .filter((namespace) => matchConditions.every((condition) => matches(namespace, condition)));
-  const cut = new Set(matching.map((namespace) => namespaceKey(namespace.slice(0, maxDepth))));
-  const sorted = [...cut].map(parseNamespace).sort((a, b) => a.join(':').localeCompare(b.join(':')));
-  return sorted.slice(offset, limit === undefined ? undefined : offset + limit);
-}
-
-/** The items after some puts and deletions. What did not change is shared. */
-export function applyPuts(items: StoreItems, puts: readonly PutOperation[], now: Date): StoreItems {
-  const next = new Map(items);
-  for (const { namespace, key, value } of puts) {
-    const name = namespaceKey(namespace);
-    const group = new Map(next.get(name));
-    const createdAt = group.get(key)?.createdAt ?? now;
-    if (value === null) group.delete(key);
-    else group.set(key, { namespace: [...namespace], key, value, createdAt, updatedAt: now });
-    if (group.size === 0) next.delete(name);
-    else next.set(name, group);
+  /** What the next item of this key must know, without decoding this one. */
+  async readFields(ref: Digest): Promise<Pick<ItemFields, 'createdAt' | 'bytes'>> {
+    const [, createdAt, bytes] = FIRST_FIELDS.exec((await this.#chunks.readOne(ref)).text) ?? [];
+    return { createdAt: Number(createdAt), bytes: Number(bytes) };
   }
-  return next;
+
+  /** Items for callers to keep and change. */
+  async read(entries: readonly HasItem[]): Promise<StoredItem[]> {
+    const chunks = await this.#chunks.readBelow(entries.map(({ ref }) => ref));
+    const find = findIn(chunks);
+    return entries.map(({ ref }) => this.#codec.decode(find(ref), find) as StoredItem);
+  }
+
+  /** Items to look at, each decoded once as long as it is kept. */
+  async look(entries: readonly HasItem[]): Promise<StoredItem[]> {
+    const known = entries.map(({ ref }) => this.#decoded.get(ref));
+    const missing = entries.filter((_, at) => known[at] === undefined);
+    const read = missing.length === 0 ? [] : await this.read(missing);
+    for (const [at, { ref }] of missing.entries()) this.#decoded.set(ref, read[at] as StoredItem);
+    let next = 0;
+    return known.map((item) => item ?? (read[next++] as StoredItem));
+  }
 }
 
-function matches(namespace: readonly string[], { matchType, path }: MatchCondition): boolean {
-  if (matchType === 'prefix') return startsWith(namespace, path);
-  if (matchType === 'suffix') return startsWith(namespace.toReversed(), path.toReversed());
-  throw new InvalidInputError(`A match type must be "prefix" or "suffix"; found ${JSON.stringify(matchType)}.`);
-}
-
-function startsWith(namespace: readonly string[], path: readonly string[]): boolean {
-  return path.length <= namespace.length && path.every((label, at) => label === '*' || label === namespace[at]);
-}
-
-function namespaceKey(namespace: readonly string[]): string {
-  return JSON.stringify(namespace);
-}
-
-function parseNamespace(key: string): string[] {
-  return JSON.parse(key) as string[];
+/** The chunk of an item. */
+export function createItemChunk({ text, refs }: EncodedValue, fields: ItemFields): Chunk {
+  const { createdAt, updatedAt, bytes, index } = fields;
+  const first = JSON.stringify({ createdAt, updatedAt, bytes, index }).slice(0, -1);
+  return createChunk({ text: `${first},${VALUE_START}${text}}`, refs });
 }

@@ -1,11 +1,12 @@
-import { InvalidInputError } from '../../core/errors.ts';
+import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
 import type { CheckpointId, SessionId } from '../../core/id.ts';
 import type { ManagerContext } from '../../manager/context.ts';
 import { deleteSession, moveHeads } from '../../manager/forgetting.ts';
 import { type LineageEntry, readSession } from '../../manager/lineage.ts';
+import { findNeeded } from '../../manager/retention-needs.ts';
 import { deleteCheckpoints } from '../../manager/retention-runner.ts';
-import { readWayBack, toGraph } from './delta-history.ts';
-import { findGraphHeader, metadataOf } from './graph-header.ts';
+import { toGraph } from './delta-history.ts';
+import { findGraphHeader } from './graph-header.ts';
 import { listGraphCheckpoints } from './graph-listing.ts';
 import type { GraphCheckpoint } from './graph-rows.ts';
 import type { SessionLanes } from './session-lanes.ts';
@@ -41,12 +42,18 @@ export class ThreadAdmin {
   async copyThread(sourceId: string, targetId: string): Promise<void> {
     if (sourceId === targetId)
       throw new InvalidInputError(`Thread "${sourceId}" cannot be copied onto itself.`, { details: { sourceId } });
+    let isFound = false;
     for (const from of await sessionsOfThread(this.#context.storage, sourceId)) {
       const place = await this.#placeOf(from);
       if (place === undefined) continue;
+      isFound = true;
       const target: Place = { threadId: targetId, namespace: place.namespace };
       await this.#lanes.alone(sessionOf(target), () => copySession(this.#context, from, target));
     }
+    if (isFound) return;
+    throw new NotFoundError(`There is no thread "${sourceId}" in this storage, so nothing was copied. Check its id.`, {
+      details: { threadId: sourceId },
+    });
   }
 
   /** The place of a session; undefined if LangGraph has nothing there. */
@@ -73,25 +80,14 @@ export class ThreadAdmin {
     const graphs = entries.flatMap((entry) => toGraph(entry) ?? []);
     const [latest] = graphs;
     if (latest === undefined) return;
-    const needed = await readWayBack(this.#context, latest, this.#deltaChannels(graphs, latest));
-    const kept = new Set<string>([latest, ...needed].map(({ checkpoint }) => checkpoint.id));
+    const kept = new Set<string>([latest.checkpoint.id]);
     for (const { kind, target } of await this.#context.storage.readRefs({ sessionId }))
       if (kind === 'tag' || kind === 'pin') kept.add(target);
+    const headers = graphs.map(({ checkpoint }) => checkpoint.header);
+    for (const id of findNeeded(headers, (keptId) => kept.has(keptId)).keys()) kept.add(id);
     const doomed = graphs.filter(({ checkpoint }) => !kept.has(checkpoint.id));
     await this.#removeBranches(sessionId, { doomed: idsOf(doomed), latest });
     await this.#delete(doomed, 'only the latest checkpoint of its thread was kept');
-  }
-
-  /** The delta channels that the latest checkpoint has no value of. Runs count them in the metadata; updates in between do not. */
-  #deltaChannels(newestFirst: readonly GraphCheckpoint[], latest: GraphCheckpoint): string[] {
-    const byId = new Map(newestFirst.toReversed().map((one) => [one.graph.id, one]));
-    const channels = new Set<string>();
-    for (let at: GraphCheckpoint | undefined = latest; at !== undefined; at = byId.get(at.graph.parentId ?? '')) {
-      const { source, counters_since_delta_snapshot: counters = {} } = metadataOf(at.checkpoint, this.#context.codec);
-      for (const channel of Object.keys(counters)) channels.add(channel);
-      if (source === 'loop' || source === 'input') break;
-    }
-    return [...channels].filter((channel) => !latest.graph.channels.includes(channel));
   }
 
   async #readEntries(sessionId: SessionId): Promise<LineageEntry[]> {
@@ -122,7 +118,8 @@ export class ThreadAdmin {
     const found = new Map<SessionId, GraphCheckpoint[]>();
     for await (const one of listGraphCheckpoints(this.#context, {}, { includeReplaced: true })) {
       const { sessionId } = one.checkpoint;
-      if (runs.has(one.graph.runId ?? '')) found.set(sessionId, [...(found.get(sessionId) ?? []), one]);
+      if (one.graph.runId !== undefined && runs.has(one.graph.runId))
+        found.set(sessionId, [...(found.get(sessionId) ?? []), one]);
     }
     for (const [sessionId, doomed] of found)
       await this.#lanes.alone(sessionId, async () => {

@@ -152,9 +152,12 @@ describe('[A56] what the official serializer does not keep', () => {
       { threadId: 't', channel: 'value', path, reason: expect.stringMatching(reason) },
     ]);
     expect(await tuples(strict, thread('t'))).toEqual([]);
-    const loose = await exportThreads(saver, new MemorySaver(), { allowLossy: true });
+    const target = new MemorySaver();
+    const loose = await exportThreads(saver, target, { allowLossy: true });
     expect(loose).toMatchObject({ checkpoints: 2, skipped: [] });
     expect(loose.lossy).toMatchObject([{ threadId: 't', channel: 'value', path }]);
+    const again = await exportThreads(saver, target);
+    expect(again).toMatchObject({ checkpoints: 0, present: 2, skipped: [], lossy: loose.lossy });
   });
 
   test('a BigInt would destroy the checkpoint, so it is never exported', async () => {
@@ -217,4 +220,13 @@ test('[A55] a saver that fails says so in our words', async () => {
   });
   await expect(exportThreads(target as never, target)).rejects.toMatchObject({ code: 'INVALID_INPUT' });
   await expect(importThreads(target, target as never)).rejects.toMatchObject({ code: 'INVALID_INPUT' });
+});
+
+test('[A83] an export names what is not whole also of what an earlier one stored', async () => {
+  const { saver } = await ownThreads();
+  const target = new MemorySaver();
+  const first = await exportThreads(saver, target, { threads: THREADS });
+  expect(first.lossy).toMatchObject([{ threadId: 'delta', reason: expect.stringContaining('of all forks') }, {}]);
+  const again = await exportThreads(saver, target, { threads: THREADS });
+  expect(again).toMatchObject({ checkpoints: 0, present: first.checkpoints, lossy: first.lossy });
 });

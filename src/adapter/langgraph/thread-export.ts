@@ -16,7 +16,7 @@ import {
   ThreadTransfer,
   type TransferStep,
 } from './thread-transfer.ts';
-import { notePart, type TransferOptions, type TransferReport } from './transfer-report.ts';
+import { notePart, type TransferNote, type TransferOptions, type TransferReport } from './transfer-report.ts';
 import { writesByTask } from './writes-by-task.ts';
 
 /** How threads are exported. */
@@ -110,6 +110,11 @@ class ExportTarget implements ThreadTarget {
     this.#versions.set(keyOf(entry), checkpoint.channel_versions);
     const faults = [...losses, ...(await this.#findMixedWrites(content, family))];
     return { writes: content.writes.length, lossy: faults.map((fault) => notePart(entry, fault)) };
+  }
+
+  async examine({ entry, content, family }: TransferStep): Promise<readonly TransferNote[]> {
+    const faults = [...(await this.#findLosses(entry, content)), ...(await this.#findMixedWrites(content, family))];
+    return faults.map((fault) => notePart(entry, fault));
   }
 
   async #findLosses({ place }: SourceEntry, content: SourceContent): Promise<PartLoss[]> {

@@ -1,4 +1,4 @@
-import { copyFileSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, copyFileSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { HumanMessage } from '@langchain/core/messages';
 import { Command } from '@langchain/langgraph';
@@ -322,6 +322,31 @@ describe('[A52] the source', () => {
     await expect(source.listThreads()).rejects.toMatchObject({ code: 'STORAGE' });
     await source.close();
     writer.close();
+  });
+
+  test('[A82] that cannot be read is named with what is there instead, and what to do', async () => {
+    const folder = temporaryFolder();
+    const cut = join(folder, 'cut.db');
+    writeFileSync(cut, readFileSync(SQLITE_FILE).subarray(0, 20_000));
+    const closed = join(folder, 'closed.db');
+    copyFileSync(SQLITE_FILE, closed);
+    chmodSync(closed, 0);
+    const refusal = async (path: string): Promise<unknown> => {
+      try {
+        const source = openSqliteSaverDatabase(path);
+        onTestFinished(() => source.close());
+        return await importThreads(source, new SavestateSaver(new InMemoryCheckpointStorage()));
+      } catch (error) {
+        return error;
+      }
+    };
+    const says = (code: string, text: string) => ({ code, message: expect.stringContaining(text) });
+    expect(await refusal(folder)).toMatchObject(says('STORAGE', 'it is a folder; name the file in it'));
+    expect(await refusal(join(folder, 'none.db'))).toMatchObject(says('STORAGE', 'no such file; check the path'));
+    expect(await refusal(join(closed, 'x.db'))).toMatchObject(says('STORAGE', 'cannot be opened'));
+    expect(await refusal(cut)).toMatchObject(says('CORRUPT', 'is damaged or cut short'));
+    // Nothing is closed to the administrator.
+    if (process.getuid?.() !== 0) expect(await refusal(closed)).toMatchObject(says('STORAGE', 'may not be read'));
   });
 
   test('that is missing, no database, damaged or another program’s is refused', async () => {

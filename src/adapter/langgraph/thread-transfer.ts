@@ -37,6 +37,8 @@ export interface ThreadTarget {
   findStored(threadId: string): Promise<ReadonlySet<string>>;
   /** Throws an InvalidInputError for what it does not take. */
   store(step: TransferStep): Promise<StepOutcome>;
+  /** What a checkpoint that is there already lacks there; only targets that can tell have it. */
+  examine?(step: TransferStep): Promise<readonly TransferNote[]>;
   /** Told of a checkpoint that could not be read. */
   leaveOut?(step: Omit<TransferStep, 'content'>): Promise<void>;
   /** The bytes it takes up; undefined where nobody knows. */
@@ -53,8 +55,7 @@ export class ThreadTransfer {
   readonly #source: ThreadSource;
   readonly #target: ThreadTarget;
   readonly #options: TransferOptions;
-  readonly #skipped: TransferNote[] = [];
-  readonly #lossy: TransferNote[] = [];
+  readonly #notes: { readonly skipped: TransferNote[]; readonly lossy: TransferNote[] } = { skipped: [], lossy: [] };
   readonly #counts = { checkpoints: 0, writes: 0, present: 0, done: 0, threadsDone: 0 };
   readonly #totals = { threads: 0, checkpoints: 0 };
 
@@ -81,8 +82,7 @@ export class ThreadTransfer {
       checkpoints,
       writes,
       present,
-      skipped: this.#skipped,
-      lossy: this.#lossy,
+      ...this.#notes,
       ...(bytesBefore !== undefined && { bytesBefore }),
       ...(bytesAfter !== undefined && { bytesAfter }),
     };
@@ -111,7 +111,7 @@ export class ThreadTransfer {
     if (entries.some((entry) => !stored.has(keyOf(entry)))) await this.#target.prepare?.(entries);
     for (const entry of entries) {
       this.#options.signal?.throwIfAborted();
-      if (stored.has(keyOf(entry))) this.#counts.present++;
+      if (stored.has(keyOf(entry))) await this.#passBy(entry, families.get(entry) ?? NO_FAMILY);
       else await this.#move(entry, families.get(entry) ?? NO_FAMILY);
       this.#counts.done++;
       this.#tell(threadId);
@@ -119,7 +119,20 @@ export class ThreadTransfer {
     for (const stray of await this.#source.findStrayWrites(threadId)) {
       const writes = stray.writes === 1 ? '1 write was' : `${stray.writes} writes were`;
       const reason = `${writes} left out: the checkpoint was never stored.`;
-      this.#skipped.push(noteOf(stray, reason));
+      this.#note('skipped', noteOf(stray, reason));
+    }
+  }
+
+  /** What an earlier transfer stored, perhaps one that was stopped before it could report, is named again. */
+  async #passBy(entry: SourceEntry, family: Family): Promise<void> {
+    this.#counts.present++;
+    if (this.#target.examine === undefined) return;
+    try {
+      const content = await this.#source.readContent(entry);
+      this.#note('lossy', ...(await this.#target.examine({ entry, content, family })));
+    } catch (error) {
+      if (!hasErrorCode(error, 'CORRUPT')) throw error;
+      this.#note('lossy', noteOf(entry, `it is there, but cannot be compared: ${(error as Error).message}`));
     }
   }
 
@@ -130,15 +143,15 @@ export class ThreadTransfer {
       const { writes, skipped, lossy } = await this.#target.store({ entry, content, family });
       this.#counts.writes += writes;
       if (skipped !== undefined) {
-        this.#skipped.push(skipped);
+        this.#note('skipped', skipped);
         return;
       }
       this.#counts.checkpoints++;
       const faults = [...(entry.doubts ?? []), ...content.faults];
-      this.#lossy.push(...faults.map((fault) => notePart(entry, fault)), ...lossy);
+      this.#note('lossy', ...faults.map((fault) => notePart(entry, fault)), ...lossy);
     } catch (error) {
       if (!hasErrorCode(error, 'CORRUPT') && !hasErrorCode(error, 'INVALID_INPUT')) throw error;
-      this.#skipped.push(noteOf(entry, (error as Error).message));
+      this.#note('skipped', noteOf(entry, (error as Error).message));
     }
   }
 
@@ -149,6 +162,11 @@ export class ThreadTransfer {
       if (hasErrorCode(error, 'CORRUPT')) await this.#target.leaveOut?.({ entry, family });
       throw error;
     }
+  }
+
+  #note(list: 'skipped' | 'lossy', ...notes: readonly TransferNote[]): void {
+    this.#notes[list].push(...notes);
+    for (const note of notes) this.#options.onNote?.(note, list);
   }
 
   #tell(threadId: string): void {

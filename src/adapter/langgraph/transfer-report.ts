@@ -47,6 +47,8 @@ export type TransferOptions = {
   readonly threads?: readonly string[];
   /** Called after every checkpoint. */
   readonly onProgress?: (progress: TransferProgress) => void;
+  /** Called with what will be in these lists of the report, as it is found: a transfer that is stopped, or fails, has no report. */
+  readonly onNote?: (note: TransferNote, list: 'skipped' | 'lossy') => void;
   /** Stops between two checkpoints. What is stored stays, and the next transfer goes on from there. */
   readonly signal?: AbortSignal;
 };

@@ -11,6 +11,9 @@ type Call = {
 
 type KnownCall = Call & { readonly generation: number };
 
+/** The generation of a call whose commit failed, and whether a child has taken it along meanwhile. */
+export type Expected = { readonly generation: number; readonly isTaken: boolean };
+
 /** The writes a child takes along. `isOwn`: this process wrote them for it. */
 export type TakenWrites = { readonly generation: number | undefined; readonly isOwn: boolean };
 
@@ -25,9 +28,12 @@ export class WriteBucket {
   /** Whether a child was put: what is written from now on belongs to another. */
   #hasChild: boolean;
   #count: number;
+  readonly #isRead: boolean;
 
-  constructor(stored: readonly StoredWrites[] = [], { count = 0, hasChild = false } = {}) {
-    for (const row of stored) {
+  /** Without what is stored, there is believed to be nothing. */
+  constructor(stored?: readonly StoredWrites[], { count = 0, hasChild = false } = {}) {
+    this.#isRead = stored !== undefined;
+    for (const row of stored ?? []) {
       const call = describe({ taskId: row.name, writes: row.writes, digest: digestOf(row) });
       this.#calls.push({ ...call, generation: row.generation });
     }
@@ -35,30 +41,54 @@ export class WriteBucket {
     this.#hasChild = hasChild;
   }
 
+  /** Whether the storage has said so: by what was read, or by taking what was added. */
+  get isCertain(): boolean {
+    return this.#isRead || this.#calls.length > 0;
+  }
+
   /** How many rows the storage has; the next one gets this as its ordinal. */
   get count(): number {
     return this.#count;
   }
 
-  /** Notes a call. Answers its generation, or undefined if it is stored already and says nothing new. */
-  add(call: WriteCall): number | undefined {
+  /** Whether no child has taken a generation yet that this process wrote to. */
+  isOpen(generation: number): boolean {
+    return this.#open.includes(generation);
+  }
+
+  /**
+   * Notes a call. Answers its generation, or undefined if it is stored already and says nothing new. `expected`: where it was to be
+   * stored when that failed.
+   */
+  add(call: WriteCall, expected?: Expected): number | undefined {
     const known = describe({ ...call, digest: call.root.digest });
-    const generation = this.#choose(known);
-    if (generation === undefined) return undefined;
-    if (!this.#open.includes(generation)) this.#open.push(generation);
-    this.#calls.push({ ...known, generation });
+    for (const generation of this.#candidates(expected)) {
+      const own = this.#calls.filter((other) => other.generation === generation && other.taskId === call.taskId);
+      const isStored = own.some((other) => isRepeated(other, known));
+      if (!isStored && own.some((other) => overlaps(other, known))) continue;
+      if (!isStored) return this.#note(known, generation, expected);
+      if (generation === expected?.generation) this.#leave(generation, expected);
+      return undefined;
+    }
+    return this.#note(known, this.#calls.length === 0 ? 0 : this.#last() + 1, expected);
+  }
+
+  #candidates(expected: Expected | undefined): readonly number[] {
+    const found = this.#open.length > 0 || this.#hasChild ? this.#open : this.#stored();
+    return expected === undefined ? [...found] : [expected.generation, ...found];
+  }
+
+  #note(call: Call, generation: number, expected: Expected | undefined): number {
+    this.#leave(generation, expected);
+    this.#calls.push({ ...call, generation });
     this.#count++;
     return generation;
   }
 
-  #choose(call: Call): number | undefined {
-    const candidates = this.#open.length > 0 || this.#hasChild ? this.#open : this.#stored();
-    for (const generation of candidates) {
-      const own = this.#calls.filter((known) => known.generation === generation && known.taskId === call.taskId);
-      if (own.some((known) => isRepeated(known, call))) return undefined;
-      if (!own.some((known) => overlaps(known, call))) return generation;
-    }
-    return this.#calls.length === 0 ? 0 : this.#last() + 1;
+  /** Leaves a generation to the next child, unless one has taken it. */
+  #leave(generation: number, expected: Expected | undefined): void {
+    const isTaken = generation === expected?.generation && expected.isTaken;
+    if (!isTaken && !this.#open.includes(generation)) this.#open.push(generation);
   }
 
   /** The generation a run finds when it goes on from this checkpoint. */

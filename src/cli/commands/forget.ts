@@ -93,7 +93,7 @@ async function planCheckpoints(workspace: Workspace, revision: string, reason: s
   const doomed = isRange ? await readRange(workspace, revision) : [await resolveRevision(workspace, revision)];
   const run = async () => {
     let count = 0;
-    for (const { id } of doomed) if (await workspace.manager.delete(id, { reason })) count++;
+    for (const { id } of doomed.toReversed()) if (await workspace.manager.delete(id, { reason })) count++;
     if (count === 0 && doomed.length > 0)
       throw new ConflictError('Nothing was deleted: a branch, a tag or a pin names it. Delete the name first.');
     return count;

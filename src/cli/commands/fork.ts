@@ -10,6 +10,7 @@ import { Journal } from '../place/journal.ts';
 import { resolveRevision } from '../revision/resolve-revision.ts';
 import { parseStatePath, setAt } from '../revision/state-path.ts';
 import { editState } from '../state/edit-state.ts';
+import { tellGraphMove } from '../state/graph-thread.ts';
 
 /** Begins a branch. */
 export const command: Command = {
@@ -32,7 +33,7 @@ export const command: Command = {
   run: async (context, input) => {
     const workspace = await context.workspace();
     const origin = await resolveRevision(workspace, input.word(0) ?? '@');
-    const edit = await readEdit(context, input, () => workspace.manager.load(origin.id));
+    const edit = await readEdit(input, () => editState(context, workspace, origin.id));
     const head = await workspace.manager.fork(origin.id, toForkOptions(context, input, edit));
     const before = await workspace.currentBranch(head.sessionId);
     if (input.flag('switch')) await workspace.manager.switchBranch(head.sessionId, head.name);
@@ -49,6 +50,7 @@ export const command: Command = {
       head,
       `began at #${origin.sequence} ${origin.id}${edit === undefined ? '' : ' with an edit'}`,
     );
+    tellGraphMove(context, origin, { isEdited: edit !== undefined });
     context.say(`See it with: savestate diff ${origin.id} ${head.name}    Go on in it: savestate switch ${head.name}`);
     return undefined;
   },
@@ -74,15 +76,11 @@ export async function tellBranch(context: Context, head: BranchHead, what: strin
   );
 }
 
-async function readEdit(
-  context: Context,
-  input: CommandInput,
-  load: () => Promise<unknown>,
-): Promise<StateEdit | undefined> {
+async function readEdit(input: CommandInput, openEditor: () => Promise<StateEdit>): Promise<StateEdit | undefined> {
   const [sets, patch] = [input.texts('set'), input.text('patch')];
   const kinds = [input.flag('edit'), sets.length > 0, patch !== undefined].filter(Boolean).length;
   if (kinds > 1) throw new InvalidInputError('Use one of --edit, --set and --patch.');
-  if (input.flag('edit')) return editState(context, load);
+  if (input.flag('edit')) return openEditor();
   if (patch !== undefined) return readPatch(patch);
   return sets.length === 0 ? undefined : (state) => sets.reduce((changed, set) => applySet(changed, set), state);
 }

@@ -32,6 +32,7 @@ export const command: Command = {
   ],
   details: `Rules hold for all sessions of the storage. With a keep rule, what none of them asks for goes.
 Heads of branches, tags and pins are always kept, and so are checkpoints of operations that still run.
+What is kept keeps the ancestors that its state needs, as with delta channels of LangGraph.
 Without rules those of savestate.yaml hold (retention:). It shows what it would do and asks.`,
   examples: [
     ['savestate prune --keep-last 10 --keep-daily 7 --dry-run', 'see what would go'],

@@ -1,6 +1,7 @@
 import type { Command } from '../command.ts';
 import { Journal } from '../place/journal.ts';
 import { resolveRevision } from '../revision/resolve-revision.ts';
+import { tellGraphMove } from '../state/graph-thread.ts';
 import { tellBranch, toForkOptions } from './fork.ts';
 
 /** Goes back without losing anything. */
@@ -30,6 +31,7 @@ export const command: Command = {
       ],
     });
     await tellBranch(context, head, `is current now, at #${origin.sequence}`);
+    tellGraphMove(context, origin);
     context.say(`Nothing was deleted: "${before}" is as it was. Take it back with: savestate undo`);
     return undefined;
   },

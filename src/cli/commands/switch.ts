@@ -1,5 +1,6 @@
 import type { Command } from '../command.ts';
 import { Journal } from '../place/journal.ts';
+import { tellGraphMove } from '../state/graph-thread.ts';
 
 /** Makes another branch current. */
 export const command: Command = {
@@ -21,6 +22,8 @@ export const command: Command = {
       { sessionId, branch: name },
       () => `Branch "${name}" of session "${sessionId}" is current now.\n`,
     );
+    const headId = await workspace.findName(sessionId, 'branch', name);
+    if (headId !== undefined) tellGraphMove(context, await workspace.openCheckpoint(headId));
     return undefined;
   },
 };

@@ -18,8 +18,8 @@ export class UsageError extends InvalidInputError {}
 
 export const USAGE = `Moves threads between LangGraph's own savers and Savestate.
 
-  langgraph import <from> --to <savestate>     from a database of SqliteSaver or PostgresSaver
-  langgraph export <savestate> --to <to>       back into one
+  savestate langgraph import <from> --to <savestate>     from a database of SqliteSaver or PostgresSaver
+  savestate langgraph export <savestate> --to <to>       back into one
 
 A place is the path of a SQLite file, or an address that begins with postgres://.
 
@@ -33,10 +33,10 @@ A place is the path of a SQLite file, or an address that begins with postgres://
   --help              this text
 
 Examples
-  node dist/cli/langgraph.js import checkpoints.db --to threads.db
-  node dist/cli/langgraph.js import postgres://app@db/app --to threads.db --threads alice,bob
-  node dist/cli/langgraph.js import checkpoints.db --to postgres://app@db/app --tenant acme --json
-  node dist/cli/langgraph.js export threads.db --to checkpoints.db
+  npx savestate langgraph import checkpoints.db --to threads.db
+  npx savestate langgraph import postgres://app@db/app --to threads.db --threads alice,bob
+  npx savestate langgraph import checkpoints.db --to postgres://app@db/app --tenant acme --json
+  npx savestate langgraph export threads.db --to checkpoints.db
 
 The source is only read. Whatever is there already is left alone, so a command that was stopped can be run again.
 Exit codes: 0 all threads are there, 1 it failed, 2 the command is not understood, 3 done, but the report names what was skipped

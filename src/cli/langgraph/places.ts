@@ -5,10 +5,11 @@ import {
   openSqliteSaverDatabase,
   type ThreadSource,
 } from '../../adapter/langgraph/index.ts';
-import { NotFoundError, UnsupportedError } from '../../core/errors.ts';
+import { NotFoundError, StorageError, UnsupportedError } from '../../core/errors.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
 import { SqliteCheckpointStorage } from '../../storage/sqlite/sqlite-storage.ts';
 import { type Arguments, UsageError } from './arguments.ts';
+import { checkExportFile } from './export-file.ts';
 
 /** An official saver that is open for writing. */
 export type OfficialSaver = {
@@ -62,15 +63,33 @@ export async function openStorage(
 /** Opens an official saver for writing; its package must be installed. */
 export async function openOfficialSaver({ to, schema }: Arguments): Promise<OfficialSaver> {
   if (!isAddress(to)) {
+    checkExportFile(to);
     const { SqliteSaver } = await load<SqliteModule>('@langchain/langgraph-checkpoint-sqlite');
-    const saver = SqliteSaver.fromConnString(to);
-    saver.setup();
-    return { saver, close: async () => saver.db.close() };
+    return explainFailure(to, async () => {
+      const saver = SqliteSaver.fromConnString(to);
+      saver.setup();
+      return { saver, close: async () => saver.db.close() };
+    });
   }
   const { PostgresSaver } = await load<PostgresModule>('@langchain/langgraph-checkpoint-postgres');
-  const saver = PostgresSaver.fromConnString(to, schema === undefined ? {} : { schema });
-  await saver.setup();
-  return { saver, close: () => saver.end() };
+  return explainFailure(to, async () => {
+    const saver = PostgresSaver.fromConnString(to, schema === undefined ? {} : { schema });
+    await saver.setup();
+    return { saver, close: () => saver.end() };
+  });
+}
+
+/** Drivers of other packages throw errors of their own. */
+async function explainFailure<Result>(place: string, work: () => Promise<Result>): Promise<Result> {
+  try {
+    return await work();
+  } catch (cause) {
+    const message = cause instanceof Error ? cause.message : String(cause);
+    throw new StorageError(
+      `Threads cannot be exported to ${showPlace(place)}: LangGraph's saver cannot open it (${message}). Nothing was written; check that it is there and that you may write to it.`,
+      { cause },
+    );
+  }
 }
 
 async function load<Module>(name: string): Promise<Module> {

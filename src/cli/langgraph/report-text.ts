@@ -14,12 +14,22 @@ export function formatReport(report: TransferReport, args: Arguments): string {
   const verb = args.command === 'import' ? 'Imported' : 'Exported';
   const lines = [
     `${verb} ${count(checkpoints, 'checkpoint')} and ${count(writes, 'write')} of ${count(threads, 'thread')}.`,
-    ...(present > 0 ? [`${count(present, 'checkpoint')} were there already.`] : []),
+    ...(present > 0 ? [formatPresent(present, args)] : []),
     ...formatBytes(report, args),
-    ...formatNotes('not stored', skipped),
-    ...formatNotes('stored, but not whole', lossy),
+    ...formatNamed({ skipped, lossy }),
   ];
   return `${lines.join('\n')}\n`;
+}
+
+/** What a report names, or would have named if the transfer had come to its end. */
+export function formatNamed({ skipped, lossy }: Pick<TransferReport, 'skipped' | 'lossy'>): string[] {
+  return [...formatNotes('not stored', skipped), ...formatNotes('stored, but not whole', lossy)];
+}
+
+/** What was lost is seen when a checkpoint is read from the source, and those that are there are not read again. */
+function formatPresent(present: number, { command }: Arguments): string {
+  const there = `${count(present, 'checkpoint')} ${present === 1 ? 'was' : 'were'} there already`;
+  return command === 'import' ? `${there}; what is not whole of them is not named again.` : `${there}.`;
 }
 
 function count(number: number, noun: string): string {

@@ -58,7 +58,7 @@ test('[A57] imports a file, reports in plain words, and exits with 3 because som
 
   const again = await run(['import', '--from', from, '--to', to]);
   expect(again.printed).toMatch(
-    /Imported 0 checkpoints and 0 writes of 6 threads\.\n\d+ checkpoints were there already\./,
+    /Imported 0 checkpoints and 0 writes of 6 threads\.\n\d+ checkpoints were there already; what is not whole of them is not named again\./,
   );
 });
 
@@ -103,6 +103,7 @@ test('[A57] what cannot be done is said, and nothing is made', async () => {
     [['import', join(folder, 'none.db'), '--to', to], 1, /cannot be opened/],
     [['import', join(folder, 'text.db'), '--to', to], 1, /not a SQLite database/],
     [['import', SQLITE_FILE, '--to', to, '--threads', 'nobody'], 1, /no thread "nobody"/],
+    [['import', folder, '--to', to], 1, /it is a folder; name the file in it/],
     [['export', join(folder, 'none.db'), '--to', to], 1, /no file/],
     [['import', SQLITE_FILE], 2, /--to/],
     [['import', '--to', to], 2, /where to import from/],
@@ -131,14 +132,52 @@ test('[A57] exporting needs the official package, and says which', async () => {
   expect(noted).toContain('npm install @langchain/langgraph-checkpoint-sqlite');
 });
 
+test('[A82] exports only to what can be a file of the official saver, and leaves anything else alone', async () => {
+  const { from, to } = officialFile();
+  await run(['import', from, '--to', to]);
+  const folder = temporaryFolder();
+  const text = join(folder, 'notes.txt');
+  writeFileSync(text, 'no database');
+  const cases: [place: string, said: string][] = [
+    [text, 'it is not a SQLite database'],
+    [folder, 'it is a folder'],
+    [join(folder, 'none', 'new.db'), 'there is no folder'],
+    [to, 'it is a database of Savestate itself'],
+  ];
+  for (const [place, said] of cases) {
+    const { code, printed, noted } = await run(['export', to, '--to', place]);
+    expect({ code, printed }).toEqual({ code: 1, printed: '' });
+    expect(noted).toContain(`Threads cannot be exported to ${place}: ${said}`);
+    expect(noted).toContain('Nothing was written; name a file of SqliteSaver, or a new one.');
+  }
+  expect(readFileSync(text, 'utf8')).toBe('no database');
+  expect((await run(['export', to, '--to', from])).noted).toContain('npm install');
+});
+
 test('[A57] help, and a stop', async () => {
   const help = await run(['--help']);
   expect(help).toMatchObject({ code: 0, noted: '' });
-  expect(help.printed).toContain('Examples');
+  expect(help.printed).toContain('npx savestate langgraph import checkpoints.db --to threads.db');
   const { from, to } = officialFile();
   const stopped = await run(['import', from, '--to', to], {}, AbortSignal.abort());
   expect(stopped).toMatchObject({ code: 130, printed: '' });
   expect(stopped.noted).toContain('run the same command again');
+});
+
+test('[A83] a stopped import tells what it had to name until then', async () => {
+  const { from, to } = officialFile();
+  const stop = new AbortController();
+  const { terminal, printed, noted } = createTerminal({ tickMs: 5_000 });
+  const note = (text: string) => {
+    terminal.note(text);
+    if (text.includes('thread 4/6')) stop.abort();
+  };
+  const code = await runCommand(['import', from, '--to', to], { ...terminal, note }, stop.signal);
+  expect({ code, printed: printed() }).toEqual({ code: 130, printed: '' });
+  const whole = await run(['import', from, '--to', `${to}-whole.db`]);
+  const named = (text: string) => text.split('\n').filter((line) => line.startsWith('  faulty '));
+  expect(named(noted()).length).toBeGreaterThan(0);
+  expect(named(whole.printed)).toEqual(expect.arrayContaining(named(noted())));
 });
 
 test('[A57] progress is a bar on a screen, and lines elsewhere', () => {

@@ -1,15 +1,21 @@
-import { exportThreads, importThreads, SavestateSaver, type TransferReport } from '../../adapter/langgraph/index.ts';
+import {
+  exportThreads,
+  importThreads,
+  SavestateSaver,
+  type TransferNote,
+  type TransferReport,
+} from '../../adapter/langgraph/index.ts';
 import { SavestateError } from '../../core/errors.ts';
 import { type Arguments, parseArguments, USAGE, UsageError } from './arguments.ts';
 import { measureFile, openOfficialSaver, openSource, openStorage } from './places.ts';
 import { ProgressBar } from './progress-bar.ts';
-import { formatReport } from './report-text.ts';
+import { formatNamed, formatReport } from './report-text.ts';
 import type { Terminal } from './terminal.ts';
 
 const EXIT = { done: 0, failed: 1, usage: 2, notWhole: 3, stopped: 130 };
 
 /** What a transfer is told besides where. */
-type Hooks = Pick<NonNullable<Parameters<typeof importThreads>[2]>, 'onProgress' | 'signal' | 'threads'>;
+type Hooks = Pick<NonNullable<Parameters<typeof importThreads>[2]>, 'onProgress' | 'onNote' | 'signal' | 'threads'>;
 
 /** Runs one command; answers the exit code. */
 export async function runCommand(args: readonly string[], terminal: Terminal, signal: AbortSignal): Promise<number> {
@@ -25,12 +31,20 @@ export async function runCommand(args: readonly string[], terminal: Terminal, si
 
 async function transfer(args: Arguments, terminal: Terminal, signal: AbortSignal): Promise<number> {
   const bar = args.json ? undefined : new ProgressBar(terminal);
+  const named: { skipped: TransferNote[]; lossy: TransferNote[] } = { skipped: [], lossy: [] };
   const hooks: Hooks = {
     signal,
+    onNote: (note, list) => named[list].push(note),
     ...(args.threads !== undefined && { threads: args.threads }),
     ...(bar !== undefined && { onProgress: (progress) => bar.show(progress) }),
   };
-  const report = await run(args, hooks).finally(() => bar?.end());
+  const report = await run(args, hooks)
+    .finally(() => bar?.end())
+    .catch((error: unknown) => {
+      // The next run finds these there, and does not name them again.
+      for (const line of formatNamed(named)) terminal.note(`${line}\n`);
+      throw error;
+    });
   terminal.print(args.json ? `${JSON.stringify(report, null, 2)}\n` : formatReport(report, args));
   return report.skipped.length + report.lossy.length === 0 ? EXIT.done : EXIT.notWhole;
 }

@@ -1,5 +1,6 @@
 import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
 import { formatPath, type PathStep, parsePointer } from '../../core/path.ts';
+import { ForeignInstance } from '../state/foreign-class.ts';
 
 const STEP = /\.?([A-Za-z_$][\w$-]*)|\[(-?\d+)\]|\[("(?:[^"\\]|\\.)*")\]|\.(\d+)/y;
 
@@ -67,10 +68,19 @@ export function setAt(state: unknown, path: readonly PathStep[], value: unknown)
   const parent = openAt(state, path.slice(0, -1));
   if (parent instanceof Map) parent.set(last, value);
   else if (Array.isArray(parent)) setElement(parent, last, value);
+  else if (parent instanceof ForeignInstance && last !== 'data') throw noSuchField(path);
   else if (typeof parent === 'object' && parent !== null) {
     Object.defineProperty(parent, last, { value, writable: true, enumerable: true, configurable: true });
   } else throw new InvalidInputError(`${formatPath(path.slice(0, -1))} is ${describe(parent)}; it has no ${last}.`);
   return state;
+}
+
+/** What is kept of an instance is its data: a field beside that would be lost without a word. */
+function noSuchField(path: readonly PathStep[]): InvalidInputError {
+  const [instance, field] = [path.slice(0, -1), path.at(-1) ?? ''];
+  return new InvalidInputError(
+    `${formatPath(instance)} is an instance of a class, whose fields are in its data. Set ${formatPath([...instance, 'data', field])} instead.`,
+  );
 }
 
 function setElement(list: unknown[], step: PathStep, value: unknown): void {

@@ -4,16 +4,23 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { JsonValue } from '../../core/checkpoint-header.ts';
 import { InvalidInputError } from '../../core/errors.ts';
+import type { CheckpointId } from '../../core/id.ts';
 import { StateCodec } from '../../core/state-codec.ts';
 import type { StateEdit } from '../../manager/branching.ts';
 import type { Context } from '../context.ts';
+import type { Workspace } from '../workspace.ts';
 
 /** Lets a person change a state in their editor. It is shown in the form that can be read back: dates and the like are tagged. */
-export async function editState(context: Context, load: () => Promise<unknown>): Promise<StateEdit> {
+export async function editState(
+  context: Context,
+  { manager, foreignClasses }: Workspace,
+  id: CheckpointId,
+): Promise<StateEdit> {
   const editor = context.env.VISUAL || context.env.EDITOR;
   if (!editor) throw new InvalidInputError('Say which editor to use: set EDITOR, or use --set or --patch.');
-  const codec = new StateCodec();
-  const before = `${JSON.stringify(codec.encodeJson(await load()), undefined, 2)}\n`;
+  const loaded = await manager.load(id); // which tells what classes there are
+  const codec = new StateCodec({ classes: foreignClasses });
+  const before = `${JSON.stringify(codec.encodeJson(loaded), undefined, 2)}\n`;
   const folder = mkdtempSync(join(tmpdir(), 'savestate-edit-'));
   try {
     const file = join(folder, 'state.json');

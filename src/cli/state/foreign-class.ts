@@ -33,9 +33,11 @@ export function unknownTagOf(error: unknown): string | undefined {
   return typeof tag === 'string' ? tag : undefined;
 }
 
-/** A manager that reads states with classes it does not know: it learns their tags as it meets them, and tries again. */
-export function openTolerantManager(storage: ChunkStorage): CheckpointManager {
-  const classes: ClassCodec[] = [];
+/**
+ * A manager that reads states with classes it does not know: it learns their tags as it meets them, and tries again. What it
+ * learned is in `classes`, for those who write such states.
+ */
+export function openTolerantManager(storage: ChunkStorage, classes: ClassCodec[]): CheckpointManager {
   let manager = new CheckpointManager({ storage });
   const retry = async (name: string | symbol, args: unknown[]): Promise<unknown> => {
     for (;;) {

@@ -1,6 +1,6 @@
 import { SavestateError } from '../../core/errors.ts';
 import type { CommitResult } from '../contract.ts';
-import { LoopTurn } from '../loop-turn.ts';
+import { Lull } from '../lull.ts';
 import type { ChunkNumbers } from './chunk-numbers.ts';
 import type { PreparedCommit } from './prepared-commit.ts';
 import type { SqliteConnection } from './sqlite-connection.ts';
@@ -32,7 +32,7 @@ export class CommitQueue {
   readonly #connection: SqliteConnection;
   readonly #numbers: ChunkNumbers;
   readonly #writer: SqliteWriter;
-  readonly #turn = new LoopTurn();
+  readonly #lull = new Lull({ until: 'turn' });
   #waiting: Waiting[] = [];
   #groupSize = MAX_GROUP;
   #running: Promise<void> | undefined;
@@ -43,18 +43,17 @@ export class CommitQueue {
     this.#writer = new SqliteWriter(connection, numbers);
   }
 
-  /** Resolves when the commit is durable. Commits are applied in the order of their arrival. */
-  add(prepared: PreparedCommit): Promise<CommitResult> {
+  /** Resolves when the commit is durable. Commits are applied in the order of their arrival; one that cannot be prepared is refused. */
+  add(prepare: () => PreparedCommit): Promise<CommitResult> {
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ prepared, resolve, reject });
+      this.#waiting.push({ prepared: prepare(), resolve, reject });
       this.#running ??= this.#run();
-      this.hurry();
     });
   }
 
-  /** Waits no longer for commits to share a transaction with, if the event loop is stuck. */
+  /** Waits no longer for commits to share a transaction with. */
   hurry(): void {
-    this.#turn.hurry();
+    this.#lull.hurry();
   }
 
   /** Resolves when everything added so far is decided. */
@@ -63,11 +62,11 @@ export class CommitQueue {
   }
 
   async #run(): Promise<void> {
-    await this.#turn.wait();
+    await this.#lull.wait();
     while (this.#waiting.length > 0) {
       const startedMs = performance.now();
       await this.#flush(this.#waiting.splice(0, this.#groupSize));
-      await this.#turn.wait(); // what waited for these commits runs before it
+      await this.#lull.wait(); // what waited for these commits runs before it
       this.#adapt(performance.now() - startedMs);
     }
     this.#running = undefined;

@@ -82,7 +82,7 @@ export class SqliteConnection {
    * Runs synchronous work in one write transaction; if it or the commit fails, nothing of it is stored. The work runs again
    * if the lock was lost, so it must do nothing that a rollback does not undo.
    */
-  async write<T>(work: () => T, options: { readonly isRelaxed?: boolean } = {}): Promise<T> {
+  write<T>(work: () => T, options: { readonly isRelaxed?: boolean } = {}): Promise<T> {
     const isRelaxed = options.isRelaxed === true || this.#options.durability === 'process';
     return this.read(() => this.#transact(work, isRelaxed ? 'NORMAL' : 'FULL'));
   }

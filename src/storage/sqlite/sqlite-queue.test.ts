@@ -77,7 +77,7 @@ test('a full disk fails the whole group and loses nothing; writing goes on when 
   const connection = new SqliteConnection({ path, durability: 'power', busyTimeoutMs: 100 });
   const queue = new CommitQueue(connection, new ChunkNumbers(connection));
   const add = (text: string) =>
-    queue.add(
+    queue.add(() =>
       prepareCommit(commitOf(make.checkpoint(), { chunks: [make.chunk([], JSON.stringify(text))] }), encodePlain),
     );
   await add('before');
@@ -97,7 +97,7 @@ test('relaxed commits are not synced, commits in mixed groups are', async () => 
   const queue = new CommitQueue(connection, new ChunkNumbers(connection));
   const synchronous = () => connection.db.prepare('PRAGMA synchronous').get();
   const add = (durability: 'default' | 'relaxed') =>
-    queue.add(prepareCommit(commitOf(make.checkpoint(), { durability }), encodePlain));
+    queue.add(() => prepareCommit(commitOf(make.checkpoint(), { durability }), encodePlain));
   await add('relaxed');
   expect(synchronous()).toMatchObject({ synchronous: 1 });
   await Promise.all([add('relaxed'), add('default')]);
@@ -192,8 +192,8 @@ test('a transaction that lost its lock and runs again stores its chunks, althoug
   const inner = make.chunk();
   const outer = createChunk({ text: '[{"$":0}]', refs: [inner.digest] });
   const again = make.chunk();
-  await queue.add(prepareCommit(commitOf(make.checkpoint(), { chunks: [inner, outer] }), encodePlain));
-  await queue.add(prepareCommit(commitOf(make.checkpoint(), { chunks: [outer, again] }), encodePlain));
+  await queue.add(() => prepareCommit(commitOf(make.checkpoint(), { chunks: [inner, outer] }), encodePlain));
+  await queue.add(() => prepareCommit(commitOf(make.checkpoint(), { chunks: [outer, again] }), encodePlain));
   await connection.close();
   await using storage = new SqliteCheckpointStorage({ path });
   expect(await storage.readChunks([inner.digest, outer.digest, again.digest])).toEqual([inner, outer, again]);

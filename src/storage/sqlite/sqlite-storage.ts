@@ -74,9 +74,11 @@ export class SqliteCheckpointStorage implements ChunkStorage {
     this.#reader = new SqliteReader(this.#connection, this.#numbers);
   }
 
-  async commit(commit: Commit): Promise<CommitResult> {
-    this.#checkOpen();
-    return this.#queue.add(prepareCommit(commit, this.#encodeText));
+  commit(commit: Commit): Promise<CommitResult> {
+    return this.#queue.add(() => {
+      this.#checkOpen();
+      return prepareCommit(commit, this.#encodeText);
+    });
   }
 
   hurry(): void {
