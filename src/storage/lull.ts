@@ -1,58 +1,52 @@
 /** Taken when this is loaded: tests of our users replace their timers, and a save must not hang on those. */
-const MOMENTS = { tick: process.nextTick, turn: setImmediate };
+const onTurn = setImmediate;
 
-/** When work may begin that should hold up nobody. */
-type LullOptions = {
-  /** The `tick` when all that is ready to run has run, or the `turn` of the event loop, by which others may have brought more. */
-  readonly until: keyof typeof MOMENTS;
-  /** How many hops of promises it waits at most. Absent: any number. */
-  readonly hops?: number;
-};
+/** How long work waits: for the `turn` of the event loop, by which others may have brought more, or for so many hops of promises. */
+type LullOptions = { readonly until: 'turn' } | { readonly hops: number };
 
 /** Lets work wait for a moment when it holds up nobody. */
 export class Lull {
   readonly #options: LullOptions;
   #isDue = false;
-  #next: Promise<boolean> | undefined;
-  #end: ((isHurried: boolean) => void) | undefined;
+  #next: Promise<void> | undefined;
+  #end: (() => void) | undefined;
 
   constructor(options: LullOptions) {
     this.#options = options;
   }
 
-  /** Resolves with `false` when the moment has come, or with `true` if there was no time to wait for it. */
-  wait(): Promise<boolean> {
+  /** Resolves when the moment has come, or when somebody is in a hurry. All who wait go on together. */
+  wait(): Promise<void> {
     if (this.#next !== undefined) return this.#next;
     this.#next = new Promise((resolve) => {
       this.#end = resolve;
     });
-    if (!this.#isDue) MOMENTS[this.#options.until](() => this.#arrive());
-    this.#isDue = true;
-    if (this.#options.hops !== undefined) void this.#countHops(this.#next, this.#options.hops);
+    if ('hops' in this.#options) void this.#countHops(this.#next, this.#options.hops);
+    else this.#awaitTurn();
     return this.#next;
   }
 
   /** Lets what waits go on now. */
   hurry(): void {
-    this.#finish(true);
+    this.#end?.();
+    this.#end = undefined;
+    this.#next = undefined;
   }
 
-  #arrive(): void {
-    this.#isDue = false;
-    this.#finish(false);
+  #awaitTurn(): void {
+    if (this.#isDue) return;
+    this.#isDue = true;
+    onTurn(() => {
+      this.#isDue = false;
+      this.hurry();
+    });
   }
 
-  async #countHops(waited: Promise<boolean>, limit: number): Promise<void> {
-    for (let hop = 0; hop < limit; hop++) {
+  async #countHops(waited: Promise<void>, hops: number): Promise<void> {
+    for (let hop = 0; hop < hops; hop++) {
       await undefined;
       if (this.#next !== waited) return;
     }
     this.hurry();
-  }
-
-  #finish(isHurried: boolean): void {
-    this.#end?.(isHurried);
-    this.#end = undefined;
-    this.#next = undefined;
   }
 }

@@ -17,9 +17,18 @@ const CHECK_HEX_CHARS = 8;
  * What is left of it tells sessions apart, which may hold the same id. Undefined for ids of another form.
  */
 export function deriveCheckpointId(sessionId: SessionId, graphId: string): CheckpointId | undefined {
-  const check = BigInt(`0x${digestText(JSON.stringify([sessionId, graphId])).slice(0, CHECK_HEX_CHARS)}`);
-  return formatOrder(graphId, check);
+  const key = JSON.stringify([sessionId, graphId]);
+  const known = derived.get(key);
+  if (known !== undefined) return known;
+  const id = formatOrder(graphId, BigInt(`0x${digestText(key).slice(0, CHECK_HEX_CHARS)}`));
+  if (derived.size >= MAX_DERIVED) derived.clear();
+  if (id !== undefined) derived.set(key, id);
+  return id;
 }
+
+/** A checkpoint is asked for several times, by its writes and its children, and then never again. */
+const derived = new Map<string, CheckpointId>();
+const MAX_DERIVED = 1000;
 
 /** An id that sorts after ours for every smaller id of LangGraph's, and before ours for this one, in any session. */
 export function cursorBefore(graphId: string): CheckpointId | undefined {

@@ -45,12 +45,11 @@ export function withGraphHeader(metadata: CheckpointMetadata, header: GraphHeade
 }
 
 function toStored({ place, generation = NO_GENERATION, ...header }: GraphHeader): { [key: string]: unknown } {
-  const fields = {
-    ...header,
-    generation: header.parentId === undefined || generation === USUAL_GENERATION ? undefined : generation,
-    place: isShort(place) ? undefined : place,
-  };
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+  const stored: { [key: string]: unknown } = {};
+  for (const [key, value] of Object.entries(header)) if (value !== undefined) stored[key] = value;
+  if (header.parentId !== undefined && generation !== USUAL_GENERATION) stored.generation = generation;
+  if (!isShort(place)) stored.place = place;
+  return stored;
 }
 
 /** What was recorded of a checkpoint; undefined if it was not saved by LangGraph. */

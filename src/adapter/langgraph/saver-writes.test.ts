@@ -317,7 +317,7 @@ describe('[A11] a message that is changed in place', () => {
   });
 });
 
-test('[A60] a save reads its state at once, and leaves the rest until the graph waits, or not for long', async () => {
+test('[A60] a save reads its state at once, and leaves the rest for a little later', async () => {
   let commits = 0;
   class Counting extends InMemoryCheckpointStorage {
     override commit(...args: Parameters<InMemoryCheckpointStorage['commit']>) {
@@ -336,12 +336,12 @@ test('[A60] a save reads its state at once, and leaves the rest until the graph 
   };
   const written = saver.putWrites(first, [['n', 2]], 'task');
   const second = loop(first, 2);
-  await hop(20);
+  await hop(10);
   expect(commits).toBe(1);
   await setImmediate();
   expect(commits).toBe(3);
   const third = loop(await second, 3);
-  await hop(20);
+  await hop(10);
   expect(commits).toBe(3);
   await hop(60);
   expect(commits).toBe(4);

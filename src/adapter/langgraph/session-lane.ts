@@ -45,8 +45,6 @@ export class SessionLane implements ShadowHolder {
   #waiting = 0;
   /** Saves that have not ended. LangGraph hands the next state over when they have. */
   #saving = 0;
-  /** The piece of work that runs now was in a hurry. */
-  #isHurried = false;
 
   constructor(place: Place, { shadows, storage }: Pick<ManagerContext, 'shadows' | 'storage'>, lull: Lull) {
     this.place = place;
@@ -71,7 +69,7 @@ export class SessionLane implements ShadowHolder {
   ): Promise<Result> {
     // LangGraph waits for a save before it hands over the next state, which must be before that is changed.
     if (this.#saving > 0) this.#hurry();
-    const lull = canWait ? this.#lull.wait() : false;
+    const lull = canWait ? this.#lull.wait() : undefined;
     const before = this.#lastTurn;
     let end = (): void => undefined;
     this.#lastTurn = new Promise<void>((resolve) => {
@@ -80,7 +78,7 @@ export class SessionLane implements ShadowHolder {
     this.#waiting++;
     try {
       await before;
-      this.#isHurried = await lull;
+      await lull;
       return await work((rest) => {
         this.#noteRest(rest);
         end();
@@ -102,10 +100,10 @@ export class SessionLane implements ShadowHolder {
     }
   }
 
-  /** Stores what a save made. */
+  /** Stores what a save made, at once: LangGraph hands the next state over when that is done, and must before a node changes it. */
   commit(commit: Commit): Promise<CommitResult> {
     const stored = this.#storage.commit(commit);
-    if (this.#isHurried) this.#storage.hurry?.();
+    this.#storage.hurry?.();
     return stored;
   }
 

@@ -8,17 +8,17 @@ import { type Place, sessionOf } from './thread-session.ts';
 const MAX_LANES = 1024;
 
 /**
- * A node that waits for something does so a few hops after its state was handed over. One that does not gives LangGraph the next
- * state after some 75: what is begun now is stored by then.
+ * A node that waits for something does so a few hops of promises after its state was handed over. Of one that does not LangGraph has
+ * the next state after some 75: what is begun now is stored by then.
  */
-const PATIENT_HOPS = 45;
+const PATIENT_HOPS = 20;
 
 /** The lanes of all sessions a saver is at work in. */
 export class SessionLanes {
   readonly #context: ManagerContext;
   readonly #lanes = new Map<string, SessionLane>();
   /** One for all: a graph that never waits may write to the lanes of its subgraphs only. */
-  readonly #lull = new Lull({ until: 'tick', hops: PATIENT_HOPS });
+  readonly #lull = new Lull({ hops: PATIENT_HOPS });
 
   constructor(context: ManagerContext) {
     this.#context = context;
