@@ -1,6 +1,15 @@
 import { type BaseMessage, HumanMessage } from '@langchain/core/messages';
 import type { RunnableConfig } from '@langchain/core/runnables';
-import { Annotation, END, MessagesAnnotation, START, StateGraph } from '@langchain/langgraph';
+import {
+  Annotation,
+  DeltaValue,
+  END,
+  MessagesAnnotation,
+  MessagesDeltaValue,
+  START,
+  StateGraph,
+  StateSchema,
+} from '@langchain/langgraph';
 import {
   type BaseCheckpointSaver,
   type Checkpoint,
@@ -75,3 +84,14 @@ export function valueGraph(checkpointer: BaseCheckpointSaver, value: unknown) {
 }
 
 export const contents = (messages: readonly BaseMessage[]): unknown[] => messages.map(({ content }) => content);
+
+/** Every message is answered; the messages are a delta channel. */
+export function deltaGraph(checkpointer: BaseCheckpointSaver, snapshotFrequency = 1000) {
+  const { valueSchema, inputSchema, reducer } = MessagesDeltaValue;
+  const messages = new DeltaValue(valueSchema, { inputSchema, reducer, snapshotFrequency });
+  return new StateGraph(new StateSchema({ messages }))
+    .addNode('answer', (state) => ({ messages: [new HumanMessage(`echo ${state.messages.length}`)] }))
+    .addEdge(START, 'answer')
+    .addEdge('answer', END)
+    .compile({ checkpointer });
+}

@@ -1,8 +1,8 @@
 import { HumanMessage } from '@langchain/core/messages';
-import { DeltaValue, END, MessagesDeltaValue, Overwrite, START, StateGraph, StateSchema } from '@langchain/langgraph';
-import { type BaseCheckpointSaver, MemorySaver } from '@langchain/langgraph-checkpoint';
+import { Overwrite } from '@langchain/langgraph';
+import { MemorySaver } from '@langchain/langgraph-checkpoint';
 import { describe, expect, test } from 'vitest';
-import { contents, ROOT, threadConfig, tuples, valueGraph } from '../../../test/support/langgraph.ts';
+import { contents, deltaGraph, ROOT, threadConfig, tuples, valueGraph } from '../../../test/support/langgraph.ts';
 import { STORAGES } from '../../../test/support/storages.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { RetentionPolicy } from '../../manager/retention.ts';
@@ -15,17 +15,6 @@ import { importThreads } from './thread-import.ts';
 const human = (content: string) => new HumanMessage({ content });
 
 const KEEP_ONE: RetentionPolicy = { keepLast: 1 };
-
-/** Every message is answered; the messages are a delta channel. */
-function deltaGraph(checkpointer: BaseCheckpointSaver, snapshotFrequency = 1000) {
-  const { valueSchema, inputSchema, reducer } = MessagesDeltaValue;
-  const messages = new DeltaValue(valueSchema, { inputSchema, reducer, snapshotFrequency });
-  return new StateGraph(new StateSchema({ messages }))
-    .addNode('answer', (state) => ({ messages: [human(`echo ${state.messages.length}`)] }))
-    .addEdge(START, 'answer')
-    .addEdge('answer', END)
-    .compile({ checkpointer });
-}
 
 type DeltaGraph = ReturnType<typeof deltaGraph>;
 type Durability = 'sync' | 'async' | 'exit';

@@ -1,8 +1,8 @@
 import { HumanMessage } from '@langchain/core/messages';
-import { DeltaValue, END, MessagesDeltaValue, Overwrite, START, StateGraph, StateSchema } from '@langchain/langgraph';
-import { type BaseCheckpointSaver, DeltaSnapshot } from '@langchain/langgraph-checkpoint';
+import { Overwrite } from '@langchain/langgraph';
+import { DeltaSnapshot } from '@langchain/langgraph-checkpoint';
 import { describe, expect, test } from 'vitest';
-import { contents, putValues, ROOT, tuples } from '../../../test/support/langgraph.ts';
+import { contents, deltaGraph, putValues, ROOT, tuples } from '../../../test/support/langgraph.ts';
 import { STORAGES } from '../../../test/support/storages.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
@@ -10,17 +10,6 @@ import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
 import { SavestateSaver } from './savestate-saver.ts';
 
 const human = (content: string) => new HumanMessage({ content });
-
-/** Every message is answered; the messages are a delta channel. */
-function deltaGraph(checkpointer: BaseCheckpointSaver, snapshotFrequency = 1000) {
-  const { valueSchema, inputSchema, reducer } = MessagesDeltaValue;
-  const messages = new DeltaValue(valueSchema, { inputSchema, reducer, snapshotFrequency });
-  return new StateGraph(new StateSchema({ messages }))
-    .addNode('answer', (state) => ({ messages: [human(`echo ${state.messages.length}`)] }))
-    .addEdge(START, 'answer')
-    .addEdge('answer', END)
-    .compile({ checkpointer });
-}
 
 type DeltaGraph = ReturnType<typeof deltaGraph>;
 

@@ -59,8 +59,8 @@ export class SessionLane implements ShadowHolder {
   }
 
   /**
-   * Runs one piece of work after those before it, in the order of the calls, and when the graph waits for something: until then its
-   * time is the graph's. A piece that calls `pass` lets the next begin already: the rest of it is on its way to the storage, which
+   * Runs one piece of work after those before it, in the order of the calls, and a little later, so that the graph comes to wait for
+   * its model first. A piece that calls `pass` lets the next begin already: the rest of it is on its way to the storage, which
    * keeps the order too.
    */
   async inOrder<Result>(
