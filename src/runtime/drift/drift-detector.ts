@@ -7,7 +7,7 @@ import { type DriftSnapshot, readDriftSnapshot } from './drift-snapshot.ts';
 import { askJudge, clipEvent, type HeardVerdict, type JudgeQuestion, problemOf } from './judge.ts';
 import { modelProbability } from './learned-model.ts';
 import { Ledger } from './ledger.ts';
-import { addStep, EMPTY_SUMS, featuresOf, type RunFeatures } from './run-features.ts';
+import { addStep, completeSums, EMPTY_SUMS, featuresOf, type RunFeatures } from './run-features.ts';
 import type { DriftEvidence, Signal } from './signal.ts';
 import { StepTracker } from './step-tracker.ts';
 
@@ -107,7 +107,7 @@ export class DriftDetector {
     this.#tracker = new StepTracker(copy.tracker);
     this.#signals = createSignals(this.#options, copy.signals);
     this.#ledger = new Ledger(CAP_ALARMS * this.#options.alarmNats, copy.ledger);
-    this.#sums = { ...EMPTY_SUMS, ...copy.sums }; // a snapshot of an older release lacks some
+    this.#sums = completeSums(copy.sums);
     this.#goal = copy.goal;
     this.#window = copy.window.slice(-this.#options.judgeWindowEvents);
     this.#nextJudgeAt = copy.nextJudgeAt;

@@ -135,10 +135,16 @@ describe('snapshots', () => {
     const snapshot = taken();
     const numbers = Array.from({ length: 8000 }, (_, at) => at * 131 + 1);
     const tables = { runs: numbers, words: numbers, spoken: numbers, targets: numbers };
-    const older = { ...snapshot, tracker: { ...snapshot.tracker, knowledge: tables }, sums: { steps: 3 } };
+    const older = {
+      ...snapshot,
+      tracker: { ...snapshot.tracker, knowledge: tables },
+      sums: { steps: 3, calls: undefined },
+    };
     const detector = new DriftDetector(OPTIONS);
     detector.restore(older as unknown as DriftSnapshot);
     expect(detector.features().insistence).toBe(0);
+    for (const event of EVENTS) detector.observe(event);
+    new DriftDetector(OPTIONS).restore(JSON.parse(JSON.stringify(detector.snapshot())));
   });
 
   test.each([

@@ -50,6 +50,12 @@ export const EMPTY_SUMS: RunSums = Object.freeze({
   messageSimilarity: 0,
 });
 
+/** The sums of a snapshot; one of an older release lacks some. */
+export function completeSums(sums: Partial<RunSums>): RunSums {
+  const known = Object.entries(sums).filter(([, sum]) => sum !== undefined);
+  return { ...EMPTY_SUMS, ...Object.fromEntries(known) };
+}
+
 /** The sums with one more step in them. */
 export function addStep(sums: RunSums, reading: StepReading): RunSums {
   const { step } = reading;
