@@ -1,8 +1,8 @@
 import { parse } from 'yaml';
 import { type ZodType, z } from 'zod';
+import { formatSuggestion, suggest } from '../../core/suggestion.ts';
 import { configSchema } from './config-schema.ts';
 import type { Problem } from './problem.ts';
-import { formatSuggestion, suggest } from './suggestion.ts';
 
 /** The environment, as an argument: libraries do not read it themselves. */
 export type Environment = { readonly [name: string]: string | undefined };

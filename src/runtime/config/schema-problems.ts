@@ -1,6 +1,6 @@
 import { type ZodType, z } from 'zod';
+import { formatSuggestion, suggest } from '../../core/suggestion.ts';
 import type { KeyPath, Problem } from './problem.ts';
-import { formatSuggestion, suggest } from './suggestion.ts';
 import type { ProblemSource } from './yaml-source.ts';
 
 /** A part of a document that was checked: its value, or undefined and the problems. */

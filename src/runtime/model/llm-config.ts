@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { InvalidInputError } from '../../core/errors.ts';
 import { SecretRef } from '../../core/secret-ref.ts';
+import { suggest } from '../../core/suggestion.ts';
 import type { ModelSettings, ProviderData } from './chat-model.ts';
-import { closestName } from './closest-name.ts';
+
 import type { ModelPrices } from './prices.ts';
 import type { RetryPolicy } from './with-retries.ts';
 
@@ -170,14 +171,14 @@ function describeIssue(issue: z.core.$ZodIssue): string {
 }
 
 function suggestKey(key: string, path: string): string {
-  const meant = path === '' ? (FOREIGN_NAMES[key] ?? closestName(key, Object.keys(fields.shape))) : nested(key, path);
+  const meant = path === '' ? (FOREIGN_NAMES[key] ?? suggest(key, Object.keys(fields.shape))) : nested(key, path);
   const name = path === '' ? key : `${path}.${key}`;
   return `"${name}" is unknown${meant === undefined ? '' : `, did you mean "${meant}"?`}`;
 }
 
 function nested(key: string, path: string): string | undefined {
   if (path !== 'prices' && path !== 'retry') return undefined;
-  return closestName(key, Object.keys(fields.shape[path].unwrap().shape));
+  return suggest(key, Object.keys(fields.shape[path].unwrap().shape));
 }
 
 function dropAbsent(value: object): object {

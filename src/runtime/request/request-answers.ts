@@ -1,8 +1,8 @@
 import { ConflictError, hasErrorCode, InvalidInputError, NotFoundError } from '../../core/errors.ts';
 import { parseSessionId } from '../../core/id.ts';
+import { formatSuggestion, suggest } from '../../core/suggestion.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { partsOf } from '../../manager/manager-parts.ts';
-import { formatSuggestion, suggest } from '../config/suggestion.ts';
 
 /** The one answer that means no. It can always be given, except where words are asked for. */
 export const REJECT = 'reject';

@@ -1,5 +1,5 @@
+import { formatSuggestion, suggest } from '../../core/suggestion.ts';
 import type { KeyPath, Problem } from '../config/problem.ts';
-import { formatSuggestion, suggest } from '../config/suggestion.ts';
 import type { ProblemSource } from '../config/yaml-source.ts';
 import type { StepDraft } from './step-draft.ts';
 import { expressionsOf, pathsOf, type Template } from './template.ts';

@@ -1,5 +1,5 @@
+import { formatSuggestion, suggest } from '../../core/suggestion.ts';
 import { type Problem, problemsError } from '../config/problem.ts';
-import { formatSuggestion, suggest } from '../config/suggestion.ts';
 import type { NamedAction, Workflow } from './workflow.ts';
 
 /** What code is told about the step it runs for. */

@@ -1,12 +1,12 @@
 import { readFile } from 'node:fs/promises';
 import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
 import type { CheckpointId } from '../../core/id.ts';
+import { formatSuggestion, suggest } from '../../core/suggestion.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { Lease } from '../../manager/lease.ts';
 import { partsOf } from '../../manager/manager-parts.ts';
 import type { Recovery } from '../../manager/recovery-options.ts';
 import type { Session } from '../../manager/session.ts';
-import { formatSuggestion, suggest } from '../config/suggestion.ts';
 import type { GivenAnswer, RequestPlace } from '../request/request-answers.ts';
 import { Answers } from './answers.ts';
 import {

@@ -1,22 +1,29 @@
-/** The known word that was probably meant; undefined if none is near. */
+/** The known word that was probably meant; undefined if none is near. Case and separators do not count. */
 export function suggest(word: string, known: Iterable<string>): string | undefined {
+  const given = simplify(word);
   let best: string | undefined;
-  let bestDistance = farthest(word.length) + 1;
+  let bestDistance = farthest(given.length) + 1;
   for (const candidate of known) {
-    const distance = editDistance(word.toLowerCase(), candidate.toLowerCase());
+    const simple = simplify(candidate);
+    if (Math.abs(simple.length - given.length) >= bestDistance) continue;
+    const distance = editDistance(given, simple);
     if (distance < bestDistance) [best, bestDistance] = [candidate, distance];
   }
   return best;
 }
 
-/** In a short word a few changes make any other word. */
-function farthest(length: number): number {
-  return length < 4 ? length - 2 : Math.max(2, Math.floor(length / 3));
-}
-
 /** ` Did you mean "x"?`, or nothing. */
 export function formatSuggestion(suggestion: string | undefined): string {
   return suggestion === undefined ? '' : ` Did you mean "${suggestion}"?`;
+}
+
+function simplify(word: string): string {
+  return word.toLowerCase().replaceAll(/[\s._-]/g, '');
+}
+
+/** In a short word a few changes make any other word. */
+function farthest(length: number): number {
+  return length < 4 ? Math.max(0, length - 2) : Math.max(2, Math.floor(length / 3));
 }
 
 /** How many characters must be added, removed, changed or swapped with their neighbour. */

@@ -1,0 +1,91 @@
+import { describe, expect, test } from 'vitest';
+import {
+  checkOptions,
+  delayFrom,
+  flag,
+  listOf,
+  type OptionChecks,
+  oneOf,
+  positive,
+  string,
+  wholeFrom,
+} from './options.ts';
+import { suggest } from './suggestion.ts';
+
+type Options = { readonly branch?: string; readonly limit?: number; readonly onDifference?: 'fail' | 'warn' };
+
+const CHECKS: OptionChecks<Options> = {
+  branch: string,
+  limit: wholeFrom(1),
+  onDifference: oneOf('fail', 'warn'),
+  onDrift: { renamedTo: 'onDifference' },
+};
+
+const messageOf = (options: unknown): string => {
+  try {
+    checkOptions(options, CHECKS, 'session()');
+  } catch (error) {
+    expect(error).toMatchObject({ code: 'INVALID_INPUT' });
+    return (error as Error).message;
+  }
+  return '';
+};
+
+describe('options of a call', () => {
+  test('[I4] options that are known and fit are accepted; undefined counts as left out', () => {
+    expect(messageOf({})).toBe('');
+    expect(messageOf({ branch: 'x', limit: 1, onDifference: undefined })).toBe('');
+    expect(messageOf({ onDrift: undefined, branch: undefined })).toBe(
+      'The option "onDrift" of session() is now called "onDifference".',
+    );
+  });
+
+  test('[I4] an unknown option is refused with the one that was probably meant, or with all', () => {
+    expect(messageOf({ brnach: 'x' })).toBe('"brnach" is not an option of session(); did you mean "branch"?');
+    expect(messageOf({ on_difference: 'x' })).toBe(
+      '"on_difference" is not an option of session(); did you mean "onDifference"?',
+    );
+    expect(messageOf({ q: 1 })).toBe('"q" is not an option of session(); known: branch, limit, onDifference.');
+    expect(messageOf({ toString: 1 })).toContain('"toString" is not an option');
+  });
+
+  test('[I4] an option of another type is refused with what was found', () => {
+    expect(messageOf({ branch: 3 })).toBe('The option "branch" of session() must be a string; found 3.');
+    expect(messageOf({ limit: '3' })).toBe(
+      'The option "limit" of session() must be a whole number of 1 or more; found "3".',
+    );
+    expect(messageOf({ onDifference: 'stop' })).toBe(
+      'The option "onDifference" of session() must be one of "fail", "warn"; found "stop".',
+    );
+    expect(messageOf(null)).toBe('The options of session() must be an object; found null.');
+    expect(messageOf('main')).toBe('The options of session() must be an object; found "main".');
+    expect(messageOf([])).toBe('The options of session() must be an object; found a list.');
+  });
+
+  test.each([Number.NaN, -1, 0, 1.5, Number.POSITIVE_INFINITY, '1', null, 1n])('[I4] %s is no limit', (limit) => {
+    expect(messageOf({ limit })).toContain('must be a whole number of 1 or more; found ');
+  });
+
+  test('[I4] checks say what is allowed and what was found', () => {
+    expect(listOf(flag)([true, 'x'])).toBe('must be true or false; found "x" at [1]');
+    expect(delayFrom(0)(2 ** 31)).toBe(`must be a whole number from 0 to ${2 ** 31 - 1}; found ${2 ** 31}`);
+    expect(positive(0.5)).toBeUndefined();
+    expect(positive(new Map())).toBe('must be a number above 0; found a Map');
+    expect(string(() => 1)).toBe('must be a string; found a function');
+    expect(flag('y'.repeat(100))).toBe(`must be true or false; found "${'y'.repeat(40)}…"`);
+  });
+});
+
+describe('suggestions', () => {
+  test.each([
+    ['keepLsat', 'keepLast'],
+    ['agentid', 'agentId'],
+    ['max_age_days', 'maxAgeDays'],
+    ['typ', 'type'],
+    ['q', undefined],
+    ['something else', undefined],
+    ['', undefined],
+  ])('[I4] %j is probably %j', (word, meant) => {
+    expect(suggest(word, ['keepLast', 'agentId', 'maxAgeDays', 'type'])).toBe(meant);
+  });
+});
