@@ -2,6 +2,7 @@ import { mkdirSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ClosedError, UnsupportedError } from '../../core/errors.ts';
+import { FileIdentity } from '../../storage/sqlite/file-identity.ts';
 import {
   checkSqliteVersion,
   openDatabase,
@@ -29,6 +30,7 @@ export class MemoryDatabase {
   readonly path: string;
   readonly #db: SqlDatabase;
   readonly #busyTimeoutMs: number;
+  readonly #file: FileIdentity;
   readonly #statements = new Map<string, SqlStatement>();
   #isClosed = false;
 
@@ -38,6 +40,7 @@ export class MemoryDatabase {
     try {
       mkdirSync(dirname(this.path), { recursive: true });
       this.#db = openFile(this.path, options);
+      this.#file = new FileIdentity(this.path);
     } catch (error) {
       throw toSavestateError(error, this.path);
     }
@@ -56,7 +59,9 @@ export class MemoryDatabase {
     for (let waitMs = 1; ; waitMs = Math.min(waitMs * 2, MAX_BACKOFF_MS)) {
       if (this.#isClosed) throw new ClosedError(`The memory ${this.path} was closed.`);
       try {
-        return work();
+        const result = work();
+        this.#file.check();
+        return result;
       } catch (error) {
         if (!isBusy(error) || Date.now() >= deadline) throw toSavestateError(error, this.path);
       }

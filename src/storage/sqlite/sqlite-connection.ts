@@ -2,6 +2,7 @@ import { statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ClosedError, InvalidInputError, StorageError } from '../../core/errors.ts';
+import { FileIdentity } from './file-identity.ts';
 import { checkSqliteVersion, openDatabase, rollBack, type SqlDatabase, type SqlStatement } from './sqlite-driver.ts';
 import { isBusy, isDiskFailure, toSavestateError } from './sqlite-error.ts';
 import { checkSchema, createSchema, inspectFile } from './sqlite-schema.ts';
@@ -31,6 +32,7 @@ export class SqliteConnection {
   readonly path: string;
   readonly #db: SqlDatabase;
   readonly #options: ConnectionOptions;
+  readonly #file: FileIdentity;
   readonly #statements = new Map<string, SqlStatement>();
   #synchronous: string;
   #hasDiskFailed = false;
@@ -42,6 +44,7 @@ export class SqliteConnection {
     this.#synchronous = options.durability === 'power' ? 'FULL' : 'NORMAL';
     try {
       this.#db = openFile(this.path, options);
+      this.#file = new FileIdentity(this.path);
     } catch (error) {
       throw toSavestateError(error, this.path);
     }
@@ -64,13 +67,18 @@ export class SqliteConnection {
     return statement;
   }
 
-  /** Runs a synchronous read, and again while another process has the file locked (at recovery, for instance). */
+  /**
+   * Runs a synchronous read, and again while another process has the file locked (at recovery, for instance). Looks afterwards whether the
+   * file is still the one that was opened: nothing that is gone with it is acknowledged.
+   */
   async read<T>(work: () => T): Promise<T> {
     const deadline = Date.now() + this.#options.busyTimeoutMs;
     for (let waitMs = 1; ; waitMs = Math.min(waitMs * 2, MAX_BACKOFF_MS)) {
       this.#checkOpen();
       try {
-        return work();
+        const result = work();
+        this.#file.check();
+        return result;
       } catch (error) {
         if (!isBusy(error) || Date.now() >= deadline) throw toSavestateError(error, this.path);
       }

@@ -25,6 +25,9 @@ type SqliteModule = {
 /** SQLite before this version can corrupt a database that two connections write to at once (the WAL-reset bug). */
 const MIN_SQLITE_VERSION = [3, 51, 3] as const;
 
+/** Has the API of `node:sqlite`, for versions of Node that lack it. */
+const PACKAGE = '@photostructure/sqlite';
+
 let loaded: SqliteModule | undefined;
 
 /** Opens a connection with the SQLite that Node brings, or, before Node 22.13, with the package that has the same API. */
@@ -37,6 +40,11 @@ export function openDatabase(path: string): SqlDatabase {
 export function openReadOnlyDatabase(path: string): SqlDatabase {
   loaded ??= loadBuiltIn() ?? loadPackage();
   return new loaded.DatabaseSync(path, { readOnly: true });
+}
+
+/** What a worker thread loads to have the same SQLite: an absolute path, or the name of a built-in module. */
+export function sqliteModuleName(): string {
+  return loadBuiltIn() === undefined ? createRequire(import.meta.url).resolve(PACKAGE) : 'node:sqlite';
 }
 
 /** Throws an UnsupportedError if this SQLite is too old to be trusted with several connections. */
@@ -70,10 +78,10 @@ function loadBuiltIn(): SqliteModule | undefined {
 
 function loadPackage(): SqliteModule {
   try {
-    return createRequire(import.meta.url)('@photostructure/sqlite') as SqliteModule;
+    return createRequire(import.meta.url)(PACKAGE) as SqliteModule;
   } catch (cause) {
     throw new UnsupportedError(
-      `Node.js ${process.version} has no node:sqlite, and the package @photostructure/sqlite cannot be loaded. Use Node.js 22.13 or newer, or install that package.`,
+      `Node.js ${process.version} has no node:sqlite, and the package ${PACKAGE} cannot be loaded. Use Node.js 22.13 or newer, or install that package.`,
       { cause },
     );
   }

@@ -1,19 +1,22 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { CheckpointHeader } from '../../core/checkpoint-header.ts';
 import { SavestateError } from '../../core/errors.ts';
 import type { SessionId } from '../../core/id.ts';
 import { effectCheck, findMisfiled, tombstoneCheck } from '../marks.ts';
+import { Turns } from '../turns.ts';
 import { type ChunkNumbers, readRefs } from './chunk-numbers.ts';
+import { checkFile } from './integrity-check.ts';
 import { DIGEST_BYTES, decodeText, PREFIX_BYTES, unpackDigest } from './sqlite-codec.ts';
 import type { SqliteConnection } from './sqlite-connection.ts';
 import { decodeEffect } from './sqlite-reader.ts';
 import { findSchemaDamage } from './sqlite-schema.ts';
 
-const ROWS_PER_TURN = 500;
-/** SQLite stops at 100 findings unless told otherwise; beyond this many a list helps nobody. */
-const MAX_FINDINGS = 10_000;
+/** Few, because a row may hold a large result. */
+const ROWS_PER_PAGE = 50;
 
-type Check = (connection: SqliteConnection, numbers: ChunkNumbers) => Iterable<string>;
+type Check = (
+  connection: SqliteConnection,
+  numbers: ChunkNumbers,
+) => Iterable<string> | AsyncIterable<string> | Promise<string[]>;
 type CheckpointColumns = {
   n: number;
   id: string;
@@ -47,6 +50,7 @@ type EffectColumns = {
 /** What SQLite and our own rules find damaged. A check that cannot go on says so and leaves the rest to the others. */
 export async function findDamage(connection: SqliteConnection, numbers: ChunkNumbers): Promise<string[]> {
   const checks: Check[] = [
+    checkPlace,
     checkFile,
     checkSchema,
     checkCheckpoints,
@@ -58,28 +62,27 @@ export async function findDamage(connection: SqliteConnection, numbers: ChunkNum
   const findings: string[] = [];
   for (const check of checks) {
     try {
-      for await (const finding of inTurns(check(connection, numbers))) findings.push(finding);
+      for await (const finding of inTurns(await check(connection, numbers))) findings.push(finding);
     } catch (error) {
       if (error instanceof SavestateError && error.code === 'CLOSED') throw error;
-      findings.push(`A check could not be finished: ${error instanceof Error ? error.message : String(error)}.`);
+      findings.push(`A check could not be finished: ${error instanceof Error ? error.message : String(error)}`);
     }
   }
   return [...new Set(findings)];
 }
 
-/** Gives way to others at each empty finding, which the checks yield after every page. */
-async function* inTurns(findings: Iterable<string>): AsyncGenerator<string> {
-  for (const finding of findings) {
-    if (finding === '') await nextTurn();
-    else yield finding;
+/** Lets others take their turn between rows; each row that is in order gives an empty finding. */
+async function* inTurns(findings: Iterable<string> | AsyncIterable<string>): AsyncGenerator<string> {
+  const turns = new Turns();
+  for await (const finding of findings) {
+    await turns.pass();
+    if (finding !== '') yield finding;
   }
 }
 
-function* checkFile(connection: SqliteConnection): Generator<string> {
-  const rows = connection.db.prepare(`PRAGMA integrity_check(${MAX_FINDINGS})`).all();
-  for (const row of rows as { integrity_check: string }[]) {
-    if (row.integrity_check !== 'ok') yield `SQLite: ${row.integrity_check}`;
-  }
+async function checkPlace(connection: SqliteConnection): Promise<string[]> {
+  await connection.read(() => undefined);
+  return [];
 }
 
 function checkSchema(connection: SqliteConnection): string[] {
@@ -87,10 +90,10 @@ function checkSchema(connection: SqliteConnection): string[] {
 }
 
 function* checkCheckpoints(connection: SqliteConnection): Generator<string> {
-  const sql = `SELECT c.n, c.id, s.name, c.deleted, c.timestamp, c.branch, c.type, c.status, c.agent, c.user, c.idempotency, c.mark, c.digest, c.body, c.root_refs AS refs, c.root_text IS NOT NULL AS has_root FROM checkpoint c LEFT JOIN session s ON s.n=c.session WHERE c.n>? ORDER BY c.n LIMIT ${ROWS_PER_TURN}`;
+  const sql = `SELECT c.n, c.id, s.name, c.deleted, c.timestamp, c.branch, c.type, c.status, c.agent, c.user, c.idempotency, c.mark, c.digest, c.body, c.root_refs AS refs, c.root_text IS NOT NULL AS has_root FROM checkpoint c LEFT JOIN session s ON s.n=c.session WHERE c.n>? ORDER BY c.n LIMIT ${ROWS_PER_PAGE}`;
   for (const row of pages<CheckpointColumns>(connection, sql)) {
-    if (row === undefined) yield '';
-    else yield* checkCheckpoint(row);
+    yield '';
+    yield* checkCheckpoint(row);
   }
 }
 
@@ -132,10 +135,10 @@ function readOrUndefined<T>(read: () => T): T | undefined {
 
 function* checkEffects(connection: SqliteConnection, numbers: ChunkNumbers): Generator<string> {
   numbers.refresh();
-  const sql = `SELECT e.n, s.name AS session, e.branch, e.ordinal, e.mark, e.digest, e.body, e.text, e.refs FROM effect e LEFT JOIN session s ON s.n=e.session WHERE e.n>? ORDER BY e.n LIMIT ${ROWS_PER_TURN}`;
+  const sql = `SELECT e.n, s.name AS session, e.branch, e.ordinal, e.mark, e.digest, e.body, e.text, e.refs FROM effect e LEFT JOIN session s ON s.n=e.session WHERE e.n>? ORDER BY e.n LIMIT ${ROWS_PER_PAGE}`;
   for (const row of pages<EffectColumns>(connection, sql)) {
-    if (row === undefined) yield '';
-    else yield* checkEffect(row, numbers);
+    yield '';
+    yield* checkEffect(row, numbers);
   }
 }
 
@@ -149,7 +152,7 @@ function* checkEffect(row: EffectColumns, numbers: ChunkNumbers): Generator<stri
 }
 
 function* checkChunks(connection: SqliteConnection): Generator<string> {
-  const sql = `SELECT n, hex(prefix) AS prefix, length(prefix) + length(rest) AS digest_bytes, length(prefix) AS prefix_bytes, refs, typeof(text) AS text_type FROM chunk WHERE n>? ORDER BY n LIMIT ${ROWS_PER_TURN}`;
+  const sql = `SELECT n, hex(prefix) AS prefix, length(prefix) + length(rest) AS digest_bytes, length(prefix) AS prefix_bytes, refs, typeof(text) AS text_type FROM chunk WHERE n>? ORDER BY n LIMIT ${ROWS_PER_PAGE}`;
   type Columns = StoredRefs & {
     n: number;
     prefix: string;
@@ -158,10 +161,7 @@ function* checkChunks(connection: SqliteConnection): Generator<string> {
     text_type: string;
   };
   for (const row of pages<Columns>(connection, sql)) {
-    if (row === undefined) {
-      yield '';
-      continue;
-    }
+    yield '';
     const where = `The chunk whose digest starts with ${row.prefix.toLowerCase()}`;
     if (row.prefix_bytes !== PREFIX_BYTES || row.digest_bytes !== DIGEST_BYTES) yield `${where} has a damaged digest.`;
     if (!isRefs(row)) yield `${where} has a damaged list of references.`;
@@ -192,13 +192,12 @@ function isRefs({ refs }: StoredRefs): boolean {
   return readOrUndefined(() => readRefs(refs)) !== undefined;
 }
 
-/** Every row of a query that is paged by number; undefined after each page. */
-function* pages<Row extends { n: number }>(connection: SqliteConnection, sql: string): Generator<Row | undefined> {
+/** Every row of a query that is paged by number. */
+function* pages<Row extends { n: number }>(connection: SqliteConnection, sql: string): Generator<Row> {
   for (let last = Number.MIN_SAFE_INTEGER, isDone = false; !isDone; ) {
-    const rows = connection.db.prepare(sql).all(last) as Row[];
+    const rows = connection.prepare(sql).all(last) as Row[];
     yield* rows;
-    isDone = rows.length < ROWS_PER_TURN;
+    isDone = rows.length < ROWS_PER_PAGE;
     last = rows.at(-1)?.n ?? last;
-    yield undefined;
   }
 }
