@@ -9,7 +9,7 @@ import {
   parseStorageAddress,
   type StorageAddress,
 } from './place/storage-address.ts';
-import { toPrintable } from './terminal/format.ts';
+import { toPrintable } from './terminal/printable.ts';
 import { ProgressBar, showBusy, type Work } from './terminal/progress-bar.ts';
 import type { Terminal } from './terminal/terminal.ts';
 import type { Workspace } from './workspace.ts';

@@ -5,6 +5,7 @@ import type { CommandInput } from './command-input.ts';
 import { EXIT, type ExitCode, exitCodeOf, isInterrupt } from './exit-code.ts';
 import type { GlobalOptions } from './global-options.ts';
 import { runProgram } from './program.ts';
+import { toPrintable } from './terminal/printable.ts';
 
 /** Runs the command line of a process; answers its exit code. */
 export async function runMain(host: NodeJS.Process): Promise<number> {
@@ -15,7 +16,7 @@ export async function runMain(host: NodeJS.Process): Promise<number> {
     return await runProgram(args.length === 0 && host.stdin.isTTY && host.stdout.isTTY ? ['repl'] : args, {
       version: readVersion(),
       print: (text) => void host.stdout.write(text),
-      note: (text) => void host.stderr.write(text),
+      note: (text) => note(host, text),
       run: (command, input, globals) => runCommand({ command, input }, globals, { host, signal }),
     });
   } catch (error) {
@@ -67,9 +68,14 @@ function explain(error: unknown, host: NodeJS.Process, isJson: boolean): ExitCod
   const message = isInterrupt(error) ? 'Stopped.' : messageOf(error);
   if (isJson) {
     const { code, details } = error instanceof SavestateError ? error : { code: undefined, details: undefined };
-    host.stderr.write(`${JSON.stringify({ error: { code, message, details, exitCode } })}\n`);
-  } else host.stderr.write(`${isInterrupt(error) ? '' : 'error: '}${message}\n`);
+    note(host, `${JSON.stringify({ error: { code, message, details, exitCode } })}\n`);
+  } else note(host, `${isInterrupt(error) ? '' : 'error: '}${message}\n`);
   return exitCode;
+}
+
+/** Errors quote what is stored, and what was typed. */
+function note({ stderr }: NodeJS.Process, text: string): void {
+  stderr.write(stderr.isTTY ? toPrintable(text) : text);
 }
 
 function messageOf(error: unknown): string {

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { CheckpointManager } from '../manager/checkpoint-manager.ts';
 import { SqliteCheckpointStorage } from '../storage/sqlite/sqlite-storage.ts';
+import { toPrintable } from './terminal/printable.ts';
 import { converse, MESSAGES, type TourState } from './tour/conversation.ts';
 
 const KILL_AFTER = 5;
@@ -120,7 +121,7 @@ class Tour {
 }
 
 function say(...lines: string[]): void {
-  for (const line of lines) process.stdout.write(`${line}\n`);
+  for (const line of lines) process.stdout.write(`${toPrintable(line)}\n`);
 }
 
 function title(text: string): void {

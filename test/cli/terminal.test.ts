@@ -62,7 +62,7 @@ describe.concurrent('output', () => {
     const folder = newFolder();
     const manager = new CheckpointManager({ storage: new SqliteCheckpointStorage({ path: join(folder, 'evil.db') }) });
     const session = await manager.session('s');
-    const evil = 'a\u001b]0;owned\u0007\u001b[2J\rb\u009b31m';
+    const evil = 'a\u001b]0;owned\u0007\u001b[2J\rb\u009b31m\u001b[8mhidden\u202ebackwards';
     await session.save({ messages: [] });
     await session.save({ messages: [{ role: 'user', content: evil }], text: evil }, { note: evil, reason: evil });
     await manager.close();
@@ -74,17 +74,38 @@ describe.concurrent('output', () => {
       ['log'],
       ['blame', 'messages'],
       ['grep', 'owned'],
+      ['drift'],
+      ['sessions'],
     ];
     const screens = await Promise.all(
       lines.map((args) => watch([...args, '--storage', 'evil.db', '--no-color'], { folder })),
     );
     for (const { raw, code } of screens) {
       expect(code).toBe(0);
-      for (const order of ['\u001b]', '\u001b[2J', '\u0007', '\u009b']) expect(raw).not.toContain(order);
+      for (const order of ['\u001b', '\u0007', '\u009b', '\u202e']) expect(raw).not.toContain(order);
       expect(raw).not.toMatch(/\r(?!\n)/);
     }
-    expect(screens[1]?.text).toContain('a\\x1b]0;owned\\x07');
+    expect(screens[1]?.text).toContain('a\\u001b]0;owned\\u0007');
+    // Nor with colours: those of ours are not those of others.
+    const colored = await watch(['show', '--storage', 'evil.db'], { folder });
+    expect(colored.raw).toContain(COLOR);
+    expect(colored.raw).not.toContain('\u001b[8m');
     expect(await ok(['show', '@:text', '--storage', 'evil.db'], { folder })).toBe(`${evil}\n`); // a pipe gets it as it is
+  });
+
+  test('[Z5] an error, a note and a prompt cannot either', async () => {
+    const folder = newFolder();
+    const codec = { tag: 'evil\u001b]0;owned\u0007\u202e', class: Map, encode: () => ({}), decode: () => new Map() };
+    const storage = new SqliteCheckpointStorage({ path: join(folder, 'evil.db') });
+    const manager = new CheckpointManager({ storage, classes: [codec] });
+    const session = await manager.session('s');
+    await session.save({ n: 1 }, { metadata: { at: new Map() } });
+    await manager.close();
+    const lines = [['show'], ['log', '--long'], ['repl', '--eval', 'show'], ['show', 'no\u001b]0;owned\u0007\u202e']];
+    const screens = await Promise.all(lines.map((args) => watch([...args, '--storage', 'evil.db'], { folder })));
+    for (const { raw } of screens)
+      for (const order of ['\u001b]', '\u0007', '\u202e']) expect(raw).not.toContain(order);
+    expect(screens.at(-1)?.text).toContain('error: There is no checkpoint "no\\u001b]0;owned');
   });
 
   test('[Z39] what is longer than the screen goes through the pager, and nothing else does', async () => {

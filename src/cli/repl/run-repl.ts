@@ -4,6 +4,7 @@ import { createInterface, type Interface } from 'node:readline';
 import type { Context } from '../context.ts';
 import { EXIT, type ExitCode } from '../exit-code.ts';
 import { listRevisions } from '../revision/list-revisions.ts';
+import { toPrintable } from '../terminal/printable.ts';
 import type { Workspace } from '../workspace.ts';
 import { Repl } from './repl.ts';
 import { REPL_WORDS } from './repl-line.ts';
@@ -49,12 +50,12 @@ async function talk(context: Context, workspace: Workspace, repl: Repl): Promise
   });
   stopOnInterrupt(lines, repl, context);
   context.say('Type help for the commands, quit or Ctrl-D to end.');
-  lines.setPrompt(await repl.prompt());
+  lines.setPrompt(toPrintable(await repl.prompt()));
   lines.prompt();
   for await (const line of lines) {
     history.add(line);
     if ((await repl.take(line)).isOver) break;
-    lines.setPrompt(await repl.prompt());
+    lines.setPrompt(toPrintable(await repl.prompt()));
     lines.prompt();
   }
   lines.close();
@@ -75,7 +76,8 @@ function stopOnInterrupt(lines: Interface, repl: Repl, context: Context): void {
 async function complete(workspace: Workspace, line: string): Promise<[string[], string]> {
   const last = line.slice(line.lastIndexOf(' ') + 1);
   const isFirst = last === line;
-  const all = isFirst ? Object.keys(REPL_WORDS) : await listRevisions(workspace);
+  const known = isFirst ? Object.keys(REPL_WORDS) : await listRevisions(workspace);
+  const all = known.filter((each) => each === toPrintable(each)); // others would be typed into the terminal
   const found = all.filter((each) => each.startsWith(last) || each.startsWith(`chk_${last}`));
   return [last === '' && !isFirst ? all : found, last];
 }

@@ -1,4 +1,5 @@
 import { createInterface } from 'node:readline/promises';
+import { toPrintable } from '../terminal/printable.ts';
 import type { TeamQuestion } from './talk.ts';
 
 /** Asks the person at the terminal. An empty line is no answer: the run then stops and waits. */
@@ -12,7 +13,8 @@ export async function askPerson(
   const which = choices.length === 0 ? '' : ` (${choices.join(', ')})`;
   try {
     const signals = signal === undefined ? [stop.signal] : [signal, stop.signal];
-    const answer = await lines.question(`\n${agent}: ${text}${which}\n> `, { signal: AbortSignal.any(signals) });
+    const question = toPrintable(`\n${agent}: ${text}${which}\n> `);
+    const answer = await lines.question(question, { signal: AbortSignal.any(signals) });
     return answer.trim() === '' ? undefined : answer.trim();
   } catch (error) {
     if (stop.signal.aborted && signal?.aborted !== true) return undefined;

@@ -1,5 +1,6 @@
 import { createInterface } from 'node:readline/promises';
 import { InvalidInputError } from '../../core/errors.ts';
+import { toPrintable } from './printable.ts';
 import type { Terminal } from './terminal.ts';
 
 /** What may happen, in one sentence, and how the person agreed to it already. */
@@ -17,7 +18,9 @@ export async function confirm(terminal: Terminal, { question, yes, signal }: Con
   const stop = new AbortController();
   lines.once('SIGINT', () => stop.abort()); // readline takes Ctrl-C for itself while it asks
   try {
-    const answer = await lines.question(`${question} [y/N] `, { signal: AbortSignal.any([signal, stop.signal]) });
+    const answer = await lines.question(`${toPrintable(question)} [y/N] `, {
+      signal: AbortSignal.any([signal, stop.signal]),
+    });
     return /^y(es)?$/i.test(answer.trim());
   } finally {
     lines.close();

@@ -36,20 +36,6 @@ export function formatDuration(seconds: number): string {
   return `${Math.floor(whole / 3600)} h ${Math.floor((whole % 3600) / 60)} min`;
 }
 
-/**
- * A text that a terminal shows instead of obeying it: what is stored comes from models and strangers. Line ends, tabs and colours stay,
- * every other control character is written out.
- */
-export function toPrintable(text: string): string {
-  return text.replaceAll(/\p{Cc}(\[\d+m)?/gu, (found, color: string | undefined) => {
-    const isColor = color !== undefined && found.startsWith(ESCAPE);
-    if (found.startsWith('\n') || found.startsWith('\t') || isColor) return found;
-    return `\\x${found.charCodeAt(0).toString(16).padStart(2, '0')}${color ?? ''}`;
-  });
-}
-
-const ESCAPE = '\u001b';
-
 /** One line of at most so many characters; what does not fit is replaced by dots. Control characters become spaces. */
 export function clip(text: string, chars: number): string {
   const line = text.replaceAll(/[\p{Cc}\s]+/gu, ' ').trim();

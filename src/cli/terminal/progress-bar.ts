@@ -8,7 +8,6 @@ const LINE_EVERY_MS = 5_000;
 const SILENT_MS = 1_000;
 const MAX_BAR_CHARS = 30;
 const MS_PER_SECOND = 1_000;
-const ERASE_LINE = '\r\u001b[K';
 
 /** When progress is shown: on a screen and after a second, always, or never. */
 export type ProgressMode = 'auto' | 'always' | 'never';
@@ -40,7 +39,7 @@ export class ProgressBar {
     const text = formatProgress(this.#work, done, nowMs - this.#startedMs);
     const chars = Math.min(MAX_BAR_CHARS, this.#terminal.columns - text.length - 2);
     const bar = formatBar(this.#work.total, done, chars);
-    this.#terminal.note(this.#terminal.isNoteScreen ? `${ERASE_LINE}${bar}${text}` : `${text}\n`);
+    this.#draw(bar, text);
   }
 
   /** Shows how long it took so far. */
@@ -50,7 +49,12 @@ export class ProgressBar {
     this.#shownMs = nowMs;
     this.#hasShown = true;
     const text = `${this.#work.noun}  ${formatDuration((nowMs - this.#startedMs) / MS_PER_SECOND)}`;
-    this.#terminal.note(this.#terminal.isNoteScreen ? `${ERASE_LINE}${text}` : `${text}\n`);
+    this.#draw('', text);
+  }
+
+  #draw(bar: string, text: string): void {
+    if (this.#terminal.isNoteScreen) this.#terminal.overwrite(bar + text);
+    else this.#terminal.note(`${text}\n`);
   }
 
   #isDue(nowMs: number): boolean {
@@ -62,7 +66,7 @@ export class ProgressBar {
 
   /** Takes the bar away. */
   end(): void {
-    if (this.#hasShown && this.#terminal.isNoteScreen) this.#terminal.note(ERASE_LINE);
+    if (this.#hasShown && this.#terminal.isNoteScreen) this.#terminal.overwrite('');
   }
 }
 

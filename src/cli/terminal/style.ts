@@ -1,3 +1,5 @@
+import { sealColor } from './printable.ts';
+
 /** Paints a text; a terminal without colours gets it as it is. */
 export type Paint = (text: string) => string;
 
@@ -16,7 +18,7 @@ const plain: Paint = (text) => text;
 const paintWith =
   (on: number, off: number): Paint =>
   (text) =>
-    text === '' ? '' : `\u001b[${on}m${text}\u001b[${off}m`;
+    text === '' ? '' : `${sealColor(on)}${text}${sealColor(off)}`;
 
 /** The style with or without colours. */
 export function createStyle(hasColor: boolean): Style {

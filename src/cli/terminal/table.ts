@@ -1,4 +1,5 @@
 import { stripVTControlCharacters } from 'node:util';
+import widthOf from 'string-width';
 
 /** How a table is laid out. */
 export type TableOptions = {
@@ -28,8 +29,4 @@ export function formatPlain(rows: readonly (readonly string[])[]): string {
 function pad(cell: string, width: number, isRight: boolean): string {
   const space = ' '.repeat(Math.max(0, width - widthOf(cell)));
   return isRight ? space + cell : cell + space;
-}
-
-function widthOf(cell: string): number {
-  return stripVTControlCharacters(cell).length;
 }

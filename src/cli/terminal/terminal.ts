@@ -1,4 +1,4 @@
-import { toPrintable } from './format.ts';
+import { toPiped, toPrintable } from './printable.ts';
 import { createStyle, type Style, wantsColor } from './style.ts';
 
 /** The person in front of a command: what it prints, and on what. */
@@ -19,10 +19,13 @@ export interface Terminal {
   print(text: string): void;
   /** What goes on meanwhile, and errors. */
   note(text: string): void;
+  /** Puts a text in the place of the last line of notes, on a screen. */
+  overwrite(text: string): void;
 }
 
 type Streams = Pick<NodeJS.Process, 'stdin' | 'stdout' | 'stderr' | 'env'>;
 
+const ERASE_LINE = '\r\u001b[K';
 const DEFAULT_COLUMNS = 80;
 const DEFAULT_ROWS = 24;
 
@@ -39,7 +42,8 @@ export function createTerminal({ stdin, stdout, stderr, env }: Streams, flags: {
     style: createStyle(wantsColor(env, { isScreen, flag: flags.color })),
     noteStyle: createStyle(wantsColor(env, { isScreen: isNoteScreen, flag: flags.color })),
     now: () => performance.now(),
-    print: (text) => void stdout.write(isScreen ? toPrintable(text) : text),
-    note: (text) => void stderr.write(text),
+    print: (text) => void stdout.write((isScreen ? toPrintable : toPiped)(text)),
+    note: (text) => void stderr.write((isNoteScreen ? toPrintable : toPiped)(text)),
+    overwrite: (text) => void stderr.write(ERASE_LINE + toPrintable(text)),
   };
 }
