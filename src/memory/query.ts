@@ -15,7 +15,7 @@ export type ParsedQuery = {
 const IS_ABOUT_SPEAKER = /\bI\b|\b(?:[Mm]y|[Mm]e|[Mm]ine|[Mm]yself)\b/;
 
 /** More terms than this do not make a question clearer. */
-const MAX_TERMS = 48;
+const MAX_TERMS = 96;
 
 /** What a question is asked among. */
 export type QueryContext = {

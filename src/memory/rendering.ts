@@ -2,6 +2,7 @@ import { InvalidInputError } from '../core/errors.ts';
 import type { Finding } from './finding.ts';
 import { EMPTY_BLOCK, formatBlock, formatEntry } from './memory-block.ts';
 import type { MemoryKind, MemoryRecord, MemoryScope } from './memory-record.ts';
+import { wordsOf } from './text/terms.ts';
 import type { VectorStatus } from './vector-index.ts';
 import type { ViewOptions } from './views.ts';
 
@@ -10,6 +11,8 @@ export type RenderOptions = ViewOptions & {
   readonly scope: MemoryScope;
   /** What the agent is about to do, usually the user's last words; without it the newest memories are taken. */
   readonly query?: string | undefined;
+  /** What the prompt says already: memories that only repeat it are left out. */
+  readonly said?: readonly string[] | undefined;
   /** What all memory in the prompt may take together; default 600. */
   readonly budgetTokens?: number;
   /** Default: a quarter of the characters. */
@@ -57,6 +60,7 @@ export class Rendering {
     const { budgetTokens = DEFAULT_BUDGET_TOKENS } = options;
     const status: { now: VectorStatus } = { now: { vectors: 'none' } };
     const used = { tokens: 0, ids: new Set<string>() };
+    const isSaid = compileSaid(options.said ?? []);
     const parts: string[] = [];
     let position = 0;
     for (const match of template.matchAll(PLACEHOLDER)) {
@@ -69,7 +73,7 @@ export class Rendering {
       const kinds = kindsOf(match[1]);
       const { records, vectors } = await this.#recall(kinds, options);
       if (vectors !== undefined) status.now = vectors;
-      const unused = records.filter(({ id }) => !used.ids.has(id));
+      const unused = records.filter(({ id, memory }) => !used.ids.has(id) && !isSaid(memory));
       const filled = fill(unused, { ...options, budgetTokens: budgetTokens - used.tokens });
       used.tokens += filled.usedTokens;
       for (const id of filled.ids) used.ids.add(id);
@@ -98,6 +102,16 @@ export class Rendering {
     const rest = kinds === undefined ? [] : newestFirst(all);
     return { records: [...pinned, ...results, ...rest], vectors };
   }
+}
+
+/** Compares words alone: no memory of "tea" is found in "team", and an exclamation mark changes nothing. */
+function compileSaid(said: readonly string[]): (memory: string) => boolean {
+  const texts = said.map(joinWords);
+  return (memory) => texts.some((text) => text.includes(joinWords(memory)));
+}
+
+function joinWords(text: string): string {
+  return ` ${wordsOf(text).join(' ')} `;
 }
 
 function newestFirst(records: readonly MemoryRecord[]): MemoryRecord[] {

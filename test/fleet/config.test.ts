@@ -117,4 +117,21 @@ describe('long-term memory', () => {
     await memory.close();
     await checkpoints.close();
   });
+
+  test('[N53] [Q27] memory is asked with the task and the plan, and who plans is given it, too', async () => {
+    const checkpoints = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
+    const memory = new Memory({ path: join(temporaryFolder(), 'memory.db'), manager: checkpoints });
+    await memory.add('I prefer green tea without milk.', { userId: 'eve' });
+    const assess = (request: ModelRequest) => ({ satisfied: countReplies(request) > 0, say: 'Do part 1.' });
+    const crew = createCrew({ assess }, { researcher: { systemMessage: 'You cook. {memory}' } });
+    const { runner } = createRunner(crew, { checkpoints, memory, userId: 'eve' });
+    expect((await runner.run({ task: 'I would like some green tea' })).status).toBe('ended');
+    const prompts = crew.model.requests.map(({ system }) => system ?? '');
+    expect(prompts.every((prompt) => prompt.includes('without milk'))).toBe(true);
+    expect(prompts.some((prompt) => prompt.startsWith('You cook.'))).toBe(true);
+    expect(prompts.join('\n')).not.toContain('I would like some');
+    expect(() => createRunner(createCrew(), { checkpoints, memory })).toThrow('Give the run a userId');
+    await memory.close();
+    await checkpoints.close();
+  });
 });

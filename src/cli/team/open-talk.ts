@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import type { AgentMemory } from '../../runtime/agent/agent-memory.ts';
+import type { RunMemory } from '../../runtime/agent/run-memory.ts';
 import type { CommandInput } from '../command-input.ts';
 import type { Context } from '../context.ts';
 import type { Workspace } from '../workspace.ts';
@@ -27,7 +27,7 @@ export async function openTalk(
   return { talk, close: async () => memory?.memory.close() };
 }
 
-async function findMemory(context: Context, workspace: Workspace, userId?: string): Promise<AgentMemory | undefined> {
+async function findMemory(context: Context, workspace: Workspace, userId?: string): Promise<RunMemory | undefined> {
   if ((await context.config())?.config.memory === undefined) return undefined;
   const { openMemory } = await import('../memory/open-memory.ts');
   const memory = await openMemory(context, { manager: workspace.plainManager, isCreated: true });

@@ -1,6 +1,6 @@
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { EffectMode } from '../../manager/effect-log.ts';
-import type { AgentMemory } from '../../runtime/agent/agent-memory.ts';
+import type { RunMemory } from '../../runtime/agent/run-memory.ts';
 import type { ChatRunResult } from '../../runtime/chat/chat-run.ts';
 import type { FleetRunResult } from '../../runtime/fleet/fleet-run.ts';
 import type { Team } from './open-team.ts';
@@ -41,7 +41,7 @@ export type Departure = {
 export type TalkOptions = {
   readonly checkpoints: CheckpointManager;
   readonly logs: string | false;
-  readonly memory?: AgentMemory | undefined;
+  readonly memory?: RunMemory | undefined;
   readonly userId?: string | undefined;
   /** Who answers questions. */
   readonly author: string;

@@ -9,7 +9,6 @@ import type { Effects } from '../effect/effects.ts';
 import type { ChatModel } from '../model/chat-model.ts';
 import type { LanguageModel } from '../model/language-model.ts';
 import { type LlmConfig, parseLlmConfig, requestSettings } from '../model/llm-config.ts';
-import { type FilledPrompt, hasMemoryBlock, type Recall } from './agent-memory.ts';
 import type { AgentRegistry } from './agent-registry.ts';
 import { type AgentState, NO_TOTALS, parseAgentState } from './agent-state.ts';
 import { type AgentStatus, changeStatus } from './agent-status.ts';
@@ -17,6 +16,7 @@ import { takeTurn } from './agent-turn.ts';
 import { type ChatMessage, toModelMessages } from './chat-message.ts';
 import { runCode } from './code-turn.ts';
 import { EXIT, type HumanInputMode } from './human.ts';
+import type { FilledPrompt, Recall } from './run-memory.ts';
 import { DEFAULT_RUNTIME, type RuntimeFlags } from './runtime-flags.ts';
 import { fingerprintTool, type Tool } from './tool.ts';
 
@@ -222,13 +222,9 @@ export class StandardAgent {
     return this.#say({ name: this.name, content, turn: messages }, context.partner, 'itself');
   }
 
-  /** What is remembered is asked for anew in every turn; within one, a resumed run uses what it was told before. */
   async #fillPrompt({ recall, effects, partner, signal }: ReplyContext): Promise<FilledPrompt> {
-    const { systemMessage, name } = this.#state;
-    if (recall === undefined || !hasMemoryBlock(systemMessage)) return { text: systemMessage, ids: [] };
-    const query = this.history(partner).at(-1)?.content ?? '';
-    const input = { template: systemMessage, query };
-    return effects.run({ kind: 'memory', name, input, signal }, () => recall(systemMessage, query));
+    const { systemMessage: text, name } = this.#state;
+    return recall?.(text, { name, heard: this.history(partner), effects, signal }) ?? { text, ids: [] };
   }
 
   #sayDefault(partner: string): ReplyOutcome {

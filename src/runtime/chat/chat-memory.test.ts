@@ -80,3 +80,28 @@ test('[N52] a continuation from before does not know what came after', async () 
   await hold('later', false).run({ message: 'Where do I fly on Monday?' });
   expect(model.requests.at(-1)?.system).toContain('Lisbon');
 });
+
+test('[N53] memory is asked with the problem and the recent messages, and what was just said is not repeated', async () => {
+  const { checkpoints, memory, model } = setUp();
+  await memory.add('I prefer green tea without milk.', SCOPE);
+  const waiter = new StandardAgent({ name: 'waiter', model, systemMessage: 'Serve.\n{memory}' });
+  const guest = new StandardAgent({ name: 'guest', defaultReply: 'Good.' });
+  const chat = new GroupChat({ agents: [guest, waiter], speakerSelection: 'round_robin', maxRounds: 2 });
+  const options = { chat, checkpoints, sessionId: 'tea', logs: false, userId: 'eve', memory } as const;
+  await new CheckpointingGroupChatManager(options).run({ message: 'I would like some green tea.' });
+  expect(model.requests[0]?.system).toContain('without milk');
+  expect(model.requests[0]?.system).not.toContain('I would like');
+});
+
+test('[N54] memory is given alone, for the user of the run, or with its scope; a wrong one is refused at once', async () => {
+  const { checkpoints, memory } = setUp();
+  const chat = new GroupChat({ agents: [new StandardAgent({ name: 'a' })], allowRepeatSpeaker: true });
+  const make = (given: object) =>
+    new CheckpointingGroupChatManager({ chat, checkpoints, sessionId: 's', logs: false, ...given });
+  expect(() => make({ memory, userId: 'eve' })).not.toThrow();
+  expect(() => make({ memory: { memory, scope: SCOPE } })).not.toThrow();
+  expect(() => make({ memory })).toThrow('Give the run a userId');
+  expect(() => make({ memory: { memory } })).toThrow('{ memory, scope: { userId } }; found an object with memory');
+  expect(() => make({ memory: { memory, scope: {} } })).toThrow('at least one of userId');
+  expect(() => make({ memory: 'memories/history.db' })).toThrow('found memories/history.db');
+});

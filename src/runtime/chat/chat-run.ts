@@ -3,10 +3,10 @@ import { hasErrorCode } from '../../core/errors.ts';
 import type { CheckpointId } from '../../core/id.ts';
 import type { SaveOptions } from '../../manager/save-options.ts';
 import type { Session } from '../../manager/session.ts';
-import { type AgentMemory, createRecall } from '../agent/agent-memory.ts';
 import type { AgentTotals } from '../agent/agent-state.ts';
 import type { ChatMessage } from '../agent/chat-message.ts';
 import type { AskHuman } from '../agent/human.ts';
+import { createRecall, learn, type MemoryOption, parseRunMemory, type RunMemory } from '../agent/run-memory.ts';
 import { SessionEffects } from '../effect/effects.ts';
 import type { ChatEnd } from './chat-end.ts';
 import { fingerprintChat } from './chat-fingerprint.ts';
@@ -27,7 +27,7 @@ export type ChatRunOptions = {
   /** Called when a checkpoint is durable. */
   readonly onCheckpoint?: (checkpoint: Checkpoint, chat: GroupChat) => void | Promise<void>;
   /** Long-term memory: fills `{memory}` in prompts, and learns what people and agents with the `store` flag say. */
-  readonly memory?: AgentMemory;
+  readonly memory?: MemoryOption;
   /** Said of every checkpoint of the run. */
   readonly metadata?: Readonly<Record<string, unknown>>;
 };
@@ -61,8 +61,10 @@ export type ChatRunResult = ChatStop & {
 /** Holds a conversation in a session: every move is saved, every outside call recorded. */
 export async function holdChat(chat: GroupChat, session: Session, options: HoldOptions = {}): Promise<ChatRunResult> {
   const before = chat.messages.length;
-  const keeper = new ChatKeeper(chat, session, withUser(options, session.head));
-  const { ask, answers, signal, onText, onMessage, memory, files } = options;
+  const said = withUser(options, session.head);
+  const memory = parseRunMemory(options.memory, said.userId);
+  const keeper = new ChatKeeper(chat, session, { ...said, memory });
+  const { ask, answers, signal, onText, onMessage, files } = options;
   const { failedSaves } = keeper;
   await keeper.remember(); // a killed run may have saved a message without learning it
   if (options.isChanged === true && chat.record.end === null) await keeper.save('conversation_continued');
@@ -74,7 +76,7 @@ export async function holdChat(chat: GroupChat, session: Session, options: HoldO
     signal,
     onText,
     onMessage,
-    recall: memory && createRecall(memory, { id: session.id, branch: session.branch }),
+    recall: createRecall(memory, session, () => ({ task: chat.record.problem })),
   })
     .run()
     .catch(async (error: unknown) => {
@@ -108,16 +110,18 @@ type HoldOptions = ChatRunOptions & {
   readonly isChanged?: boolean;
 };
 
+type KeeperOptions = Omit<HoldOptions, 'memory'> & { readonly memory: RunMemory | undefined };
+
 /** Saves a conversation, and tells those who follow it: the files, the memory, the caller. */
 class ChatKeeper {
   readonly failedSaves: unknown[] = [];
   readonly #chat: GroupChat;
   readonly #session: Session;
-  readonly #options: HoldOptions;
+  readonly #options: KeeperOptions;
   /** The conversation between two moves, as it was last. */
   #settled: ChatState;
 
-  constructor(chat: GroupChat, session: Session, options: HoldOptions) {
+  constructor(chat: GroupChat, session: Session, options: KeeperOptions) {
     this.#chat = chat;
     this.#session = session;
     this.#options = options;
@@ -160,20 +164,13 @@ class ChatKeeper {
   /** Lets long-term memory learn the message that the head was saved for. */
   async remember(): Promise<void> {
     const { head, branch } = this.#session;
-    if (head?.trigger !== 'message_appended' || head.branch !== branch) return;
-    await learn(this.#chat, head, this.#options.memory).catch((error: unknown) => this.failedSaves.push(error));
+    const { memory } = this.#options;
+    if (memory === undefined || head?.trigger !== 'message_appended' || head.branch !== branch) return;
+    const message = this.#chat.messages.at(-1);
+    if (message === undefined) return;
+    const speaker = this.#chat.agent(message.name)?.saveState();
+    await learn(memory, { message, speaker }, head).catch((error: unknown) => this.failedSaves.push(error));
   }
-}
-
-/** What a checkpoint teaches is learned once, however often it is told: a resumed run adds nothing. */
-async function learn(chat: GroupChat, checkpoint: Checkpoint, memory: AgentMemory | undefined): Promise<void> {
-  const last = chat.messages.at(-1);
-  if (memory === undefined || last === undefined) return;
-  const agent = chat.agent(last.name)?.saveState();
-  const isPerson = agent === undefined || agent.humanInputMode === 'ALWAYS';
-  if (!isPerson && !agent.runtime.store) return;
-  const message = { role: isPerson ? 'user' : 'assistant', name: last.name, content: last.content };
-  await memory.memory.add(message, { ...memory.scope, checkpoint: checkpoint.id });
 }
 
 type SaveFacts = { readonly trigger: ChatTrigger; readonly end?: ChatEnd; readonly error?: unknown };
@@ -195,7 +192,11 @@ const SUMMARY_CHARS = 200;
 /** The whole error is in the result and the error log; a header is read for every list entry. */
 const REASON_CHARS = 2000;
 
-function describeSave(chat: GroupChat, { trigger, end, error }: SaveFacts, options: ChatRunOptions): SaveOptions {
+function describeSave(
+  chat: GroupChat,
+  { trigger, end, error }: SaveFacts,
+  options: Omit<ChatRunOptions, 'memory'>,
+): SaveOptions {
   return {
     type: trigger === 'run_failed' ? 'recovery' : 'auto',
     trigger,

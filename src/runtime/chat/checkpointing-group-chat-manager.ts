@@ -4,6 +4,7 @@ import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { EffectMode } from '../../manager/effect-log.ts';
 import type { Session } from '../../manager/session.ts';
 import { PERSON } from '../agent/chat-message.ts';
+import { parseRunMemory } from '../agent/run-memory.ts';
 import { SessionFiles } from '../audit/session-files.ts';
 import { type ChatRunOptions, type ChatRunResult, holdChat } from './chat-run.ts';
 import type { GroupChat } from './group-chat.ts';
@@ -24,6 +25,7 @@ export class CheckpointingGroupChatManager {
   readonly #options: GroupChatManagerOptions;
 
   constructor(options: GroupChatManagerOptions) {
+    parseRunMemory(options.memory, options.userId);
     this.#options = options;
   }
 

@@ -1,6 +1,6 @@
 import { hasErrorCode } from '../../core/errors.ts';
-import type { Recall } from '../agent/agent-memory.ts';
 import type { ChatMessage } from '../agent/chat-message.ts';
+import type { Recall } from '../agent/run-memory.ts';
 import type { StandardAgent } from '../agent/standard-agent.ts';
 import type { Effects } from '../effect/effects.ts';
 import type { Fleet } from './fleet.ts';
@@ -79,7 +79,7 @@ export class FleetLoop {
   }
 
   #createKeeper(): LedgerKeeper {
-    return new LedgerKeeper(this.#fleet, { effects: this.#effects, signal: this.#world.signal });
+    return new LedgerKeeper(this.#fleet, { ...this.#world, effects: this.#effects });
   }
 
   async #move(): Promise<void> {

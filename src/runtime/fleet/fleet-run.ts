@@ -6,16 +6,17 @@ import type { EffectMode } from '../../manager/effect-log.ts';
 import { partsOf } from '../../manager/manager-parts.ts';
 import type { SaveOptions } from '../../manager/save-options.ts';
 import type { Session } from '../../manager/session.ts';
-import { type AgentMemory, createRecall } from '../agent/agent-memory.ts';
 import type { AgentTotals } from '../agent/agent-state.ts';
 import { type ChatMessage, PERSON } from '../agent/chat-message.ts';
+import { createRecall, learn, type MemoryOption, parseRunMemory, type RunMemory } from '../agent/run-memory.ts';
 import { fingerprintChat } from '../chat/chat-fingerprint.ts';
 import { SessionEffects } from '../effect/effects.ts';
 import type { Fleet } from './fleet.ts';
 import { FleetAnswers } from './fleet-answers.ts';
 import { FleetLoop, type FleetStop, type FleetTrigger } from './fleet-loop.ts';
-import type { TaskLedger } from './fleet-state.ts';
+import type { FleetRecord, TaskLedger } from './fleet-state.ts';
 import type { ToolCallEvent } from './gated-effects.ts';
+import { wordRequest } from './ledger-prompts.ts';
 import type { ProgressLedger } from './progress-ledger.ts';
 import { type AskFleet, Questions } from './questions.ts';
 
@@ -34,7 +35,7 @@ export type FleetRunOptions = {
   /** Called when a checkpoint is durable. */
   readonly onCheckpoint?: (checkpoint: Checkpoint, fleet: Fleet) => void | Promise<void>;
   /** Long-term memory: fills `{memory}` in prompts, and learns what people and agents with the `store` flag say. */
-  readonly memory?: AgentMemory;
+  readonly memory?: MemoryOption;
   /** Said of every checkpoint of the run. */
   readonly metadata?: Readonly<Record<string, unknown>>;
 };
@@ -74,11 +75,12 @@ export async function holdFleet(
   options: FleetRunOptions,
 ): Promise<FleetRunResult> {
   const place = { sessionId: session.id, branch: session.branch };
-  const keeper = new CheckpointKeeper(fleet, session, options);
+  const memory = parseRunMemory(options.memory, options.userId ?? session.head?.userId);
+  const keeper = new CheckpointKeeper(fleet, session, { ...options, memory });
   await keeper.remember(); // a killed run may have saved a round without learning it
   if (first !== undefined) await keeper.save(first);
   const { callbacks } = fleet.record.settings;
-  const { ask, signal, onText, onMessage, onTaskLedger, onProgressLedger, onToolCall, memory } = options;
+  const { ask, signal, onText, onMessage, onTaskLedger, onProgressLedger, onToolCall } = options;
   const questions = new Questions({
     fleet,
     answers: new FleetAnswers(checkpoints),
@@ -93,7 +95,7 @@ export async function holdFleet(
     save: (trigger, error) => keeper.save(trigger, error),
     questions,
     signal,
-    recall: memory && createRecall(memory, { id: session.id, branch: session.branch }),
+    recall: createRecall(memory, session, () => describeWork(fleet.record)),
     onText: callbacks.streaming ? onText : undefined,
     onMessage,
     onTaskLedger,
@@ -101,6 +103,10 @@ export async function holdFleet(
     onToolCall: callbacks.toolCalls ? onToolCall : undefined,
   }).run();
   return { ...stop, ...place, ...describeRun(fleet, stop), checkpointId: session.head?.id, failedSaves: keeper.failed };
+}
+
+function describeWork(record: FleetRecord) {
+  return { task: wordRequest(record), plan: record.taskLedger?.plan };
 }
 
 function describeRun({ record, totals }: Fleet, stop: FleetStop) {
@@ -119,14 +125,16 @@ function describeRun({ record, totals }: Fleet, stop: FleetStop) {
   };
 }
 
+type KeeperOptions = Omit<FleetRunOptions, 'memory'> & { readonly memory: RunMemory | undefined };
+
 /** Saves a fleet, and tells those who want to know. */
 class CheckpointKeeper {
   readonly failed: unknown[] = [];
   readonly #fleet: Fleet;
   readonly #session: Session;
-  readonly #options: FleetRunOptions;
+  readonly #options: KeeperOptions;
 
-  constructor(fleet: Fleet, session: Session, options: FleetRunOptions) {
+  constructor(fleet: Fleet, session: Session, options: KeeperOptions) {
     this.#fleet = fleet;
     this.#session = session;
     this.#options = options;
@@ -150,19 +158,11 @@ class CheckpointKeeper {
     const { head, branch } = this.#session;
     const { memory } = this.#options;
     if (memory === undefined || head === undefined || head.branch !== branch) return;
-    await learn(this.#fleet, head, memory).catch((error: unknown) => this.failed.push(error));
+    const message = findNews(this.#fleet, head.trigger);
+    if (message === undefined) return;
+    const speaker = this.#fleet.agent(message.name)?.saveState();
+    await learn(memory, { message, speaker }, head).catch((error: unknown) => this.failed.push(error));
   }
-}
-
-/** What a checkpoint teaches is learned once, however often it is told: a resumed run adds nothing. */
-async function learn(fleet: Fleet, checkpoint: Checkpoint, { memory, scope }: AgentMemory): Promise<void> {
-  const news = findNews(fleet, checkpoint.trigger);
-  if (news === undefined) return;
-  const agent = fleet.agent(news.name)?.saveState();
-  const isPerson = agent === undefined || agent.humanInputMode === 'ALWAYS';
-  if (!isPerson && !agent.runtime.store) return;
-  const message = { role: isPerson ? 'user' : 'assistant', name: news.name, content: news.content };
-  await memory.add(message, { ...scope, checkpoint: checkpoint.id });
 }
 
 /** What was said that a checkpoint was saved for; a prompt may have come since, and is not part of it. */
@@ -190,7 +190,7 @@ const SUMMARY_CHARS = 200;
 function describeSave(
   fleet: Fleet,
   { trigger, error }: { readonly trigger: FleetTrigger; readonly error: unknown },
-  { userId, metadata }: FleetRunOptions,
+  { userId, metadata }: Pick<FleetRunOptions, 'userId' | 'metadata'>,
 ): SaveOptions {
   const { rounds, stalls, resets, phase, end, messages } = fleet.record;
   const last = messages.at(-1);

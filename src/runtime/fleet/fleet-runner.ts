@@ -2,6 +2,7 @@ import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { EffectMode } from '../../manager/effect-log.ts';
 import type { Session } from '../../manager/session.ts';
+import { parseRunMemory } from '../agent/run-memory.ts';
 import type { GivenAnswer } from '../request/request-answers.ts';
 import type { Fleet } from './fleet.ts';
 import { FleetAnswers } from './fleet-answers.ts';
@@ -29,6 +30,7 @@ export class FleetRunner {
   readonly #beginning: FleetState;
 
   constructor(options: FleetRunnerOptions) {
+    parseRunMemory(options.memory, options.userId);
     this.#options = options;
     this.#beginning = options.fleet.saveState();
     this.#answers = new FleetAnswers(options.checkpoints);

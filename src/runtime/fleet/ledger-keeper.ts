@@ -1,7 +1,8 @@
 import { InvalidInputError } from '../../core/errors.ts';
 import type { AgentTotals } from '../agent/agent-state.ts';
 import { takeTurn } from '../agent/agent-turn.ts';
-import { toModelMessages } from '../agent/chat-message.ts';
+import { PERSON, toModelMessages } from '../agent/chat-message.ts';
+import type { Recall } from '../agent/run-memory.ts';
 import type { Effects } from '../effect/effects.ts';
 import type { ModelMessage } from '../model/chat-model.ts';
 import { requestSettings } from '../model/llm-config.ts';
@@ -16,12 +17,18 @@ import {
   askForProgress,
   askForRevision,
   ORCHESTRATOR_PROMPT,
+  REMEMBERED,
   type Team,
   wordRequest,
 } from './ledger-prompts.ts';
 import { type ProgressLedger, parseProgressLedger } from './progress-ledger.ts';
 
-type KeeperWorld = { readonly effects: Effects; readonly signal?: AbortSignal | undefined };
+type KeeperWorld = {
+  readonly effects: Effects;
+  readonly signal?: AbortSignal | undefined;
+  /** Fills in what is remembered of earlier work. */
+  readonly recall?: Recall | undefined;
+};
 
 /** How often a model is asked for a ledger before the fleet is reset. */
 const MAX_QUESTIONS = 3;
@@ -31,6 +38,7 @@ export class LedgerKeeper {
   readonly #fleet: Fleet;
   readonly #world: KeeperWorld;
   #totals: AgentTotals;
+  #prompt: Promise<string> | undefined;
 
   constructor(fleet: Fleet, world: KeeperWorld) {
     this.#fleet = fleet;
@@ -96,17 +104,30 @@ export class LedgerKeeper {
     const { orchestratorName: name, llmConfig, modelId } = this.#fleet.record.settings;
     const model = this.#fleet.registry.modelFor({ name, llmConfig, modelId });
     if (model === undefined) throw new InvalidInputError('The orchestrator has no model. Give the fleet one.');
+    this.#prompt ??= this.#wordPrompt(name);
+    const { effects, signal } = this.#world;
     const turn = await takeTurn({
       state: { name, maxToolRounds: 1, totals: this.#totals },
       model,
-      systemMessage: ORCHESTRATOR_PROMPT,
+      systemMessage: await this.#prompt,
       messages: [...messages],
       tools: [],
       settings: llmConfig === null ? undefined : requestSettings(llmConfig),
-      ...this.#world,
+      effects,
+      signal,
     });
     this.#totals = turn.totals;
     return { text: turn.content, messages: turn.messages };
+  }
+
+  /** Who plans must know what the user likes, or nobody does. */
+  async #wordPrompt(name: string): Promise<string> {
+    const { effects, signal, recall } = this.#world;
+    if (recall === undefined) return ORCHESTRATOR_PROMPT;
+    const { record } = this.#fleet;
+    const heard = [{ name: PERSON, content: wordRequest(record) }, ...record.messages];
+    const { text } = await recall(`${ORCHESTRATOR_PROMPT}${REMEMBERED}`, { name, heard, effects, signal });
+    return text;
   }
 }
 

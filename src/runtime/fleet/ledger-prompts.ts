@@ -7,6 +7,9 @@ export type Team = readonly { readonly name: string; readonly description: strin
 export const ORCHESTRATOR_PROMPT =
   'You lead a team that works on a request. You keep a ledger of facts and a plan, decide who does what next, and judge whether the request is satisfied.';
 
+/** Follows the orchestrator's prompt when the run has long-term memory. */
+export const REMEMBERED = '\n\nWhat is known from earlier:\n{memory}';
+
 /** The request with everything that was asked for later. */
 export function wordRequest({ task, followUps }: Pick<FleetRecord, 'task' | 'followUps'>): string {
   return [task, ...followUps.map((prompt) => `Later the user said: ${prompt}`)].join('\n\n');
