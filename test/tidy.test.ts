@@ -142,13 +142,16 @@ describe('what is public', () => {
       'storage/index.ts',
       [
         'Reachable',
-        'checkExpectation',
+        'checkExpectations',
         'createRef',
         'formatChunk',
+        'gone',
         'matchesQuery',
+        'moved',
         'parseChunk',
         'readReachableByLevel',
         'selectRows',
+        'taken',
       ],
     ],
     [

@@ -59,11 +59,11 @@ export type EffectRow = {
 };
 
 /**
- * One atomic write. The storage first checks, inside the same transaction:
+ * One atomic write. The storage first checks, inside the same transaction and in this order; `refusal.ts` makes the errors:
  * 1. `checkpoint.header.idempotencyKey` was not used in this session (else: `duplicate`, nothing is written);
- * 2. no checkpoint has this id already (else: ConflictError; a checkpoint is never replaced);
- * 3. every id of `requires` exists and is not deleted (else: ConflictError);
- * 4. every `expect` holds (else: ConflictError).
+ * 2. no checkpoint or tombstone has this id already (else: ConflictError with details `id`; a checkpoint is never replaced);
+ * 3. every id of `requires` exists and is not deleted (else: ConflictError with details `missing`);
+ * 4. every `expect` holds (else: ConflictError with details `sessionId`, `kind`, `name`, `expected`, `found`).
  * Commits of one session made through one storage object are applied in the order of the calls.
  * Chunks that are already stored are skipped. A commit may refer to chunks it does not bring only if they are
  * reachable from a checkpoint in `requires`: that, and nothing else, keeps the collector away from them.

@@ -5,4 +5,5 @@ export { formatChunk, parseChunk } from '../core/chunk.ts';
 export type * from './contract.ts';
 export { matchesQuery, selectRows } from './query.ts';
 export { Reachable, readReachableByLevel } from './reachable.ts';
-export { checkExpectation, createRef } from './ref.ts';
+export { createRef } from './ref.ts';
+export { checkExpectations, gone, moved, taken } from './refusal.ts';

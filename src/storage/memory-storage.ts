@@ -1,6 +1,6 @@
 import type { CheckpointHeader } from '../core/checkpoint-header.ts';
 import type { Chunk, ChunkContent, Digest } from '../core/chunk.ts';
-import { ClosedError, ConflictError } from '../core/errors.ts';
+import { ClosedError } from '../core/errors.ts';
 import type { CheckpointId, SessionId } from '../core/id.ts';
 import type {
   CheckpointQuery,
@@ -20,7 +20,8 @@ import type {
 } from './contract.ts';
 import { selectRows } from './query.ts';
 import { Reachable, readReachableByLevel } from './reachable.ts';
-import { checkExpectation, createRef, selectDue } from './ref.ts';
+import { createRef, selectDue } from './ref.ts';
+import { checkExpectations, gone, taken } from './refusal.ts';
 
 type MemoryRow = CheckpointRowWithRoot & { readonly header: CheckpointHeader };
 
@@ -53,29 +54,18 @@ export class InMemoryCheckpointStorage implements ChunkStorage {
     const key = commit.checkpoint?.header.idempotencyKey;
     const stored = key === undefined ? undefined : session.idempotencyKeys.get(key);
     if (stored !== undefined) return { status: 'duplicate', id: stored };
-    this.#checkNew(commit);
-    this.#checkRequired(commit);
-    for (const change of commit.refs ?? [])
-      checkExpectation(change, session.refs.get(refKey(change))?.target, commit.sessionId);
+    this.#check(commit, session);
     this.#sessions.set(commit.sessionId, session);
     this.#write(commit, session);
     return { status: 'stored' };
   }
 
-  #checkNew({ checkpoint }: Commit): void {
-    if (checkpoint === undefined || !this.#rows.has(checkpoint.header.id)) return;
-    const { id } = checkpoint.header;
-    throw new ConflictError(`Checkpoint ${id} exists already, and a checkpoint never changes. Save with a new id.`, {
-      details: { id },
-    });
-  }
-
-  #checkRequired({ requires = [] }: Commit): void {
+  #check(commit: Commit, session: MemorySession): void {
+    const { checkpoint, requires = [] } = commit;
+    if (checkpoint !== undefined && this.#rows.has(checkpoint.header.id)) throw taken(checkpoint.header.id);
     const missing = requires.find((id) => this.#rows.get(id)?.isDeleted !== false);
-    if (missing === undefined) return;
-    throw new ConflictError(`Checkpoint ${missing} was deleted meanwhile, so nothing can be saved on top of it.`, {
-      details: { missing },
-    });
+    if (missing !== undefined) throw gone(missing);
+    checkExpectations(commit, (change) => session.refs.get(refKey(change))?.target);
   }
 
   #write({ sessionId, checkpoint, chunks = [], effects = [], refs = [] }: Commit, session: MemorySession): void {

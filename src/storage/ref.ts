@@ -1,6 +1,6 @@
 import { digestText } from '../core/chunk.ts';
-import { ConflictError, CorruptError } from '../core/errors.ts';
-import type { Ref, RefChange } from './contract.ts';
+import { CorruptError } from '../core/errors.ts';
+import type { Ref } from './contract.ts';
 
 type RefContent = Omit<Ref, 'check'>;
 
@@ -22,22 +22,6 @@ export function checkRef(ref: Ref): Ref {
     });
   }
   return ref;
-}
-
-/** Throws a ConflictError unless the ref is as the change expects. `found` is its target now. */
-export function checkExpectation(change: RefChange, found: string | undefined, sessionId: string): void {
-  if (change.expect === undefined || change.expect === (found ?? null)) return;
-  throw new ConflictError(describeConflict(change, found), {
-    details: { sessionId, kind: change.kind, name: change.name, expected: change.expect, found: found ?? null },
-  });
-}
-
-function describeConflict({ kind, name, expect }: RefChange, found: string | undefined): string {
-  const title = `${kind.charAt(0).toUpperCase()}${kind.slice(1)} "${name}"`;
-  if (expect === null)
-    return `${title} exists already, at ${found}. Choose another name, or read it and go on from there.`;
-  if (found === undefined) return `${title} is gone; it was expected at ${expect}. Read the session again and retry.`;
-  return `${title} moved from ${expect} to ${found} meanwhile. Read it again and retry, or save to a branch of its own.`;
 }
 
 /** Answers `readDue` for a storage that has no index for it: from all refs of kind `due`. */

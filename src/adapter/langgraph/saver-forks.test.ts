@@ -146,17 +146,20 @@ describe.each(STORAGES)('two turns at once on %s', (_, create) => {
   });
 });
 
-test('[A14] a put on a checkpoint that was lost in the race goes to a branch, however late', async () => {
-  const saver = new SavestateSaver(new InMemoryCheckpointStorage());
-  const root = await putValues(saver, ROOT, { n: 0 });
-  const ids = [];
-  for (let n = 1; n <= 4; n++) ids.push(await putValues(saver, root, { n }));
-  for (const [at, config] of ids.entries()) {
-    const tuple = await saver.getTuple(config);
-    expect(tuple?.checkpoint.channel_values).toEqual({ n: at + 1 });
-    expect(tuple?.parentConfig).toEqual(root);
-  }
-});
+test.each(STORAGES)(
+  '[A14] on %s a put on a checkpoint that was lost in the race goes to a branch',
+  async (_, create) => {
+    const saver = new SavestateSaver(create().storage);
+    const root = await putValues(saver, ROOT, { n: 0 });
+    const ids = [];
+    for (let n = 1; n <= 4; n++) ids.push(await putValues(saver, root, { n }));
+    for (const [at, config] of ids.entries()) {
+      const tuple = await saver.getTuple(config);
+      expect(tuple?.checkpoint.channel_values).toEqual({ n: at + 1 });
+      expect(tuple?.parentConfig).toEqual(root);
+    }
+  },
+);
 
 test('[A14] options are checked', () => {
   const storage = new InMemoryCheckpointStorage();

@@ -220,11 +220,11 @@ describe('[A17] what a save costs', () => {
   });
 });
 
-describe('[A17] a put or write that failed', () => {
+describe.each(STORAGES)('[A17] on %s a put or write that failed', (_, create) => {
   const long = (text: string) => Array.from({ length: 8 }, (_, at) => `${text} ${at} `.repeat(50));
 
   test('leaves no trace, and the next one brings what it needs', async () => {
-    const inner = new InMemoryCheckpointStorage();
+    const inner = create().storage;
     const saver = new SavestateSaver(faultyStorage(inner, { commits: { 3: 'fails', 5: 'fails' } }));
     const first = await putValues(saver, ROOT, { list: long('a') });
     const second = await putValues(saver, first, { list: [...long('a'), ...long('b')] });
@@ -240,7 +240,7 @@ describe('[A17] a put or write that failed', () => {
   });
 
   test('is no failure if only the answer was lost', async () => {
-    const inner = new InMemoryCheckpointStorage();
+    const inner = create().storage;
     const saver = new SavestateSaver(
       faultyStorage(inner, { commits: { 2: 'loses_reply', 3: 'loses_reply', 5: 'loses_request' } }),
     );

@@ -17,7 +17,6 @@ import {
 } from '../../../test/support/langgraph.ts';
 import { STORAGES, temporaryFolder } from '../../../test/support/storages.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
 import { SqliteCheckpointStorage } from '../../storage/sqlite/sqlite-storage.ts';
 import { SavestateSaver } from './savestate-saver.ts';
 
@@ -187,23 +186,26 @@ describe.each(STORAGES)('threads on %s', (_, create) => {
   });
 });
 
-test('[A21] prune keeps what the delta channels of the latest checkpoint need', async () => {
-  const saver = new SavestateSaver(new InMemoryCheckpointStorage());
-  const graph = new StateGraph(new StateSchema({ messages: MessagesDeltaValue }))
-    .addNode('answer', (state) => ({ messages: [human(`echo ${state.messages.length}`)] }))
-    .addEdge(START, 'answer')
-    .addEdge('answer', END)
-    .compile({ checkpointer: saver });
-  await graph.invoke({ messages: [human('a')] }, ROOT);
-  await graph.invoke({ messages: [human('b')] }, ROOT);
-  await graph.updateState(ROOT, { messages: [human('c')] }, 'answer');
-  await saver.prune(['thread']);
-  expect(contents((await graph.getState(ROOT)).values.messages)).toEqual(['a', 'echo 1', 'b', 'echo 3', 'c']);
-});
+test.each(STORAGES)(
+  '[A21] prune on %s keeps what the delta channels of the latest checkpoint need',
+  async (_, create) => {
+    const saver = new SavestateSaver(create().storage);
+    const graph = new StateGraph(new StateSchema({ messages: MessagesDeltaValue }))
+      .addNode('answer', (state) => ({ messages: [human(`echo ${state.messages.length}`)] }))
+      .addEdge(START, 'answer')
+      .addEdge('answer', END)
+      .compile({ checkpointer: saver });
+    await graph.invoke({ messages: [human('a')] }, ROOT);
+    await graph.invoke({ messages: [human('b')] }, ROOT);
+    await graph.updateState(ROOT, { messages: [human('c')] }, 'answer');
+    await saver.prune(['thread']);
+    expect(contents((await graph.getState(ROOT)).values.messages)).toEqual(['a', 'echo 1', 'b', 'echo 3', 'c']);
+  },
+);
 
-describe('[A23] a checkpoint that is put again', () => {
+describe.each(STORAGES)('[A23] on %s a checkpoint that is put again', (_, create) => {
   test('by a run that ends where it began counts from then on, and keeps its parent', async () => {
-    const saver = new SavestateSaver({ storage: new InMemoryCheckpointStorage(), onConflict: 'error' });
+    const saver = new SavestateSaver({ storage: create().storage, onConflict: 'error' });
     const graph = nestedGraph(saver);
     const config = { ...ROOT, durability: 'exit' as const };
     await graph.invoke({ n: 0 }, config);
@@ -220,7 +222,7 @@ describe('[A23] a checkpoint that is put again', () => {
   });
 
   test('with the same content is stored once, with another beside the first', async () => {
-    const storage = new InMemoryCheckpointStorage();
+    const storage = create().storage;
     const saver = new SavestateSaver(storage);
     const root = await putValues(saver, ROOT, { n: 0 });
     const checkpoint = checkpointOf({ n: 1 });
@@ -238,8 +240,17 @@ describe('[A23] a checkpoint that is put again', () => {
     ]);
   });
 
+  test('as the first one of its thread, by the same saver or another, is stored once', async () => {
+    const { storage } = create();
+    const [saver, other] = [new SavestateSaver(storage), new SavestateSaver(storage)];
+    const checkpoint = checkpointOf({ n: 1 });
+    for (const one of [saver, saver, other]) await one.put(ROOT, checkpoint, metadataOf('input', -1), { n: 1 });
+    expect((await storage.stats()).checkpoints).toBe(1);
+    expect(await tuples(other)).toHaveLength(1);
+  });
+
   test('after it was deleted is stored again', async () => {
-    const storage = new InMemoryCheckpointStorage();
+    const storage = create().storage;
     const saver = new SavestateSaver(storage);
     const root = await putValues(saver, ROOT, { n: 0 });
     const checkpoint = checkpointOf({ n: 1 });
@@ -254,9 +265,9 @@ describe('[A23] a checkpoint that is put again', () => {
   });
 });
 
-describe('[A18] lists', () => {
+describe.each(STORAGES)('[A18] on %s lists', (_, create) => {
   test('are in the order of ids, newest first, whatever order they were put in', async () => {
-    const saver = new SavestateSaver(new InMemoryCheckpointStorage());
+    const saver = new SavestateSaver(create().storage);
     const checkpoints = Array.from({ length: 9 }, (_, n) => checkpointOf({ n }));
     for (const at of [4, 0, 8, 2, 6, 1, 7, 3, 5])
       await saver.put(ROOT, checkpoints[at] ?? checkpointOf({}), metadataOf('loop', at), { n: 1 });
@@ -271,7 +282,7 @@ describe('[A18] lists', () => {
   });
 
   test('go on over many pages, of one thread with all its namespaces, and of all threads', async () => {
-    const saver = new SavestateSaver(new InMemoryCheckpointStorage());
+    const saver = new SavestateSaver(create().storage);
     for (let n = 0; n < 120; n++)
       await saver.put(
         { configurable: { thread_id: `t${n % 2}`, checkpoint_ns: n % 3 === 0 ? 'child' : '' } },
@@ -288,7 +299,7 @@ describe('[A18] lists', () => {
   });
 
   test('can be had without states', async () => {
-    const storage = new InMemoryCheckpointStorage();
+    const storage = create().storage;
     const saver = new SavestateSaver(storage);
     await converse(saver, 'thread', ['one']);
     const summaries = [];
@@ -304,9 +315,9 @@ describe('[A18] lists', () => {
   });
 });
 
-describe('[A4] the latest checkpoint', () => {
+describe.each(STORAGES)('[A4] on %s the latest checkpoint', (_, create) => {
   test('is a child of the one before, also if the clock that named it was slow', async () => {
-    const saver = new SavestateSaver(new InMemoryCheckpointStorage());
+    const saver = new SavestateSaver(create().storage);
     const early = checkpointOf({ n: 'child' });
     const parent = await putValues(saver, ROOT, { n: 'parent' });
     const child = await saver.put(parent, early, metadataOf(), { n: 1 });
@@ -317,7 +328,7 @@ describe('[A4] the latest checkpoint', () => {
   });
 
   test('[A3] may have an id of any form', async () => {
-    const storage = new InMemoryCheckpointStorage();
+    const storage = create().storage;
     const saver = new SavestateSaver(storage);
     let config = ROOT;
     for (const id of ['b', 'a', 'ü/%\n', 'x'.repeat(2000)]) {
@@ -332,7 +343,7 @@ describe('[A4] the latest checkpoint', () => {
   });
 
   test('[A24] stays what LangGraph saved last, whatever others save into its session', async () => {
-    const storage = new InMemoryCheckpointStorage();
+    const storage = create().storage;
     const saver = new SavestateSaver(storage);
     const config = await putValues(saver, ROOT, { n: 1 });
     const manager = new CheckpointManager({ storage });

@@ -1,7 +1,7 @@
-import { ConflictError, StorageError } from '../../core/errors.ts';
+import { StorageError } from '../../core/errors.ts';
 import type { CheckpointId } from '../../core/id.ts';
 import type { Commit, CommitResult } from '../contract.ts';
-import { checkExpectation } from '../ref.ts';
+import { checkExpectations, gone, taken } from '../refusal.ts';
 import type { LogContent } from './log-entry.ts';
 import { refKey, type SessionLog } from './session-log.ts';
 import type { Store } from './store.ts';
@@ -37,9 +37,7 @@ async function checkCommit(
   }
   checkNew(store, log, commit);
   await checkRequired(store, log, commit);
-  for (const change of commit.refs ?? []) {
-    checkExpectation(change, log?.refs.get(refKey(change))?.target, commit.sessionId);
-  }
+  checkExpectations(commit, (change) => log?.refs.get(refKey(change))?.target);
   return undefined;
 }
 
@@ -59,10 +57,7 @@ function findEarlier(log: SessionLog | undefined, { checkpoint }: Commit): Check
 function checkNew({ sessions }: Store, log: SessionLog | undefined, { checkpoint }: Commit): void {
   if (checkpoint === undefined) return;
   const { id } = checkpoint.header;
-  if (log?.rows.has(id) !== true && !sessions.isKnown(id)) return;
-  throw new ConflictError(`Checkpoint ${id} exists already, and a checkpoint never changes. Save with a new id.`, {
-    details: { id },
-  });
+  if (log?.rows.has(id) === true || sessions.isKnown(id)) throw taken(id);
 }
 
 async function checkRequired(
@@ -74,11 +69,7 @@ async function checkRequired(
     // Nearly always the parent, in the log at hand; what that says is made durable before the entry is added to it.
     if (log?.rows.get(id)?.isDeleted === false) continue;
     const found = await sessions.find(id);
-    if (found === undefined || found.row.isDeleted) {
-      throw new ConflictError(`Checkpoint ${id} was deleted meanwhile, so nothing can be saved on top of it.`, {
-        details: { missing: id },
-      });
-    }
+    if (found === undefined || found.row.isDeleted) throw gone(id);
     await sessions.makeDurable(found.log);
   }
 }

@@ -1,10 +1,10 @@
-import { ConflictError, SavestateError } from '../../core/errors.ts';
+import { type ConflictError, SavestateError } from '../../core/errors.ts';
 import type { CheckpointId } from '../../core/id.ts';
 import type { Commit, CommitResult, RefChange } from '../contract.ts';
-import { checkExpectation } from '../ref.ts';
+import { gone, moved, taken } from '../refusal.ts';
 import type { Doubt } from './doubt.ts';
 import { type AcceptedCommit, encodeBatch } from './encoded-commit.ts';
-import { wasStored } from './outcome.ts';
+import { isIdUsed, wasStored } from './outcome.ts';
 import { encodePlainSave } from './plain-save.ts';
 import type { PostgresConnection } from './postgres-connection.ts';
 import { isConnectionLoss, isRefusal, isTaken, toSavestateError } from './postgres-error.ts';
@@ -125,31 +125,21 @@ export class CommitLane {
     if (doubt.exists && (await wasStored(this.#connection, { commit, verdict, doubt })))
       return resolve({ status: 'stored' });
     if (verdict.status === 'duplicate') return resolve(verdict);
-    reject(refusalOf(commit, verdict));
+    // The contract looks at the id first; here it is asked for only once a commit is refused, so that it costs the others nothing.
+    const isTaken = await isIdUsed(this.#connection, commit, doubt);
+    reject(refusalOf(commit, isTaken ? { status: 'taken' } : verdict));
   }
 }
 
-function refusalOf(commit: Commit, verdict: Exclude<Refused, { status: 'duplicate' }>): Error {
+type Refusal = Exclude<Refused, { status: 'duplicate' }>;
+
+function refusalOf({ checkpoint, refs = [], sessionId }: Commit, verdict: Refusal): ConflictError {
   switch (verdict.status) {
     case 'missing':
-      return new ConflictError(
-        `Checkpoint ${verdict.id} was deleted meanwhile, so nothing can be saved on top of it.`,
-        { details: { missing: verdict.id } },
-      );
-    case 'taken': {
-      const id = commit.checkpoint?.header.id;
-      return new ConflictError(`Checkpoint ${id} exists already; ids are never used twice.`, { details: { id } });
-    }
+      return gone(verdict.id);
+    case 'taken':
+      return taken(checkpoint?.header.id ?? '');
     case 'moved':
-      return conflictOf(commit, verdict);
+      return moved(sessionId, refs[verdict.ref] as RefChange, verdict.found ?? undefined);
   }
-}
-
-function conflictOf({ refs = [], sessionId }: Commit, { ref, found }: { ref: number; found: string | null }): Error {
-  try {
-    checkExpectation(refs[ref] as RefChange, found ?? undefined, sessionId);
-  } catch (error) {
-    return error as Error;
-  }
-  return new ConflictError(`A name of session "${sessionId}" moved meanwhile. Read it again and retry.`);
 }

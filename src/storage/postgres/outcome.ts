@@ -22,6 +22,14 @@ export async function wasStored(
   }, doubt);
 }
 
+/** Whether a checkpoint or tombstone has the id that a commit brings. */
+export async function isIdUsed(connection: PostgresConnection, { checkpoint }: Commit, doubt: Doubt): Promise<boolean> {
+  if (checkpoint === undefined) return false;
+  const sql = 'SELECT 1 AS found FROM {s}.checkpoint WHERE tenant = $1 AND id = $2';
+  const rows = await connection.transact((query) => query(sql, [connection.tenant, checkpoint.header.id]), doubt);
+  return rows.length > 0;
+}
+
 type Question = { readonly commit: Commit; readonly tenant: string; readonly verdict: { readonly status: string } };
 
 async function findStored(query: Query, { commit, tenant, verdict }: Question): Promise<boolean> {

@@ -1,13 +1,13 @@
 import { Buffer } from 'node:buffer';
-import { ConflictError, CorruptError } from '../../core/errors.ts';
+import { CorruptError, hasErrorCode } from '../../core/errors.ts';
 import type { CheckpointId } from '../../core/id.ts';
 import type { Commit, CommitResult, RefChange } from '../contract.ts';
-import { checkExpectation } from '../ref.ts';
+import { checkExpectations, gone, moved, taken } from '../refusal.ts';
 import { isBindable } from '../sql-text.ts';
 import type { ChunkNumbers } from './chunk-numbers.ts';
 import type { PreparedChunk, PreparedCommit, PreparedRef } from './prepared-commit.ts';
 import type { SqliteConnection } from './sqlite-connection.ts';
-import type { SqlStatement, SqlValue } from './sqlite-driver.ts';
+import type { SqlStatement } from './sqlite-driver.ts';
 import { isConstraint } from './sqlite-error.ts';
 
 /** Writes commits inside a transaction that its caller opened. */
@@ -61,24 +61,35 @@ export class SqliteWriter {
     const found = this.#selectSession.get(commit.sessionId) as { n: number } | undefined;
     const duplicate = found === undefined ? undefined : this.#findDuplicate(commit, found.n);
     if (duplicate !== undefined) return { status: 'duplicate', id: duplicate };
-    const move = findMove(prepared);
-    this.#checkRequired(commit, move?.change);
-    if (found === undefined || move === undefined) {
-      this.#checkRefs(prepared, found?.n);
-      markDirty();
-      const session = found?.n ?? this.#addSession(commit.sessionId);
-      for (const ref of prepared.refs) this.#writeRef(ref, session);
-      this.#writeRows(prepared, session);
-    } else {
-      this.#move(move, commit, found.n);
-      markDirty();
-      this.#writeRows(prepared, found.n);
+    try {
+      this.#write(prepared, found?.n, markDirty);
+    } catch (error) {
+      throw this.#isTaken(commit, error) ? taken(commit.checkpoint?.header.id ?? '') : error;
     }
     return { status: 'stored' };
   }
 
-  #checkRefs({ commit, refs }: PreparedCommit, session: number | undefined): void {
-    for (const { change } of refs) checkExpectation(change, this.#target(change, session), commit.sessionId);
+  /** An id that is in use is found by the INSERT, or by asking once the commit is refused: so it costs the others nothing. */
+  #isTaken({ checkpoint }: Commit, error: unknown): boolean {
+    if (checkpoint === undefined || !(hasErrorCode(error, 'CONFLICT') || isConstraint(error))) return false;
+    return this.#selectDeleted.get(checkpoint.header.id) !== undefined;
+  }
+
+  #write(prepared: PreparedCommit, found: number | undefined, markDirty: () => void): void {
+    const { commit } = prepared;
+    const move = findMove(prepared);
+    this.#checkRequired(commit, move?.change);
+    if (found !== undefined && move !== undefined) {
+      this.#move(move, commit, found);
+      markDirty();
+      this.#writeRows(prepared, found);
+      return;
+    }
+    checkExpectations(commit, (change) => this.#target(change, found));
+    markDirty();
+    const session = found ?? this.#addSession(commit.sessionId);
+    for (const ref of prepared.refs) this.#writeRef(ref, session);
+    this.#writeRows(prepared, session);
   }
 
   #findDuplicate({ checkpoint }: Commit, session: number): CheckpointId | undefined {
@@ -92,10 +103,7 @@ export class SqliteWriter {
     for (const id of requires) {
       if (move?.kind === 'branch' && move.expect === id) continue;
       const row = this.#selectDeleted.get(id) as { deleted: number } | undefined;
-      if (row?.deleted === 0 && isBindable(id)) continue;
-      throw new ConflictError(`Checkpoint ${id} was deleted meanwhile, so nothing can be saved on top of it.`, {
-        details: { missing: id },
-      });
+      if (row?.deleted !== 0 || !isBindable(id)) throw gone(id);
     }
   }
 
@@ -103,7 +111,7 @@ export class SqliteWriter {
   #move({ change, check }: PreparedRef, { sessionId }: Commit, session: number): void {
     const { kind, name, target, expect } = change;
     const { changes } = this.#moveRef.run(target, check, session, kind, name, expect as string);
-    if (Number(changes) === 0) checkExpectation(change, this.#target(change, session), sessionId);
+    if (Number(changes) === 0) throw moved(sessionId, change, this.#target(change, session));
   }
 
   #target({ kind, name }: RefChange, session: number | undefined): string | undefined {
@@ -125,7 +133,7 @@ export class SqliteWriter {
     if (chunks.length > 0) this.#writeChunks(chunks);
     if (checkpoint !== undefined) {
       const refs = this.#numbers.pack(commit.checkpoint?.root.refs ?? []);
-      this.#writeCheckpoint(commit, [session, refs, ...checkpoint]);
+      this.#insertCheckpoint.run(session, refs, ...checkpoint);
     }
     for (const { columns, refs } of effects) this.#replaceEffect.run(session, this.#numbers.pack(refs), ...columns);
   }
@@ -148,17 +156,6 @@ export class SqliteWriter {
       `Chunk ${digest} cannot be stored: another chunk has the same first half of its digest, so that one must be damaged. Run verify.`,
       { details: { digest } },
     );
-  }
-
-  #writeCheckpoint({ checkpoint }: Commit, columns: readonly SqlValue[]): void {
-    try {
-      this.#insertCheckpoint.run(...columns);
-    } catch (cause) {
-      if (!isConstraint(cause)) throw cause;
-      throw new ConflictError(`Checkpoint ${checkpoint?.header.id} exists already; ids are never used twice.`, {
-        cause,
-      });
-    }
   }
 }
 

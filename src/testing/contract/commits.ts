@@ -228,9 +228,32 @@ export const commitRules = [
     for (const { header } of [a, b]) {
       const chunk = make.chunk();
       const again = make.checkpoint({ id: header.id, note: 'other', root: contentOf(chunk) });
-      await assert.rejects(storage.commit(commitOf(again, { chunks: [chunk], refs: [moveBranch('x', again)] })));
+      const refused = storage.commit(commitOf(again, { chunks: [chunk], refs: [moveBranch('x', again)] }));
+      assertSame((await assertRejects(refused, 'CONFLICT')).details, { id: header.id });
     }
     assertSame(await readAll(storage), before);
+  }),
+
+  rule('[C9] a used id is refused before requirements and expectations are looked at', async ({ storage, make }) => {
+    const [a, b] = [make.checkpoint(), make.checkpoint()];
+    await storage.commit(commitOf(a, { refs: [moveBranch('main', a)] }));
+    await storage.commit(commitOf(b, { refs: [moveBranch('main', b, a.header.id)] }));
+    const again = make.checkpoint({ id: a.header.id, note: 'other' });
+    const stale: Partial<Commit>[] = [
+      { refs: [moveBranch('main', again, null)] },
+      { refs: [moveBranch('main', again, ABSENT)], requires: [b.header.id] },
+      { requires: [make.id()] },
+    ];
+    for (const rest of stale) {
+      const error = await assertRejects(storage.commit(commitOf(again, rest)), 'CONFLICT');
+      assertSame(error.details, { id: a.header.id });
+    }
+  }),
+
+  rule('[C6] a missing requirement is refused before expectations are looked at', async ({ storage, make }) => {
+    const [a, missing] = [make.checkpoint(), make.id()];
+    const refused = storage.commit(commitOf(a, { requires: [missing], refs: [moveBranch('main', a, ABSENT)] }));
+    assertSame((await assertRejects(refused, 'CONFLICT')).details, { missing });
   }),
 
   rule('[C9] an empty commit and a relaxed commit are commits', async ({ storage, make }) => {

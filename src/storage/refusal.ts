@@ -1,0 +1,43 @@
+import { ConflictError } from '../core/errors.ts';
+import type { Commit, RefChange } from './contract.ts';
+
+/** Refuses a commit that brings an id which a checkpoint or tombstone already has. */
+export function taken(id: string): ConflictError {
+  return new ConflictError(`Checkpoint ${id} exists already, and a checkpoint never changes. Save with a new id.`, {
+    details: { id },
+  });
+}
+
+/** Refuses a commit that requires a checkpoint which is not there (any more). */
+export function gone(id: string): ConflictError {
+  return new ConflictError(`Checkpoint ${id} was deleted meanwhile, so nothing can be saved on top of it.`, {
+    details: { missing: id },
+  });
+}
+
+/** Refuses a commit one of whose refs is not at the target it expects. `found` is its target now. */
+export function moved(sessionId: string, change: RefChange, found: string | undefined): ConflictError {
+  const { kind, name, expect } = change;
+  return new ConflictError(describeMove(change, found), {
+    details: { sessionId, kind, name, expected: expect, found: found ?? null },
+  });
+}
+
+function describeMove({ kind, name, expect }: RefChange, found: string | undefined): string {
+  const title = `${kind.charAt(0).toUpperCase()}${kind.slice(1)} "${name}"`;
+  if (expect === null)
+    return `${title} exists already, at ${found}. Choose another name, or read it and go on from there.`;
+  if (found === undefined) return `${title} is gone; it was expected at ${expect}. Read the session again and retry.`;
+  return `${title} moved from ${expect} to ${found} meanwhile. Read it again and retry, or save to a branch of its own.`;
+}
+
+/** Throws unless every ref of a commit is as it expects. */
+export function checkExpectations(
+  { sessionId, refs = [] }: Commit,
+  targetOf: (change: RefChange) => string | undefined,
+): void {
+  for (const change of refs) {
+    const found = targetOf(change);
+    if (change.expect !== undefined && change.expect !== (found ?? null)) throw moved(sessionId, change, found);
+  }
+}
