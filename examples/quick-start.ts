@@ -1,5 +1,5 @@
-// The example of the README. In a project of your own the import is from 'savestate'.
-import { CheckpointManager, SqliteCheckpointStorage } from '../src/index.ts';
+// The example of the README.
+import { CheckpointManager, SqliteCheckpointStorage } from 'savestate';
 
 const manager = new CheckpointManager({ storage: new SqliteCheckpointStorage({ path: 'agent.db' }) });
 const session = await manager.session('support-chat'); // begins it, or resumes it where a crash left it

@@ -1,5 +1,5 @@
 // What the fleet says when there is no model to ask: every answer follows from the request alone, so a resumed fleet goes on as before.
-import { scriptedModel } from '../../dist/testing/model/scripted-model.js'; // in your project: 'savestate/testing'
+import { scriptedModel } from 'savestate/testing';
 
 /** `thinking` is told of every request, as a provider would be. */
 export function createOfflineModel(thinking = () => undefined) {

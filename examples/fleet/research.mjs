@@ -1,5 +1,5 @@
 // A fleet researches a question in several processes: it waits for people, is killed, gets stuck, plans anew, and takes another prompt.
-// After `npm run build`: node examples/fleet/research.mjs
+// node examples/fleet/research.mjs
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,9 +1,9 @@
 // A librarian, an analyst and a writer, with real tools, led by an orchestrator.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { AgentRegistry, defineTool, StandardAgent } from 'savestate/agents';
+import { Fleet } from 'savestate/fleet';
 import { z } from 'zod';
-import { Fleet } from '../../dist/runtime/fleet/index.js'; // in your project: 'savestate/fleet'
-import { AgentRegistry, defineTool, StandardAgent } from '../../dist/runtime/index.js'; // 'savestate/agents'
 import { createOfflineModel } from './offline-model.mjs';
 
 export const TASK = 'Which river of the library is the longest, and by how much does it beat the shortest?';

@@ -1,7 +1,7 @@
 // One process that works on the research: `node worker.mjs <folder> run|resume [killAt] [prompt]`, or `answer <request> <answer> <by> [value]`.
 import { join } from 'node:path';
-import { CheckpointManager, SqliteCheckpointStorage } from '../../dist/index.js'; // in your project: 'savestate'
-import { FleetRunner } from '../../dist/runtime/fleet/index.js'; // in your project: 'savestate/fleet'
+import { CheckpointManager, SqliteCheckpointStorage } from 'savestate';
+import { FleetRunner } from 'savestate/fleet';
 import { createFleet, TASK } from './team.mjs';
 
 const [folder, command, ...args] = process.argv.slice(2);

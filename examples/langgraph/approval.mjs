@@ -1,5 +1,5 @@
 // A graph that is killed, goes on in another process, waits for a person, and is looked at afterwards.
-// After `npm run build`: node examples/langgraph/approval.mjs
+// node examples/langgraph/approval.mjs
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

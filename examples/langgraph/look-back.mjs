@@ -1,6 +1,6 @@
 import { ToolMessage } from '@langchain/core/messages';
-import { langGraphClasses, SavestateSaver } from '../../dist/adapter/langgraph/index.js';
-import { CheckpointManager, SqliteCheckpointStorage } from '../../dist/index.js';
+import { CheckpointManager, SqliteCheckpointStorage } from 'savestate';
+import { langGraphClasses, SavestateSaver } from 'savestate/langgraph';
 import { compileRefundGraph } from './refund-graph.mjs';
 
 const thread = { configurable: { thread_id: 'order-1042' } };

@@ -2,8 +2,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { HumanMessage } from '@langchain/core/messages';
 import { Command } from '@langchain/langgraph';
-import { SavestateSaver } from '../../dist/adapter/langgraph/index.js'; // in your project: 'savestate/langgraph'
-import { SqliteCheckpointStorage } from '../../dist/index.js'; // in your project: 'savestate'
+import { SqliteCheckpointStorage } from 'savestate';
+import { SavestateSaver } from 'savestate/langgraph';
 import { compileRefundGraph } from './refund-graph.mjs';
 
 const [path, task] = process.argv.slice(2);

@@ -1,6 +1,6 @@
 // A calculator that agents can use: numbers, + - * / % ^, parentheses. It never runs code.
+import { defineTool } from 'savestate/agents';
 import { z } from 'zod';
-import { defineTool } from '../../dist/runtime/index.js';
 
 const LEVELS = [['+', '-'], ['*', '/', '%'], ['^']];
 

@@ -2,7 +2,7 @@
 //   node examples/mathchat/continue.mjs <checkpoint id or file> [--rounds 5] [--output-root folder] [--strip-signal] [--logs logs]
 import { existsSync, mkdirSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { CheckpointRestorer } from '../../dist/runtime/index.js';
+import { CheckpointRestorer } from 'savestate/agents';
 import { fail, openCheckpoints, showMessage, showResult, stopOnInterrupt } from './report.mjs';
 import { createRegistry } from './team.mjs';
 

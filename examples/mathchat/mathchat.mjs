@@ -3,7 +3,7 @@
 // Without a key it runs offline. Interrupt it, and run it again with the same --session-name: it goes on.
 import { mkdirSync, readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { CheckpointingGroupChatManager } from '../../dist/runtime/index.js';
+import { CheckpointingGroupChatManager } from 'savestate/agents';
 import { DEFAULT_PROBLEM } from './offline-model.mjs';
 import { fail, openCheckpoints, showMessage, showResult, stopOnInterrupt } from './report.mjs';
 import { createTeam } from './team.mjs';

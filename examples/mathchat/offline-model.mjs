@@ -1,5 +1,5 @@
 // What the team says when there is no model to ask: every answer follows from the request alone, so a resumed run goes on as before.
-import { scriptedModel } from '../../dist/testing/model/scripted-model.js';
+import { scriptedModel } from 'savestate/testing';
 
 export const DEFAULT_PROBLEM =
   'Find the sum of all natural numbers below 1000 that are multiples of 3 or 5. Check the result in a second way.';

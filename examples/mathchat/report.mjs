@@ -1,6 +1,6 @@
 // What the two programs print.
 import { join } from 'node:path';
-import { CheckpointManager, SqliteCheckpointStorage } from '../../dist/index.js';
+import { CheckpointManager, SqliteCheckpointStorage } from 'savestate';
 
 export function openCheckpoints(logs) {
   return new CheckpointManager({ storage: new SqliteCheckpointStorage({ path: join(logs, 'checkpoints.db') }) });

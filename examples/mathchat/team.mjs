@@ -1,7 +1,7 @@
 // A planner, a runner that executes the planner's programs, and a checker with a calculator.
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { AgentRegistry, GroupChat, StandardAgent } from '../../dist/runtime/index.js';
+import { AgentRegistry, GroupChat, StandardAgent } from 'savestate/agents';
 import { calculator } from './calculator.mjs';
 import { offlineModel } from './offline-model.mjs';
 

@@ -1,5 +1,5 @@
 // The same two travellers as a fleet: an orchestrator leads them, and a person reviews its plan.
-// After `npm run build`: savestate run --team examples/team/fleet.mjs "Plan a day in Lisbon"
+// savestate run --team examples/team/fleet.mjs "Plan a day in Lisbon"
 import { StandardAgent } from 'savestate/agents';
 import { Fleet } from 'savestate/fleet';
 import { scriptedModel } from 'savestate/testing';

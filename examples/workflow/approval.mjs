@@ -1,10 +1,10 @@
 // A refund that is killed, goes on in another process, waits for a person, and is paid once.
-// After `npm run build`: node examples/workflow/approval.mjs
+// node examples/workflow/approval.mjs
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { CheckpointManager, SqliteCheckpointStorage } from '../../dist/index.js'; // in your project: 'savestate'
-import { WorkflowExecutor } from '../../dist/runtime/workflow/index.js'; // in your project: 'savestate/workflow'
+import { CheckpointManager, SqliteCheckpointStorage } from 'savestate';
+import { WorkflowExecutor } from 'savestate/workflow';
 import { work } from './run.mjs';
 
 const folder = mkdtempSync(join(tmpdir(), 'savestate-workflow-'));

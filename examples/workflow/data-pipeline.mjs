@@ -1,9 +1,9 @@
 // A pipeline with parallel branches that is killed twice: what has ended is not done again.
-// After `npm run build`: node examples/workflow/data-pipeline.mjs
+// node examples/workflow/data-pipeline.mjs
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { toMermaid } from '../../dist/runtime/workflow/index.js'; // in your project: 'savestate/workflow'
+import { toMermaid } from 'savestate/workflow';
 import { workflow } from './pipeline.mjs';
 import { work } from './run.mjs';
 

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { parseWorkflow } from '../../dist/runtime/workflow/index.js'; // in your project: 'savestate/workflow'
+import { parseWorkflow } from 'savestate/workflow';
 
 const SOURCES = {
   north: '  it rained and rained  ',

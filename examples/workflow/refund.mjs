@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { parseWorkflow } from '../../dist/runtime/workflow/index.js'; // in your project: 'savestate/workflow'
+import { parseWorkflow } from 'savestate/workflow';
 
 const ORDERS = { 1042: { item: 'teapot', price: 39 }, 1043: { item: 'spoon', price: 4 } };
 

@@ -1,6 +1,6 @@
 // One process that works on a run: `node worker.mjs <database> refund|pipeline [killAt]`.
-import { CheckpointManager, SqliteCheckpointStorage } from '../../dist/index.js'; // in your project: 'savestate'
-import { WorkflowExecutor } from '../../dist/runtime/workflow/index.js'; // in your project: 'savestate/workflow'
+import { CheckpointManager, SqliteCheckpointStorage } from 'savestate';
+import { WorkflowExecutor } from 'savestate/workflow';
 import * as pipeline from './pipeline.mjs';
 import * as refund from './refund.mjs';
 

@@ -10,10 +10,22 @@ const CANTOPEN = 14;
 const CONSTRAINT = 19;
 const NOTADB = 26;
 
+/** What SQLite says with a code, for a driver that passes on the words alone (the package for Node 20 does, where rows are read). */
+const CODES: ReadonlyMap<string, number> = new Map([
+  ['database is locked', BUSY],
+  ['database table is locked', LOCKED],
+  ['attempt to write a readonly database', READONLY],
+  ['disk I/O error', IOERR],
+  ['database disk image is malformed', CORRUPT],
+  ['database or disk is full', FULL],
+  ['unable to open database file', CANTOPEN],
+  ['file is not a database', NOTADB],
+]);
+
 /** SQLite's primary result code of a driver's error, or undefined if it is another kind of error. */
 function resultCode(error: unknown): number | undefined {
-  if (!(error instanceof Error) || !('errcode' in error) || typeof error.errcode !== 'number') return undefined;
-  return error.errcode & 0xff;
+  if (!(error instanceof Error)) return undefined;
+  return 'errcode' in error && typeof error.errcode === 'number' ? error.errcode & 0xff : CODES.get(error.message);
 }
 
 /** Whether another connection holds a lock, so that trying again later helps. */

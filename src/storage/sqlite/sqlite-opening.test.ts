@@ -1,7 +1,19 @@
 import { execFileSync } from 'node:child_process';
-import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { Builders, commitOf, moveBranch, rowWithRootOf } from '../../testing/contract/builders.ts';
 import { checkSqliteVersion, openDatabase, type SqlDatabase } from './sqlite-driver.ts';
@@ -96,7 +108,8 @@ test('an SQLite with the WAL-reset bug is refused', () => {
 });
 
 test.each(['power', 'process'] as const)('durability %s is set again on every opening', async (durability) => {
-  for (let round = 0; round < 2; round++) await new SqliteCheckpointStorage({ path, durability }).close();
+  await new SqliteCheckpointStorage({ path, durability }).close();
+  await using _again = new SqliteCheckpointStorage({ path, durability });
   expect(withDatabase((db) => db.prepare('PRAGMA journal_mode').get())).toMatchObject({ journal_mode: 'wal' });
 });
 
@@ -110,6 +123,29 @@ test('closing leaves one file, and everything is in it', async () => {
   await using again = new SqliteCheckpointStorage({ path, compress: true });
   expect(await again.readCheckpoint(checkpoint.header.id)).toEqual(rowWithRootOf(checkpoint));
 });
+
+test('a closed file that was replaced keeps its log when the closed connection is collected', async () => {
+  const make = new Builders();
+  await (await filled(path, make)).close();
+  rmSync(path);
+  await using _storage = await filled(path, make);
+  const log = statSync(`${path}-wal`);
+  collectGarbage();
+  await new Promise((done) => setTimeout(done, 20));
+  expect(statSync(`${path}-wal`)).toMatchObject({ ino: log.ino, size: log.size });
+});
+
+async function filled(path: string, make: Builders): Promise<SqliteCheckpointStorage> {
+  const storage = new SqliteCheckpointStorage({ path });
+  const checkpoint = make.checkpoint();
+  await storage.commit(commitOf(checkpoint, { refs: [moveBranch('main', checkpoint, null)] }));
+  return storage;
+}
+
+function collectGarbage(): void {
+  setFlagsFromString('--expose-gc');
+  runInNewContext('gc')();
+}
 
 test('a read-only file in a read-only folder is refused', async () => {
   await new SqliteCheckpointStorage({ path }).close();
