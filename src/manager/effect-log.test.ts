@@ -76,6 +76,76 @@ describe.each(STORAGES)('session.step on %s', (_, create) => {
     await manager.close();
   });
 
+  test('[E3] a failed step keeps its key and its place for the next call in the same process, also after a save', async () => {
+    const { manager, session, again } = await open();
+    const tries: { idempotencyKey: string; attempt: number }[] = [];
+    const call = (on: Session, input: string, fails: boolean) =>
+      on.step(
+        'call',
+        ({ idempotencyKey, attempt }) => {
+          tries.push({ idempotencyKey, attempt });
+          if (fails) throw new Error('503');
+          return attempt;
+        },
+        { input },
+      );
+    await expect(call(session, 'a', true)).rejects.toThrow('503');
+    await expect(call(session, 'b', true)).rejects.toThrow('503');
+    expect(await call(session, 'a', false)).toBe(2);
+    await session.save({ n: 1 });
+    expect(await call(session, 'b', false)).toBe(2);
+    expect(tries.map(({ attempt }) => attempt)).toEqual([1, 1, 2, 2]);
+    expect(tries[2]?.idempotencyKey).toBe(tries[0]?.idempotencyKey);
+    expect(tries[3]?.idempotencyKey).toBe(tries[1]?.idempotencyKey);
+    expect(await call(await again(), 'b', true)).toBe(2); // recorded, although its first attempt was before the head
+    await manager.close();
+  });
+
+  test('[E16] of equal calls the finished one is used first, then the one that was in flight runs with its key', async () => {
+    const { manager, session, again } = await open();
+    const keys: string[] = [];
+    const call = (on: Session, result: unknown) =>
+      on.step(
+        'call',
+        ({ idempotencyKey }) => {
+          keys.push(idempotencyKey);
+          return result;
+        },
+        { input: 'x' },
+      );
+    void call(session, new Promise(() => undefined));
+    expect(await call(session, 'done')).toBe('done');
+    const resumed = await again();
+    expect(await call(resumed, 'ran again')).toBe('done');
+    expect(await call(resumed, 'now')).toBe('now');
+    expect(keys).toEqual([keys[0], keys[1], keys[0]]);
+    await manager.close();
+  });
+
+  test('[E16] what is recorded, or was in flight, is found by name and input in any order, with its key', async () => {
+    const { manager, session, again } = await open();
+    const keys = new Map<string, string>();
+    const pay = (on: Session, who: string, run: () => unknown) =>
+      on.step(
+        'pay',
+        ({ idempotencyKey, attempt }) => {
+          expect(keys.get(who) ?? idempotencyKey).toBe(idempotencyKey);
+          keys.set(who, idempotencyKey);
+          return attempt === 1 ? run() : `receipt ${who}`;
+        },
+        { input: { who } },
+      );
+    for (const who of ['ann', 'bob']) await pay(session, who, () => `receipt ${who}`);
+    for (const who of ['cy', 'dan']) void pay(session, who, () => new Promise(() => undefined)); // in flight when the process dies
+    while (keys.size < 4) await new Promise((resolve) => setImmediate(resolve));
+    const resumed = await again();
+    const receipts = [];
+    for (const who of ['dan', 'bob', 'cy', 'ann']) receipts.push(await pay(resumed, who, () => 'paid twice'));
+    expect(receipts).toEqual(['receipt dan', 'receipt bob', 'receipt cy', 'receipt ann']);
+    expect(new Set(keys.values()).size).toBe(4);
+    await manager.close();
+  });
+
   test('[E4] a frozen replay only replays: another input, a missing or unfinished recording is an error that names the step', async () => {
     const { manager, session } = await open();
     await session.save({ turn: 0 });

@@ -1,5 +1,5 @@
 import type { Checkpoint } from '../core/checkpoint.ts';
-import type { ChunkContent, Digest } from '../core/chunk.ts';
+import type { ChunkContent } from '../core/chunk.ts';
 import { InvalidInputError } from '../core/errors.ts';
 import { parseName, type SessionId } from '../core/id.ts';
 import type { Commit, RefChange } from '../storage/contract.ts';
@@ -8,6 +8,7 @@ import { type EffectRecord, effectKey, formatEffect, parseEffect, type RecordedE
 import type { FencedCommits } from './fenced-commits.ts';
 import type { HeldLease } from './lease.ts';
 import { describeMismatch } from './replay-mismatch.ts';
+import { type StepIdentity, StepRecordings } from './step-recordings.ts';
 
 /**
  * `live`: run, except what a crash left finished. `recorded`: use recordings while inputs match, then go live.
@@ -22,7 +23,22 @@ export type StepAttempt = {
   readonly signal: AbortSignal | undefined;
 };
 
-export type StepOptions = { readonly input?: unknown; readonly signal?: AbortSignal };
+export type StepOptions = {
+  /** Give one to each of several steps of one name: a recording is found by name and input, whatever the order. */
+  readonly input?: unknown;
+  readonly signal?: AbortSignal;
+  /** @internal */
+  readonly work?: WorkPlace;
+};
+
+/** Where a step belongs whose key and place follow from a named piece of work, and not from the attempt. */
+export type WorkPlace = {
+  /** Which of several equal calls of the work it is, from 0. */
+  readonly nth: number;
+  readonly key: string;
+  /** The name under which an older version recorded it. */
+  readonly formerly?: string | undefined;
+};
 
 /** Which log a session writes, and which recordings it may use. */
 export type EffectLogOptions = {
@@ -38,18 +54,21 @@ export type EffectLogOptions = {
 /** A result on its way to whoever asked for it. */
 export type Delivered<Result> = { readonly result: Result; readonly seen: () => void };
 
+/** A step that was asked for. */
+type Asked = StepIdentity & { readonly work: WorkPlace | undefined };
+
 /** A step under way, and the lease it began under: its outcome is refused if that is over. */
 type Begun = { readonly record: EffectRecord; readonly lease: HeldLease | undefined };
 
 /**
  * The effects of one branch. A finished step is never run again: its result is durable before it is handed out, and
- * after a crash the recordings are used up in order, name by name.
+ * after a crash its recording is found by name and input.
  */
 export class EffectLog {
   readonly #context: ManagerContext;
   readonly #commits: FencedCommits;
   readonly #options: EffectLogOptions;
-  readonly #recordings = new Map<string, RecordedEffect[]>();
+  readonly #recordings: StepRecordings;
   readonly #inFlight = new Set<number>();
   #mode: EffectMode;
   #nextOrdinal: number;
@@ -64,11 +83,7 @@ export class EffectLog {
     this.#mode = options.mode;
     this.#nextOrdinal = options.nextOrdinal;
     this.#storedCount = options.nextOrdinal;
-    for (const effect of options.recordings) {
-      const known = this.#recordings.get(effect.name) ?? [];
-      known.push(effect);
-      this.#recordings.set(effect.name, known);
-    }
+    this.#recordings = new StepRecordings(options.recordings);
   }
 
   /** What a checkpoint saved now has to say about the log. It counts what is stored: whatever comes later comes after it. */
@@ -87,10 +102,11 @@ export class EffectLog {
     parseName(name, 'A step name');
     options.signal?.throwIfAborted();
     const inputDigest = 'input' in options ? this.#context.codec.encode(options.input).root.digest : undefined;
-    const recorded = this.#takeRecording(name, inputDigest);
+    const asked: Asked = { name, inputDigest, nth: options.work?.nth, work: options.work };
+    const recorded = this.#takeRecording(asked);
     if (recorded?.status === 'done') return (await this.#reuse(recorded)) as Delivered<Result>;
     if (recorded?.status === 'failed' && this.#mode === 'frozen') throw await this.#decode(recorded.result);
-    return this.#run({ name, inputDigest, recorded }, run, options.signal);
+    return this.#run(this.#describe(asked, recorded), run, options.signal);
   }
 
   /** Resolves when every beginning that is under way is stored, or has failed. */
@@ -98,16 +114,21 @@ export class EffectLog {
     await Promise.allSettled(this.#beginnings);
   }
 
-  /** The next recording of this name, if the mode and the input let it be used. */
-  #takeRecording(name: string, inputDigest: Digest | undefined): RecordedEffect | undefined {
-    const recorded = this.#recordings.get(name)?.shift();
-    if (recorded?.status === 'dropped') throw describeMismatch(name, recorded, inputDigest);
-    const isMatch = recorded !== undefined && recorded.inputDigest === inputDigest;
-    if (this.#mode === 'frozen' && (!isMatch || recorded.status === 'started'))
-      throw describeMismatch(name, recorded, inputDigest);
-    if (isMatch) return recorded;
-    if (this.#mode === 'recorded') this.#goLive();
-    return undefined;
+  /** The recording of this step, if there is one and the mode lets it be used. */
+  #takeRecording(asked: Asked): RecordedEffect | undefined {
+    const { name, inputDigest } = asked;
+    const isFrozen = this.#mode === 'frozen';
+    const recorded = this.#findRecording(asked, isFrozen);
+    if (recorded?.status === 'dropped' || (isFrozen && (recorded === undefined || recorded.status === 'started')))
+      throw describeMismatch(name, recorded ?? this.#recordings.findOther(name), inputDigest);
+    if (recorded === undefined && this.#mode === 'recorded') this.#goLive();
+    return recorded;
+  }
+
+  #findRecording({ name, inputDigest, nth, work }: Asked, isExact: boolean): RecordedEffect | undefined {
+    const recorded = this.#recordings.take({ name, inputDigest, nth }, { isExact });
+    if (recorded !== undefined || work?.formerly === undefined) return recorded;
+    return this.#recordings.take({ name: work.formerly, inputDigest }, { isExact });
   }
 
   /** After the first divergence nothing recorded fits any more. */
@@ -135,43 +156,53 @@ export class EffectLog {
   }
 
   async #run<Result>(
-    {
-      name,
-      inputDigest,
-      recorded,
-    }: { name: string; inputDigest: Digest | undefined; recorded: RecordedEffect | undefined },
+    begun: Begun,
     run: (attempt: StepAttempt) => Promise<Result> | Result,
     signal: AbortSignal | undefined,
   ): Promise<Delivered<Result>> {
-    const begun = this.#describe(name, inputDigest, recorded);
     const { ordinal, attempt, idempotencyKey } = begun.record;
+    let isBegun = false;
     this.#inFlight.add(ordinal);
     try {
       await this.#begin(begun.record);
+      isBegun = true;
       const result = await this.#settle(begun, () => run({ attempt, idempotencyKey, signal }));
       return this.#deliver(result as Result, ordinal);
     } catch (error) {
       this.#inFlight.delete(ordinal);
+      const { branch } = this.#options;
+      if (isBegun) this.#recordings.keepForRetry({ ...begun.record, status: 'failed', branch, result: undefined });
       throw error;
     }
   }
 
-  #describe(name: string, inputDigest: Digest | undefined, recorded: RecordedEffect | undefined): Begun {
+  /** A step that is tried again keeps its key and, unless the head counts it as over, its place. */
+  #describe({ name, inputDigest, work, ...asked }: Asked, recorded: RecordedEffect | undefined): Begun {
     const { sessionId, branch, head } = this.#options;
-    const isOwn = recorded !== undefined && recorded.branch === branch;
-    const ordinal = isOwn ? recorded.ordinal : this.#nextOrdinal;
+    const own = recorded?.branch === branch ? recorded : undefined;
+    const ordinal = own !== undefined && this.#isAfterHead(own.ordinal) ? own.ordinal : this.#nextOrdinal;
+    const { nth } = own ?? asked;
     const after = head();
     const record: EffectRecord = {
       ordinal,
-      name,
+      name: own?.name ?? name,
       status: 'started',
-      attempt: isOwn ? recorded.attempt + 1 : 1,
-      idempotencyKey: effectKey(sessionId, branch, { ordinal, name }),
+      attempt: (own?.attempt ?? 0) + 1,
+      idempotencyKey: own?.idempotencyKey ?? work?.key ?? effectKey(sessionId, branch, { ordinal, name }),
       ...(inputDigest !== undefined && { inputDigest }),
+      ...(nth !== undefined && { nth }),
       ...(after !== undefined && { afterId: after.id }),
       startedAtMs: this.#context.ports.now(),
     };
     return { record, lease: this.#commits.lease };
+  }
+
+  /** Whether a resume from the head would read what stands at this place. */
+  #isAfterHead(ordinal: number): boolean {
+    const head = this.#options.head();
+    if (head?.branch !== this.#options.branch) return true;
+    const { effectCount = 0, effectsInFlight = [] } = head.header;
+    return ordinal >= effectCount || effectsInFlight.includes(ordinal);
   }
 
   /** Notes the beginning, or a result taken over. Two writers on one branch collide here, before anything runs twice. */

@@ -1,0 +1,78 @@
+import type { Digest } from '../core/chunk.ts';
+import type { RecordedEffect } from './effect-record.ts';
+
+/** What a step is known by: its name, its input, and which of several equal calls of a work it is. */
+export type StepIdentity = {
+  readonly name: string;
+  readonly inputDigest?: Digest | undefined;
+  readonly nth?: number | undefined;
+};
+
+/** Failed steps that are remembered for a retry; who retries does so before this many others failed. */
+const MAX_FAILED = 1000;
+
+/** The recordings that steps may use, each once. Steps with an input find theirs in any order, others in the order of the calls. */
+export class StepRecordings {
+  readonly #recordings = new Map<string, RecordedEffect[]>();
+  /** What failed in this process; oldest first. */
+  readonly #failed = new Set<RecordedEffect>();
+
+  constructor(recordings: readonly RecordedEffect[]) {
+    for (const recorded of recordings) this.#listOf(recorded).push(recorded);
+  }
+
+  /** The next recording of a step. `isExact` keeps to the order, else a finished one goes before its failed attempts. */
+  take(identity: StepIdentity, { isExact }: { readonly isExact: boolean }): RecordedEffect | undefined {
+    const key = keyOf(identity);
+    const list = this.#recordings.get(key);
+    if (list === undefined) return undefined;
+    const ended = isExact || identity.inputDigest === undefined ? 0 : list.findIndex(hasResult);
+    const [taken] = list.splice(Math.max(0, ended), 1);
+    if (list.length === 0) this.#recordings.delete(key);
+    if (taken !== undefined) this.#failed.delete(taken);
+    return taken;
+  }
+
+  /** The oldest recording of this name that is left: what was recorded instead. */
+  findOther(name: string): RecordedEffect | undefined {
+    const others = [...this.#recordings.values()].flat().filter((recorded) => recorded.name === name);
+    return others.toSorted((a, b) => a.ordinal - b.ordinal)[0];
+  }
+
+  /** Keeps the place and the key of a step that failed for the next call of the same identity. */
+  keepForRetry(failed: RecordedEffect): void {
+    this.#listOf(failed).unshift(failed);
+    this.#failed.add(failed);
+    for (const oldest of this.#failed) {
+      if (this.#failed.size <= MAX_FAILED) break;
+      this.#remove(oldest);
+    }
+  }
+
+  #remove(recorded: RecordedEffect): void {
+    this.#failed.delete(recorded);
+    const list = this.#listOf(recorded).filter((one) => one !== recorded);
+    if (list.length === 0) this.#recordings.delete(keyOf(recorded));
+    else this.#recordings.set(keyOf(recorded), list);
+  }
+
+  clear(): void {
+    this.#recordings.clear();
+    this.#failed.clear();
+  }
+
+  #listOf(identity: StepIdentity): RecordedEffect[] {
+    const key = keyOf(identity);
+    const list = this.#recordings.get(key) ?? [];
+    this.#recordings.set(key, list);
+    return list;
+  }
+}
+
+function hasResult({ status }: RecordedEffect): boolean {
+  return status === 'done' || status === 'dropped';
+}
+
+function keyOf({ name, inputDigest, nth }: StepIdentity): string {
+  return JSON.stringify([name, inputDigest, nth]);
+}
