@@ -177,24 +177,26 @@ export class EffectLog {
   }
 
   /** A step that is tried again keeps its key and, unless the head counts it as over, its place. */
-  #describe({ name, inputDigest, work, ...asked }: Asked, recorded: RecordedEffect | undefined): Begun {
-    const { sessionId, branch, head } = this.#options;
+  #describe(asked: Asked, recorded: RecordedEffect | undefined): Begun {
+    const { branch, head } = this.#options;
     const own = recorded?.branch === branch ? recorded : undefined;
     const ordinal = own !== undefined && this.#isAfterHead(own.ordinal) ? own.ordinal : this.#nextOrdinal;
-    const { nth } = own ?? asked;
     const after = head();
     const record: EffectRecord = {
+      ...(own === undefined ? this.#identify(asked, ordinal) : identityOf(own)),
       ordinal,
-      name: own?.name ?? name,
       status: 'started',
       attempt: (own?.attempt ?? 0) + 1,
-      idempotencyKey: own?.idempotencyKey ?? work?.key ?? effectKey(sessionId, branch, { ordinal, name }),
-      ...(inputDigest !== undefined && { inputDigest }),
-      ...(nth !== undefined && { nth }),
       ...(after !== undefined && { afterId: after.id }),
       startedAtMs: this.#context.ports.now(),
     };
     return { record, lease: this.#commits.lease };
+  }
+
+  #identify({ name, inputDigest, nth, work }: Asked, ordinal: number): ReturnType<typeof identityOf> {
+    const { sessionId, branch } = this.#options;
+    const idempotencyKey = work?.key ?? effectKey(sessionId, branch, { ordinal, name });
+    return identityOf({ name, idempotencyKey, inputDigest, nth });
   }
 
   /** Whether a resume from the head would read what stands at this place. */
@@ -299,6 +301,16 @@ class UnrecordedOutcome extends Error {
 
 function isUnrecorded(error: unknown): error is UnrecordedOutcome {
   return error instanceof UnrecordedOutcome;
+}
+
+/** What stays the same in every attempt. */
+function identityOf({ name, idempotencyKey, inputDigest, nth }: StepIdentity & { readonly idempotencyKey: string }) {
+  return {
+    name,
+    idempotencyKey,
+    ...(inputDigest !== undefined && { inputDigest }),
+    ...(nth !== undefined && { nth }),
+  };
 }
 
 /** A branch's mark says how many effects it has. */
