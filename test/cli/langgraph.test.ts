@@ -50,7 +50,7 @@ describe.concurrent('a thread of LangGraph', () => {
     expect(await ok(['show', `@:${FIRST}.data.content`], { folder })).toContain('where is it');
     const { added } = await json('diff', ['@~1', '@'], { folder });
     expect(added.map(({ path }) => path)).toContain('$.channel_values.messages[5]');
-    const isRefund = `state.channel_values.messages?.some(({ data }) => data.content.includes('refund'))`;
+    const isRefund = `contains(state.channel_values.messages[*].data.content, 'refund')`;
     const found = await json('bisect', ['run', '--where', isRefund], { folder });
     expect(found).toMatchObject({ status: 'found', firstBad: { metadata: { step: 4 } } });
   });

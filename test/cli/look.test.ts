@@ -45,7 +45,7 @@ describe.concurrent('log', () => {
     const { folder } = await chat.get();
     const numbers = async (...args: string[]) => (await json('log', args, { folder })).map(({ sequence }) => sequence);
     expect(await numbers('--since', '2026-01-31T14:00', '--until', '2026-01-31T15:00')).toEqual([7, 6]);
-    expect(await numbers('--where', 'metadata.round % 3 === 0')).toEqual([6, 3]);
+    expect(await numbers('--where', 'metadata.round % 3 == 0')).toEqual([6, 3]);
     expect(await numbers('--where', 'state.plan.length > 0 && status === "RUNNING"', '-n', '1')).toEqual([5]);
     expect(await numbers('--where', 'false')).toEqual([]);
   });

@@ -19,7 +19,7 @@ export const command: Command = {
   arguments: '<action> [words...]',
   options: [
     ['--range <a..b>', 'run: from a good one to a bad one; default: the whole history of the current branch'],
-    ['--where <expression>', 'run: bad is where this JavaScript expression is true'],
+    ['--where <expression>', 'run: bad is where this expression is true, as for log --where'],
     ['--find-good', 'run: look for the first good one instead'],
     ['--scan', 'run: look at every checkpoint, and tell every turn'],
     ['--probe <count>', 'run: look at so many others, to see whether it turns more than once; default 6'],
@@ -30,9 +30,9 @@ A command after -- gets the state as JSON on its standard input and the id in SA
 0 if the checkpoint is good, 125 to skip it, 127 to stop, and anything else if it is bad.
 Afterwards the revision first-bad names what was found.`,
   examples: [
-    [`savestate bisect run --where 'state.plan.length === 0'`, 'the first without a plan'],
+    [`savestate bisect run --where 'state.plan.length == 0'`, 'the first without a plan'],
     ['savestate bisect run --range v1..@ -- grep -q "refund"', 'the first where a command fails'],
-    [`savestate bisect run --scan --where 'status === "FAILED"'`, 'every place where it turns'],
+    [`savestate bisect run --scan --where 'status == "FAILED"'`, 'every place where it turns'],
     ['savestate bisect start @ v1', 'by hand: it says what to look at'],
     ['savestate bisect good', 'the one it named is good'],
   ],

@@ -33,10 +33,7 @@ export const command: Command = {
     ['--branch <name>', 'the history of this branch'],
     ['--since <time>', 'saved since then: 2h, yesterday, 2026-01-31'],
     ['--until <time>', 'saved until then'],
-    [
-      '--where <expression>',
-      'for which a JavaScript expression is true: its names are type, status, metadata, state, ...',
-    ],
+    ['--where <expression>', 'for which this is true: its names are type, status, metadata, state, ...'],
   ],
   details: 'Without a revision: the current branch. A range a..b lists what came after a, up to b.',
   examples: [
@@ -45,6 +42,7 @@ export const command: Command = {
     ['savestate log v1..@ --since 2h', 'since the tag v1, in the last two hours'],
     [`savestate log --where 'metadata.score < 3'`, 'by what was noted at the save'],
     [`savestate log --where 'state.messages.length > 10'`, 'by what was saved'],
+    [`savestate log --where 'contains(state.messages[*].text, "refund")'`, 'by what was said'],
   ],
   run: async (context, input) => {
     const workspace = await context.workspace();

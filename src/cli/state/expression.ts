@@ -1,46 +1,17 @@
-import { createContext, type Context as Sandbox, Script } from 'node:vm';
 import type { Checkpoint } from '../../core/checkpoint.ts';
 import { InvalidInputError } from '../../core/errors.ts';
+import { evaluate, isTrue } from '../../core/expression/evaluate.ts';
+import { type Expression as Parsed, parseExpression, pathsOf } from '../../core/expression/parse-expression.ts';
+import { formatSuggestion, suggest } from '../../core/suggestion.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 
-/** Longer than any sensible expression takes on a large state. */
-const TIMEOUT_MS = 5_000;
-
-/** A JavaScript expression about a checkpoint: the fields of its header by name, and its `state`. */
-export class Expression {
-  readonly #text: string;
-  readonly #script: Script;
-  readonly #needsState: boolean;
-
-  constructor(text: string) {
-    this.#text = text;
-    this.#needsState = /\bstate\b/.test(text);
-    try {
-      this.#script = new Script(`(${text}\n)`, { filename: 'expression' });
-    } catch (cause) {
-      throw new InvalidInputError(`The expression ${text} cannot be read: ${messageOf(cause)}.`, { cause });
-    }
-  }
-
-  /** The value of the expression; a state is loaded only if it is spoken of. */
-  async evaluate(manager: CheckpointManager, checkpoint: Checkpoint): Promise<unknown> {
-    const state = this.#needsState ? await manager.load(checkpoint.id) : undefined;
-    try {
-      return this.#script.runInContext(createSandbox(checkpoint, state), { timeout: TIMEOUT_MS });
-    } catch (cause) {
-      throw new InvalidInputError(`The expression ${this.#text} failed at ${checkpoint.id}: ${messageOf(cause)}.`, {
-        details: { id: checkpoint.id },
-        cause,
-      });
-    }
-  }
-
-  async isTrue(manager: CheckpointManager, checkpoint: Checkpoint): Promise<boolean> {
-    return Boolean(await this.evaluate(manager, checkpoint));
-  }
-}
-
 const FIELDS = [
+  'id',
+  'sessionId',
+  'branch',
+  'sequence',
+  'timestamp',
+  'stateBytes',
   'type',
   'trigger',
   'status',
@@ -51,16 +22,42 @@ const FIELDS = [
   'agentId',
   'agentType',
   'userId',
+  'metadata',
 ] as const;
+const NAMES: readonly string[] = [...FIELDS, 'state'];
 
-function createSandbox(checkpoint: Checkpoint, state: unknown): Sandbox {
-  const { id, sessionId, branch, sequence, stateBytes, timestamp } = checkpoint;
-  const said = Object.fromEntries(FIELDS.map((field) => [field, checkpoint[field]]));
-  const metadata = checkpoint.metadata ?? {};
-  return createContext({ ...said, id, sessionId, branch, sequence, stateBytes, timestamp, metadata, state });
+/** An expression about a checkpoint: the fields of its header by name, and its `state`. */
+export class Expression {
+  readonly #parsed: Parsed;
+  readonly #needsState: boolean;
+
+  constructor(text: string) {
+    this.#parsed = parse(text);
+    const roots = new Set(pathsOf(this.#parsed).map(([root]) => root));
+    for (const root of roots) if (!NAMES.includes(root)) throw unknownName(text, root);
+    this.#needsState = roots.has('state');
+  }
+
+  /** The state is loaded only if the expression speaks of it. */
+  async isTrue(manager: CheckpointManager, checkpoint: Checkpoint): Promise<boolean> {
+    const state = this.#needsState ? await manager.load(checkpoint.id) : undefined;
+    const values = new Map<string, unknown>(FIELDS.map((field) => [field, checkpoint[field]]));
+    return isTrue(evaluate(this.#parsed, (root) => (root === 'state' ? state : values.get(root))));
+  }
 }
 
-function messageOf(error: unknown): string {
-  // An error of the expression is one of its own world, so it is no instance of our Error.
-  return typeof error === 'object' && error !== null && 'message' in error ? String(error.message) : String(error);
+function parse(text: string): Parsed {
+  try {
+    return parseExpression(text);
+  } catch (cause) {
+    const problem = cause instanceof Error ? cause.message : String(cause);
+    throw new InvalidInputError(`The expression ${problem}`, { cause });
+  }
+}
+
+function unknownName(text: string, name: string): InvalidInputError {
+  return new InvalidInputError(
+    `The expression ${text} speaks of "${name}".${formatSuggestion(suggest(name, NAMES))} Known here: ${NAMES.join(', ')}.`,
+    { details: { name } },
+  );
 }

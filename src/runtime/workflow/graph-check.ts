@@ -1,8 +1,9 @@
+import { EVERY, type Path, pathsOf } from '../../core/expression/parse-expression.ts';
 import { formatSuggestion, suggest } from '../../core/suggestion.ts';
 import type { KeyPath, Problem } from '../config/problem.ts';
 import type { ProblemSource } from '../config/yaml-source.ts';
 import type { StepDraft } from './step-draft.ts';
-import { expressionsOf, pathsOf, type Template } from './template.ts';
+import { expressionsOf, type Template } from './template.ts';
 import type { WorkflowStep } from './workflow.ts';
 
 /** What is looked at: the steps that were understood, with where they were written. */
@@ -14,8 +15,6 @@ export type GraphParts = {
   readonly ids: ReadonlySet<string>;
   readonly output: { readonly template: Template; readonly path: KeyPath } | undefined;
 };
-
-type Reference = readonly [string, ...(string | number)[]];
 
 /** Says what is wrong between steps: needs that do not exist or run in a circle, references that cannot be there yet. */
 export function checkGraph(parts: GraphParts): Problem[] {
@@ -120,7 +119,7 @@ class ReferenceCheck {
     const base = ['input', 'steps'];
     const looping = { for_each: ['item', 'index'], repeat: ['iteration', 'previous'] };
     const names = step.loop === undefined ? base : [...base, ...looping[step.loop.kind]];
-    const check = (references: readonly Reference[], key: string, known: readonly string[]): void => {
+    const check = (references: readonly Path[], key: string, known: readonly string[]): void => {
       const hasEnded = (id: string): boolean => this.#hasEnded(id, step);
       for (const reference of references) this.#check(reference, { path: [...path, key], names: known, hasEnded });
     };
@@ -147,7 +146,7 @@ class ReferenceCheck {
   }
 
   #check(
-    [root, id]: Reference,
+    [root, id]: Path,
     { path, names, hasEnded }: { path: KeyPath; names: readonly string[]; hasEnded: (id: string) => boolean },
   ): void {
     const { source, ids } = this.#parts;
@@ -160,7 +159,7 @@ class ReferenceCheck {
       return;
     }
     if (root !== 'steps') return;
-    const name = String(id ?? '');
+    const name = id === EVERY ? '*' : String(id ?? '');
     if (!ids.has(name)) {
       const suggestion = suggest(name, ids);
       this.problems.push(source.place(path, `there is no step "${name}".${formatSuggestion(suggestion)}`));
@@ -170,6 +169,6 @@ class ReferenceCheck {
   }
 }
 
-function referencesIn(template: Template): Reference[] {
+function referencesIn(template: Template): Path[] {
   return expressionsOf(template).flatMap(pathsOf);
 }

@@ -1,4 +1,4 @@
-import { evaluate, isTrue, type Lookup } from './evaluate.ts';
+import { evaluate, isTrue, type Lookup } from '../../core/expression/evaluate.ts';
 import { failed, type Outcome } from './outcome.ts';
 import { render } from './template.ts';
 import type { Loop } from './workflow.ts';

@@ -1,4 +1,4 @@
-import { evaluate, isTrue, type Lookup } from './evaluate.ts';
+import { evaluate, isTrue, type Lookup } from '../../core/expression/evaluate.ts';
 import type { StepEnd, StepFailure } from './run-state.ts';
 import { render } from './template.ts';
 import type { Workflow, WorkflowStep } from './workflow.ts';

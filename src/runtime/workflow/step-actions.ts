@@ -1,7 +1,7 @@
+import type { Lookup } from '../../core/expression/evaluate.ts';
 import { freezeState } from '../../manager/freeze.ts';
 import type { Activity } from './activity.ts';
 import { Approvals } from './approvals.ts';
-import type { Lookup } from './evaluate.ts';
 import type { Outcome } from './outcome.ts';
 import type { StepContext } from './registry.ts';
 import type { Scope } from './scope.ts';

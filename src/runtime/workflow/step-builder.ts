@@ -1,9 +1,9 @@
 import { InvalidInputError } from '../../core/errors.ts';
+import type { Expression } from '../../core/expression/parse-expression.ts';
 import { parseDuration } from '../config/duration.ts';
 import type { KeyPath, Problem } from '../config/problem.ts';
 import type { ProblemSource } from '../config/yaml-source.ts';
 import type { StepDefinition } from './definition-schema.ts';
-import type { Expression } from './expression.ts';
 import type { StepDraft } from './step-draft.ts';
 import { parseCondition, parseTemplate, type Template } from './template.ts';
 import type { Action, ApprovalAction, Loop, OnError, RetryPolicy, WorkflowStep } from './workflow.ts';

@@ -1,5 +1,6 @@
-import { evaluate, type Lookup } from './evaluate.ts';
-import { type Expression, parseExpression } from './expression.ts';
+import { InvalidInputError } from '../../core/errors.ts';
+import { evaluate, type Lookup } from '../../core/expression/evaluate.ts';
+import { type Expression, parseExpression } from '../../core/expression/parse-expression.ts';
 
 /** Data with references in it, parsed: `{{ ... }}` inside texts. */
 export type Template =
@@ -9,7 +10,10 @@ export type Template =
   | { readonly kind: 'list'; readonly items: readonly Template[] }
   | { readonly kind: 'object'; readonly fields: readonly (readonly [string, Template])[] };
 
-const REFERENCE = /\{\{((?:"[^"]*"|'[^']*'|[^}"']|\}(?!\}))*)\}\}/g;
+/** What stands inside a reference: strings in quotes, or single characters that do not end it. */
+const INSIDE = /"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^}"']|\}(?!\})/sy;
+/** More than any model reads: references to references must not grow without end. */
+const MAX_TEXT_CHARACTERS = 2 ** 26;
 
 /** Parses data; throws an InvalidInputError for a reference that cannot be understood. */
 export function parseTemplate(value: unknown): Template {
@@ -31,10 +35,10 @@ function isConstant({ kind }: Template): boolean {
 function parseText(text: string): Template {
   const parts: (string | Expression)[] = [];
   let end = 0;
-  for (const match of text.matchAll(REFERENCE)) {
-    if (match.index > end) parts.push(text.slice(end, match.index));
-    parts.push(parseExpression(match[1] ?? ''));
-    end = match.index + match[0].length;
+  for (let at = text.indexOf('{{'); at >= 0; at = text.indexOf('{{', end)) {
+    if (at > end) parts.push(text.slice(end, at));
+    end = endOfReference(text, at);
+    parts.push(parseExpression(text.slice(at + 2, end - 2)));
   }
   if (end < text.length) parts.push(text.slice(end));
   const [first] = parts;
@@ -42,6 +46,19 @@ function parseText(text: string): Template {
   if (parts.length === 1 && first !== undefined && typeof first !== 'string')
     return { kind: 'expression', expression: first };
   return { kind: 'text', parts };
+}
+
+/** Where the reference that begins at `at` is over. Goes over it once; what is never closed is refused, not tried again from the next brace. */
+function endOfReference(text: string, at: number): number {
+  const inside = new RegExp(INSIDE);
+  inside.lastIndex = at + 2;
+  let end = inside.lastIndex;
+  while (inside.test(text)) end = inside.lastIndex;
+  if (text.startsWith('}}', end)) return end + 2;
+  throw new InvalidInputError(
+    `cannot be understood at character ${at + 1}: "{{" begins a reference that "}}" does not end. Two braces as such are written {{ "{{" }}.`,
+    { details: { at } },
+  );
 }
 
 /** Parses a condition; the braces of a reference may be left out. */
@@ -58,14 +75,22 @@ export function render(template: Template, lookup: Lookup): unknown {
     case 'expression':
       return evaluate(template.expression, lookup);
     case 'text':
-      return template.parts
-        .map((part) => (typeof part === 'string' ? part : formatValue(evaluate(part, lookup))))
-        .join('');
+      return renderText(template.parts, lookup);
     case 'list':
       return template.items.map((item) => render(item, lookup));
     case 'object':
       return Object.fromEntries(template.fields.map(([key, field]) => [key, render(field, lookup)]));
   }
+}
+
+function renderText(parts: readonly (string | Expression)[], lookup: Lookup): string {
+  let text = '';
+  for (const part of parts) {
+    text += typeof part === 'string' ? part : formatValue(evaluate(part, lookup));
+    if (text.length > MAX_TEXT_CHARACTERS)
+      throw new InvalidInputError(`The references of one string come to more than ${MAX_TEXT_CHARACTERS} characters.`);
+  }
+  return text;
 }
 
 /** A value as part of a text: texts as they are, nothing as nothing, the rest as JSON. */
@@ -87,21 +112,5 @@ export function expressionsOf(template: Template): Expression[] {
       return template.items.flatMap(expressionsOf);
     case 'object':
       return template.fields.flatMap(([, field]) => expressionsOf(field));
-  }
-}
-
-/** The paths an expression looks at. */
-export function pathsOf(expression: Expression): (readonly [string, ...(string | number)[]])[] {
-  switch (expression.kind) {
-    case 'literal':
-      return [];
-    case 'list':
-      return expression.items.flatMap(pathsOf);
-    case 'path':
-      return [expression.keys];
-    case 'not':
-      return pathsOf(expression.of);
-    default:
-      return [...pathsOf(expression.left), ...pathsOf(expression.right)];
   }
 }

@@ -1,4 +1,4 @@
-import type { Expression } from './expression.ts';
+import type { Expression } from '../../core/expression/parse-expression.ts';
 import type { Template } from './template.ts';
 
 /** What a step does. The names are those of a registry: code is never part of a definition. */

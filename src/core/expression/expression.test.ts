@@ -1,11 +1,19 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { evaluate } from './evaluate.ts';
-import { parseExpression } from './expression.ts';
-import { parseCondition, parseTemplate, pathsOf, render } from './template.ts';
+import { EVERY, parseExpression, pathsOf } from './parse-expression.ts';
 
 const names: Record<string, unknown> = {
-  input: { n: 3, text: 'hello', none: null, list: [1, 2], 'odd key': 'x', 'dash-ed': { deep: true } },
+  input: {
+    at: new Date('2026-02-03'),
+    many: [{ t: 'ab', n: 1 }, { t: 'cd', n: 5 }, {}],
+    n: 3,
+    text: 'hello',
+    none: null,
+    list: [1, 2],
+    'odd key': 'x',
+    'dash-ed': { deep: true },
+  },
   steps: new Map([['fetch', { status: 'done', output: { items: ['a', 'b'] } }]]),
 };
 const lookup = (root: string): unknown => names[root];
@@ -37,6 +45,19 @@ describe('expressions', () => {
     ['"a" < 3', false],
     ['true and null', false],
     [' [ ] ', []],
+    ['input.n + 2 * 3 - 1', 8],
+    ['(input.n + 1) / 2 % 2', 0],
+    ['-input.n < 0 and input.n - 1 == 2', true],
+    ['input.text + 1', undefined],
+    ['input.n === 3 && !(input.n !== 3) || false', true],
+    ['input.list[-1]', 2],
+    ['input.many[*].n', [1, 5]],
+    ['"cd" in input.many[*].t', true],
+    ['sum(input.many[*].n) + min([2, 1]) * max(input.list)', 8],
+    ['max([])', undefined],
+    ['contains(input, "d") and not contains(input.many, "e")', true],
+    ['starts_with(lower("ABC"), "ab")', true],
+    ['input.at > "2026-02" and input.at == "2026-02-03T00:00:00.000Z"', true],
   ])('[J4] %s is %j', (text, expected) => {
     expect(value(text)).toEqual(expected);
   });
@@ -47,8 +68,12 @@ describe('expressions', () => {
     ['input.n ==', /expected a value, found the end/],
     ['input.n = 3', /character 9 .*found "= 3"/],
     ['input.n 3', /expected the end/],
-    ['fetch(1)', /found "\(1\)"/],
-    ['input[n]', /a number or a text in quotes/],
+    ['fetch(1)', /expected one of the functions contains, .*found "fetch\(1\)"/],
+    ['max(1, 2)', /expected one value in max\(\.\.\.\)/],
+    ['input.list.some(1)', /no method: there are only the functions contains/],
+    ['input[n]', /a number, a string in quotes or \*/],
+    ['constructor(1)', /one of the functions/],
+    [`1${' + 1'.repeat(5_000)}`, /at most 10000 characters; this one has 20001/],
     ['(input.n', /expected "\)"/],
     ['and', /expected a value/],
     [`${'('.repeat(60)}1${')'.repeat(60)}`, /less nesting/],
@@ -81,6 +106,8 @@ describe('expressions', () => {
       '<',
       ',',
       '-',
+      '*',
+      'max(',
       ' ',
     );
     fc.assert(
@@ -93,36 +120,21 @@ describe('expressions', () => {
       }),
     );
   });
-});
-
-describe('templates', () => {
-  test('[J4] a text that is one reference becomes its value; others become texts', () => {
-    const template = parseTemplate({
-      whole: '{{ steps.fetch.output.items }}',
-      mixed: 'n is {{ input.n }}, list {{input.list}}, none {{ input.none }}.',
-      nested: [{ same: '{{ input.n }}' }, 7],
-      braces: '{{ "}}" }} and { not } this',
-      constant: { a: [1, 'x'] },
-    });
-    expect(render(template, lookup)).toEqual({
-      whole: ['a', 'b'],
-      mixed: 'n is 3, list [1,2], none .',
-      nested: [{ same: 3 }, 7],
-      braces: '}} and { not } this',
-      constant: { a: [1, 'x'] },
-    });
-  });
-
-  test('[J4] the braces of a condition may be left out', () => {
-    for (const text of ['input.n == 3', '{{ input.n == 3 }}'])
-      expect(evaluate(parseCondition(text), lookup)).toBe(true);
-  });
 
   test('[J4] the paths an expression looks at are known before it runs', () => {
-    expect(pathsOf(parseExpression('not (a.b == 1) or c[0] in [d.e, 2]'))).toEqual([
+    expect(pathsOf(parseExpression('not (a.b == 1) or c[0] in [d.e, -max(f[*].g)]'))).toEqual([
       ['a', 'b'],
       ['c', 0],
       ['d', 'e'],
+      ['f', EVERY, 'g'],
     ]);
+  });
+
+  test('[J30] any length that is accepted is evaluated in time that grows with it, and without a deep stack', () => {
+    expect(value(`1${'+1'.repeat(4_999)}`)).toBe(5_000);
+    expect(pathsOf(parseExpression(`input${' or input'.repeat(1_000)}`))).toHaveLength(1_001);
+    let shared: unknown = 'leaf';
+    for (let level = 0; level < 60; level++) shared = [shared, shared];
+    expect(evaluate(parseExpression('contains(input, "x")'), () => shared)).toBe(false);
   });
 });
