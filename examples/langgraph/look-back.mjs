@@ -31,9 +31,9 @@ export async function lookBack(path) {
 
   console.log('7. Both are kept, each with its own values:');
   const { sessionId } = await manager.get(steps.get(2).id);
-  for (const { name, headId } of await manager.branches(sessionId)) {
+  for (const { branch, headId } of await manager.branches(sessionId)) {
     const { messages } = (await manager.load(headId)).channel_values;
-    print(`${name}: ${messages[2].content}`);
+    print(`${branch}: ${messages[2].content}`);
   }
 
   const { status, checkpoints } = await manager.verify();

@@ -79,9 +79,9 @@ const stats = z.strictObject({
   growth: z.array(z.strictObject({ until: time, checkpoints: count, logicalBytes: count })),
 });
 
-const branchHead = z.strictObject({ sessionId: z.string(), name: z.string(), headId: id });
+const branchHead = z.strictObject({ sessionId: z.string(), branch: z.string(), headId: id });
 const branch = z.union([
-  z.array(z.strictObject({ name: z.string(), headId: id, isCurrent: z.boolean() })),
+  z.array(z.strictObject({ branch: z.string(), headId: id, isCurrent: z.boolean() })),
   branchHead,
   z.strictObject({ sessionId: z.string(), deleted: z.string(), headId: id }),
 ]);

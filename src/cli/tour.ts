@@ -81,7 +81,7 @@ class Tour {
       reason: 'see whether renting repairs the plan',
     });
     const edit = await manager.compare(third.id, fork.headId);
-    say(`  Branch "${fork.name}" begins at checkpoint 3 with one edit; the original is untouched.`);
+    say(`  Branch "${fork.branch}" begins at checkpoint 3 with one edit; the original is untouched.`);
     for (const { path, oldValue, newValue } of edit.modified)
       say(`    ${path}`, `      - ${oldValue}`, `      + ${newValue}`);
     const sinceThird = await manager.compare(third.id, head.id);

@@ -103,7 +103,7 @@ export class Branching {
         ...(isRewind ? [{ kind: 'current' as const, name: CURRENT, target: branch }] : []),
       ],
     });
-    return { sessionId, name: branch, headId };
+    return { sessionId, branch, headId };
   }
 
   async #edit(

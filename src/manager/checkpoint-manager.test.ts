@@ -64,13 +64,13 @@ describe.each(STORAGES)('CheckpointManager on %s', (_, create) => {
     state.turn = 2;
     const second = await manager.save(state);
     const old = await manager.restore<{ turn: number }>(first);
-    expect((await manager.branches('s')).map(({ name }) => name)).toEqual(['main']);
+    expect((await manager.branches('s')).map(({ branch }) => branch)).toEqual(['main']);
     old.turn = 10;
     const forked = await manager.save(old);
     expect((await manager.get(forked))?.parentId).toBe(first);
     expect(await manager.branches('s')).toMatchObject([
-      { name: 'fork-1', headId: forked },
-      { name: 'main', headId: second },
+      { branch: 'fork-1', headId: forked },
+      { branch: 'main', headId: second },
     ]);
     await manager.close();
   });
@@ -160,7 +160,7 @@ describe.each(STORAGES)('CheckpointManager on %s', (_, create) => {
     expect(isSameValue(await manager.load(first), { messages, plan: { step: 1 } })).toBe(true);
     await session.save({ messages: [], plan: { step: 2 } });
     const back = await manager.rewind(first);
-    expect(back).toMatchObject({ name: 'rewind-1', headId: first });
+    expect(back).toMatchObject({ branch: 'rewind-1', headId: first });
     expect((await manager.session('s')).branch).toBe('rewind-1');
     const tree = await manager.tree('s');
     expect(tree.nodes.get(first)?.children).toHaveLength(2);

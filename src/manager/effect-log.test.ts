@@ -151,8 +151,8 @@ describe.each(STORAGES)('session.step on %s', (_, create) => {
     await session.save({ turn: 0 });
     await play(session, SCRIPT);
     const start = session.head?.id ?? '';
-    const { name } = await manager.fork(start, { branch: 'again' });
-    const replay = await manager.session('s', { branch: name, mode: 'frozen' });
+    const { branch } = await manager.fork(start, { branch: 'again' });
+    const replay = await manager.session('s', { branch, mode: 'frozen' });
     expect((await play(replay, SCRIPT.slice(0, 2))).ran).toEqual([]);
     await expect(play(replay, [['model', 'other']])).rejects.toMatchObject({
       code: 'REPLAY_MISMATCH',
@@ -166,12 +166,12 @@ describe.each(STORAGES)('session.step on %s', (_, create) => {
     const { manager, session } = await open();
     await session.save({ turn: 0 });
     const original = await play(session, SCRIPT);
-    const { name } = await manager.fork(session.head?.id ?? '', { branch: 'what-if' });
-    const replay = await manager.session('s', { branch: name, mode: 'recorded' });
+    const { branch } = await manager.fork(session.head?.id ?? '', { branch: 'what-if' });
+    const replay = await manager.session('s', { branch, mode: 'recorded' });
     const played = await play(replay, [SCRIPT[0], ['tool', 'changed'], SCRIPT[2]]);
     expect(played.ran).toEqual(['tool:1', 'model:1']);
     expect(played.results[0]).toEqual(original.results[0]);
-    const resumed = await manager.session('s', { branch: name });
+    const resumed = await manager.session('s', { branch });
     expect((await play(resumed, [SCRIPT[0], ['tool', 'changed'], SCRIPT[2]])).ran).toEqual([]);
     await manager.close();
   });
@@ -312,12 +312,12 @@ describe.each(STORAGES)('session.step on %s', (_, create) => {
     const other = await manager.session('s', { branch: 'x' });
     expect(await other.step('go', () => 'old')).toBe('old');
     await other.close();
-    await manager.deleteBranch('s', first.name);
+    await manager.deleteBranch('s', first.branch);
     await expect(fork('x')).rejects.toMatchObject({
       code: 'CONFLICT',
       message: expect.stringContaining('was deleted'),
     });
-    const named = await manager.session('s', { branch: (await fork('y')).name });
+    const named = await manager.session('s', { branch: (await fork('y')).branch });
     expect(await named.step('go', () => 'new')).toBe('new');
     await manager.close();
   });

@@ -87,7 +87,7 @@ export class Groups {
     const restored = this.#restored.get(groupId);
     this.#restored.delete(groupId);
     if (restored === undefined || restored.id === head.parent?.id) return head;
-    const { name: branch } = await this.#parts.branching.fork(restored.id);
+    const { branch } = await this.#parts.branching.fork(restored.id);
     await this.#parts.branching.switchBranch(groupId, branch);
     return { branch, parent: restored };
   }

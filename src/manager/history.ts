@@ -54,7 +54,7 @@ export type SessionTree = {
 };
 
 /** A branch and the checkpoint it is at. */
-export type BranchHead = { readonly sessionId: SessionId; readonly name: string; readonly headId: CheckpointId };
+export type BranchHead = { readonly sessionId: SessionId; readonly branch: string; readonly headId: CheckpointId };
 
 const DEFAULT_LIMIT = 50;
 const MAX_LIMIT = 1000;
@@ -99,7 +99,7 @@ export class History {
     const refs = await this.#context.repository.readRefs({ sessionId: parseSessionId(sessionId), kind: 'branch' });
     return refs
       .map(checkRef)
-      .map((ref) => ({ sessionId: ref.sessionId, name: ref.name, headId: ref.target as CheckpointId }));
+      .map((ref) => ({ sessionId: ref.sessionId, branch: ref.name, headId: ref.target as CheckpointId }));
   }
 
   async tree(sessionId: string): Promise<SessionTree> {

@@ -40,7 +40,7 @@ describe.each(STORAGES)('leases on %s', (_, create) => {
     });
     await session.save({ n: 1 });
     const elsewhere = await there.fork(session.head?.id ?? '', { branch: 'elsewhere' });
-    const fork = await there.session('s', { branch: elsewhere.name });
+    const fork = await there.session('s', { branch: elsewhere.branch });
     expect((await fork.lease()).epoch).toBe(1);
     await close();
   });
@@ -123,7 +123,7 @@ describe.each(STORAGES)('leases on %s', (_, create) => {
     expect(fresh.state).toEqual({ n: 1 });
     expect(await fresh.step('slow', ({ attempt }) => attempt)).toBe(2);
     expect(stale.branch).toBe('main');
-    expect((await there.branches('s')).map(({ name }) => name)).toEqual(['main']);
+    expect((await there.branches('s')).map(({ branch }) => branch)).toEqual(['main']);
     await close();
   });
 

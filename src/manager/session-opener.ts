@@ -65,7 +65,7 @@ export class SessionOpener {
   /** The session to go on in from a checkpoint: on its branch if it is the head there, on a new one otherwise. */
   async resumeAt({ id, sessionId, branch }: Checkpoint): Promise<Session> {
     const headId = await this.#context.repository.readRef(sessionId, 'branch', branch);
-    const name = headId === id ? branch : (await this.#parts.branching.fork(id)).name;
+    const name = headId === id ? branch : (await this.#parts.branching.fork(id)).branch;
     return this.open(sessionId, { branch: name }, { withState: false });
   }
 

@@ -198,7 +198,9 @@ describe.concurrent('other troubles', () => {
     await ok(['fork', '-b', 'b', '--set', 'n=3'], options);
     expect(await json('redact', ['--env', 'NOTE', '--yes'], options)).toMatchObject({ places: 3 });
     const again = open();
-    const state = (await again.load((await again.branches('s')).find(({ name }) => name === 'b')?.headId ?? '')) as {
+    const state = (await again.load(
+      (await again.branches('s')).find(({ branch }) => branch === 'b')?.headId ?? '',
+    )) as {
       price: Money;
       n: number;
     };

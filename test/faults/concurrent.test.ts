@@ -84,7 +84,8 @@ async function findFaults(manager: CheckpointManager, logged: readonly Logged[])
       const state = (await manager.load(id)) as Picked;
       if (!isSameValue(state, pickedState(state))) faults.push(`${id} of ${sessionId} is not what was saved`);
     }
-    for (const { name, headId } of tree.branches) if (!live.has(headId)) faults.push(`branch ${name} lost its head`);
+    for (const { branch, headId } of tree.branches)
+      if (!live.has(headId)) faults.push(`branch ${branch} lost its head`);
   }
   const heads = new Map<string, Logged>();
   for (const entry of logged) {

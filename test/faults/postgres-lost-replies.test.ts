@@ -112,21 +112,21 @@ const OPERATIONS: readonly [name: string, operation: Operation][] = [
     'a fork',
     async (begun) => {
       const { first } = await started(begun);
-      return async () => (await begun.manager.fork(first)).name;
+      return async () => (await begun.manager.fork(first)).branch;
     },
   ],
   [
     'a fork with an edit',
     async (begun) => {
       const { first } = await started(begun);
-      return async () => (await begun.manager.fork(first, { edit: () => ({ messages: [] }) })).name;
+      return async () => (await begun.manager.fork(first, { edit: () => ({ messages: [] }) })).branch;
     },
   ],
   [
     'a rewind',
     async (begun) => {
       const { first } = await started(begun);
-      return async () => (await begun.manager.rewind(first)).name;
+      return async () => (await begun.manager.rewind(first)).branch;
     },
   ],
   [

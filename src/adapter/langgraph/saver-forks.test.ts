@@ -23,7 +23,7 @@ describe.each(STORAGES)('forks on %s', (_, create) => {
 
     const manager = new CheckpointManager({ storage });
     const branches = await manager.branches('lg/thread');
-    expect(branches.map(({ name }) => name.replace(/-\w+$/, ''))).toEqual(['fork-5', 'main']);
+    expect(branches.map(({ branch }) => branch.replace(/-\w+$/, ''))).toEqual(['fork-5', 'main']);
     await storage.close();
   });
 

@@ -27,11 +27,11 @@ async function list(context: Context): Promise<undefined> {
   const sessionId = await workspace.findSession();
   const current = sessionId === undefined ? '' : await workspace.currentBranch(sessionId);
   const heads = sessionId === undefined ? [] : await workspace.manager.branches(sessionId);
-  const branches = heads.map(({ name, headId }) => ({ name, headId, isCurrent: name === current }));
+  const branches = heads.map(({ branch, headId }) => ({ branch, headId, isCurrent: branch === current }));
   const { isScreen, style } = context.terminal;
-  const rows = branches.map(({ name, headId, isCurrent }) => [
+  const rows = branches.map(({ branch, headId, isCurrent }) => [
     isCurrent ? '*' : ' ',
-    isCurrent ? style.green(name) : name,
+    isCurrent ? style.green(branch) : branch,
     headId,
   ]);
   await context.answer(branches, () => (isScreen ? formatTable(rows) : formatPlain(rows)));

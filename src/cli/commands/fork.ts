@@ -36,13 +36,13 @@ export const command: Command = {
     const edit = await readEdit(input, () => editState(context, workspace, origin.id));
     const head = await workspace.manager.fork(origin.id, toForkOptions(context, input, edit));
     const before = await workspace.currentBranch(head.sessionId);
-    if (input.flag('switch')) await workspace.manager.switchBranch(head.sessionId, head.name);
+    if (input.flag('switch')) await workspace.manager.switchBranch(head.sessionId, head.branch);
     (await Journal.open(context)).add({
       sessionId: head.sessionId,
-      summary: `fork ${origin.id} as branch "${head.name}"`,
+      summary: `fork ${origin.id} as branch "${head.branch}"`,
       undo: [
         ...(input.flag('switch') ? [{ step: 'switch' as const, name: before }] : []),
-        { step: 'delete-branch', name: head.name, headId: head.headId },
+        { step: 'delete-branch', name: head.branch, headId: head.headId },
       ],
     });
     await tellBranch(
@@ -51,7 +51,9 @@ export const command: Command = {
       `began at #${origin.sequence} ${origin.id}${edit === undefined ? '' : ' with an edit'}`,
     );
     tellGraphMove(context, origin, { isEdited: edit !== undefined });
-    context.say(`See it with: savestate diff ${origin.id} ${head.name}    Go on in it: savestate switch ${head.name}`);
+    context.say(
+      `See it with: savestate diff ${origin.id} ${head.branch}    Go on in it: savestate switch ${head.branch}`,
+    );
     return undefined;
   },
 };
@@ -69,10 +71,10 @@ export function toForkOptions(context: Context, input: CommandInput, edit?: Stat
 
 /** Prints a new branch. */
 export async function tellBranch(context: Context, head: BranchHead, what: string): Promise<void> {
-  const { sessionId, name, headId } = head;
+  const { sessionId, branch, headId } = head;
   await context.answer(
-    { sessionId, name, headId },
-    () => `Branch "${name}" of session "${sessionId}" ${what}; its head is ${headId}.\n`,
+    { sessionId, branch, headId },
+    () => `Branch "${branch}" of session "${sessionId}" ${what}; its head is ${headId}.\n`,
   );
 }
 

@@ -24,10 +24,10 @@ export const command: Command = {
     const head = await workspace.manager.rewind(origin.id, toForkOptions(context, input));
     (await Journal.open(context)).add({
       sessionId: head.sessionId,
-      summary: `rewind to ${origin.id} as branch "${head.name}"`,
+      summary: `rewind to ${origin.id} as branch "${head.branch}"`,
       undo: [
         { step: 'switch', name: before },
-        { step: 'delete-branch', name: head.name, headId: head.headId },
+        { step: 'delete-branch', name: head.branch, headId: head.headId },
       ],
     });
     await tellBranch(context, head, `is current now, at #${origin.sequence}`);

@@ -6,7 +6,7 @@ const LAST_CHECKPOINTS = 20;
 export async function listRevisions(workspace: Workspace, { isBranchesOnly = false } = {}): Promise<string[]> {
   const sessionId = await workspace.findSession();
   if (sessionId === undefined) return [];
-  const branches = (await workspace.manager.branches(sessionId)).map(({ name }) => name);
+  const branches = (await workspace.manager.branches(sessionId)).map(({ branch }) => branch);
   if (isBranchesOnly) return branches;
   const tags = (await workspace.manager.tags(sessionId)).map(({ name }) => name);
   const { checkpoints } = await workspace.manager.list({ sessionId }, { limit: LAST_CHECKPOINTS });

@@ -50,7 +50,7 @@ async function headOf(workspace: Workspace): Promise<CheckpointId> {
 }
 
 async function describeNoBranch(workspace: Workspace, sessionId: SessionId, branch: string): Promise<string> {
-  const names = (await workspace.manager.branches(sessionId)).map(({ name }) => name);
+  const names = (await workspace.manager.branches(sessionId)).map(({ branch }) => branch);
   if (names.length === 0) return `There is no session "${sessionId}" in this storage. "savestate sessions" lists them.`;
   return `Session "${sessionId}" has no branch "${branch}" (it has: ${names.join(', ')}).`;
 }

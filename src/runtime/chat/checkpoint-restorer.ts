@@ -215,7 +215,7 @@ export class CheckpointRestorer {
     const named = { ...(branch !== undefined && { branch }), ...(reason !== undefined && { reason }) };
     const forked = await this.#checkpoints.fork(checkpoint.id, named);
     return this.#checkpoints.session(forked.sessionId, {
-      branch: forked.name,
+      branch: forked.branch,
       ...(mode !== undefined && mode !== 'live' && { mode, replayBranch: checkpoint.branch }),
     });
   }

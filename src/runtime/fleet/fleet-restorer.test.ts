@@ -87,7 +87,7 @@ describe('continuing', () => {
     const ended = await restorer.continue(all.at(-1)?.id ?? '', { rounds: 5 });
     expect(ended).toMatchObject({ rounds: 4, end: { reason: 'satisfied' } });
     const main = await checkpoints.branches('crew');
-    expect(main.find(({ name }) => name === 'main')?.headId).toBe(all.at(-1)?.id);
+    expect(main.find(({ branch }) => branch === 'main')?.headId).toBe(all.at(-1)?.id);
   });
 
   test.each(STORAGES.filter(([name]) => name === 'sqlite' || name === 'file'))(

@@ -165,7 +165,7 @@ export class FleetRestorer {
     const named = { ...(branch !== undefined && { branch }), ...(reason !== undefined && { reason }) };
     const forked = await this.#checkpoints.fork(id, named);
     return this.#checkpoints.session(forked.sessionId, {
-      branch: forked.name,
+      branch: forked.branch,
       ...(mode !== undefined && mode !== 'live' && { mode, replayBranch: origin }),
     });
   }

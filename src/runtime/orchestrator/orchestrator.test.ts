@@ -177,7 +177,7 @@ describe('manual checkpointing', () => {
     const saved = await savedOf(checkpointManager, 'mine');
     expect(saved.at(-1)).toEqual(agent.saveState());
     expect(checkpoints.map(({ type }) => type).toSorted()).toContain('manual');
-    expect((await checkpointManager.branches('mine')).map(({ name }) => name)).toEqual(['main']);
+    expect((await checkpointManager.branches('mine')).map(({ branch }) => branch)).toEqual(['main']);
     expect((await checkpointManager.verify()).findings).toEqual([]);
   });
 });
@@ -281,7 +281,7 @@ describe('other agents', () => {
     hear(again, 'two');
     await second.close();
     expect((await savedOf(checkpointManager, 'ann')).map(heardBy)).toEqual([['one'], ['one', 'two']]);
-    expect((await checkpointManager.branches('ann')).map(({ name }) => name)).toEqual(['main']);
+    expect((await checkpointManager.branches('ann')).map(({ branch }) => branch)).toEqual(['main']);
   });
 
   test('[Q24] agents have names of their own; sessions are named after ids, or a prefix and the name', async () => {

@@ -83,9 +83,9 @@ async function openRun(checkpoints: CheckpointManager, ref: RunRef): Promise<Cha
   if (typeof ref?.sessionId !== 'string' || typeof ref.branch !== 'string')
     throw new InvalidInputError('A run is a checkpoint id, or a session id and a branch.');
   const branches = await checkpoints.branches(ref.sessionId);
-  const found = branches.find(({ name }) => name === ref.branch);
+  const found = branches.find(({ branch }) => branch === ref.branch);
   if (found !== undefined) return ChatPath.open(checkpoints, found.headId);
-  const names = branches.map(({ name }) => name).join(', ') || 'none';
+  const names = branches.map(({ branch }) => branch).join(', ') || 'none';
   throw new NotFoundError(`Session "${ref.sessionId}" has no branch "${ref.branch}". It has: ${names}.`, {
     details: ref,
   });

@@ -125,7 +125,7 @@ async function openBranch(
   const forked = await checkpoints.fork(base.id, { branch: branch ?? nameBranch(base) });
   const isReplay = mode === 'recorded' || kind === 'tool_result';
   return checkpoints.session(forked.sessionId, {
-    branch: forked.name,
+    branch: forked.branch,
     ...(isReplay && { mode: 'recorded' as const, replayBranch }),
   });
 }

@@ -219,7 +219,7 @@ describe('an intervention', () => {
       const attempt = intervene(parts, lastId, { ...RUN, message: 1, replacement: 'No.', ...wrong });
       await expect(attempt).rejects.toMatchObject({ code: 'INVALID_INPUT' });
     }
-    expect((await checkpoints.branches('team')).map(({ name }) => name)).toEqual(['main']);
+    expect((await checkpoints.branches('team')).map(({ branch }) => branch)).toEqual(['main']);
   });
 
   test('[X6] a checkpoint that was deleted is said to be', async () => {

@@ -73,7 +73,7 @@ export class TrialRunner {
     const branches = await parts.checkpoints.branches(targets.control.base.sessionId);
     for (let attempt = 1; ; attempt++) {
       const branch = branchName(name, job, attempt);
-      const headId = branches.find((known) => known.name === branch)?.headId;
+      const headId = branches.find((known) => known.branch === branch)?.headId;
       if (headId === undefined) return { branch, isEnded: false };
       const head = await parts.checkpoints.get(headId);
       if (head?.branch !== branch) continue;

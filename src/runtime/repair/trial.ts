@@ -62,7 +62,7 @@ function checkFolders({ agents }: ChatState, { concurrency = 1 }: TrialOptions):
 async function readOriginal(checkpoints: CheckpointManager, { record, base }: Target): Promise<readonly ChatMessage[]> {
   const origin = (await checkpoints.get(record.originId)) ?? base;
   const branches = await checkpoints.branches(origin.sessionId);
-  const headId = branches.find(({ name }) => name === origin.branch)?.headId ?? origin.id;
+  const headId = branches.find(({ branch }) => branch === origin.branch)?.headId ?? origin.id;
   return parseChatState(await checkpoints.load(headId)).chat.messages;
 }
 

@@ -66,7 +66,7 @@ export class RunOpener {
     }
     const headId = await repository.readRef(checkpoint.sessionId, 'branch', checkpoint.branch);
     const isHead = headId === checkpoint.id;
-    const branch = isHead ? checkpoint.branch : (await this.#manager.fork(checkpoint.id)).name;
+    const branch = isHead ? checkpoint.branch : (await this.#manager.fork(checkpoint.id)).branch;
     return { sessionId: checkpoint.sessionId, branch };
   }
 
