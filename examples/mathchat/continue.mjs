@@ -45,7 +45,7 @@ async function main() {
   mkdirSync(options.logs, { recursive: true });
   const checkpoints = openCheckpoints(options.logs);
   try {
-    const restorer = new CheckpointRestorer({ checkpoints, registry: createRegistry(process.env) });
+    const restorer = new CheckpointRestorer({ checkpoints, registry: createRegistry(process.env, options.logs) });
     const { chat, checkpoint } = await restorer.restore(options.source);
     console.log(`From ${checkpoint.id} (${checkpoint.trigger}), after ${chat.messages.length} messages.`);
     const result = await restorer.continue(options.source, {

@@ -20,8 +20,14 @@ export function chooseModel(env) {
 }
 
 /** The code that new and restored teams need. */
-export function createRegistry(env) {
-  return new AgentRegistry({ tools: [calculator], models: { [offlineModel.id]: offlineModel }, env });
+// Programs run only below the folder that is given here: a checkpoint can ask for another one, and does not get it.
+export function createRegistry(env, folder) {
+  return new AgentRegistry({
+    allowCode: [join(folder, 'work')],
+    tools: [calculator],
+    models: { [offlineModel.id]: offlineModel },
+    env,
+  });
 }
 
 export function createTeam({ env, folder, rounds }) {
@@ -39,7 +45,7 @@ export function createTeam({ env, folder, rounds }) {
       }),
       new StandardAgent({ name: 'checker', systemMessage: CHECKER, tools: [calculator], ...model }),
     ],
-    registry: createRegistry(env),
+    registry: createRegistry(env, folder),
     speakerSelection: 'round_robin',
     maxRounds: rounds,
     end: { signals: ['SOLUTION_FOUND', 'TERMINATE'] },

@@ -37,11 +37,11 @@ export const command: Command = {
 };
 
 async function talk(context: Context, input: CommandInput, sessionId: string): Promise<ExitCode | undefined> {
-  const { openTeam } = await import('../team/open-team.ts');
+  const { openTeam, readTeamChoice } = await import('../team/open-team.ts');
   const { openTalk } = await import('../team/open-talk.ts');
   const { RunFollower } = await import('../team/run-output.ts');
   const [rounds, answers] = [input.count('rounds'), parseAnswers(input.texts('answer'))];
-  const team = await openTeam(context, input.text('team'));
+  const team = await openTeam(context, readTeamChoice(input));
   const follower = new RunFollower(context);
   const { talk: open, close } = await openTalk(context, { team, workspace: await context.workspace() }, input);
   try {

@@ -89,7 +89,7 @@ async function checkStateFolder(context: Context): Promise<Finding> {
 async function checkTeam(context: Context): Promise<Finding> {
   if ((await context.config())?.config.team === undefined) return 'none is named, so "savestate run" needs --team';
   const { openTeam } = await import('../team/open-team.ts');
-  const { kind, create } = await openTeam(context);
+  const { kind, create } = await openTeam(context, { allowsCode: true }); // it is only made, nothing is run
   return `a ${kind} of ${create()
     .agents.map(({ name }) => name)
     .join(', ')}`;

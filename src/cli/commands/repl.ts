@@ -40,7 +40,7 @@ async function findReplTeam(context: Context, input: CommandInput): Promise<Foun
   const isNamed = input.text('team') !== undefined || (await context.config())?.config.team !== undefined;
   if (!isNamed) return { team: undefined, close: async () => undefined };
   const workspace = await context.workspace();
-  const [{ openTeam }, { openTalk }, { ChatTeam }, { BranchNote }] = await Promise.all([
+  const [{ openTeam, readTeamChoice }, { openTalk }, { ChatTeam }, { BranchNote }] = await Promise.all([
     import('../team/open-team.ts'),
     import('../team/open-talk.ts'),
     import('../team/chat-team.ts'),
@@ -48,7 +48,7 @@ async function findReplTeam(context: Context, input: CommandInput): Promise<Foun
   ]);
   const { talk, close } = await openTalk(
     context,
-    { team: await openTeam(context, input.text('team')), workspace },
+    { team: await openTeam(context, readTeamChoice(input)), workspace },
     input,
   );
   const team = new ChatTeam(talk, {

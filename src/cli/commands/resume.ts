@@ -34,7 +34,7 @@ N rounds append N messages, unless the conversation ends before. The run of a wo
     ['savestate resume @~8 --mode frozen', 'again, without calling anything'],
   ],
   run: async (context, input) => {
-    const { openTeam } = await import('../team/open-team.ts');
+    const { openTeam, readTeamChoice } = await import('../team/open-team.ts');
     const { openTalk } = await import('../team/open-talk.ts');
     const { RunFollower } = await import('../team/run-output.ts');
     const { BranchNote } = await import('../team/branch-note.ts');
@@ -44,7 +44,7 @@ N rounds append N messages, unless the conversation ends before. The run of a wo
     const origin = await resolveRevision(workspace, input.need(0, 'from which checkpoint'));
     const place = await findWorkflowPlace(context, origin.id);
     if (place !== undefined) return resumeWorkflow(context, input, { place, origin });
-    const team = await openTeam(context, input.text('team'));
+    const team = await openTeam(context, readTeamChoice(input));
     const { talk, close } = await openTalk(context, { team, workspace }, input);
     const follower = new RunFollower(context);
     const note = await BranchNote.begin(context, origin);

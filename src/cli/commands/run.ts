@@ -52,12 +52,12 @@ async function runWorkflowFile(context: Context, input: CommandInput, file: stri
 }
 
 async function talk(context: Context, input: CommandInput): Promise<ExitCode | undefined> {
-  const { openTeam } = await import('../team/open-team.ts');
+  const { openTeam, readTeamChoice } = await import('../team/open-team.ts');
   const { openTalk } = await import('../team/open-talk.ts');
   const { RunFollower } = await import('../team/run-output.ts');
   const text = await readPrompt(context, input);
   const rounds = input.count('rounds');
-  const team = await openTeam(context, input.text('team'));
+  const team = await openTeam(context, readTeamChoice(input));
   const workspace = await context.workspace({ create: true });
   const sessionId = context.globals.session ?? newSessionName('chat');
   const follower = new RunFollower(context);

@@ -8,6 +8,7 @@ import { EXIT, type ExitCode } from '../exit-code.ts';
 import type { Output } from '../output-schemas.ts';
 import { resolveRevision } from '../revision/resolve-revision.ts';
 import { toJsonForm } from '../state/json-form.ts';
+import { ALLOW_CODE } from '../team/talk-options.ts';
 
 const DEFAULT_REPEATS = 8;
 const DEFAULT_ROUNDS = 5;
@@ -29,6 +30,7 @@ export const command: Command = {
     ['--name <name>', 'resume the trial of this name, or give it one'],
     ['--reason <text>', 'why, for those who look later'],
     ['--team <file>', 'where tools and models come from; default: the team savestate.yaml names'],
+    ALLOW_CODE,
   ],
   details: `Goes on from one checkpoint with the change and without it, each run in a branch of its own, and says whether the difference
 could be chance (Fisher's exact test). Without a change only the unedited runs are made. Tools are called for real in every run.
@@ -44,12 +46,12 @@ Stopped by Ctrl-C it tells what it has; the same line with --name goes on. Exits
     const options = readOptions(context, input);
     const { createJudge } = await import('../team/judge.ts');
     const judge = createJudge(context, { text: input.text('judgeText'), command: input.text('judgeCommand') });
-    const { openTeam } = await import('../team/open-team.ts');
+    const { openTeam, readTeamChoice } = await import('../team/open-team.ts');
     const { trial } = await import('../../runtime/repair/trial.ts');
     const { formatTrial } = await import('../../runtime/repair/format-trial.ts');
     const workspace = await context.workspace();
     const { id } = await resolveRevision(workspace, input.need(0, 'from which checkpoint'));
-    const { registry } = await openTeam(context, input.text('team'));
+    const { registry } = (await openTeam(context, readTeamChoice(input))).create();
     const bar = context.progress({
       noun: 'runs',
       total: options.repeats * (options.intervention === undefined ? 1 : 2),

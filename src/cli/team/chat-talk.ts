@@ -53,7 +53,8 @@ export class ChatTalk implements Talk {
 
   async depart(checkpointId: string, { ask, signal, onText, onMessage, ...departure }: Following & Departure) {
     const { checkpoints, logs } = this.#options;
-    const restorer = new CheckpointRestorer({ checkpoints, registry: this.#team.registry });
+    // What only the team's module knows, such as its models and where code may run, is registered when the team is made.
+    const restorer = new CheckpointRestorer({ checkpoints, registry: this.#team.create().registry });
     const run = this.#runOptions({ signal, onText, onMessage, ...(ask !== undefined && { ask }) });
     const onCheckpoint = switchOnce(checkpoints);
     const result = await restorer.continue(checkpointId, { ...departure, ...run, logs, onCheckpoint });

@@ -5,6 +5,7 @@ import { AgentRegistry } from '../../runtime/agent/agent-registry.ts';
 import type { GroupChat } from '../../runtime/chat/group-chat.ts';
 import type { Fleet } from '../../runtime/fleet/fleet.ts';
 import { createTeam, parseTeam } from '../../runtime/team/team-config.ts';
+import type { CommandInput } from '../command-input.ts';
 import type { Context } from '../context.ts';
 import { importModule, type Module } from './import-module.ts';
 
@@ -13,17 +14,27 @@ export type Team =
   | { readonly kind: 'chat'; readonly registry: AgentRegistry; readonly create: () => GroupChat }
   | { readonly kind: 'fleet'; readonly registry: AgentRegistry; readonly create: () => Fleet };
 
+/** Which team, if not the one that savestate.yaml names, and whether its agents may run code here. */
+export type TeamChoice = { readonly file?: string | undefined; readonly allowsCode?: boolean };
+
+/** What the flags of a command say of the team. */
+export function readTeamChoice(input: CommandInput): TeamChoice {
+  return { file: input.text('team'), allowsCode: input.flag('allowCode') };
+}
+
 /** The team that savestate.yaml or `--team` names: a `team.yaml`, or a module; undefined if there is none. */
-export async function findTeam(context: Context, named?: string): Promise<Team | undefined> {
-  if (named !== undefined) return loadTeam(resolve(context.folder, named), context.env);
-  const found = await context.config();
-  const path = found?.config.team;
-  return path === undefined ? undefined : loadTeam(resolve(dirname(found?.path ?? ''), path), context.env);
+export async function findTeam(context: Context, { file, allowsCode }: TeamChoice = {}): Promise<Team | undefined> {
+  const found = file === undefined ? await context.config() : undefined;
+  const path = file ?? found?.config.team;
+  if (path === undefined) return undefined;
+  const team = await loadTeam(resolve(found === undefined ? context.folder : dirname(found.path), path), context.env);
+  if (allowsCode === true) team.registry.allowCode(context.folder);
+  return team;
 }
 
 /** Like `findTeam`, for commands that cannot do without. */
-export async function openTeam(context: Context, named?: string): Promise<Team> {
-  const team = await findTeam(context, named);
+export async function openTeam(context: Context, choice: TeamChoice = {}): Promise<Team> {
+  const team = await findTeam(context, choice);
   if (team !== undefined) return team;
   throw new NotFoundError(
     'There is no team here. Describe one in team.yaml and name it in savestate.yaml ("team: team.yaml"), or give --team <file>.',

@@ -1,3 +1,4 @@
+import { isAbsolute, relative, resolve } from 'node:path';
 import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
 import type { CodeExecutionConfig, CodeExecutor } from '../code/code-executor.ts';
 import { LocalCodeExecutor } from '../code/local-code-executor.ts';
@@ -37,7 +38,9 @@ export type AgentRegistryOptions = {
   readonly env?: Environment;
   /** Where models may be asked; for checkpoints that come from others, whose configurations decide where a key goes. Default: anywhere. */
   readonly allowedHosts?: readonly string[];
-  /** What runs code; default: processes of this machine. */
+  /** Folders in which agents may run code, and where captured files may be put back. What checkpoints and team files say of code is only a request. */
+  readonly allowCode?: readonly string[];
+  /** What runs code; default: processes of this machine. Whoever gives one decides what it runs: it is asked about every folder. */
   readonly createExecutor?: (config: Exclude<CodeExecutionConfig, false>) => CodeExecutor;
 };
 
@@ -48,12 +51,21 @@ export class AgentRegistry {
   readonly #tools = new Map<string, Tool>();
   readonly #models = new Map<string, ChatModel>();
   readonly #codeParts = new Map<string, CodeParts>();
+  readonly #codeFolders = new Set<string>();
   readonly #options: AgentRegistryOptions;
 
   constructor(options: AgentRegistryOptions = {}) {
     this.#options = options;
     for (const tool of options.tools ?? []) this.addTool(tool);
     for (const [id, model] of Object.entries(options.models ?? {})) this.addModel(id, model);
+    for (const folder of options.allowCode ?? []) this.allowCode(folder);
+  }
+
+  /** Adds what an agent that a program made brings along: its tools, its model, and the folder it may run code in. */
+  addAgent({ tools, model, codeFolder }: StandardAgent): void {
+    for (const tool of tools) this.addTool(tool);
+    if (model !== undefined) this.addModel(modelIdOf(model), model);
+    if (codeFolder !== undefined) this.allowCode(codeFolder);
   }
 
   /** Adds a tool. Two tools of one name must be the same. */
@@ -108,6 +120,17 @@ export class AgentRegistry {
     return model;
   }
 
+  /** Lets agents run code in a folder, and below it. */
+  allowCode(folder: string): void {
+    this.#codeFolders.add(resolve(folder));
+  }
+
+  /** Whether code may be run in a folder that a configuration names. */
+  allowsCode({ workDir }: { readonly workDir: string }): boolean {
+    if (this.#options.createExecutor !== undefined) return true;
+    return [...this.#codeFolders].some((folder) => isWithin(folder, resolve(workDir)));
+  }
+
   /** What runs code by this configuration, and what is known of the files it works on. */
   codeParts(config: Exclude<CodeExecutionConfig, false>): CodeParts {
     const key = JSON.stringify(config);
@@ -132,4 +155,14 @@ export class AgentRegistry {
   selector(name: string): SpeakerSelector | undefined {
     return this.#options.selectors?.[name];
   }
+}
+
+/** The id by which checkpoints name a model that was given as an object. */
+export function modelIdOf(model: ChatModel | LanguageModel): string {
+  return 'reply' in model ? model.id : `${model.provider}/${model.modelId}`;
+}
+
+function isWithin(folder: string, path: string): boolean {
+  const way = relative(folder, path);
+  return !isAbsolute(way) && way !== '..' && !way.startsWith('../');
 }

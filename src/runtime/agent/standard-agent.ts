@@ -9,7 +9,7 @@ import type { Effects } from '../effect/effects.ts';
 import type { ChatModel } from '../model/chat-model.ts';
 import type { LanguageModel } from '../model/language-model.ts';
 import { type LlmConfig, parseLlmConfig, requestSettings } from '../model/llm-config.ts';
-import type { AgentRegistry } from './agent-registry.ts';
+import { type AgentRegistry, modelIdOf } from './agent-registry.ts';
 import { type AgentState, NO_TOTALS, parseAgentState } from './agent-state.ts';
 import { type AgentStatus, changeStatus } from './agent-status.ts';
 import { takeTurn } from './agent-turn.ts';
@@ -78,6 +78,7 @@ export class StandardAgent {
   readonly #tools = new Map<string, Tool>();
   readonly #model: ChatModel | LanguageModel | undefined;
   readonly #listeners = new Set<() => void>();
+  readonly #codeFolder: string | undefined;
   #state: AgentState;
 
   constructor(options: StandardAgentOptions) {
@@ -86,6 +87,7 @@ export class StandardAgent {
     this.#model = options.model;
     for (const tool of options.tools ?? []) this.#tools.set(tool.name, tool);
     this.#state = freeze(createState(options, this.constructor.name));
+    this.#codeFolder = this.#state.codeExecution === false ? undefined : this.#state.codeExecution.workDir;
   }
 
   get name(): string {
@@ -107,6 +109,16 @@ export class StandardAgent {
 
   get model(): ChatModel | LanguageModel | undefined {
     return this.#model;
+  }
+
+  /** The folder that the program which made this agent lets it run code in; a restored state does not change it. */
+  get codeFolder(): string | undefined {
+    return this.#codeFolder;
+  }
+
+  /** Gets tools that it may have to use; its own of the same name come first. */
+  learnTools(tools: readonly Tool[]): void {
+    for (const tool of tools) if (!this.#tools.has(tool.name)) this.#tools.set(tool.name, tool);
   }
 
   /** The agent's copy of a conversation. */
@@ -161,7 +173,7 @@ export class StandardAgent {
     if (typed === EXIT) return { silence: 'exit' };
     if (typed) return this.#say({ name: this.name, content: typed }, context.partner, 'person');
     if (typed === undefined && this.#isSpent(context.partner)) return { silence: 'limit' };
-    const blocks = this.#codeToRun(context.partner);
+    const blocks = this.#codeToRun(context);
     if (blocks.length > 0) return this.#runCode(blocks, context);
     return this.#think(context);
   }
@@ -178,9 +190,12 @@ export class StandardAgent {
     return limit !== null && (autoReplies[partner] ?? 0) >= limit;
   }
 
-  #codeToRun(partner: string): CodeBlock[] {
+  /** What a state says of code is a request; without the registry's permission nothing runs. */
+  #codeToRun({ partner, registry }: ReplyContext): CodeBlock[] {
+    const { codeExecution } = this.#state;
     const last = this.history(partner).at(-1);
-    if (this.#state.codeExecution === false || last === undefined || last.name === this.name) return [];
+    if (codeExecution === false || last === undefined || last.name === this.name) return [];
+    if (!registry.allowsCode(codeExecution)) return [];
     return extractCodeBlocks(last.content);
   }
 
@@ -318,10 +333,6 @@ function createState(options: StandardAgentOptions, agentType: string): AgentSta
     codeExecution: parseCodeExecutionConfig(codeExecution),
     runtime: { ...DEFAULT_RUNTIME, ...runtime },
   };
-}
-
-function modelIdOf(model: ChatModel | LanguageModel): string {
-  return 'reply' in model ? model.id : `${model.provider}/${model.modelId}`;
 }
 
 /** Frozen parts are skipped by identity when they are saved again. */

@@ -1,5 +1,7 @@
 import { resolve } from 'node:path';
+import { InvalidInputError } from '../../core/errors.ts';
 import type { RestoreProblem } from '../../manager/restore-report.ts';
+import type { AgentRegistry } from '../agent/agent-registry.ts';
 import type { AgentState } from '../agent/agent-state.ts';
 import type { CodeExecutionConfig } from '../code/code-executor.ts';
 import { planRestore } from '../workspace/plan-restore.ts';
@@ -14,13 +16,22 @@ type Capture = {
 };
 
 /** Plans what restoring the captured working directories of a conversation would change, by agent. */
-export async function planChatFiles(state: ChatState): Promise<Record<string, WorkspacePlan>> {
+export async function planChatFiles(state: ChatState, registry: AgentRegistry): Promise<Record<string, WorkspacePlan>> {
   const plans: Record<string, WorkspacePlan> = {};
   for (const { name, workspace, config } of findCaptures(state)) {
+    if (!registry.allowsCode(config)) throw refuseFolder(name, config.workDir);
     const ignore = config.capture === false ? undefined : config.capture?.ignore;
     plans[name] = await planRestore(workspace, config.workDir, ignore === undefined ? {} : { ignore });
   }
   return plans;
+}
+
+/** Which folder is written to is not for a checkpoint to say. */
+function refuseFolder(name: string, workDir: string): InvalidInputError {
+  return new InvalidInputError(
+    `The checkpoint asks to put files of "${name}" into "${workDir}", which is not allowed here. Allow the folder with allowCode of the registry (--allow-code at the command line).`,
+    { details: { agent: name, workDir } },
+  );
 }
 
 /** One for each folder: of agents that share one, whoever ran code last knows what it holds. */

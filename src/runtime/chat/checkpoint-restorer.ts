@@ -8,6 +8,7 @@ import type { RestoreProblem } from '../../manager/restore-report.ts';
 import type { Session } from '../../manager/session.ts';
 import { AgentRegistry } from '../agent/agent-registry.ts';
 import type { AgentState } from '../agent/agent-state.ts';
+import { makeAgents } from '../agent/load-agents.ts';
 import { type AgentOverride, StandardAgent } from '../agent/standard-agent.ts';
 import { openContinuationFiles } from '../audit/continuation-files.ts';
 import type { SessionFiles } from '../audit/session-files.ts';
@@ -139,7 +140,7 @@ export class CheckpointRestorer {
   /** Lists what restoring the captured working directories would change, by agent. Changes nothing. */
   async planFiles(source: CheckpointSource): Promise<Readonly<Record<string, WorkspacePlan>>> {
     const { state } = await this.#open(source);
-    return planChatFiles(state);
+    return planChatFiles(state, this.#registry);
   }
 
   /** Puts the captured working directories back, without the conversation. */
@@ -167,7 +168,7 @@ export class CheckpointRestorer {
   }
 
   #rebuild({ checkpoint, state }: Opened, options: RestoreChatOptions): Omit<RestoredChat, 'checkpoint'> {
-    const agents = state.order.map((name) => this.#makeAgent(state.agents[name] as AgentState));
+    const agents = makeAgents(state, this.#registry);
     const chat = new GroupChat({ agents, registry: this.#registry });
     const lacking = chat.loadState(state);
     const before = (checkpoint.fingerprint ?? fingerprintChat(state)) as ChatFingerprint;
@@ -177,12 +178,6 @@ export class CheckpointRestorer {
     const problems = [...lacking, ...this.#findMissing(chat.saveState())];
     const status = problems.length === 0 ? 'complete' : 'partial';
     return { chat, report: { status, problems, drift: options.onDrift === 'accept' ? [] : drift } };
-  }
-
-  #makeAgent(state: AgentState): StandardAgent {
-    const maker = this.#registry.maker(state.agentType);
-    const tools = Object.keys(state.tools).flatMap((name) => this.#registry.tool(name) ?? []);
-    return maker === undefined ? new StandardAgent({ name: state.name, tools }) : maker(state);
   }
 
   /** Code that the conversation names and nobody registered. */

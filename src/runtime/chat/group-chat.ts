@@ -1,9 +1,10 @@
 import { InvalidInputError } from '../../core/errors.ts';
 import { freezeState } from '../../manager/freeze.ts';
 import type { RestoreProblem } from '../../manager/restore-report.ts';
-import { AgentRegistry } from '../agent/agent-registry.ts';
+import { AgentRegistry, modelIdOf } from '../agent/agent-registry.ts';
 import { type AgentTotals, NO_TOTALS } from '../agent/agent-state.ts';
 import { type ChatMessage, countOccurrence, editMessage, PERSON, replaceMessage } from '../agent/chat-message.ts';
+import { loadAgents } from '../agent/load-agents.ts';
 import type { StandardAgent } from '../agent/standard-agent.ts';
 import type { ChatModel } from '../model/chat-model.ts';
 import type { LanguageModel } from '../model/language-model.ts';
@@ -47,15 +48,10 @@ export class GroupChat {
     if (this.#agents.size === 0) throw new InvalidInputError('A group chat needs at least one agent.');
     if (this.#agents.size < options.agents.length) throw new InvalidInputError('Two agents have the same name.');
     checkModels(options.agents);
-    for (const agent of options.agents) this.#register(agent);
+    for (const agent of options.agents) this.registry.addAgent(agent);
     const settings = createSettings(options, this.registry);
     checkNames(settings, this.#agents);
     this.#record = createRecord(settings);
-  }
-
-  #register({ tools, model }: StandardAgent): void {
-    for (const tool of tools) this.registry.addTool(tool);
-    if (model !== undefined) this.registry.addModel(idOf(model), model);
   }
 
   get record(): ChatRecord {
@@ -191,15 +187,10 @@ export class GroupChat {
 
   /** Puts a state back into the conversation and its agents; answers what could not be put back. */
   loadState(state: unknown): readonly RestoreProblem[] {
-    const { chat, order, agents } = parseChatState(state);
-    this.change(chat);
-    const unknown = order.filter((name) => !this.#agents.has(name));
-    this.#agents = inOrder(this.#agents, order);
-    const problems = unknown.map((name) => ({
-      path: `$.agents.${name}`,
-      problem: `The agent "${name}" is not in the group.`,
-    }));
-    return [...problems, ...order.flatMap((name) => this.#agents.get(name)?.loadState(agents[name]) ?? [])];
+    const parsed = parseChatState(state);
+    this.change(parsed.chat);
+    this.#agents = inOrder(this.#agents, parsed.order);
+    return loadAgents(this.#agents, parsed, this.registry);
   }
 
   /** Everything a checkpoint holds of the conversation and its agents. */
@@ -265,8 +256,8 @@ function describeSelector(
   if (selector === undefined) return { selectorConfig: null, selectorModelId: null };
   if (!('reply' in selector) && !('specificationVersion' in selector))
     return { selectorConfig: parseLlmConfig(selector), selectorModelId: null };
-  registry.addModel(idOf(selector), selector);
-  return { selectorConfig: null, selectorModelId: idOf(selector) };
+  registry.addModel(modelIdOf(selector), selector);
+  return { selectorConfig: null, selectorModelId: modelIdOf(selector) };
 }
 
 function createRecord(settings: ChatSettings): ChatRecord {
@@ -318,8 +309,4 @@ function addTotals(a: AgentTotals, b: AgentTotals): AgentTotals {
     outputTokens: a.outputTokens + b.outputTokens,
     costUsd: a.costUsd + b.costUsd,
   };
-}
-
-function idOf(model: ChatModel | LanguageModel): string {
-  return 'reply' in model ? model.id : `${model.provider}/${model.modelId}`;
 }

@@ -160,7 +160,7 @@ describe('what is not as it was', () => {
     const [first] = createCrew().fleet.agents;
     const crew = createCrew({}, { agents: first === undefined ? [] : [first], registry: new AgentRegistry() });
     await expect(createRunner(crew, { checkpoints }).runner.resume()).rejects.toThrow(
-      'The agent "writer" is not in the fleet.',
+      'The agent "writer" is not in this team.',
     );
   });
 });

@@ -6,6 +6,7 @@ import type { RestoreProblem } from '../../manager/restore-report.ts';
 import type { Session } from '../../manager/session.ts';
 import { AgentRegistry } from '../agent/agent-registry.ts';
 import type { AgentState } from '../agent/agent-state.ts';
+import { makeAgents } from '../agent/load-agents.ts';
 import { type AgentOverride, StandardAgent } from '../agent/standard-agent.ts';
 import { type ChatFingerprint, compareFingerprints, fingerprintChat } from '../chat/chat-fingerprint.ts';
 import { Fleet } from './fleet.ts';
@@ -115,7 +116,7 @@ export class FleetRestorer {
   }
 
   #rebuild({ checkpoint, state }: Opened, options: RestoreFleetOptions): Omit<RestoredFleet, 'checkpoint'> {
-    const agents = state.order.map((name) => this.#makeAgent(state.agents[name] as AgentState));
+    const agents = makeAgents(state, this.#registry);
     const fleet = new Fleet({ agents, registry: this.#registry, settings: state.fleet.settings });
     const problems = [...fleet.loadState(state), ...this.#findMissing(state)];
     const drift = this.#findDrift(fleet, (checkpoint.fingerprint ?? fingerprintChat(state)) as ChatFingerprint);
@@ -123,12 +124,6 @@ export class FleetRestorer {
     applyOverrides(fleet, options.overrides);
     const status = problems.length === 0 ? 'complete' : 'partial';
     return { fleet, report: { status, problems, drift: options.onDrift === 'accept' ? [] : drift } };
-  }
-
-  #makeAgent(state: AgentState): StandardAgent {
-    const maker = this.#registry.maker(state.agentType);
-    const tools = Object.keys(state.tools).flatMap((name) => this.#registry.tool(name) ?? []);
-    return maker === undefined ? new StandardAgent({ name: state.name, tools }) : maker(state);
   }
 
   /** Classes and models that the checkpoint names and nobody registered. */

@@ -4,6 +4,7 @@ import type { RestoreProblem } from '../../manager/restore-report.ts';
 import { AgentRegistry } from '../agent/agent-registry.ts';
 import { type AgentTotals, NO_TOTALS } from '../agent/agent-state.ts';
 import { type ChatMessage, PERSON } from '../agent/chat-message.ts';
+import { loadAgents } from '../agent/load-agents.ts';
 import type { StandardAgent } from '../agent/standard-agent.ts';
 import { createSettings, type FleetOptions } from './fleet-options.ts';
 import {
@@ -25,14 +26,8 @@ export class Fleet {
     this.registry = options.registry ?? new AgentRegistry();
     const settings = createSettings(options, this.registry);
     this.#agents = new Map(options.agents.map((agent) => [agent.name, agent]));
-    for (const agent of options.agents) this.#register(agent);
+    for (const agent of options.agents) this.registry.addAgent(agent);
     this.#record = createRecord(settings);
-  }
-
-  #register({ tools, model }: StandardAgent): void {
-    for (const tool of tools) this.registry.addTool(tool);
-    if (model !== undefined)
-      this.registry.addModel('reply' in model ? model.id : `${model.provider}/${model.modelId}`, model);
   }
 
   get record(): FleetRecord {
@@ -113,13 +108,9 @@ export class Fleet {
 
   /** Puts a state back into the fleet and its agents; answers what could not be put back. */
   loadState(state: unknown): readonly RestoreProblem[] {
-    const { fleet, order, agents } = parseFleetState(state);
-    this.change(fleet);
-    const strangers = order.filter((name) => !this.#agents.has(name));
-    return [
-      ...strangers.map((name) => ({ path: `$.agents.${name}`, problem: `The agent "${name}" is not in the fleet.` })),
-      ...order.flatMap((name) => this.#agents.get(name)?.loadState(agents[name]) ?? []),
-    ];
+    const parsed = parseFleetState(state);
+    this.change(parsed.fleet);
+    return loadAgents(this.#agents, parsed, this.registry);
   }
 
   /** Everything a checkpoint holds of the fleet and its agents. */

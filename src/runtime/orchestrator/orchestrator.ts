@@ -149,10 +149,7 @@ export class Orchestrator {
     if (this.#agents.has(name))
       throw new InvalidInputError(`Two agents have the name "${name}". Give one of them another.`);
     this.#agents.set(name, agent);
-    if (agent instanceof StandardAgent) {
-      for (const tool of agent.tools) this.#registry.addTool(tool);
-      if (agent.model !== undefined) this.#registry.addModel(agent.saveState().modelId ?? name, agent.model);
-    }
+    if (agent instanceof StandardAgent) this.#registry.addAgent(agent);
     nameSession(agent, `${this.#options.sessionPrefix ?? ''}${name}`);
     handManager(agent, this.#options.checkpointManager);
     if (this.#options.autoCheckpoint === true && isWatchable(agent))

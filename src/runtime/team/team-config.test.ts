@@ -26,6 +26,7 @@ end: { signals: [DONE], pattern: "^ok$", max_tokens: 1000, max_cost_usd: 0.5 }
 
 test('[N60] a team can be described in a file', () => {
   const { registry } = createRegistry(() => undefined);
+  registry.allowCode('work');
   const chat = createTeam(parseTeam(TEAM), registry);
   const { agents } = chat.saveState();
   expect(agents.solver).toMatchObject({
@@ -50,6 +51,7 @@ test('[N60] a team can be described in a file', () => {
 
 test('[N60] an agent of a registered class gets all that its file says', () => {
   const { registry } = createRegistry(() => undefined);
+  registry.allowCode('work');
   const text = `
 agents:
   - name: counter

@@ -4,6 +4,7 @@ import { StandardAgent, type StandardAgentOptions } from '../agent/standard-agen
 import type { Tool } from '../agent/tool.ts';
 import type { EndRules } from '../chat/chat-end.ts';
 import { GroupChat, type GroupChatOptions } from '../chat/group-chat.ts';
+import { parseCodeExecutionConfig } from '../code/code-config.ts';
 import { problemsError } from '../config/problem.ts';
 import { checkSchema } from '../config/schema-problems.ts';
 import { yamlSource } from '../config/yaml-source.ts';
@@ -26,6 +27,7 @@ export function createTeam(config: TeamConfig, registry = new AgentRegistry()): 
 
 function createAgent(config: TeamAgentConfig, registry: AgentRegistry): StandardAgent {
   const options = describeAgent(config, registry);
+  checkCode(config.name, options, registry);
   if (config.class === undefined) return new StandardAgent(options);
   const maker = registry.maker(config.class);
   if (maker === undefined) throw unregistered('class', config.class, config.name);
@@ -58,6 +60,16 @@ function describeAgent(config: TeamAgentConfig, registry: AgentRegistry): Standa
       runtime: config.runtime && defined(config.runtime),
     }),
   };
+}
+
+/** A file is data: code runs only where the program, or whoever types the command, allows it. */
+function checkCode(name: string, { codeExecution = false }: StandardAgentOptions, registry: AgentRegistry): void {
+  const config = parseCodeExecutionConfig(codeExecution);
+  if (config === false || registry.allowsCode(config)) return;
+  throw new InvalidInputError(
+    `The team file asks to run code of "${name}" in "${config.workDir}": code execution is not allowed here. Allow it with --allow-code at the command line, or with allowCode of the registry.`,
+    { details: { agent: name, workDir: config.workDir } },
+  );
 }
 
 function describeChat(config: TeamConfig, registry: AgentRegistry): Partial<GroupChatOptions> {

@@ -1,0 +1,46 @@
+import type { RestoreProblem } from '../../manager/restore-report.ts';
+import type { AgentRegistry } from './agent-registry.ts';
+import type { AgentState } from './agent-state.ts';
+import { StandardAgent } from './standard-agent.ts';
+
+/** The agents of a team as a checkpoint holds them. */
+export type AgentStates = {
+  readonly order: readonly string[];
+  readonly agents: Readonly<Record<string, AgentState>>;
+};
+
+/** Makes the agents of a stored team, of the classes and with the tools that are registered; their states are put in afterwards. */
+export function makeAgents({ order, agents }: AgentStates, registry: AgentRegistry): StandardAgent[] {
+  return order.flatMap((name) => agents[name] ?? []).map((state) => makeAgent(state, registry));
+}
+
+/** A maker is not told of code that nobody allowed: what it makes of the state would pass for the program's own wish. */
+function makeAgent(state: AgentState, registry: AgentRegistry): StandardAgent {
+  const maker = registry.maker(state.agentType);
+  if (maker === undefined) return new StandardAgent({ name: state.name });
+  const { codeExecution } = state;
+  const isAllowed = codeExecution === false || registry.allowsCode(codeExecution);
+  return maker(isAllowed ? state : { ...state, codeExecution: false });
+}
+
+/** Puts the states of a team back into its agents, with the tools of the registry; returns what could not be put back. */
+export function loadAgents(
+  team: ReadonlyMap<string, StandardAgent>,
+  { order, agents }: AgentStates,
+  registry: AgentRegistry,
+): RestoreProblem[] {
+  return order.flatMap((name) => {
+    const [agent, state] = [team.get(name), agents[name]];
+    const path = `$.agents.${name}`;
+    if (agent === undefined || state === undefined)
+      return [{ path, problem: `The agent "${name}" is not in this team.` }];
+    agent.learnTools(Object.keys(state.tools).flatMap((tool) => registry.tool(tool) ?? []));
+    return [...agent.loadState(state), ...refuseCode(state, registry)];
+  });
+}
+
+function refuseCode({ name, codeExecution }: AgentState, registry: AgentRegistry): RestoreProblem[] {
+  if (codeExecution === false || registry.allowsCode(codeExecution)) return [];
+  const problem = `"${name}" asks to run code in "${codeExecution.workDir}": code execution is not allowed here. Allow the folder with allowCode of the registry (--allow-code at the command line).`;
+  return [{ path: `$.agents.${name}.codeExecution`, problem }];
+}

@@ -1,0 +1,104 @@
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { temporaryFolder } from '../../../test/support/storages.ts';
+import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
+import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
+import { AgentRegistry } from '../agent/agent-registry.ts';
+import { StandardAgent, type StandardAgentOptions } from '../agent/standard-agent.ts';
+import { createTeam, parseTeam } from '../team/team-config.ts';
+import { CheckpointRestorer } from './checkpoint-restorer.ts';
+import { CheckpointingGroupChatManager } from './checkpointing-group-chat-manager.ts';
+import { GroupChat } from './group-chat.ts';
+
+const WRITES = 'Look:\n```sh\necho x > RAN\n```\n';
+
+function group(bob: Partial<StandardAgentOptions>, registry = new AgentRegistry()): GroupChat {
+  const agents = [
+    new StandardAgent({ name: 'ann', defaultReply: WRITES }),
+    new StandardAgent({ name: 'bob', defaultReply: 'Seen.', ...bob }),
+  ];
+  return new GroupChat({ agents, registry, speakerSelection: 'round_robin', maxRounds: 1 });
+}
+
+/** A chat of somebody else, in which bob is about to run what ann wrote. */
+async function foreignChat(workDir: string) {
+  const checkpoints = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
+  const chat = group({ codeExecution: { workDir } });
+  const { checkpointId = '' } = await new CheckpointingGroupChatManager({
+    chat,
+    checkpoints,
+    sessionId: 'foreign',
+    logs: false,
+  }).run({ message: 'Hi' });
+  return { checkpoints, id: checkpointId };
+}
+
+function work(): string {
+  const folder = join(temporaryFolder(), 'work');
+  mkdirSync(folder);
+  return folder;
+}
+
+test('[N37] code that only a checkpoint asks for is named by the restore and never runs', async () => {
+  const workDir = work();
+  const { checkpoints, id } = await foreignChat(workDir);
+  const makers = {
+    StandardAgent: ({ name, codeExecution }: StandardAgentOptions) =>
+      new StandardAgent({ name, ...(codeExecution !== undefined && { codeExecution }) }),
+  };
+  for (const registry of [new AgentRegistry(), new AgentRegistry({ agents: makers })]) {
+    const restorer = new CheckpointRestorer({ checkpoints, registry });
+    await expect(restorer.continue(id, { rounds: 2, logs: false })).rejects.toMatchObject({
+      code: 'INVALID_INPUT',
+      message: expect.stringMatching(/"bob" asks to run code in .*not allowed here/),
+    });
+    const result = await restorer.continue(id, { rounds: 2, logs: false, allowPartial: true });
+    expect(result.messages.at(-2)).toMatchObject({ name: 'bob', content: 'Seen.' });
+  }
+  const mine = group({});
+  const held = new CheckpointingGroupChatManager({ chat: mine, checkpoints, sessionId: 'foreign', logs: false });
+  await expect(held.resume()).rejects.toThrow(/code execution is not allowed here/);
+  expect(existsSync(join(workDir, 'RAN'))).toBe(false);
+});
+
+test.each([
+  ['the registry allows the folder', (workDir: string) => new AgentRegistry({ allowCode: [join(workDir, '..')] })],
+  [
+    'the program made an agent that runs code there',
+    (workDir: string) => group({ codeExecution: { workDir } }).registry,
+  ],
+])('[N37] code of a checkpoint runs if %s', async (_, allow) => {
+  const workDir = work();
+  const { checkpoints, id } = await foreignChat(workDir);
+  const result = await new CheckpointRestorer({ checkpoints, registry: allow(workDir) }).continue(id, {
+    rounds: 1,
+    logs: false,
+  });
+  expect(result.report.status).toBe('complete');
+  expect(existsSync(join(workDir, 'RAN'))).toBe(true);
+});
+
+test('[N37] an allowed folder does not allow its neighbour', () => {
+  const registry = new AgentRegistry({ allowCode: ['/srv/work'] });
+  const allowed = ['/srv/work', '/srv/work/a', '/srv/workshop', '/srv', '/srv/work/../other', '/srv/work/..a'];
+  expect(allowed.map((workDir) => registry.allowsCode({ workDir }))).toEqual([true, true, false, false, false, true]);
+});
+
+test('[N37] captured files are put back only into folders that are allowed', async () => {
+  const workDir = work();
+  const { checkpoints, id } = await foreignChat(workDir);
+  const own = group({ codeExecution: { workDir } }).registry;
+  const ran = await new CheckpointRestorer({ checkpoints, registry: own }).continue(id, { rounds: 1, logs: false });
+  writeFileSync(join(workDir, 'RAN'), 'changed');
+  const stranger = new CheckpointRestorer({ checkpoints, registry: new AgentRegistry() });
+  await expect(stranger.restoreFiles(ran.checkpointId ?? '')).rejects.toThrow(/not allowed here/);
+});
+
+test('[N37] a team file alone does not switch code execution on', () => {
+  const team = parseTeam(
+    'agents: [{ name: bob, code_execution: { workDir: work } }]\nspeaker_selection: round_robin\n',
+  );
+  expect(() => createTeam(team)).toThrow(/asks to run code of "bob" in "work".*--allow-code/);
+  expect(createTeam(team, new AgentRegistry({ allowCode: ['.'] })).agents).toHaveLength(1);
+});
