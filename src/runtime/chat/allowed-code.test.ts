@@ -5,6 +5,7 @@ import { temporaryFolder } from '../../../test/support/storages.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
 import { AgentRegistry } from '../agent/agent-registry.ts';
+import type { AgentState } from '../agent/agent-state.ts';
 import { StandardAgent, type StandardAgentOptions } from '../agent/standard-agent.ts';
 import { createTeam, parseTeam } from '../team/team-config.ts';
 import { CheckpointRestorer } from './checkpoint-restorer.ts';
@@ -44,8 +45,7 @@ test('[N37] code that only a checkpoint asks for is named by the restore and nev
   const workDir = work();
   const { checkpoints, id } = await foreignChat(workDir);
   const makers = {
-    StandardAgent: ({ name, codeExecution }: StandardAgentOptions) =>
-      new StandardAgent({ name, ...(codeExecution !== undefined && { codeExecution }) }),
+    StandardAgent: ({ name, codeExecution }: AgentState) => new StandardAgent({ name, codeExecution }),
   };
   for (const registry of [new AgentRegistry(), new AgentRegistry({ agents: makers })]) {
     const restorer = new CheckpointRestorer({ checkpoints, registry });
