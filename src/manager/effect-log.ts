@@ -1,5 +1,5 @@
 import type { Checkpoint } from '../core/checkpoint.ts';
-import type { ChunkContent } from '../core/chunk.ts';
+import type { ChunkContent, Digest } from '../core/chunk.ts';
 import { InvalidInputError } from '../core/errors.ts';
 import { parseName, type SessionId } from '../core/id.ts';
 import type { Commit, RefChange } from '../storage/contract.ts';
@@ -33,6 +33,9 @@ export type StepOptions = {
 
 /** Where a step belongs whose key and place follow from a named piece of work, and not from the attempt. */
 export type WorkPlace = {
+  readonly name: string;
+  /** The digest of its input; null if it has none. */
+  readonly digest: Digest | null;
   /** Which of several equal calls of the work it is, from 0. */
   readonly nth: number;
   readonly key: string;
@@ -55,7 +58,7 @@ export type EffectLogOptions = {
 export type Delivered<Result> = { readonly result: Result; readonly seen: () => void };
 
 /** A step that was asked for. */
-type Asked = StepIdentity & { readonly work: WorkPlace | undefined };
+type Asked = StepIdentity & Pick<Partial<WorkPlace>, 'key' | 'formerly'>;
 
 /** A step under way, and the lease it began under: its outcome is refused if that is over. */
 type Begun = { readonly record: EffectRecord; readonly lease: HeldLease | undefined };
@@ -89,7 +92,10 @@ export class EffectLog {
   /** What a checkpoint saved now has to say about the log. It counts what is stored: whatever comes later comes after it. */
   get position(): { effectCount?: number; effectsInFlight?: readonly number[] } {
     if (this.#storedCount === 0) return {};
-    const inFlight = [...this.#inFlight].filter((ordinal) => ordinal < this.#storedCount);
+    const { branch } = this.#options;
+    const unseen = this.#recordings.unseen.filter((recorded) => recorded.branch === branch);
+    const open = new Set([...this.#inFlight, ...unseen.map(({ ordinal }) => ordinal)]);
+    const inFlight = [...open].filter((ordinal) => ordinal < this.#storedCount).toSorted((a, b) => a - b);
     return { effectCount: this.#storedCount, ...(inFlight.length > 0 && { effectsInFlight: inFlight }) };
   }
 
@@ -101,12 +107,26 @@ export class EffectLog {
   ): Promise<Delivered<Result>> {
     parseName(name, 'A step name');
     options.signal?.throwIfAborted();
-    const inputDigest = 'input' in options ? this.#context.codec.encode(options.input).root.digest : undefined;
-    const asked: Asked = { name, inputDigest, nth: options.work?.nth, work: options.work };
+    const asked = this.#identify(name, options);
     const recorded = this.#takeRecording(asked);
     if (recorded?.status === 'done') return (await this.#reuse(recorded)) as Delivered<Result>;
     if (recorded?.status === 'failed' && this.#mode === 'frozen') throw await this.#decode(recorded.result);
     return this.#run(this.#describe(asked, recorded), run, options.signal);
+  }
+
+  #identify(name: string, options: StepOptions): Asked {
+    const { work } = options;
+    if (work === undefined)
+      return 'input' in options
+        ? { name, inputDigest: this.#context.codec.encode(options.input).root.digest }
+        : { name };
+    const { digest, nth, key, formerly } = work;
+    return { name, work: work.name, inputDigest: digest ?? undefined, nth, key, formerly };
+  }
+
+  /** Lets go of the recordings of a work that is over: nobody asks for them any more. */
+  settle(work: string): void {
+    this.#recordings.settle(work);
   }
 
   /** Resolves when every beginning that is under way is stored, or has failed. */
@@ -125,10 +145,11 @@ export class EffectLog {
     return recorded;
   }
 
-  #findRecording({ name, inputDigest, nth, work }: Asked, isExact: boolean): RecordedEffect | undefined {
-    const recorded = this.#recordings.take({ name, inputDigest, nth }, { isExact });
-    if (recorded !== undefined || work?.formerly === undefined) return recorded;
-    return this.#recordings.take({ name: work.formerly, inputDigest }, { isExact });
+  #findRecording(asked: Asked, isExact: boolean): RecordedEffect | undefined {
+    const { inputDigest, formerly } = asked;
+    const recorded = this.#recordings.take(asked, { isExact });
+    if (recorded !== undefined || formerly === undefined) return recorded;
+    return this.#recordings.take({ name: formerly, inputDigest }, { isExact });
   }
 
   /** After the first divergence nothing recorded fits any more. */
@@ -183,7 +204,7 @@ export class EffectLog {
     const ordinal = own !== undefined && this.#isAfterHead(own.ordinal) ? own.ordinal : this.#nextOrdinal;
     const after = head();
     const record: EffectRecord = {
-      ...(own === undefined ? this.#identify(asked, ordinal) : identityOf(own)),
+      ...(own === undefined ? this.#nameNew(asked, ordinal) : identityOf(own)),
       ordinal,
       status: 'started',
       attempt: (own?.attempt ?? 0) + 1,
@@ -193,10 +214,10 @@ export class EffectLog {
     return { record, lease: this.#commits.lease };
   }
 
-  #identify({ name, inputDigest, nth, work }: Asked, ordinal: number): ReturnType<typeof identityOf> {
+  #nameNew(asked: Asked, ordinal: number): ReturnType<typeof identityOf> {
     const { sessionId, branch } = this.#options;
-    const idempotencyKey = work?.key ?? effectKey(sessionId, branch, { ordinal, name });
-    return identityOf({ name, idempotencyKey, inputDigest, nth });
+    const { name, key } = asked;
+    return identityOf({ ...asked, idempotencyKey: key ?? effectKey(sessionId, branch, { ordinal, name }) });
   }
 
   /** Whether a resume from the head would read what stands at this place. */
@@ -304,11 +325,13 @@ function isUnrecorded(error: unknown): error is UnrecordedOutcome {
 }
 
 /** What stays the same in every attempt. */
-function identityOf({ name, idempotencyKey, inputDigest, nth }: StepIdentity & { readonly idempotencyKey: string }) {
+function identityOf(given: StepIdentity & { readonly idempotencyKey: string }) {
+  const { name, idempotencyKey, inputDigest, work, nth } = given;
   return {
     name,
     idempotencyKey,
     ...(inputDigest !== undefined && { inputDigest }),
+    ...(work !== undefined && { work }),
     ...(nth !== undefined && { nth }),
   };
 }

@@ -16,7 +16,8 @@ export type EffectRecord = {
   /** The same for every attempt: give it to the outside system, so that it can tell a repetition from a second request. */
   readonly idempotencyKey: string;
   readonly inputDigest?: Digest;
-  /** Which of several equal calls of its work it is. */
+  /** The named piece of work it is a call of, and which of several equal calls. */
+  readonly work?: string;
   readonly nth?: number;
   /** The checkpoint that was the head when it began. */
   readonly afterId?: CheckpointId;

@@ -1,4 +1,5 @@
 import type { Checkpoint } from '../core/checkpoint.ts';
+import type { Digest } from '../core/chunk.ts';
 import { ClosedError, hasErrorCode } from '../core/errors.ts';
 import type { CheckpointId, SessionId } from '../core/id.ts';
 import type { EncodedState } from '../core/state-codec.ts';
@@ -206,6 +207,16 @@ export class Session {
     if (this.#savesUnderWay > 0) await this.#lastSave; // a step stands on the saves that were called before it
     if (this.#writer.isInDoubt) await this.#writer.settleDoubt();
     return this.#effects.step(name, run, options);
+  }
+
+  /** @internal The digest of a value as a step's input has it. Throws if it cannot be saved. */
+  digestOf(value: unknown): Digest {
+    return this.#context.codec.encode(value).root.digest;
+  }
+
+  /** @internal Lets go of what was recorded of a named work that is over; until then checkpoints keep it. */
+  settleWork(name: string): void {
+    this.#effects.settle(name);
   }
 
   /**

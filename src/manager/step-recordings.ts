@@ -1,10 +1,11 @@
 import type { Digest } from '../core/chunk.ts';
 import type { RecordedEffect } from './effect-record.ts';
 
-/** What a step is known by: its name, its input, and which of several equal calls of a work it is. */
+/** What a step is known by: its name, its input, and, in a work, which of several equal calls it is. */
 export type StepIdentity = {
   readonly name: string;
   readonly inputDigest?: Digest | undefined;
+  readonly work?: string | undefined;
   readonly nth?: number | undefined;
 };
 
@@ -14,11 +15,29 @@ const MAX_FAILED = 1000;
 /** The recordings that steps may use, each once. Steps with an input find theirs in any order, others in the order of the calls. */
 export class StepRecordings {
   readonly #recordings = new Map<string, RecordedEffect[]>();
+  /** Those of works, which may be asked for until their work is over. */
+  readonly #works = new Map<string, Set<RecordedEffect>>();
   /** What failed in this process; oldest first. */
   readonly #failed = new Set<RecordedEffect>();
 
   constructor(recordings: readonly RecordedEffect[]) {
-    for (const recorded of recordings) this.#listOf(recorded).push(recorded);
+    for (const recorded of recordings) {
+      this.#listOf(recorded).push(recorded);
+      if (recorded.work === undefined) continue;
+      const ofWork = this.#works.get(recorded.work) ?? new Set();
+      this.#works.set(recorded.work, ofWork.add(recorded));
+    }
+  }
+
+  /** Recordings that works have not asked for yet: no state that is saved now holds them. */
+  get unseen(): RecordedEffect[] {
+    return [...this.#works.values()].flatMap((ofWork) => [...ofWork]);
+  }
+
+  /** Lets go of the recordings of a work that is over. */
+  settle(work: string): void {
+    for (const recorded of this.#works.get(work) ?? []) this.#remove(recorded);
+    this.#works.delete(work);
   }
 
   /** The next recording of a step. `isExact` keeps to the order, else a finished one goes before its failed attempts. */
@@ -29,7 +48,7 @@ export class StepRecordings {
     const ended = isExact || identity.inputDigest === undefined ? 0 : list.findIndex(hasResult);
     const [taken] = list.splice(Math.max(0, ended), 1);
     if (list.length === 0) this.#recordings.delete(key);
-    if (taken !== undefined) this.#failed.delete(taken);
+    if (taken !== undefined) this.#forget(taken);
     return taken;
   }
 
@@ -49,8 +68,13 @@ export class StepRecordings {
     }
   }
 
-  #remove(recorded: RecordedEffect): void {
+  #forget(recorded: RecordedEffect): void {
     this.#failed.delete(recorded);
+    this.#works.get(recorded.work ?? '')?.delete(recorded);
+  }
+
+  #remove(recorded: RecordedEffect): void {
+    this.#forget(recorded);
     const list = this.#listOf(recorded).filter((one) => one !== recorded);
     if (list.length === 0) this.#recordings.delete(keyOf(recorded));
     else this.#recordings.set(keyOf(recorded), list);
@@ -58,6 +82,7 @@ export class StepRecordings {
 
   clear(): void {
     this.#recordings.clear();
+    this.#works.clear();
     this.#failed.clear();
   }
 
@@ -73,6 +98,6 @@ function hasResult({ status }: RecordedEffect): boolean {
   return status === 'done' || status === 'dropped';
 }
 
-function keyOf({ name, inputDigest, nth }: StepIdentity): string {
-  return JSON.stringify([name, inputDigest, nth]);
+function keyOf({ name, inputDigest, work, nth }: StepIdentity): string {
+  return JSON.stringify([name, inputDigest, work, nth]);
 }

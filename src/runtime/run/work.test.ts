@@ -1,0 +1,182 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { trials } from '../../../test/support/trials.ts';
+import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
+import type { StepAttempt } from '../../manager/effect-log.ts';
+import type { Session } from '../../manager/session.ts';
+import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
+import { type OpenWork, Work } from './work.ts';
+
+/** A storage, and what was done outside, by every process on it. */
+function world() {
+  const storage = new InMemoryCheckpointStorage();
+  const ran: [what: string, key: string][] = [];
+  const failing = new Set<string>();
+  return {
+    ran,
+    failing,
+    keys: () => new Set(ran.map(([, key]) => key)).size,
+    open: (branch?: string): Promise<Session> =>
+      new CheckpointManager({ storage }).session('s', branch === undefined ? {} : { branch }),
+    manager: () => new CheckpointManager({ storage }),
+    perform:
+      (what: string, result: unknown = what) =>
+      ({ idempotencyKey }: StepAttempt) => {
+        ran.push([what, idempotencyKey]);
+        if (failing.delete(what)) throw new Error('503');
+        return result;
+      },
+  };
+}
+
+const charge = { name: 'charge', input: { order: 17 } };
+const mail = { name: 'mail', input: 'done' };
+
+test('[E17] the next attempt makes only calls that did not end, with the keys they had', async () => {
+  const { ran, failing, open, perform } = world();
+  const work = Work.open(await open(), 'message 7');
+  const { key } = work;
+  failing.add('mail');
+  await work.call(charge, perform('charge'));
+  await expect(work.call(mail, perform('mail'))).rejects.toThrow('503');
+  work.again();
+  expect(work.has(charge)).toBe(true);
+  expect([work.wasCalled(mail), work.has(mail)]).toEqual([true, false]);
+  expect(await work.call(charge, perform('charge'))).toBe('charge');
+  expect(await work.call(mail, perform('mail'))).toBe('mail');
+  expect(ran.map(([what]) => what)).toEqual(['charge', 'mail', 'mail']);
+  expect(ran[1]?.[1]).toBe(ran[2]?.[1]);
+  expect(work.key).toBe(key);
+  expect(work.record).toMatchObject({ name: 'message 7', origin: 'main', attempt: 2 });
+});
+
+test('[E17] equal calls are different calls in one attempt, and a failed one gives its place to the next', async () => {
+  const { ran, failing, keys, open, perform } = world();
+  const work = Work.open(await open(), 'w');
+  const poll = { name: 'poll', input: {} };
+  failing.add('poll');
+  await expect(work.call(poll, perform('poll'))).rejects.toThrow('503');
+  expect(await Promise.all([1, 2].map((n) => work.call(poll, perform('poll', n))))).toEqual([1, 2]);
+  expect(keys()).toBe(2);
+  work.again();
+  const replayed = [await work.call(poll, perform('poll', 3)), await work.call(poll, perform('poll', 3))];
+  expect(replayed).toEqual([1, 2]);
+  expect(await work.call(poll, perform('poll', 3))).toBe(3);
+  expect(ran.length).toBe(4);
+});
+
+test('[E17] a work goes on in another process, from the log and from a checkpoint, and on a fork with the same keys', async () => {
+  const { ran, failing, open, manager, perform } = world();
+  const session = await open();
+  const work = Work.open(session, 'w');
+  await work.call(charge, perform('charge'));
+  const id = await session.save({ works: [work.record] });
+  failing.add('mail');
+  await expect(work.call(mail, perform('mail'))).rejects.toThrow('503');
+  const resumed = await open();
+  const [saved] = (resumed.state as { works: OpenWork[] }).works;
+  const again = Work.open(resumed, saved ?? '');
+  await again.call(charge, perform('charge'));
+  await again.call(mail, perform('mail'));
+  await manager().fork(id, { branch: 'fork' });
+  const forked = await open('fork');
+  const there = Work.open(forked, saved ?? '');
+  await there.call(charge, perform('charge'));
+  await there.call(mail, perform('mail'));
+  expect(ran.map(([what]) => what)).toEqual(['charge', 'mail', 'mail', 'mail']);
+  expect(new Set(ran.slice(1).map(([, key]) => key)).size).toBe(1);
+});
+
+test('[E17] after a drift what has an input is kept, once, and steps without one run again under their key', async () => {
+  const { ran, open, perform } = world();
+  const work = Work.open(await open(), 'w');
+  await work.call({ name: 'think' }, perform('think'));
+  await work.call(charge, perform('charge'));
+  for (let n = 0; n < 3; n++) await work.call({ name: 'poll', input: 1 }, perform('poll', n));
+  const { kept, dropped } = work.afterDrift();
+  expect(kept.map(({ name, result }) => [name, result])).toEqual([
+    ['charge', 'charge'],
+    ['poll', 2],
+  ]);
+  expect(dropped.map(({ name }) => name)).toEqual(['think']);
+  ran.length = 0;
+  await work.call(charge, perform('charge'));
+  await work.call({ name: 'poll', input: 1 }, perform('poll'));
+  expect(ran).toEqual([]);
+  await work.call({ name: 'think' }, perform('think'));
+  expect(ran.length).toBe(1);
+});
+
+test('[E17] a call that was taken back is made anew, under another key', async () => {
+  const { ran, keys, open, perform } = world();
+  const work = Work.open(await open(), 'w');
+  await work.call(charge, perform('charge'));
+  work.undo(charge);
+  work.again();
+  await work.call(charge, perform('charge'));
+  expect([ran.length, keys()]).toEqual([2, 2]);
+  work.again();
+  await work.call(charge, perform('charge'));
+  expect(ran.length).toBe(2);
+});
+
+test('[E17] what an older version recorded under a plain name is found', async () => {
+  const { ran, open, perform } = world();
+  await (await open()).step('model:ann', perform('old'), { input: 'hello' });
+  const work = Work.open(await open(), 'message 1');
+  const asked = { kind: 'model', name: 'ann', input: 'hello' } as const;
+  expect(await work.run(asked, async () => 'new')).toBe('old');
+  expect(ran.length).toBe(1);
+});
+
+test('[E9] a result that cannot be saved is in no record of the work', async () => {
+  const { open } = world();
+  const work = Work.open(await open(), 'w');
+  await expect(work.call({ name: 'odd' }, () => ({ f: () => 1 }))).rejects.toMatchObject({ code: 'INVALID_INPUT' });
+  expect(work.record.done).toEqual([]);
+});
+
+type Turn = {
+  readonly calls: readonly number[];
+  readonly fails: readonly number[];
+  readonly end: 'again' | 'save' | 'die';
+};
+
+const turn: fc.Arbitrary<Turn> = fc.record({
+  calls: fc.shuffledSubarray([0, 1, 2, 3], { minLength: 1 }),
+  fails: fc.subarray([0, 1, 2, 3]),
+  end: fc.constantFrom('again', 'save', 'die'),
+});
+
+test('[E17] attempts, saves and deaths in any order: what ended is not done again, and a call has one key', async () => {
+  const property = fc.asyncProperty(fc.array(turn, { maxLength: 8 }), fc.boolean(), async (turns, isParallel) => {
+    const { ran, open } = world();
+    const ended = new Map<number, string>();
+    const keys = new Map<number, string>();
+    let session = await open();
+    let work = Work.open(session, 'w');
+    for (const { calls, fails, end } of turns) {
+      const make = (input: number) =>
+        work.call({ name: 'call', input }, ({ idempotencyKey }) => {
+          expect(ended.has(input)).toBe(false);
+          expect(keys.get(input) ?? idempotencyKey).toBe(idempotencyKey);
+          keys.set(input, idempotencyKey);
+          if (fails.includes(input)) throw new Error('503');
+          ended.set(input, `result ${input}`);
+          return `result ${input}`;
+        });
+      const check = async (input: number) =>
+        expect((await make(input).catch(() => null)) ?? undefined).toBe(ended.get(input));
+      if (isParallel) await Promise.all(calls.map(check));
+      else for (const input of calls) await check(input);
+      work.again();
+      if (end === 'save') await session.save({ work: work.record });
+      if (end !== 'die') continue;
+      session = await open();
+      work = Work.open(session, (session.state as { work: OpenWork } | undefined)?.work ?? 'w');
+    }
+    expect(new Set(keys.values()).size).toBe(keys.size);
+    expect(ran).toEqual([]);
+  });
+  await fc.assert(property, { numRuns: trials(300) });
+});

@@ -1,0 +1,215 @@
+import { type Digest, digestText } from '../../core/chunk.ts';
+import type { StepAttempt } from '../../manager/effect-log.ts';
+import { freezeState } from '../../manager/freeze.ts';
+import type { Session } from '../../manager/session.ts';
+import type { EffectCall, Effects } from '../effect/effects.ts';
+
+/** A call of a work that is over. It is known by its name, the digest of its input, and which of several equal calls it is. */
+export type DoneCall = {
+  readonly name: string;
+  /** Null if it had no input. */
+  readonly digest: Digest | null;
+  readonly nth: number;
+  readonly result: unknown;
+  /** It was taken back: its result is not used again, and the next equal call has another key. */
+  readonly isUndone?: true;
+};
+
+/** What a checkpoint holds of a work that is not over: the calls that need not be made again. */
+export type OpenWork = {
+  readonly name: string;
+  /** The branch on which it began. A fork takes it along, and with it the keys of what was in flight. */
+  readonly origin: string;
+  /** How often it was begun. */
+  readonly attempt: number;
+  readonly done: readonly DoneCall[];
+};
+
+/** A call of a work. Several of one name are told apart by their inputs, or else by their order. */
+export type WorkCall = {
+  readonly name: string;
+  readonly input?: unknown;
+  readonly signal?: AbortSignal | undefined;
+  /** The name under which an older version recorded the call. */
+  readonly formerly?: string | undefined;
+};
+
+type Identity = Pick<DoneCall, 'name' | 'digest' | 'nth'>;
+const NONE: ReadonlySet<number> = new Set();
+
+type Source = Pick<Session, 'id' | 'branch' | 'step' | 'digestOf' | 'settleWork'>;
+
+/**
+ * A piece of work with a name that follows from the state, such as `message 7`, and not from the attempt. A call that has
+ * ended is not made again, and one that did not keeps its key: in the next attempt, in another process, and in a fork.
+ */
+export class Work implements Effects {
+  readonly name: string;
+  readonly #session: Source;
+  readonly #origin: string;
+  #attempt: number;
+  readonly #done = new Map<string, DoneCall>();
+  /** Which of equal calls this attempt has made, or is making. */
+  readonly #taken = new Map<string, Set<number>>();
+  /** What earlier attempts called in this process, whatever came of it. */
+  readonly #called = new Set<string>();
+
+  private constructor(session: Source, { name, origin, attempt, done }: OpenWork) {
+    this.name = name;
+    this.#session = session;
+    this.#origin = origin;
+    this.#attempt = attempt;
+    for (const call of done) this.#note(call);
+  }
+
+  /** Goes on with a work as a checkpoint held it, or begins the one of this name. */
+  static open(session: Source, given: string | OpenWork): Work {
+    return new Work(session, typeof given === 'string' ? newWork(given, session.branch) : given);
+  }
+
+  /** The same for all attempts at the work. */
+  get key(): string {
+    return this.#keyOf([]);
+  }
+
+  get attempt(): number {
+    return this.#attempt;
+  }
+
+  /** What a checkpoint that is taken now must hold of it. */
+  get record(): OpenWork {
+    return { name: this.name, origin: this.#origin, attempt: this.#attempt, done: [...this.#done.values()] };
+  }
+
+  async run<Result>(call: EffectCall, perform: (attempt: StepAttempt) => Promise<Result>): Promise<Result> {
+    const { kind, name, input, signal } = call;
+    const formerly = `${kind}:${name}`;
+    return this.call({ name: formerly, input, signal, formerly }, perform);
+  }
+
+  /** Makes a call, unless it has ended before: then its result is returned, frozen. */
+  async call<Result>(call: WorkCall, perform: (attempt: StepAttempt) => Promise<Result> | Result): Promise<Result> {
+    call.signal?.throwIfAborted();
+    const identity = this.#identify(call);
+    const taken = this.#takenOf(identity);
+    taken.add(identity.nth);
+    const done = this.#done.get(placeOf(identity));
+    if (done !== undefined) return done.result as Result;
+    try {
+      return await this.#perform(call, identity, perform);
+    } catch (error) {
+      this.#done.delete(placeOf(identity));
+      taken.delete(identity.nth);
+      throw error;
+    }
+  }
+
+  async #perform<Result>(
+    { signal, formerly }: WorkCall,
+    identity: Identity,
+    perform: (attempt: StepAttempt) => Promise<Result> | Result,
+  ): Promise<Result> {
+    const { name, digest, nth } = identity;
+    const performAndNote = async (attempt: StepAttempt): Promise<Result> => {
+      const result = await perform(attempt);
+      this.#session.digestOf(result); // what cannot be saved must not be in a checkpoint that is taken meanwhile
+      // Noted before it is recorded: a checkpoint taken in between has it one way or the other.
+      this.#note({ ...identity, result });
+      return result;
+    };
+    const result = await this.#session.step(name, performAndNote, {
+      ...(signal !== undefined && { signal }),
+      work: { name: this.name, digest, nth, key: this.#keyOf([name, digest, nth]), formerly },
+    });
+    this.#note({ ...identity, result });
+    return result;
+  }
+
+  #note(call: DoneCall): void {
+    freezeState(call);
+    this.#done.set(placeOf(call), call);
+  }
+
+  /** Whether this call has ended before. */
+  has(call: WorkCall): boolean {
+    return this.#done.has(placeOf(this.#identify(call)));
+  }
+
+  /** Whether an attempt before this one made such a call, whatever came of it. */
+  wasCalled(call: WorkCall): boolean {
+    return this.#called.has(idOf(this.#identify(call)));
+  }
+
+  /** Begins another attempt: calls that ended stay ended. */
+  again(): void {
+    for (const id of this.#taken.keys()) this.#called.add(id);
+    this.#taken.clear();
+    this.#attempt++;
+  }
+
+  /**
+   * Begins another attempt after a drift. Of equal calls with an input the last result is kept; calls without one are mostly
+   * thinking, and are let go, as are earlier equal results: what is asked for again runs again, with the key it had.
+   */
+  afterDrift(): { readonly kept: readonly DoneCall[]; readonly dropped: readonly DoneCall[] } {
+    this.again();
+    const ended = [...this.#done.values()].filter((call) => call.isUndone !== true);
+    for (const call of ended) this.#done.delete(placeOf(call));
+    const kept = lastOfEach(ended.filter(({ digest }) => digest !== null));
+    for (const call of kept) this.#note({ ...call, nth: this.#nextNth(call, NONE) });
+    return { kept, dropped: lastOfEach(ended.filter(({ digest }) => digest === null)) };
+  }
+
+  /** Ends the work: its outcome is in the state, and nobody asks for its calls any more. */
+  settle(): void {
+    this.#session.settleWork(this.name);
+  }
+
+  /** Notes that a call was taken back. */
+  undo(call: WorkCall): void {
+    const { name, digest } = this.#identify(call);
+    this.#note({ name, digest, nth: this.#nextNth({ name, digest }, NONE), result: null, isUndone: true });
+  }
+
+  #identify(call: WorkCall): Identity {
+    const { name } = call;
+    const digest = 'input' in call ? this.#session.digestOf(call.input) : null;
+    const taken = this.#taken.get(idOf({ name, digest })) ?? NONE;
+    return { name, digest, nth: this.#nextNth({ name, digest }, taken) };
+  }
+
+  /** The first of equal calls that was neither made in this attempt nor taken back. */
+  #nextNth({ name, digest }: Pick<Identity, 'name' | 'digest'>, taken: ReadonlySet<number>): number {
+    let nth = 0;
+    while (taken.has(nth) || this.#done.get(placeOf({ name, digest, nth }))?.isUndone === true) nth++;
+    return nth;
+  }
+
+  #takenOf(identity: Pick<Identity, 'name' | 'digest'>): Set<number> {
+    const id = idOf(identity);
+    const taken = this.#taken.get(id) ?? new Set();
+    this.#taken.set(id, taken);
+    return taken;
+  }
+
+  #keyOf(place: readonly unknown[]): string {
+    return `eff_${digestText(JSON.stringify([this.#session.id, this.#origin, this.name, ...place])).slice(0, 32)}`;
+  }
+}
+
+/** A work that nobody has begun yet. */
+export function newWork(name: string, origin: string): OpenWork {
+  return { name, origin, attempt: 1, done: [] };
+}
+
+function idOf({ name, digest }: Pick<Identity, 'name' | 'digest'>): string {
+  return JSON.stringify([name, digest]);
+}
+
+function placeOf(call: Identity): string {
+  return `${call.nth} ${idOf(call)}`;
+}
+
+function lastOfEach(calls: readonly DoneCall[]): DoneCall[] {
+  return [...new Map(calls.map((call) => [idOf(call), call])).values()];
+}
