@@ -1,10 +1,15 @@
 import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
 import type { Session } from '../../manager/session.ts';
 import type { AskHuman } from '../../runtime/agent/human.ts';
-import { SessionFiles } from '../../runtime/audit/session-files.ts';
-import { type ChatRunOptions, type ChatRunResult, holdChat } from '../../runtime/chat/chat-run.ts';
+import {
+  type ChatRunOptions,
+  type ChatRunResult,
+  describeConversation,
+  holdChat,
+} from '../../runtime/chat/chat-run.ts';
 import { CheckpointRestorer } from '../../runtime/chat/checkpoint-restorer.ts';
 import type { GroupChat } from '../../runtime/chat/group-chat.ts';
+import { openSessionFiles } from '../../runtime/run/files/session-files.ts';
 import type { Team } from './open-team.ts';
 import { switchOnce } from './switch-once.ts';
 import type { Departure, Following, Talk, TalkOptions } from './talk.ts';
@@ -71,8 +76,9 @@ export class ChatTalk implements Talk {
     try {
       const chat = this.#team.create();
       const prepared = prepare(session, chat);
-      const files = logs === false ? undefined : await SessionFiles.open({ checkpoints, sessionId, root: logs });
-      if (session.head !== undefined) await files?.add(session.head); // a killed run may have left it without files
+      const files = await openSessionFiles({ checkpoints, sessionId }, { logs });
+      // a killed run may have left the head without files
+      if (session.head !== undefined) await files?.add(session.head, describeConversation(chat));
       return await holdChat(chat, session, { ...this.#runOptions(following), ...prepared, files });
     } finally {
       await session.close();

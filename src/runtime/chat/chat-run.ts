@@ -8,6 +8,7 @@ import type { ChatMessage } from '../agent/chat-message.ts';
 import type { AskHuman } from '../agent/human.ts';
 import { createRecall, learn, type MemoryOption, parseRunMemory, type RunMemory } from '../agent/run-memory.ts';
 import { SessionEffects } from '../effect/effects.ts';
+import type { Conversation } from '../run/files/file-forms.ts';
 import type { ChatEnd } from './chat-end.ts';
 import { fingerprintChat } from './chat-fingerprint.ts';
 import { ChatLoop, type ChatStop, type ChatTrigger } from './chat-loop.ts';
@@ -36,7 +37,7 @@ export type ChatRunOptions = {
 export type RunFiles = {
   readonly folder: string;
   readonly problems: readonly unknown[];
-  add(checkpoint: Checkpoint): Promise<void>;
+  add(checkpoint: Checkpoint, conversation: Conversation): Promise<void>;
   finish(result: { readonly failedSaves: readonly unknown[]; readonly error?: unknown }): Promise<void>;
 };
 
@@ -156,7 +157,7 @@ class ChatKeeper {
   async #tell(): Promise<void> {
     const { head } = this.#session;
     if (head === undefined) return;
-    await this.#options.files?.add(head);
+    await this.#options.files?.add(head, describeConversation(this.#chat));
     await this.remember();
     await this.#options.onCheckpoint?.(head, this.#chat);
   }
@@ -171,6 +172,11 @@ class ChatKeeper {
     const speaker = this.#chat.agent(message.name)?.saveState();
     await learn(memory, { message, speaker }, head).catch((error: unknown) => this.failedSaves.push(error));
   }
+}
+
+/** A conversation as its files tell of it. */
+export function describeConversation({ record, agents }: GroupChat): Conversation {
+  return { ...record, agents: agents.map((agent) => agent.saveState()) };
 }
 
 type SaveFacts = { readonly trigger: ChatTrigger; readonly end?: ChatEnd; readonly error?: unknown };

@@ -10,8 +10,8 @@ import { AgentRegistry } from '../agent/agent-registry.ts';
 import type { AgentState } from '../agent/agent-state.ts';
 import { makeAgents } from '../agent/load-agents.ts';
 import { type AgentOverride, StandardAgent } from '../agent/standard-agent.ts';
-import { openContinuationFiles } from '../audit/continuation-files.ts';
-import type { SessionFiles } from '../audit/session-files.ts';
+import { openContinuationFiles } from '../run/files/continuation-files.ts';
+import { DEFAULT_ROOT, type FilesOptions, type SessionFiles } from '../run/files/session-files.ts';
 import { type ApplyOptions, applyRestore } from '../workspace/apply-restore.ts';
 import type { WorkspacePlan, WorkspaceReport } from '../workspace/workspace-plan.ts';
 import { checkEndRules } from './chat-end.ts';
@@ -53,7 +53,8 @@ export type RestoredChat = {
 
 /** How a conversation is continued. */
 export type ContinueOptions = RestoreChatOptions &
-  ChatRunOptions & {
+  ChatRunOptions &
+  FilesOptions & {
     /** Exactly so many messages are appended, unless the conversation ends before. */
     readonly rounds: number;
     /** The new branch; chosen if absent. */
@@ -67,9 +68,7 @@ export type ContinueOptions = RestoreChatOptions &
     readonly stripSignal?: boolean;
     /** Goes on although something could not be put back. */
     readonly allowPartial?: boolean;
-    /** The folder of the sessions' files, where the continuation gets one of its own; default `logs`. `false` switches them off. */
-    readonly logs?: string | false;
-    /** Where the folder of the continuation goes instead. */
+    /** Where the folder of the continuation goes, instead of into the folder of its session. */
     readonly outputRoot?: string;
     /** `restore` puts the captured working directories back, too; default `keep`. */
     readonly files?: 'keep' | 'restore';
@@ -128,7 +127,10 @@ export class CheckpointRestorer {
     const session = await this.#openBranch(opened, options);
     try {
       const metadata = { ...options.metadata, ...originOf(opened) };
-      const files = await this.#openFiles(source, { opened, sessionId: session.id }, options);
+      const files =
+        chat.record.end === null
+          ? await this.#openFiles(source, { opened, sessionId: session.id }, options)
+          : undefined;
       const isChanged = !isDeepStrictEqual(chat.saveState(), opened.state);
       const result = await holdChat(chat, session, { ...options, metadata, files, isChanged });
       return { ...result, originId: opened.checkpoint.id, report: addProblems(report, left) };
@@ -218,7 +220,7 @@ export class CheckpointRestorer {
   async #openFiles(
     source: CheckpointSource,
     { opened, sessionId }: { opened: Opened; sessionId: string },
-    { logs = 'logs', outputRoot, rounds }: ContinueOptions,
+    { logs, checkpointFiles = logs !== undefined, outputRoot, rounds }: ContinueOptions,
   ): Promise<SessionFiles | undefined> {
     if (logs === false && outputRoot === undefined) return undefined;
     return openContinuationFiles({
@@ -227,8 +229,9 @@ export class CheckpointRestorer {
       file: typeof source === 'string' ? undefined : source.file,
       sessionId,
       rounds,
-      root: logs === false ? '.' : logs,
+      root: logs === false ? '.' : (logs ?? DEFAULT_ROOT),
       outputRoot,
+      hasStates: checkpointFiles,
     });
   }
 

@@ -5,8 +5,8 @@ import type { EffectMode } from '../../manager/effect-log.ts';
 import type { Session } from '../../manager/session.ts';
 import { PERSON } from '../agent/chat-message.ts';
 import { parseRunMemory } from '../agent/run-memory.ts';
-import { SessionFiles } from '../audit/session-files.ts';
-import { type ChatRunOptions, type ChatRunResult, holdChat } from './chat-run.ts';
+import { type FilesOptions, openSessionFiles } from '../run/files/session-files.ts';
+import { type ChatRunOptions, type ChatRunResult, describeConversation, holdChat } from './chat-run.ts';
 import type { GroupChat } from './group-chat.ts';
 
 /** What a group is held with. */
@@ -16,9 +16,7 @@ export type GroupChatManagerOptions = ChatRunOptions & {
   readonly sessionId: string;
   readonly branch?: string;
   readonly mode?: EffectMode;
-  /** The folder for the sessions' files, one folder for each; default `logs`. `false` switches them off. */
-  readonly logs?: string | false;
-};
+} & FilesOptions;
 
 /** Holds a group chat and checkpoints it at every message, so that it can be resumed, continued and forked from any of them. */
 export class CheckpointingGroupChatManager {
@@ -98,15 +96,16 @@ export class CheckpointingGroupChatManager {
   }
 
   async #hold(prepare: (session: Session) => void): Promise<ChatRunResult> {
-    const { chat, checkpoints, sessionId, branch, mode, logs = 'logs', ...options } = this.#options;
+    const { chat, checkpoints, sessionId, branch, mode, logs, checkpointFiles, ...options } = this.#options;
     const session = await checkpoints.session(sessionId, {
       ...(branch !== undefined && { branch }),
       ...(mode !== undefined && { mode }),
     });
     try {
       prepare(session);
-      const files = logs === false ? undefined : await SessionFiles.open({ checkpoints, sessionId, root: logs });
-      if (session.head !== undefined) await files?.add(session.head); // a killed run may have left it without files
+      const files = await openSessionFiles({ checkpoints, sessionId }, { logs, checkpointFiles });
+      // a killed run may have left the head without files
+      if (session.head !== undefined) await files?.add(session.head, describeConversation(chat));
       return await holdChat(chat, session, { ...options, files });
     } finally {
       await session.close();

@@ -9,6 +9,7 @@ import type { ScriptedAnswer } from '../../testing/model/scripted-answer.ts';
 import { scriptedModel } from '../../testing/model/scripted-model.ts';
 import { AgentRegistry } from '../agent/agent-registry.ts';
 import { StandardAgent } from '../agent/standard-agent.ts';
+import { findToolResults } from '../agent/tool-results.ts';
 import type { ChatRunOptions } from '../chat/chat-run.ts';
 import type { ChatState } from '../chat/chat-state.ts';
 import { CheckpointRestorer } from '../chat/checkpoint-restorer.ts';
@@ -16,7 +17,6 @@ import { CheckpointingGroupChatManager } from '../chat/checkpointing-group-chat-
 import { GroupChat, type GroupChatOptions } from '../chat/group-chat.ts';
 import type { ModelRequest } from '../model/chat-model.ts';
 import { intervene } from './intervene.ts';
-import { findToolResults } from './tool-results.ts';
 import { trial } from './trial.ts';
 
 function open() {

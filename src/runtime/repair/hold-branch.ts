@@ -5,8 +5,6 @@ import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { SaveOptions } from '../../manager/save-options.ts';
 import type { Session } from '../../manager/session.ts';
 import type { AgentRegistry } from '../agent/agent-registry.ts';
-import { openContinuationFiles } from '../audit/continuation-files.ts';
-import type { SessionFiles } from '../audit/session-files.ts';
 import { fingerprintChat } from '../chat/chat-fingerprint.ts';
 import { type ChatRunOptions, type ChatRunResult, holdChat } from '../chat/chat-run.ts';
 import {
@@ -17,6 +15,8 @@ import {
 } from '../chat/checkpoint-restorer.ts';
 import type { GroupChat } from '../chat/group-chat.ts';
 import { SessionEffects } from '../effect/effects.ts';
+import { openContinuationFiles } from '../run/files/continuation-files.ts';
+import { DEFAULT_ROOT, type SessionFiles } from '../run/files/session-files.ts';
 import { applyTarget } from './apply-target.ts';
 import { INTERVENED } from './chat-path.ts';
 import type { InterventionRecord } from './intervention.ts';
@@ -189,9 +189,10 @@ function describeBranch({ base, record }: Target, { metadata }: ChatRunOptions):
 async function openFiles(
   checkpoints: CheckpointManager,
   { base }: Target,
-  { logs = 'logs', outputRoot, rounds }: InterveneOptions,
+  { logs, checkpointFiles: hasStates = logs !== undefined, outputRoot, rounds }: InterveneOptions,
 ): Promise<SessionFiles | undefined> {
   if (logs === false && outputRoot === undefined) return undefined;
-  const root = logs === false ? '.' : logs;
-  return openContinuationFiles({ checkpoints, origin: base, sessionId: base.sessionId, rounds, root, outputRoot });
+  const root = logs === false ? '.' : (logs ?? DEFAULT_ROOT);
+  const { sessionId } = base;
+  return openContinuationFiles({ checkpoints, origin: base, sessionId, rounds, root, outputRoot, hasStates });
 }

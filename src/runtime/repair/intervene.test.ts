@@ -5,13 +5,13 @@ import { answerOf, createTeam } from '../../../test/support/team.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
 import type { ChatMessage } from '../agent/chat-message.ts';
+import { findToolResults } from '../agent/tool-results.ts';
 import type { ChatState } from '../chat/chat-state.ts';
 import { CheckpointingGroupChatManager } from '../chat/checkpointing-group-chat-manager.ts';
 import type { GroupChatOptions } from '../chat/group-chat.ts';
 import type { ModelRequest } from '../model/chat-model.ts';
 import { intervene } from './intervene.ts';
 import type { Intervention } from './intervention.ts';
-import { findToolResults } from './tool-results.ts';
 
 const KEPT = STORAGES.filter(([name]) => name === 'memory' || name === 'sqlite');
 const RUN = { rounds: 3, logs: false } as const;

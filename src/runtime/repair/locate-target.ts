@@ -3,11 +3,11 @@ import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { AgentState } from '../agent/agent-state.ts';
 import type { ChatMessage } from '../agent/chat-message.ts';
+import { findToolResults, type ToolResult } from '../agent/tool-results.ts';
 import { type LlmConfig, parseLlmConfig } from '../model/llm-config.ts';
 import { ChatPath } from './chat-path.ts';
 import { type Intervention, type MessagePlace, parseIntervention, type ToolResultPlace } from './intervention.ts';
 import type { AgentTarget, MessageTarget, Target, ToolTarget } from './target.ts';
-import { findToolResults, type ToolResult } from './tool-results.ts';
 
 /** Finds what an intervention is about: which checkpoint is restored, and what is changed there. Nothing is written. */
 export async function locateTarget(

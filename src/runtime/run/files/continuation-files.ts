@@ -1,24 +1,18 @@
-import { join } from 'node:path';
-import type { Checkpoint } from '../../core/checkpoint.ts';
-import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import { SessionFiles } from './session-files.ts';
-import { createUniqueFolder, findSessionFolder, folderOfCheckpointFile, formatStamp } from './session-folder.ts';
+import { basename, dirname, join } from 'node:path';
+import type { Checkpoint } from '../../../core/checkpoint.ts';
+import { SessionFiles, type SessionFilesOptions } from './session-files.ts';
+import { createUniqueFolder, findSessionFolder, formatStamp, readSessionId } from './session-folder.ts';
 import { writeJsonFile } from './write-file-whole.ts';
 
 /** What the files of a continuation are about. */
-export type ContinuationFilesOptions = {
-  readonly checkpoints: CheckpointManager;
+export type ContinuationFilesOptions = SessionFilesOptions & {
   readonly origin: Checkpoint;
   /** The file the checkpoint was read from. */
   readonly file?: string | undefined;
-  /** The session that is written to. */
-  readonly sessionId: string;
   readonly rounds: number;
-  /** The folder above the sessions' folders. */
   readonly root: string;
   /** Where continuations go instead of the folder of their session. */
   readonly outputRoot?: string | undefined;
-  readonly now?: () => number;
 };
 
 /** Makes a folder for a continuation, which names its origin. If that fails, nothing is written, and `problems` says why. */
@@ -26,13 +20,13 @@ export async function openContinuationFiles(options: ContinuationFilesOptions): 
   try {
     return await openFolder(options);
   } catch (error) {
-    return SessionFiles.unusable(options.outputRoot ?? options.root, options.checkpoints, error);
+    return SessionFiles.unusable(options.outputRoot ?? options.root, options, error);
   }
 }
 
 async function openFolder(options: ContinuationFilesOptions): Promise<SessionFiles> {
-  const { checkpoints, origin, file, sessionId, rounds, root, outputRoot, now = Date.now } = options;
-  const known = file === undefined ? await findSessionFolder(root, origin.sessionId) : folderOfCheckpointFile(file);
+  const { origin, file, sessionId, rounds, root, outputRoot, now = Date.now } = options;
+  const known = (await folderOfFile(file)) ?? (await findSessionFolder(root, origin.sessionId));
   const parent = outputRoot ?? known ?? (await createUniqueFolder(root, `session_${formatStamp(now())}`));
   const folder = await createUniqueFolder(parent, `continuation_${formatStamp(now())}`);
   await writeJsonFile(join(folder, 'continuation_metadata.json'), {
@@ -45,5 +39,12 @@ async function openFolder(options: ContinuationFilesOptions): Promise<SessionFil
     max_additional_rounds: rounds,
     session_id: sessionId,
   });
-  return SessionFiles.open({ checkpoints, sessionId, folder, now });
+  return SessionFiles.open({ ...options, folder });
+}
+
+/** The session's folder that a checkpoint file lies in, `<session>/checkpoints/<file>`; undefined if it lies elsewhere. */
+async function folderOfFile(file: string | undefined): Promise<string | undefined> {
+  if (file === undefined || basename(dirname(file)) !== 'checkpoints') return undefined;
+  const folder = dirname(dirname(file));
+  return (await readSessionId(folder)) === undefined ? undefined : folder;
 }

@@ -1,6 +1,6 @@
-import type { ChatMessage } from '../agent/chat-message.ts';
-import type { ToolOutcome } from '../agent/tool.ts';
 import type { ModelMessage } from '../model/chat-model.ts';
+import type { ChatMessage } from './chat-message.ts';
+import type { ToolOutcome } from './tool.ts';
 
 /** One answer of a tool in a speaker's turn. */
 export type ToolResult = {
@@ -27,4 +27,25 @@ function readRound({ content }: ModelMessage, round: number): ToolResult[] {
 function readOutcome(output: { readonly type: string; readonly value?: unknown }): ToolOutcome {
   const text = typeof output.value === 'string' ? output.value : (JSON.stringify(output.value) ?? '');
   return { isError: output.type.startsWith('error'), text };
+}
+
+/** A tool that was called in the turn of a message, for people to read. */
+export type ToolCallNote = {
+  readonly name: string;
+  readonly input: unknown;
+  readonly result: string;
+  readonly is_error?: true;
+};
+
+/** The tools that were called in the turn of a message, with what they answered, in order. */
+export function findToolCalls(message: ChatMessage): ToolCallNote[] {
+  const results = new Map(findToolResults(message).map(({ callId, outcome }) => [callId, outcome]));
+  return (message.turn ?? []).flatMap(({ role, content }) => {
+    if (role !== 'assistant' || typeof content === 'string') return [];
+    return content.flatMap((part) => {
+      if (part.type !== 'tool-call') return [];
+      const { text = '', isError = false } = results.get(part.toolCallId) ?? {};
+      return [{ name: part.toolName, input: part.input, result: text, ...(isError && { is_error: true as const }) }];
+    });
+  });
 }

@@ -1,6 +1,6 @@
 import { mkdir, readdir, readFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
-import { StorageError } from '../../core/errors.ts';
+import { join } from 'node:path';
+import { StorageError } from '../../../core/errors.ts';
 
 /** A moment as it stands in names: `20261116_031415`, in UTC. */
 export function formatStamp(timeMs: number): string {
@@ -35,20 +35,16 @@ export async function findSessionFolder(root: string, sessionId: string): Promis
   const names = await readdir(root).catch(() => []);
   for (const name of names.filter((entry) => entry.startsWith('session_')).sort()) {
     const folder = join(root, name);
-    if ((await readMetadata(folder))?.session_id === sessionId) return folder;
+    if ((await readSessionId(folder)) === sessionId) return folder;
   }
   return undefined;
 }
 
-async function readMetadata(folder: string): Promise<{ readonly session_id?: unknown } | undefined> {
+/** The session that a folder holds the files of; undefined if it is a folder of somebody else, or was cut short before its first checkpoint. */
+export async function readSessionId(folder: string): Promise<unknown> {
   try {
-    return JSON.parse(await readFile(join(folder, 'session_metadata.json'), 'utf8'));
+    return JSON.parse(await readFile(join(folder, 'session_metadata.json'), 'utf8')).session_id;
   } catch {
-    return undefined; // a folder of somebody else, or one that was cut short before its first checkpoint
+    return undefined;
   }
-}
-
-/** The session's folder that a checkpoint file lies in: `<session>/checkpoints/<file>`. */
-export function folderOfCheckpointFile(file: string): string {
-  return dirname(dirname(file));
 }

@@ -1,12 +1,26 @@
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { temporaryFolder } from '../../../test/support/storages.ts';
-import { createTeam } from '../../../test/support/team.ts';
-import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
-import { CheckpointRestorer } from '../chat/checkpoint-restorer.ts';
-import { CheckpointingGroupChatManager } from '../chat/checkpointing-group-chat-manager.ts';
+import { z } from 'zod';
+import { temporaryFolder } from '../../../../test/support/storages.ts';
+import { createTeam } from '../../../../test/support/team.ts';
+import { CheckpointManager } from '../../../manager/checkpoint-manager.ts';
+import { InMemoryCheckpointStorage } from '../../../storage/memory-storage.ts';
+import { scriptedModel } from '../../../testing/model/scripted-model.ts';
+import { StandardAgent } from '../../agent/standard-agent.ts';
+import { defineTool } from '../../agent/tool.ts';
+import { CheckpointRestorer } from '../../chat/checkpoint-restorer.ts';
+import { CheckpointingGroupChatManager } from '../../chat/checkpointing-group-chat-manager.ts';
+import { GroupChat } from '../../chat/group-chat.ts';
 import type { MetadataEntry } from './file-forms.ts';
 import { createUniqueFolder, formatStamp } from './session-folder.ts';
 
@@ -54,7 +68,7 @@ test('[N40] a session writes its files beside the storage, up to date at every c
     session_id: 'team',
     agents: [{ name: 'solver', tools: ['square'], model: 'scripted-team' }, { class: 'CountingAgent' }],
   });
-  expect(readFileSync(join(folder, 'console.log'), 'utf8').trimEnd().split('\n').length).toBe(7);
+  expect(readFileSync(join(folder, 'console.log'), 'utf8').trimEnd().split('\n').length).toBe(8);
 });
 
 test('[N41] files that a killed run did not write are written when it is resumed', async () => {
@@ -128,4 +142,98 @@ test('[N44] files that cannot be written do not stop a run, and failures are in 
     newMessages: 2,
     fileProblems: [{ code: 'EISDIR' }, {}, {}, {}, {}],
   });
+});
+
+test('[N40] without a folder to write to, a run writes the small files and no whole states', async () => {
+  const cwd = process.cwd();
+  process.chdir(temporaryFolder());
+  try {
+    const { chat } = createTeam({ maxRounds: 3, end: { signals: ['I have seen'] } });
+    const run = new CheckpointingGroupChatManager({ chat, checkpoints: open(), sessionId: 'team' });
+    const { folder = '', fileProblems } = await run.run({ message: 'Count.' });
+    expect(fileProblems).toEqual([]);
+    expect(readdirSync(folder).sort()).toEqual([
+      'chat_history.json',
+      'checkpoints_metadata.json',
+      'console.log',
+      'problem_statement.txt',
+      'session_metadata.json',
+    ]);
+    const { checkpoints } = readJson(folder, 'checkpoints_metadata.json');
+    expect(new Set(checkpoints.map(({ file }: MetadataEntry) => file))).toEqual(new Set([null]));
+  } finally {
+    process.chdir(cwd);
+  }
+});
+
+test('[N40] the files of a long conversation grow with what is said, not with its square', async () => {
+  const sizes = [];
+  for (const maxRounds of [20, 40, 80]) {
+    const logs = join(temporaryFolder(), 'logs');
+    const agents = ['ann', 'bob'].map((name) => new StandardAgent({ name, defaultReply: 'Some words are said here.' }));
+    const chat = new GroupChat({ agents, speakerSelection: 'round_robin', maxRounds });
+    const options = { chat, checkpoints: open(), sessionId: 'long', logs, checkpointFiles: false };
+    const { folder = '' } = await new CheckpointingGroupChatManager(options).run({ message: 'Talk.' });
+    expect(readJson(folder, 'chat_history.json')).toMatchObject({ rounds: maxRounds, end: { reason: 'max_rounds' } });
+    sizes.push(readdirSync(folder).reduce((sum, name) => sum + statSync(join(folder, name)).size, 0));
+  }
+  const [small = 0, middle = 0, large = 0] = sizes;
+  expect(large - middle).toBeLessThan(2.2 * (middle - small));
+});
+
+test('[N40] tool calls and their results are in the conversation and the log, secrets are in no file', async () => {
+  const secret = 'sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD';
+  const tool = defineTool({
+    name: 'weather',
+    description: 'd',
+    input: z.object({ city: z.string() }),
+    run: () => 21.5,
+  });
+  const model = scriptedModel(
+    ({ messages }) =>
+      messages.at(-1)?.role === 'tool'
+        ? `It is warm, says ${secret}. TERMINATE`
+        : { toolCalls: [{ name: 'weather', input: { city: 'Rome' } }] },
+    { id: 'm' },
+  );
+  const agents = [new StandardAgent({ name: 'ann', model, tools: [tool] }), new StandardAgent({ name: 'bob', model })];
+  const chat = new GroupChat({ agents, speakerSelection: 'round_robin' });
+  const logs = join(temporaryFolder(), 'logs');
+  const run = new CheckpointingGroupChatManager({ chat, checkpoints: open(), sessionId: 'tools', logs });
+  const { folder = '' } = await run.run({ message: 'Is it warm?' });
+  expect(readJson(folder, 'chat_history.json').messages[1]).toMatchObject({
+    tool_calls: [{ name: 'weather', input: { city: 'Rome' }, result: '21.5' }],
+  });
+  expect(readFileSync(join(folder, 'console.log'), 'utf8')).toContain('tool_call weather({"city":"Rome"}): 21.5');
+  for (const name of readdirSync(folder).filter((entry) => entry !== 'checkpoints'))
+    expect(readFileSync(join(folder, name), 'utf8')).not.toContain(secret);
+});
+
+test('[N41] a list that a kill left cut off is written again from the storage', async () => {
+  const logs = join(temporaryFolder(), 'logs');
+  const checkpoints = open();
+  const { folder = '' } = await hold(checkpoints, logs).run({ message: 'Count.' });
+  const names = ['checkpoints_metadata.json', 'chat_history.json'];
+  const [list, history] = names.map((name) => readJson(folder, name));
+  for (const name of names) truncateSync(join(folder, name), 60);
+  await hold(checkpoints, logs).resume();
+  expect(readJson(folder, 'chat_history.json')).toEqual(history);
+  expect(readJson(folder, 'checkpoints_metadata.json').checkpoints).toEqual(list.checkpoints);
+  expect(readFileSync(join(folder, 'console.log'), 'utf8').trimEnd().split('\n').length).toBe(8);
+});
+
+test('[N42] a continuation from a file that lies in no session is written below logs', async () => {
+  const root = temporaryFolder();
+  const { folder = '' } = await hold(open(), join(root, 'first')).run({ message: 'Count.' });
+  const { file } = readJson(folder, 'checkpoints_metadata.json').checkpoints[1];
+  mkdirSync(join(root, 'home', 'downloads'), { recursive: true });
+  const copy = join(root, 'home', 'downloads', 'one.json');
+  copyFileSync(join(folder, file), copy);
+  const restorer = new CheckpointRestorer({ checkpoints: open(), registry: createTeam().registry });
+  const more = await restorer.continue({ file: copy }, { rounds: 1, logs: join(root, 'mine') });
+  expect(more.folder?.startsWith(join(root, 'mine', 'session_'))).toBe(true);
+  expect([readdirSync(join(root, 'home')), readdirSync(join(root, 'home', 'downloads'))]).toEqual([
+    ['downloads'],
+    ['one.json'],
+  ]);
 });

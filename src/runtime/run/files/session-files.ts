@@ -1,0 +1,254 @@
+import { appendFile, mkdir, readFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Checkpoint } from '../../../core/checkpoint.ts';
+import { StorageError } from '../../../core/errors.ts';
+import type { CheckpointManager } from '../../../manager/checkpoint-manager.ts';
+import { copyRedacted } from './copy-redacted.ts';
+import {
+  type Conversation,
+  describeEntry,
+  describeMessage,
+  describeSession,
+  formatLines,
+  type MetadataEntry,
+  messageOf,
+  toTime,
+} from './file-forms.ts';
+import { ListFile } from './list-file.ts';
+import { createUniqueFolder, findSessionFolder, formatStamp } from './session-folder.ts';
+import { writeFileWhole, writeJsonFile } from './write-file-whole.ts';
+
+/** Where the files of a session go, and which ones. */
+export type SessionFilesOptions = {
+  readonly checkpoints: CheckpointManager;
+  readonly sessionId: string;
+  /** The folder above the sessions' folders; default `logs`. */
+  readonly root?: string;
+  /** The folder itself, for a continuation. */
+  readonly folder?: string;
+  /** Whether every checkpoint gets a file with its whole state; default: no. */
+  readonly hasStates?: boolean;
+  readonly now?: () => number;
+};
+
+/** Which files a run writes. */
+export type FilesOptions = {
+  /** The folder for the sessions' files, one folder for each; default `logs`. `false` switches them off. */
+  readonly logs?: string | false | undefined;
+  /** Whether every checkpoint is written with its whole state, too, so that it can be continued from its file. Default: if `logs` names a folder. */
+  readonly checkpointFiles?: boolean | undefined;
+};
+
+/** Opens the files of a session, as far as a run wants any. */
+export async function openSessionFiles(
+  session: Pick<SessionFilesOptions, 'checkpoints' | 'sessionId'>,
+  { logs, checkpointFiles = logs !== undefined }: FilesOptions,
+): Promise<SessionFiles | undefined> {
+  if (logs === false) return undefined;
+  return SessionFiles.open({ ...session, root: logs ?? DEFAULT_ROOT, hasStates: checkpointFiles });
+}
+
+/** Where files go if nobody says. */
+export const DEFAULT_ROOT = 'logs';
+
+/** The checkpoints of one branch, found in pages. */
+const PAGE = 200;
+
+type Lists = { readonly entries: ListFile; readonly history: ListFile };
+
+/**
+ * The files of a session for people and other programs to read. They follow the storage, checkpoint by checkpoint, and are never the only
+ * copy; each checkpoint costs what it adds. A file that cannot be written is a problem of the files, not of the run.
+ */
+export class SessionFiles {
+  readonly folder: string;
+  /** What could not be written. */
+  readonly problems: unknown[] = [];
+  readonly #options: SessionFilesOptions;
+  /** Whether there is a folder to write to. */
+  readonly #isUsable: boolean;
+  readonly #known: SavedList;
+  /** Every checkpoint of the branch has its entry. */
+  #isComplete = false;
+  /** Undefined until the lists were written whole: when a run begins, and after one of them could not be written. */
+  #lists: Lists | undefined;
+  /** The last message that `chat_history.json` holds, and how many those are. */
+  #written: { readonly count: number; readonly last: unknown } = { count: 0, last: undefined };
+  #last: { readonly checkpoint: Checkpoint; readonly conversation: Conversation } | undefined;
+
+  /** Opens the folder of a session, or makes one; if that fails, nothing is written, and `problems` says why. */
+  static async open(options: SessionFilesOptions): Promise<SessionFiles> {
+    const { sessionId, root = DEFAULT_ROOT, now = Date.now } = options;
+    try {
+      const found = options.folder ?? (await findSessionFolder(root, sessionId));
+      const folder = found ?? (await createUniqueFolder(root, `session_${formatStamp(now())}`));
+      if (options.hasStates === true) await mkdir(join(folder, 'checkpoints'), { recursive: true });
+      return new SessionFiles(folder, options, await readList(folder, now));
+    } catch (error) {
+      return SessionFiles.unusable(options.folder ?? root, options, error);
+    }
+  }
+
+  /** Stands for files that cannot be written: the run does not depend on them. */
+  static unusable(folder: string, options: SessionFilesOptions, cause: unknown): SessionFiles {
+    const files = new SessionFiles(folder, options, undefined);
+    const error = new StorageError(`The files of the session cannot be written below ${folder}.`, { cause });
+    files.problems.push(cause instanceof StorageError ? cause : error);
+    return files;
+  }
+
+  private constructor(folder: string, options: SessionFilesOptions, known: SavedList | undefined) {
+    this.folder = folder;
+    this.#options = options;
+    this.#isUsable = known !== undefined;
+    this.#known = known ?? { createdAt: '', entries: [] };
+  }
+
+  /** Writes what a checkpoint adds, and what is missing of those before it on its branch. */
+  async add(checkpoint: Checkpoint, conversation: Conversation): Promise<void> {
+    if (!this.#isUsable) return;
+    const isFirst = this.#last === undefined;
+    this.#last = { checkpoint, conversation };
+    try {
+      this.#lists ??= await this.#begin(this.#known, conversation);
+      await this.#addEntries(checkpoint, conversation);
+      await this.#addMessages(conversation);
+      if (isFirst) await this.#describe();
+    } catch (error) {
+      this.#lists = undefined;
+      this.problems.push(error);
+    }
+  }
+
+  /** Notes how a run stopped. */
+  async finish(result: { readonly failedSaves: readonly unknown[]; readonly error?: unknown }): Promise<void> {
+    if (!this.#isUsable) return;
+    const errors = [...result.failedSaves, ...('error' in result ? [result.error] : [])];
+    try {
+      await this.#describe();
+      for (const error of errors) await appendFile(join(this.folder, 'error_log.txt'), `${formatError(error)}\n`);
+    } catch (error) {
+      this.problems.push(error);
+    }
+  }
+
+  /** Settings, models, tools and totals: as they are when a run begins and ends. */
+  async #describe(): Promise<void> {
+    if (this.#last === undefined) return;
+    const { checkpoint, conversation } = this.#last;
+    await writeJsonFile(
+      join(this.folder, 'session_metadata.json'),
+      this.#copy(describeSession(checkpoint, conversation)),
+    );
+    await writeFileWhole(join(this.folder, 'problem_statement.txt'), `${this.#copy(conversation.problem)}\n`);
+  }
+
+  /** Writes both lists whole, once: whatever a killed run left of them is replaced. */
+  async #begin({ createdAt, entries }: SavedList, conversation: Conversation): Promise<Lists> {
+    const { sessionId } = this.#options;
+    this.#isComplete = false;
+    return {
+      entries: await ListFile.create(join(this.folder, 'checkpoints_metadata.json'), {
+        name: 'checkpoints',
+        head: { session_id: sessionId, created_at: createdAt },
+        items: entries,
+        tail: { checkpoint_count: entries.length },
+      }),
+      history: await this.#beginHistory(conversation),
+    };
+  }
+
+  async #addEntries(checkpoint: Checkpoint, conversation: Conversation): Promise<void> {
+    const { entries } = this.#known;
+    const missing = await this.#findMissing(checkpoint);
+    const added: MetadataEntry[] = [];
+    for (const one of missing) {
+      added.push(describeEntry(one, await this.#writeState(one, entries)));
+      const lines = formatLines(one, this.#copy(messageOf(one, conversation)));
+      await appendFile(join(this.folder, 'console.log'), lines);
+    }
+    await this.#lists?.entries.append(added, {
+      checkpoint_count: entries.length + added.length,
+      last_checkpoint_id: checkpoint.id,
+      last_checkpoint_time: toTime(checkpoint),
+    });
+    entries.push(...added);
+    this.#isComplete = true;
+  }
+
+  /** A run that was cut short, or a disk that was full, left checkpoints without entries. */
+  async #findMissing(checkpoint: Checkpoint): Promise<Checkpoint[]> {
+    if (this.#isComplete) return this.#known.entries.at(-1)?.checkpoint_id === checkpoint.id ? [] : [checkpoint];
+    const known = new Set(this.#known.entries.map(({ checkpoint_id }) => checkpoint_id));
+    const missing: Checkpoint[] = [];
+    for (let offset = 0; ; offset += PAGE) {
+      const filter = { sessionId: checkpoint.sessionId, branch: checkpoint.branch };
+      const page = (await this.#options.checkpoints.list(filter, { limit: PAGE, offset })).checkpoints;
+      missing.push(...page.filter(({ id }) => !known.has(id)));
+      if (page.length < PAGE) return missing.toReversed();
+    }
+  }
+
+  /** The path of the file that holds a whole checkpoint; null if none is asked for. */
+  async #writeState(checkpoint: Checkpoint, entries: readonly MetadataEntry[]): Promise<string | null> {
+    if (this.#options.hasStates !== true) return null;
+    const { id, sequence, trigger, type, header } = checkpoint;
+    const name = `checkpoints/checkpoint_${sequence}_${trigger ?? type}_${formatStamp(header.timestampMs)}`;
+    // Two branches of a session may have the same number in the same second.
+    const namesakes = entries.filter(({ file }) => file?.startsWith(name)).length;
+    const file = `${name}${namesakes === 0 ? '' : `_${namesakes + 1}`}.json`;
+    await writeJsonFile(join(this.folder, file), await this.#options.checkpoints.exportCheckpoint(id));
+    return file;
+  }
+
+  async #addMessages(conversation: Conversation): Promise<void> {
+    const { messages, round, end } = conversation;
+    const { count, last } = this.#written;
+    if (count > 0 && messages[count - 1] !== last)
+      await this.#rewriteHistory(conversation); // it was edited
+    else await this.#lists?.history.append(this.#describeMessages(conversation, count), { rounds: round, end });
+    this.#written = { count: messages.length, last: messages.at(-1) };
+  }
+
+  async #rewriteHistory(conversation: Conversation): Promise<void> {
+    if (this.#lists !== undefined) this.#lists = { ...this.#lists, history: await this.#beginHistory(conversation) };
+  }
+
+  async #beginHistory(conversation: Conversation): Promise<ListFile> {
+    const { problem, round, end, messages } = conversation;
+    this.#written = { count: messages.length, last: messages.at(-1) };
+    return ListFile.create(join(this.folder, 'chat_history.json'), {
+      name: 'messages',
+      head: { session_id: this.#options.sessionId, problem: this.#copy(problem) },
+      items: this.#describeMessages(conversation, 0),
+      tail: { rounds: round, end },
+    });
+  }
+
+  #describeMessages({ messages, initiator }: Conversation, from: number): unknown[] {
+    return this.#copy(messages.slice(from).map((message, at) => describeMessage(message, from + at, initiator)));
+  }
+
+  /** Files hold no more secrets than checkpoints do. */
+  #copy<Value>(value: Value): Value {
+    return copyRedacted(this.#options.checkpoints, value);
+  }
+}
+
+type SavedList = { readonly createdAt: string; readonly entries: MetadataEntry[] };
+
+async function readList(folder: string, now: () => number): Promise<SavedList> {
+  try {
+    const text = await readFile(join(folder, 'checkpoints_metadata.json'), 'utf8');
+    const { created_at, checkpoints } = JSON.parse(text) as { created_at: string; checkpoints: MetadataEntry[] };
+    return { createdAt: created_at, entries: checkpoints };
+  } catch {
+    // a new folder, or one whose list was cut short: everything is written again
+    await rm(join(folder, 'console.log'), { force: true });
+    return { createdAt: new Date(now()).toISOString(), entries: [] };
+  }
+}
+
+function formatError(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}
