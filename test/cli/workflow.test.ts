@@ -1,6 +1,8 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { appendFileSync, cpSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { basename, dirname, join, relative } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { CheckpointManager } from '../../src/manager/checkpoint-manager.ts';
+import { SqliteCheckpointStorage } from '../../src/storage/sqlite/sqlite-storage.ts';
 import { json, ok, run } from './support/cli.ts';
 import { createTeamFolder } from './support/team.ts';
 
@@ -45,7 +47,7 @@ describe.concurrent('workflows', () => {
     });
     expect([stopped.code, stopped.stderr]).toEqual([130, 'looking\nStopped.\n']);
     mkdirSync(join(folder, 'below'));
-    const below = { folder: join(folder, 'below'), code: 3 };
+    const below = { folder: join(folder, 'below'), env: { XDG_STATE_HOME: join(folder, '.state') }, code: 3 };
     expect(await json('continue', [], below)).toMatchObject({ status: 'waiting' }); // from another folder, too
     for (const [args, code] of [
       [['missing.yaml'], 13],
@@ -56,6 +58,56 @@ describe.concurrent('workflows', () => {
       [['team.yaml'], 2],
     ] as const)
       expect([args, (await run(['run', ...args], { folder })).code]).toEqual([args, code]);
+  });
+
+  test('[Z58] what a checkpoint says of files and modules is not loaded; the command line or savestate.yaml names them', async () => {
+    const folder = createTeamFolder('');
+    const evil = join(dirname(folder), `${basename(folder)}-evil`);
+    mkdirSync(evil);
+    writeFileSync(
+      join(evil, 'wf.mjs'),
+      `import { writeFileSync } from 'node:fs'; writeFileSync(new URL('./PWNED', import.meta.url), ''); export const registry = {};`,
+    );
+    cpSync(join(folder, 'packing.yaml'), join(evil, 'wf.yaml'));
+    const file = join(relative(folder, evil), 'wf.yaml');
+    mkdirSync(join(folder, '.savestate'));
+    const storage = new SqliteCheckpointStorage({ path: join(folder, '.savestate', 'checkpoints.db') });
+    const manager = new CheckpointManager({ storage });
+    const session = await manager.session('bag');
+    const state = { kind: 'workflow_run', workflow: 'packing' };
+    await session.save(state, {
+      agentId: 'packing',
+      metadata: { workflowFile: file, workflowRegistry: file.replace('yaml', 'mjs') },
+    });
+    await manager.close();
+    for (const args of [['continue'], ['resume', '@']]) {
+      const { code, stderr } = await run([...args, '-s', 'bag'], { folder });
+      expect([code, stderr]).toEqual([13, expect.stringContaining('files that a checkpoint names are not loaded')]);
+    }
+    expect(existsSync(join(evil, 'PWNED'))).toBe(false);
+    await json('run', ['packing.yaml', '-s', 'mine', ...INPUT], { folder, code: 3 });
+    const elsewhere = { folder, env: { XDG_STATE_HOME: join(folder, 'another-machine') }, code: 3 } as const;
+    expect((await run(['continue', '-s', 'mine'], elsewhere)).code).toBe(13);
+    await json('continue', ['-s', 'mine', '--workflow', 'packing.yaml', '--registry', 'packing.mjs'], elsewhere);
+    appendFileSync(join(folder, 'savestate.yaml'), 'workflow: packing.yaml\n');
+    const third = { folder, env: { XDG_STATE_HOME: join(folder, 'a-third') }, code: 3 } as const;
+    expect(await json('continue', ['-s', 'mine'], third)).toMatchObject({ status: 'waiting' });
+  });
+
+  test('[Z58] a team file may name a module of its own folder only', async () => {
+    const folder = createTeamFolder();
+    mkdirSync(join(folder, 'other'));
+    const team = readFileSync(join(folder, 'team.yaml'), 'utf8');
+    writeFileSync(join(folder, 'other', 'team.yaml'), team.replace(/registry: .*/, 'registry: ../travellers.mjs'));
+    const theirs = ['run', 'Hello', '--team', 'other/team.yaml', '-n', '1'];
+    const { code, stderr } = await run(theirs, { folder });
+    expect([code, stderr]).toEqual([2, expect.stringContaining('name it yourself with --registry')]);
+    symlinkSync(join(folder, 'travellers.mjs'), join(folder, 'other', 'link.mjs'));
+    writeFileSync(join(folder, 'other', 'team.yaml'), team.replace(/registry: .*/, 'registry: link.mjs'));
+    expect((await run(theirs, { folder })).code).toBe(2);
+    expect((await run([...theirs, '--registry', 'travellers.mjs'], { folder })).code).toBe(0);
+    appendFileSync(join(folder, 'savestate.yaml'), 'registry: travellers.mjs\n');
+    expect((await run(theirs, { folder })).code).toBe(0);
   });
 
   test('[Z51] check tells every problem with line and column, names that the code does not have, and exits with 1', async () => {

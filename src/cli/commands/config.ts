@@ -5,7 +5,7 @@ import type { Context } from '../context.ts';
 import { CONFIG_NAME, findConfigPath, readConfig, writeConfigValue } from '../place/config-file.ts';
 import { formatStorageAddress } from '../place/storage-address.ts';
 
-const SETTABLE = ['storage', 'tenant', 'schema', 'session', 'team', 'memory'];
+const SETTABLE = ['storage', 'tenant', 'schema', 'session', 'team', 'registry', 'workflow', 'memory'];
 
 /** Shows and changes the configuration. */
 export const command: Command = {

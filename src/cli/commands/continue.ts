@@ -5,6 +5,7 @@ import type { Context } from '../context.ts';
 import type { ExitCode } from '../exit-code.ts';
 import { parseAnswers } from '../team/parse-answers.ts';
 import { TALK_OPTIONS } from '../team/talk-options.ts';
+import { findWorkflowRun, WORKFLOW_OPTION } from '../workflow/find-workflow-run.ts';
 
 /** Goes on where a session was left. */
 export const command: Command = {
@@ -12,7 +13,7 @@ export const command: Command = {
     ['-n, --rounds <n>', 'for so many rounds from there; default: those that were left'],
     ['--answer <id=text>', 'the answer to a question that is pending', 'repeat'],
     ...TALK_OPTIONS,
-    ['--registry <module>', 'workflow: the code behind it, if it was moved'],
+    WORKFLOW_OPTION,
   ],
   details:
     'After a crash, Ctrl-C or a failure: what was finished is not done again. On the branch that is current; "resume" makes a new one.',
@@ -24,15 +25,13 @@ export const command: Command = {
   run: async (context, input) => {
     const workspace = await context.workspace();
     const sessionId = await workspace.session();
-    const { findWorkflowRun } = await import('../workflow/find-workflow-run.ts');
-    const found = await findWorkflowRun(context, sessionId);
+    const found = await findWorkflowRun(context, input, sessionId);
     if (found === undefined) return talk(context, input, sessionId);
     if (input.count('rounds') !== undefined)
       throw new InvalidInputError('A workflow has no rounds. Leave --rounds out.');
     const { runWorkflow } = await import('../workflow/run-workflow.ts');
-    const registry = input.text('registry') ?? found.registry;
     const answers = input.texts('answer');
-    return runWorkflow(context, { ...found, registry, sessionId, input: undefined, answers, checkpointId: undefined });
+    return runWorkflow(context, { ...found, sessionId, input: undefined, answers, checkpointId: undefined });
   },
 };
 

@@ -5,9 +5,10 @@ import type { Command } from '../command.ts';
 import type { CommandInput } from '../command-input.ts';
 import type { Context } from '../context.ts';
 import type { ExitCode } from '../exit-code.ts';
+import type { WorkflowPlace } from '../place/begun-runs.ts';
 import { resolveRevision } from '../revision/resolve-revision.ts';
 import { TALK_OPTIONS } from '../team/talk-options.ts';
-import type { WorkflowPlace } from '../workflow/find-workflow-run.ts';
+import { findWorkflowPlace, WORKFLOW_OPTION } from '../workflow/find-workflow-run.ts';
 
 const DEFAULT_ROUNDS = 5;
 const MODES: readonly EffectMode[] = ['live', 'recorded', 'frozen'];
@@ -25,6 +26,7 @@ export const command: Command = {
     ['--restore-files', 'put the captured working directory back, too'],
     ['--on-drift <what>', 'fail, warn or accept if prompts, models or tools changed; default fail'],
     ...TALK_OPTIONS,
+    WORKFLOW_OPTION,
   ],
   details: `The checkpoint and what came after it stay as they are. The new branch is the current one as soon as something was said in it.
 N rounds append N messages, unless the conversation ends before. The run of a workflow goes on from its checkpoints, too.`,
@@ -38,11 +40,10 @@ N rounds append N messages, unless the conversation ends before. The run of a wo
     const { openTalk } = await import('../team/open-talk.ts');
     const { RunFollower } = await import('../team/run-output.ts');
     const { BranchNote } = await import('../team/branch-note.ts');
-    const { findWorkflowPlace } = await import('../workflow/find-workflow-run.ts');
     const departure = readDeparture(input);
     const workspace = await context.workspace();
     const origin = await resolveRevision(workspace, input.need(0, 'from which checkpoint'));
-    const place = await findWorkflowPlace(context, origin.id);
+    const place = await findWorkflowPlace(context, input, origin.id);
     if (place !== undefined) return resumeWorkflow(context, input, { place, origin });
     const team = await openTeam(context, readTeamChoice(input));
     const { talk, close } = await openTalk(context, { team, workspace }, input);

@@ -19,7 +19,6 @@ export const command: Command = {
     ...TALK_OPTIONS,
     ['--prompt-file <file>', 'read the prompt from a file; - reads it from standard input'],
     ['--input <json>', 'workflow: its input'],
-    ['--registry <module>', 'workflow: the code behind it; default: the module beside the file, with the same name'],
     ['--answer <id=text>', 'workflow: the answer to a question that is pending', 'repeat'],
   ],
   details: `Words are said to the team; a file that ends with .yaml or .yml is run as a workflow.

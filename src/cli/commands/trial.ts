@@ -31,6 +31,7 @@ export const command: Command = {
     ['--reason <text>', 'why, for those who look later'],
     ['--team <file>', 'where tools and models come from; default: the team savestate.yaml names'],
     ALLOW_CODE,
+    ['--registry <module>', 'the module with the code of the team; default: the one beside it'],
   ],
   details: `Goes on from one checkpoint with the change and without it, each run in a branch of its own, and says whether the difference
 could be chance (Fisher's exact test). Without a change only the unedited runs are made. Tools are called for real in every run.

@@ -12,6 +12,10 @@ export const configSchema = z.strictObject({
   session: z.string().min(1).optional(),
   /** Who answers: a `team.yaml`, or a module that exports `createTeam` or `createFleet`; relative to the file. */
   team: z.string().min(1).optional(),
+  /** The module with the code of the team or the workflow; relative to the file. */
+  registry: z.string().min(1).optional(),
+  /** The workflow that `continue` goes on with if it was not begun on this machine; relative to the file. */
+  workflow: z.string().min(1).optional(),
   /** Long-term memory: a file, relative to this one, or `postgres://...`. */
   memory: z.string().min(1).optional(),
   /** What `prune` keeps when it is not told. */

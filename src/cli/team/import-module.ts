@@ -1,4 +1,5 @@
-import { existsSync } from 'node:fs';
+import { existsSync, realpathSync } from 'node:fs';
+import { dirname, isAbsolute, relative, sep } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
 
@@ -14,4 +15,11 @@ export async function importModule(path: string): Promise<Module> {
     const problem = cause instanceof Error ? cause.message : String(cause);
     throw new InvalidInputError(`The module ${path} cannot be loaded: ${problem}`, { cause, details: { path } });
   }
+}
+
+/** Whether a module is in the folder of a file or below, links followed, and not among installed packages. */
+export function isBeside(file: string, module: string): boolean {
+  if (!existsSync(module)) return true; // that it is not there is told when it is loaded
+  const path = relative(realpathSync(dirname(file)), realpathSync(module));
+  return !isAbsolute(path) && !path.split(sep).some((part) => part === '..' || part === 'node_modules');
 }

@@ -7,29 +7,40 @@ import type { Fleet } from '../../runtime/fleet/fleet.ts';
 import { createTeam, parseTeam } from '../../runtime/team/team-config.ts';
 import type { CommandInput } from '../command-input.ts';
 import type { Context } from '../context.ts';
-import { importModule, type Module } from './import-module.ts';
+import { importModule, isBeside, type Module } from './import-module.ts';
 
 /** The configured team: the code that restored conversations need, and how a new conversation is made. */
 export type Team =
   | { readonly kind: 'chat'; readonly registry: AgentRegistry; readonly create: () => GroupChat }
   | { readonly kind: 'fleet'; readonly registry: AgentRegistry; readonly create: () => Fleet };
 
-/** Which team, if not the one that savestate.yaml names, and whether its agents may run code here. */
-export type TeamChoice = { readonly file?: string | undefined; readonly allowsCode?: boolean };
+/** Which team and which code, if not those that savestate.yaml names, and whether its agents may run code here. */
+export type TeamChoice = {
+  readonly file?: string | undefined;
+  readonly registry?: string | undefined;
+  readonly allowsCode?: boolean;
+};
 
 /** What the flags of a command say of the team. */
 export function readTeamChoice(input: CommandInput): TeamChoice {
-  return { file: input.text('team'), allowsCode: input.flag('allowCode') };
+  return { file: input.text('team'), registry: input.text('registry'), allowsCode: input.flag('allowCode') };
 }
 
 /** The team that savestate.yaml or `--team` names: a `team.yaml`, or a module; undefined if there is none. */
-export async function findTeam(context: Context, { file, allowsCode }: TeamChoice = {}): Promise<Team | undefined> {
-  const found = file === undefined ? await context.config() : undefined;
-  const path = file ?? found?.config.team;
+export async function findTeam(context: Context, choice: TeamChoice = {}): Promise<Team | undefined> {
+  const found = await context.config();
+  const inProject = (path: string): string => resolve(dirname(found?.path ?? ''), path);
+  const here = (path: string): string => resolve(context.folder, path);
+  const path = pick(choice.file, here) ?? pick(found?.config.team, inProject);
   if (path === undefined) return undefined;
-  const team = await loadTeam(resolve(found === undefined ? context.folder : dirname(found.path), path), context.env);
-  if (allowsCode === true) team.registry.allowCode(context.folder);
+  const registry = pick(choice.registry, here) ?? pick(found?.config.registry, inProject);
+  const team = await loadTeam(path, { env: context.env, registry });
+  if (choice.allowsCode === true) team.registry.allowCode(context.folder);
   return team;
+}
+
+function pick(path: string | undefined, toWhole: (path: string) => string): string | undefined {
+  return path === undefined ? undefined : toWhole(path);
 }
 
 /** Like `findTeam`, for commands that cannot do without. */
@@ -41,22 +52,33 @@ export async function openTeam(context: Context, choice: TeamChoice = {}): Promi
   );
 }
 
-async function loadTeam(path: string, env: Context['env']): Promise<Team> {
+type TeamParts = { readonly env: Context['env']; readonly registry: string | undefined };
+
+async function loadTeam(path: string, parts: TeamParts): Promise<Team> {
   const isYaml = ['.yaml', '.yml'].includes(extname(path));
-  return isYaml ? readTeam(path, env) : importTeam(path, env);
+  return isYaml ? readTeam(path, parts) : importTeam(path, parts);
 }
 
-async function readTeam(path: string, env: Context['env']): Promise<Team> {
+async function readTeam(path: string, { env, registry: named }: TeamParts): Promise<Team> {
   const config = parseTeam(await readText(path), { source: path });
-  const module =
-    config.registry === undefined ? undefined : await importModule(resolve(dirname(path), config.registry));
-  const registry = openRegistry(module, env);
+  const code = named ?? (config.registry && besideTeam(path, config.registry));
+  const registry = openRegistry(code === undefined ? undefined : await importModule(code), env);
   return { kind: 'chat', registry, create: () => createTeam(config, registry) };
 }
 
-async function importTeam(path: string, env: Context['env']): Promise<Team> {
+/** What a team file names may be code of somebody else: it must lie beside the file, where whoever named the file put it. */
+function besideTeam(path: string, named: string): string {
+  const module = resolve(dirname(path), named);
+  if (isBeside(path, module)) return module;
+  throw new InvalidInputError(
+    `${path} names the module "${named}", which is not in its folder. A team file does not choose code elsewhere: name it yourself with --registry <module>, or in savestate.yaml ("registry: ...").`,
+    { details: { path, registry: named } },
+  );
+}
+
+async function importTeam(path: string, { env, registry: named }: TeamParts): Promise<Team> {
   const module = await importModule(path);
-  const registry = openRegistry(module, env);
+  const registry = openRegistry(named === undefined ? module : await importModule(named), env);
   const { createTeam: createChat, createFleet } = module;
   if (typeof createChat === 'function')
     return { kind: 'chat', registry, create: () => createChat({ env, registry }) as GroupChat };

@@ -12,6 +12,7 @@ export const TALK_OPTIONS: readonly OptionRow[] = [
     '--team <file>',
     'a team.yaml, or a module that exports createTeam or createFleet; default: what savestate.yaml names',
   ],
+  ['--registry <module>', 'the module with the code of the team or workflow; default: the one beside it'],
   ['--user <id>', 'whose conversation it is, for memory and for "forget --user"'],
   ALLOW_CODE,
   ['--logs <folder>', 'also write the files of the session there'],

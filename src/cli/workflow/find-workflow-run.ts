@@ -1,55 +1,71 @@
-import { dirname, relative, resolve } from 'node:path';
+import { dirname, resolve } from 'node:path';
 import { NotFoundError } from '../../core/errors.ts';
 import type { CheckpointId, SessionId } from '../../core/id.ts';
+import type { OptionRow } from '../command.ts';
+import type { CommandInput } from '../command-input.ts';
 import type { Context } from '../context.ts';
+import { BegunRuns, type WorkflowPlace } from '../place/begun-runs.ts';
 
-/** Where the definition and the code of a run were, when it was begun here. */
-export type WorkflowPlace = { readonly file: string; readonly registry: string | undefined };
+/** The option of commands that go on with the run of a workflow. */
+export const WORKFLOW_OPTION: OptionRow = [
+  '--workflow <file>',
+  'workflow: its file; default: the one that was run here, or what savestate.yaml names',
+];
 
-/**
- * What the metadata of a run says of its files, so that it can be continued by its session alone: from other folders too, if there is a
- * savestate.yaml, and by others who have the project elsewhere.
- */
-export async function toMetadata(context: Context, place: WorkflowPlace): Promise<Readonly<Record<string, unknown>>> {
-  const base = await baseOf(context);
-  const toStored = (path: string) => relative(base, resolve(context.folder, path));
-  return {
-    workflowFile: toStored(place.file),
-    ...(place.registry !== undefined && { workflowRegistry: toStored(place.registry) }),
-  };
-}
-
-async function baseOf(context: Context): Promise<string> {
-  const found = await context.config();
-  return found === undefined ? context.folder : dirname(found.path);
-}
-
-/** Where the workflow of a session is; undefined if the session holds something else. */
-export async function findWorkflowRun(context: Context, sessionId: SessionId): Promise<WorkflowPlace | undefined> {
+/** The workflow of a session; undefined if the session holds something else. */
+export async function findWorkflowRun(
+  context: Context,
+  input: CommandInput,
+  sessionId: SessionId,
+): Promise<WorkflowPlace | undefined> {
   const workspace = await context.workspace();
   const branch = await workspace.currentBranch(sessionId);
   const headId = await workspace.findName(sessionId, 'branch', branch);
   if (headId === undefined)
     throw new NotFoundError(`There is no session "${sessionId}" in this storage.`, { details: { sessionId } });
-  return findWorkflowPlace(context, headId);
+  return findWorkflowPlace(context, input, headId);
 }
 
-/** Where the workflow of a checkpoint is; undefined if it holds something else. */
-export async function findWorkflowPlace(context: Context, id: CheckpointId): Promise<WorkflowPlace | undefined> {
+/**
+ * The workflow of a checkpoint; undefined if it holds something else. Its file and module are what the command line, this machine or
+ * savestate.yaml name, never what the checkpoint says.
+ */
+export async function findWorkflowPlace(
+  context: Context,
+  input: CommandInput,
+  id: CheckpointId,
+): Promise<WorkflowPlace | undefined> {
   const workspace = await context.workspace();
   const state: unknown = await workspace.manager.load(id);
   const isRun = typeof state === 'object' && state !== null && 'kind' in state && state.kind === 'workflow_run';
   if (!isRun) return undefined;
-  const { sessionId, metadata } = await workspace.openCheckpoint(id);
-  const { workflowFile, workflowRegistry } = metadata ?? {};
-  const base = await baseOf(context);
-  if (typeof workflowFile === 'string')
-    return {
-      file: resolve(base, workflowFile),
-      registry: typeof workflowRegistry === 'string' ? resolve(base, workflowRegistry) : undefined,
-    };
+  const { sessionId, metadata, agentId } = await workspace.openCheckpoint(id);
+  const place = await findPlace(context, input, sessionId);
+  if (place !== undefined) return place;
+  const hint = typeof metadata?.workflowFile === 'string' ? `, from a file "${metadata.workflowFile}"` : '';
   throw new NotFoundError(
-    `Session "${sessionId}" is the run of a workflow that a program began. Name its file: savestate run <file> --session ${sessionId}`,
+    `Session "${sessionId}" is a run of the workflow "${agentId}"${hint}, which was not begun here, and files that a checkpoint names are not loaded. Name the file yourself: savestate run <file> --session ${sessionId}, or --workflow <file> with --registry <module> for its code.`,
     { details: { sessionId } },
   );
+}
+
+async function findPlace(
+  context: Context,
+  input: CommandInput,
+  sessionId: SessionId,
+): Promise<WorkflowPlace | undefined> {
+  const registry = input.text('registry');
+  const named = registry === undefined ? undefined : resolve(context.folder, registry);
+  const file = input.text('workflow');
+  if (file !== undefined) return { file: resolve(context.folder, file), registry: named };
+  const begun = (await BegunRuns.open(context)).find(sessionId) ?? (await configuredWorkflow(context));
+  return begun && { ...begun, ...(named !== undefined && { registry: named }) };
+}
+
+async function configuredWorkflow(context: Context): Promise<WorkflowPlace | undefined> {
+  const { path = '', config } = (await context.config()) ?? {};
+  if (config?.workflow === undefined) return undefined;
+  const { workflow, registry } = config;
+  const folder = dirname(path);
+  return { file: resolve(folder, workflow), registry: registry === undefined ? undefined : resolve(folder, registry) };
 }

@@ -1,11 +1,12 @@
+import { basename, resolve } from 'node:path';
 import { InvalidInputError } from '../../core/errors.ts';
 import { superviseWorkflow } from '../../runtime/workflow/supervise.ts';
 import { WorkflowExecutor } from '../../runtime/workflow/workflow-executor.ts';
 import type { Context } from '../context.ts';
 import { EXIT, type ExitCode } from '../exit-code.ts';
+import { BegunRuns } from '../place/begun-runs.ts';
 import { toJsonForm } from '../state/json-form.ts';
 import { parseAnswers } from '../team/parse-answers.ts';
-import { toMetadata } from './find-workflow-run.ts';
 import { findRegistryPath, openWorkflow, openWorkflowRegistry } from './open-workflow.ts';
 import { describeWorkflow, type RunOutput } from './workflow-text.ts';
 
@@ -27,7 +28,8 @@ export async function runWorkflow(context: Context, order: WorkflowOrder): Promi
   const answers = parseAnswers(order.answers);
   const input = parseInput(order.input);
   const { workflow, config } = await openWorkflow(context, file);
-  const registry = await openWorkflowRegistry(context, findRegistryPath(context, file, order.registry));
+  const registryPath = findRegistryPath(context, file, order.registry);
+  const registry = await openWorkflowRegistry(context, registryPath);
   const { plainManager: manager } = await context.workspace({ create: true });
   const executor = new WorkflowExecutor({
     manager,
@@ -36,7 +38,8 @@ export async function runWorkflow(context: Context, order: WorkflowOrder): Promi
   });
   for (const [requestId, answer] of Object.entries(answers))
     await executor.answer({ sessionId, requestId, answer, by: context.author ?? 'user' });
-  const metadata = await toMetadata(context, order);
+  (await BegunRuns.open(context)).add(sessionId, { file: resolve(context.folder, file), registry: registryPath });
+  const metadata = { workflowFile: basename(file) };
   const from = {
     ...(input !== undefined && { input }),
     ...(order.checkpointId && { checkpointId: order.checkpointId }),
