@@ -1,5 +1,6 @@
 import { basename, resolve } from 'node:path';
 import { InvalidInputError } from '../../core/errors.ts';
+import type { WorkflowResult } from '../../runtime/workflow/executor-options.ts';
 import { superviseWorkflow } from '../../runtime/workflow/supervise.ts';
 import { WorkflowExecutor } from '../../runtime/workflow/workflow-executor.ts';
 import type { Context } from '../context.ts';
@@ -54,9 +55,16 @@ export async function runWorkflow(context: Context, order: WorkflowOrder): Promi
   );
   context.signal.throwIfAborted();
   if (order.checkpointId !== undefined) await manager.switchBranch(sessionId, result.branch);
-  const output: RunOutput = {
+  const output = toOutput(result);
+  await context.answer(output, () => describeWorkflow(output));
+  context.say(`session ${sessionId}, branch ${result.branch}, ${result.checkpointId}`);
+  return EXITS[result.status];
+}
+
+function toOutput(result: WorkflowResult): RunOutput {
+  return {
     kind: 'workflow',
-    sessionId,
+    sessionId: result.sessionId,
     branch: result.branch,
     checkpointId: result.checkpointId,
     status: result.status,
@@ -70,9 +78,6 @@ export async function runWorkflow(context: Context, order: WorkflowOrder): Promi
     timers: result.pending.timers.map(({ path, atMs }) => ({ path, at: new Date(atMs).toISOString() })),
     steps: result.steps.map(({ path, status }) => ({ path, status })),
   };
-  await context.answer(output, () => describeWorkflow(output));
-  context.say(`session ${sessionId}, branch ${result.branch}, ${result.checkpointId}`);
-  return EXITS[result.status];
 }
 
 const EXITS = { completed: undefined, failed: EXIT.failed, waiting: EXIT.partial } as const;
