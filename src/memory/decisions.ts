@@ -3,6 +3,7 @@ import { holdsAt } from './fold.ts';
 import type { EventPlace, MemoryEvent, NewMemoryEvent } from './memory-event.ts';
 import type { MemoryFields, MemoryScope } from './memory-record.ts';
 import type { Proposal } from './proposal.ts';
+import { endedBy, speaksOfSame } from './slots.ts';
 import { similarity, termsOf } from './text/terms.ts';
 
 /** From this likeness on two memories say the same. */
@@ -107,10 +108,10 @@ export class Decisions {
     if (fields.slot === undefined || fields.kind === 'episode') return fields;
     let dated = fields;
     for (const memory of this.#known.values()) {
-      const { subject, slot, kind, observedAtMs } = memory.fields;
-      if (kind === 'episode' || subject !== fields.subject || slot !== fields.slot) continue;
-      if (!holdsAt(memory, fields.observedAtMs)) continue;
+      if (!contradicts(fields, memory.fields) || !holdsAt(memory, fields.observedAtMs)) continue;
+      const { observedAtMs } = memory.fields;
       if (observedAtMs <= fields.observedAtMs) this.#close(memory, { id, fields });
+      else if (endedBy(fields.slot) !== undefined) continue;
       else dated = { ...dated, validToMs: memory.fields.validFromMs ?? observedAtMs, supersededBy: memory.id };
     }
     return dated;
@@ -149,6 +150,14 @@ export class Decisions {
     const { scope, place, nowMs, actor, reason } = this.#context;
     return { scope, place, atMs: nowMs, actor, reason };
   }
+}
+
+/** Whether the newer memory leaves no room for the older one: the same slot of the same subject, or the end of what was in it. */
+function contradicts(newer: MemoryFields, older: MemoryFields): boolean {
+  if (older.kind === 'episode' || older.subject !== newer.subject || older.slot === undefined) return false;
+  const ended = endedBy(newer.slot);
+  if (ended === undefined) return older.slot === newer.slot;
+  return older.slot === ended && speaksOfSame(ended, newer.content, older.content);
 }
 
 function isAlike(first: MemoryFields, second: MemoryFields): boolean {

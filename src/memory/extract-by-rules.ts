@@ -1,6 +1,7 @@
 import type { MemoryKind } from './memory-record.ts';
+import { slotOf } from './slots.ts';
 
-/** What a rule found in a turn: one sentence, as it was said, and where it stands. */
+/** What a rule found in a turn: one sentence or clause, as it was said, and where it stands. */
 export type RuleFinding = {
   readonly content: string;
   readonly kind: MemoryKind;
@@ -9,40 +10,18 @@ export type RuleFinding = {
 };
 
 /** Named in the keys of what rules found; another set of rules has another name. */
-export const RULES_VERSION = 'rules-1';
+export const RULES_VERSION = 'rules-2';
 
-type Rule = { readonly kind: MemoryKind; readonly pattern: RegExp; readonly slot?: string };
+type Rule = { readonly kind: MemoryKind; readonly pattern: RegExp };
+
+const REMINDER = /^(?:please\s+)?(?:remember|keep in mind|note|don['’]t forget)\b(?!\s+(?:when|how|the time)\b)/i;
 
 /** A sentence that fits several rules belongs to the first. */
 const RULES: readonly Rule[] = [
-  {
-    kind: 'instruction',
-    pattern: /^(?:please\s+)?(?:remember|keep in mind|note|don['’]t forget)\b(?!\s+(?:when|how|the time)\b)/i,
-  },
+  { kind: 'instruction', pattern: REMINDER },
   { kind: 'instruction', pattern: /^(?:please\s+|you (?:should|must)\s+)?(?:always|never)\s+\p{Ll}/iu },
   { kind: 'instruction', pattern: /\b(?:from now on|in (?:the )?future,? (?:please|always|never)|every time you)\b/i },
   { kind: 'instruction', pattern: /^please\s+(?:do not|don['’]t|stop|avoid|use|answer|reply|write|call)\b/i },
-  {
-    kind: 'fact',
-    slot: 'name',
-    pattern: /\b(?:my name is|my name['’]s|call me|I go by|I am called|I['’]m called)\s+\S/i,
-  },
-  {
-    kind: 'fact',
-    slot: 'home',
-    pattern:
-      /\b(?:I|we)(?:['’]ve| have)?\s+(?:now\s+)?(?:live|moved|relocated|am based|are based)\s+(?:in|to)\b|\bI['’]m based in\b/i,
-  },
-  {
-    kind: 'fact',
-    slot: 'employer',
-    pattern: /\bI(?:['’]ve)?\s+(?:now\s+|just\s+)?(?:work (?:at|for)|joined|started (?:working )?at)\s+\S/i,
-  },
-  { kind: 'fact', slot: 'role', pattern: /\bI\s+(?:now\s+)?work as\b|\bmy (?:job|role|title|profession) is\b/i },
-  { kind: 'fact', slot: 'age', pattern: /\bI(?:['’]m| am)\s+\d{1,3}\s+years?\s+old\b/i },
-  { kind: 'fact', slot: 'birthday', pattern: /\bmy birthday is\b|\bI was born (?:on|in)\b/i },
-  { kind: 'fact', slot: 'timezone', pattern: /\bmy time ?zone is\b/i },
-  { kind: 'fact', slot: 'language', pattern: /\bmy (?:native|first) language is\b|\bmy mother tongue is\b/i },
   {
     kind: 'decision',
     pattern:
@@ -70,25 +49,65 @@ const RULES: readonly Rule[] = [
   },
 ];
 
-const FAVOURITE = /\bmy favou?rite\s+([\p{L}\p{N}-]+(?:\s+[\p{L}\p{N}-]+)?)\s+(?:is|are)\b/iu;
 const SENTENCE = /[^.!?\n]+(?:[.!?]+(?=\s|$)|\n|$)|[^\n]+/g;
+/** A clause of its own begins here: another subject, or another of the verbs that say where one lives and works. */
+const CLAUSE =
+  /[,;]?\s+(?:and|but|so)\s+(?=(?:I|we|my|our)\b|(?:live|moved|work|joined)\b)|[,;]\s+(?=(?:I|we|my|our)\b)/i;
 
 /** What explicit wording in a turn says about its speaker: preferences, instructions, decisions, names and the like. */
 export function extractByRules(text: string): RuleFinding[] {
-  return [...text.matchAll(SENTENCE)].flatMap((match) => {
-    const content = match[0].trim();
-    const found = content.endsWith('?') ? undefined : classify(content);
-    if (found === undefined) return [];
-    const start = match.index + match[0].indexOf(content);
-    return [{ content, ...found, span: [start, start + content.length] as const }];
+  return sentencesOf(text).flatMap((sentence) => {
+    if (sentence.words.endsWith('?')) return [];
+    return clausesOf(sentence.words).flatMap(({ words, at }) => {
+      const found = classify(words, at);
+      const start = sentence.at + at;
+      return found === undefined ? [] : [{ content: words, ...found, span: [start, start + words.length] as const }];
+    });
   });
 }
 
-function classify(sentence: string): { kind: MemoryKind; slot?: string } | undefined {
-  const favourite = FAVOURITE.exec(sentence)?.[1];
-  if (favourite !== undefined) return { kind: 'preference', slot: `favourite ${favourite.toLowerCase()}` };
-  const rule = RULES.find(({ pattern }) => pattern.test(sentence));
-  return rule === undefined ? undefined : { kind: rule.kind, ...(rule.slot !== undefined && { slot: rule.slot }) };
+type Clause = { readonly words: string; readonly at: number };
+
+/** The sentences of a text, and where they stand in it. */
+export function sentencesOf(text: string): Clause[] {
+  return [...text.matchAll(SENTENCE)].map((match) => {
+    const words = match[0].trim();
+    return { words, at: match.index + match[0].indexOf(words) };
+  });
+}
+
+/** A sentence whole, unless one of its clauses fills a slot: what replaces that must not take the rest with it. */
+function clausesOf(sentence: string): Clause[] {
+  const clauses: Clause[] = [];
+  let at = 0;
+  for (const words of sentence.split(CLAUSE)) {
+    at = sentence.indexOf(words, at);
+    clauses.push({ words, at });
+    at += words.length;
+  }
+  const isOne =
+    clauses.length === 1 || isReminder(sentence) || !clauses.some(({ words, at: place }) => slotIn(words, place));
+  return isOne ? [{ words: sentence, at: 0 }] : clauses;
+}
+
+/** A later clause may share the subject of the first. */
+function slotIn(words: string, at: number): string | undefined {
+  return slotOf(words) ?? (at > 0 ? slotOf(`I ${words}`) : undefined);
+}
+
+function classify(words: string, at: number): { kind: MemoryKind; slot?: string } | undefined {
+  const instruction = RULES.find(({ kind, pattern }) => kind === 'instruction' && pattern.test(words));
+  const slot = instruction === undefined || isReminder(words) ? slotIn(words, at) : undefined;
+  const named = slot === undefined ? {} : { slot };
+  if (instruction !== undefined) return { kind: 'instruction', ...named };
+  if (slot !== undefined) return { kind: slot.startsWith('favourite ') ? 'preference' : 'fact', slot };
+  const rule = RULES.find(({ pattern }) => pattern.test(words));
+  return rule === undefined ? undefined : { kind: rule.kind };
+}
+
+/** "Remember that I live in Paris" is a fact as well: it is over when that is. */
+function isReminder(words: string): boolean {
+  return REMINDER.test(words) || /^please call me \p{Lu}/iu.test(words);
 }
 
 const ACKNOWLEDGEMENT =

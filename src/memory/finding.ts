@@ -1,6 +1,7 @@
 import { InvalidInputError } from '../core/errors.ts';
+import { currentAt } from './current.ts';
 import { compileFilters, type MemoryFilters } from './filters.ts';
-import { type FoldedMemory, foldMemory, holdsAt, toRecord } from './fold.ts';
+import { type FoldedMemory, foldMemory, toRecord } from './fold.ts';
 import type { MemoryContext } from './memory-context.ts';
 import { parseScope } from './memory-input.ts';
 import type { MemoryKind, MemoryRecord, MemoryScope } from './memory-record.ts';
@@ -15,7 +16,7 @@ export type SelectOptions = MemoryScope &
   ViewOptions & {
     readonly filters?: MemoryFilters;
     readonly kinds?: readonly MemoryKind[];
-    /** Also what expired or was superseded. */
+    /** Also what expired or was superseded, and turns with all their words. */
     readonly showExpired?: boolean;
   };
 
@@ -95,21 +96,17 @@ export class Finding {
   }> {
     const scope = parseScope(options);
     const log = await this.#context.logs.open(scope);
-    const visible = log.see(await this.#context.views.open(options, log));
+    const seen = log.see(await this.#context.views.open(options, log));
     const nowMs = options.asOf instanceof Date ? options.asOf.getTime() : this.#context.now();
-    return { scope, visible, nowMs, isWanted: compileWanted(options, nowMs) };
+    const visible = options.showExpired === true ? seen : currentAt(seen, nowMs);
+    return { scope, visible, nowMs, isWanted: compileWanted(options) };
   }
 }
 
-function compileWanted(
-  { filters, kinds, showExpired = false }: SelectOptions,
-  nowMs: number,
-): (memory: FoldedMemory) => boolean {
+function compileWanted({ filters, kinds }: SelectOptions): (memory: FoldedMemory) => boolean {
   const fits = filters === undefined ? undefined : compileFilters(filters);
   return (memory) =>
-    (showExpired || holdsAt(memory, nowMs)) &&
-    (kinds === undefined || kinds.includes(memory.fields.kind)) &&
-    (fits === undefined || fits(toRecord(memory)));
+    (kinds === undefined || kinds.includes(memory.fields.kind)) && (fits === undefined || fits(toRecord(memory)));
 }
 
 /** By when it was observed; of two observed at once, by which was stored first. */

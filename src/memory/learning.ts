@@ -1,4 +1,5 @@
 import { ConflictError } from '../core/errors.ts';
+import { currentAt } from './current.ts';
 import { type Decision, Decisions } from './decisions.ts';
 import { checkExtraction, type MemoryExtractor, type MemoryMessage } from './extractor.ts';
 import { applyEvent, type FoldedMemory, toRecord } from './fold.ts';
@@ -17,6 +18,7 @@ import {
 } from './proposal.ts';
 import { parseQuery } from './query.ts';
 import { rank } from './ranking.ts';
+import { endedBy } from './slots.ts';
 import { termsOf } from './text/terms.ts';
 import type { VectorStatus } from './vector-index.ts';
 import { sessionsOf } from './views.ts';
@@ -172,7 +174,7 @@ export class Learning {
     { scope, place, nowMs }: ProposalContext,
   ): Promise<MemoryRecord[]> {
     const log = await this.#context.logs.open(scope);
-    const visible = log.see(await this.#context.views.ofPlace(place, log));
+    const visible = currentAt(log.see(await this.#context.views.ofPlace(place, log)), nowMs);
     const text = messages.map(({ content }) => content).join(' ');
     const query = parseQuery(text, { subjects: [], speaker: undefined, nowMs });
     const postings = await this.#context.storage.readPostings(query.terms, scope);
@@ -208,7 +210,11 @@ function relatedTo(proposals: readonly Proposal[]): Omit<RelatedQuery, 'scope' |
   return {
     keys: proposals.flatMap(({ key }) => key ?? []),
     hashes: [...new Set(proposals.map(({ fields }) => fields.hash))],
-    slots: unique(facts.flatMap(({ subject, slot }) => (slot === undefined ? [] : [{ subject, slot }]))),
+    slots: unique(
+      facts.flatMap(({ subject, slot }) =>
+        [slot, endedBy(slot)].flatMap((one) => (one === undefined ? [] : [{ subject, slot: one }])),
+      ),
+    ),
     kinds: unique(facts.map(({ subject, kind }) => ({ subject, kind }))),
   };
 }

@@ -1,3 +1,4 @@
+import { asksFor } from './slots.ts';
 import { type DateRange, datesIn } from './text/dates.ts';
 import { termsOf, wordsOf } from './text/terms.ts';
 
@@ -8,6 +9,10 @@ export type ParsedQuery = {
   /** The subjects the question names. */
   readonly subjects: ReadonlySet<string>;
   readonly dates: readonly DateRange[];
+  /** Whether it asks for what is in a slot. */
+  readonly asksFor: (slot: string) => boolean;
+  /** Whether it may be about this subject: one that it names, or if it names none, the one who asks. */
+  readonly isAbout: (subject: string) => boolean;
   /** The question as its subject would ask it, which is how memories are worded. */
   readonly firstPerson: string;
 };
@@ -36,6 +41,8 @@ export function parseQuery(text: string, { subjects, speaker, nowMs }: QueryCont
     terms: terms.slice(0, MAX_TERMS),
     subjects: named,
     dates: datesIn(text, nowMs),
+    asksFor: (slot) => asksFor(slot, text),
+    isAbout: (subject) => (named.size === 0 ? subject === speaker : named.has(subject)),
     get firstPerson() {
       return toFirstPerson(text, named); // only vectors need it
     },

@@ -12,6 +12,8 @@ export type ScoreParts = {
   readonly neighbours: number;
   readonly subject: number;
   readonly date: number;
+  /** It is in the slot that the question asks for. */
+  readonly slot: number;
 };
 
 /** A memory with its score. */
@@ -43,6 +45,8 @@ const VECTOR_WEIGHT = 0.6;
 const EMPHASIS = 1.5;
 const SUBJECT_BONUS = 0.3;
 const DATE_BONUS = 0.2;
+/** As much as the best words: what is in the slot is the answer, however it is worded. */
+const SLOT_BONUS = 1;
 /** An answer follows its question, so a turn inherits more from the one before it than from the one after it. */
 const FROM_PREVIOUS = 0.3;
 const FROM_NEXT = 0.1;
@@ -52,15 +56,22 @@ const SPOKEN_OF_WITHIN_MS = 10 * 86_400_000;
 /** Ranks what is visible by how well it answers a question, best first; equal ones newest first. */
 export function rank(input: RankingInput): Ranked[] {
   const base = baseScores(input);
-  const reached = withNeighbours(base.keys(), input.visible);
+  const asked = inAskedSlots(input);
+  const reached = withNeighbours([...base.keys(), ...asked], input.visible);
   const ranked: Ranked[] = [];
   for (const id of reached) {
     const memory = input.visible.memories.get(id);
     if (memory === undefined || !input.isWanted(memory)) continue;
-    const parts = partsOf(memory, { input, base });
+    const parts = { ...partsOf(memory, { input, base }), slot: asked.has(id) ? SLOT_BONUS : 0 };
     ranked.push({ memory, parts, score: sumOf(parts) });
   }
   return ranked.sort((a, b) => b.score - a.score || b.memory.contentSeq - a.memory.contentSeq);
+}
+
+/** What is in the slots that the question asks for; it need not share a word with it. */
+function inAskedSlots({ query, visible }: RankingInput): Set<string> {
+  const slots = [...visible.slots].flatMap(([slot, bySubject]) => (query.asksFor(slot) ? [...bySubject] : []));
+  return new Set(slots.flatMap(([subject, ids]) => (query.isAbout(subject) ? [...ids] : [])));
 }
 
 type BaseScore = { readonly lexical: number; readonly vector: number };
@@ -157,7 +168,7 @@ function withNeighbours(ids: Iterable<string>, { memories, followers }: Visible)
 function partsOf(
   { id, fields }: FoldedMemory,
   { input, base }: { input: RankingInput; base: ReadonlyMap<string, BaseScore> },
-): ScoreParts {
+): Omit<ScoreParts, 'slot'> {
   const { query, visible } = input;
   const baseOf = (other: string | undefined) => {
     const score = other === undefined ? undefined : base.get(other);
@@ -177,6 +188,6 @@ function speaksOf(observedAtMs: number, { fromMs, toMs }: DateRange): boolean {
   return observedAtMs >= fromMs && observedAtMs < toMs + SPOKEN_OF_WITHIN_MS;
 }
 
-function sumOf({ lexical, vector, neighbours, subject, date }: ScoreParts): number {
-  return lexical + vector + neighbours + subject + date;
+function sumOf({ lexical, vector, neighbours, subject, date, slot }: ScoreParts): number {
+  return lexical + vector + neighbours + subject + date + slot;
 }

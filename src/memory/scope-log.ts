@@ -1,18 +1,37 @@
 import { applyEvent, type FoldedMemory } from './fold.ts';
 import type { EventPlace, MemoryEvent } from './memory-event.ts';
-import type { MemoryScope } from './memory-record.ts';
+import type { MemoryFields, MemoryScope } from './memory-record.ts';
 import type { MemoryStorage } from './memory-storage.ts';
 import type { View } from './view.ts';
 
+/** Memories by their ids. */
+export interface Memories {
+  readonly size: number;
+  get(id: string): FoldedMemory | undefined;
+  keys(): Iterable<string>;
+  values(): Iterable<FoldedMemory>;
+}
+
 /** What a view sees of a scope: each memory, and how to find it. */
 export type Visible = {
-  readonly memories: ReadonlyMap<string, FoldedMemory>;
+  readonly memories: Memories;
   /** The memory whose words an event holds, as long as they count. */
   readonly bySeq: ReadonlyMap<number, string>;
   /** The turns that followed a turn. */
   readonly followers: ReadonlyMap<string, readonly string[]>;
   /** Whom memories are about; some of them may be forgotten by now. */
   readonly subjects: ReadonlySet<string>;
+  /** What is or was in each slot of each subject. */
+  readonly slots: ReadonlyMap<string, ReadonlyMap<string, ReadonlySet<string>>>;
+  /** What was taken from each turn. */
+  readonly taken: ReadonlyMap<string, readonly Taken[]>;
+};
+
+/** A memory that was taken from a turn, and the place in the turn where its words stand, if that is known. */
+export type Taken = {
+  readonly id: string;
+  readonly words: string;
+  readonly span: readonly [start: number, end: number] | undefined;
 };
 
 /** Views of one scope that are kept ready. */
@@ -80,6 +99,8 @@ class FoldedView implements Visible {
   readonly bySeq = new Map<number, string>();
   readonly followers = new Map<string, string[]>();
   readonly subjects = new Set<string>();
+  readonly slots = new Map<string, Map<string, Set<string>>>();
+  readonly taken = new Map<string, Taken[]>();
   #position = 0;
 
   catchUp(events: readonly MemoryEvent[], view: View): void {
@@ -101,6 +122,16 @@ class FoldedView implements Visible {
     this.bySeq.set(after.contentSeq, after.id);
     this.subjects.add(after.fields.subject);
     if (before === undefined) this.#follow(after);
+    this.#file(event, after.fields);
+  }
+
+  /** Also what was only learned again: the turn that said it so has to be known when it no longer holds. */
+  #file({ memoryId: id, fields = {} }: MemoryEvent, { slot, subject }: MemoryFields): void {
+    if (slot === undefined) return;
+    const { derivedFrom = [], content: words = '', span } = fields;
+    const bySubject = this.slots.get(slot) ?? new Map<string, Set<string>>();
+    this.slots.set(slot, bySubject.set(subject, (bySubject.get(subject) ?? new Set()).add(id)));
+    for (const turnId of derivedFrom) this.taken.set(turnId, [...(this.taken.get(turnId) ?? []), { id, words, span }]);
   }
 
   #follow({ id, fields: { previousId } }: FoldedMemory): void {

@@ -68,8 +68,8 @@ export function rankByWords(
   const memories = new Map(documents.map(({ fields }, at) => [String(at), toMemory(fields, at)]));
   const bySeq = new Map(documents.map((_, at) => [at, String(at)]));
   const ranked = rank({
-    query: { terms, subjects: new Set(), dates: [], firstPerson: query },
-    visible: { memories, bySeq, followers: new Map(), subjects: new Set() },
+    query: { terms, subjects: new Set(), dates: [], firstPerson: query, asksFor: () => false, isAbout: () => false },
+    visible: { memories, bySeq, followers: new Map(), subjects: new Set(), slots: new Map(), taken: new Map() },
     isWanted: () => true,
     postings: new Map(terms.map((term) => [term, placesOf(documents, term)])),
   });

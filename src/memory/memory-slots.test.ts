@@ -1,0 +1,99 @@
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { temporaryFolder } from '../../test/support/storages.ts';
+import { extractByRules, Memory } from './index.ts';
+
+const userId = 'ann';
+const scope = { userId };
+
+function open(): Memory {
+  const memory = new Memory({ path: join(temporaryFolder(), 'history.db') });
+  onTestFinished(() => memory.close());
+  return memory;
+}
+
+async function found(memory: Memory, question: string): Promise<string[]> {
+  return (await memory.search(question, scope)).results.map((hit) => hit.memory);
+}
+
+describe('what was superseded is not served as true', () => {
+  test.each([
+    ['I live in Paris.', 'I moved to Berlin.', 'Where do I live?'],
+    ['Remember that I live in Paris.', "I've recently moved from Paris to Berlin.", 'What is my home address?'],
+    ["I'm based in Paris.", 'My home is now Berlin.', 'Book a taxi home.'],
+    ['I work at Paris Metro.', 'I joined Berlin Air.', 'Who is my employer?'],
+    ['My favourite color is paris green.', 'My favourite colour is berlin blue.', "What's my favorite colour?"],
+    ['Paris green is my favourite colour.', 'Berlin blue is my new favourite colour now.', 'favourite colour?'],
+    ['My email is paris@example.org', 'My e-mail address is berlin@example.org', 'Which email do I use?'],
+    ['My budget is 500 for Paris.', 'My budget is now 800, for Berlin.', 'What is my budget?'],
+    ['Please call me Paris.', 'My name is Berlin.', 'What is my name?'],
+    ['I work as a guide in Paris.', 'I was promoted to head of Berlin.', 'What do I do for a living?'],
+  ])('[O25] %s %s %s', async (before, after, question) => {
+    const memory = open();
+    await memory.add(before, scope);
+    await memory.add('Nice weather today in my garden.', scope);
+    await memory.add(after, scope);
+    const hits = await found(memory, question);
+    expect(hits[0]).toMatch(/Berlin/i);
+    expect(hits.join('\n')).not.toMatch(/Paris(?! to)/i);
+    const { text } = await memory.render('{memory}', { scope, query: question });
+    expect(text).toMatch(/Berlin/i);
+    expect(text).not.toMatch(/Paris(?! to)/i);
+    const all = (await memory.getAll({ ...scope, showExpired: true })).map((record) => record.memory).join('\n');
+    expect(all).toMatch(/Paris/i);
+  });
+
+  test('[O25] of a turn that said more the rest is served; history, why and get keep the words', async () => {
+    const memory = open();
+    const { results } = await memory.add('Hello! I live in Paris and I love jazz. The cat is fine.', scope);
+    await memory.add('I moved to Berlin.', scope);
+    const hits = await found(memory, 'jazz music and the cat');
+    expect(hits.join('\n')).toMatch(/jazz/);
+    expect(hits.join('\n')).toMatch(/cat is fine/);
+    expect(hits.join('\n')).not.toMatch(/Paris/);
+    const turn = results.find(({ kind }) => kind === 'episode')?.id ?? '';
+    expect((await memory.get(turn))?.memory).toContain('Paris');
+    const home = results.find((result) => result.memory === 'I live in Paris')?.id ?? '';
+    expect((await memory.history(home)).map(({ action }) => action)).toEqual(['ADD', 'SUPERSEDE']);
+    expect((await memory.why(home)).sources[0]?.turns[0]?.memory).toContain('Paris');
+  });
+
+  test('[O25] also what was said again, in other runs, and before one moved back', async () => {
+    const memory = open();
+    await memory.add('I live in Paris.', { ...scope, runId: '1' });
+    await memory.add('I live in Paris now, by the way.', { ...scope, runId: '1' });
+    await memory.add('I moved to Berlin.', { ...scope, runId: '2' });
+    expect(await found(memory, 'Where do I live?')).toEqual(['I moved to Berlin.']);
+    await memory.add('I live in Paris.', { ...scope, runId: '1' });
+    expect((await found(memory, 'Where do I live?')).slice(0, 1)).toEqual(['I live in Paris.']);
+  });
+
+  test('[O25] the end of something ends that and nothing else', async () => {
+    const memory = open();
+    await memory.add('I work at Acme and live in Rome.', scope);
+    await memory.add('I left Globex long ago.', scope);
+    expect(await found(memory, 'Where do I work?')).toContain('I work at Acme');
+    await memory.add('I no longer work at Acme.', scope);
+    expect(await found(memory, 'Where do I work?')).not.toContain('I work at Acme');
+    expect(await found(memory, 'Where do I live?')).toContain('live in Rome.');
+  });
+
+  test('[O25] an old turn that was corrected is served as it is now', async () => {
+    const memory = open();
+    const { results } = await memory.add('I live in Paris.', scope);
+    await memory.update(results[0]?.id ?? '', 'I love Rome.');
+    await memory.add('I moved to Berlin.', scope);
+    expect(await found(memory, 'Rome')).toContain('I love Rome.');
+  });
+});
+
+test.each([
+  'I joined a gym.',
+  'I joined the call late.',
+  'I moved to the next question.',
+  'Never call me before nine.',
+  'I work at night.',
+  'My wife is a doctor.',
+])('[O25] nothing that has one value at a time: %s', (sentence) => {
+  expect(extractByRules(sentence).flatMap(({ slot }) => slot ?? [])).toEqual([]);
+});
