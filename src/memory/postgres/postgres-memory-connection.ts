@@ -1,6 +1,7 @@
 import type pg from 'pg';
 import { ClosedError, InvalidInputError, UnsupportedError } from '../../core/errors.ts';
 import { isConnectionLoss, toSavestateError } from '../../storage/postgres/postgres-error.ts';
+import type { PostgresPool } from '../../storage/postgres/postgres-pool.ts';
 import { withRetries } from '../../storage/postgres/retry.ts';
 import { SCHEMA, SCHEMA_VERSION } from './postgres-memory-schema.ts';
 
@@ -8,7 +9,7 @@ import { SCHEMA, SCHEMA_VERSION } from './postgres-memory-schema.ts';
 export type PostgresMemoryOptions = {
   readonly connectionString?: string;
   /** A pool of the `pg` package. It stays open when the memory is closed. */
-  readonly pool?: pg.Pool;
+  readonly pool?: PostgresPool;
   /** Where the tables are; default `savestate_memory`. Made at the first use if it is missing. */
   readonly schema?: string;
   /** Whose memories these are; nothing of other tenants is read or changed. */
@@ -139,7 +140,7 @@ export class PostgresMemoryConnection {
 
   async #createPool(): Promise<pg.Pool> {
     const { pool, connectionString } = this.#options;
-    if (pool !== undefined) return pool;
+    if (pool !== undefined) return pool as pg.Pool;
     const { Pool } = (await loadDriver()).default;
     const own = new Pool({
       connectionString,

@@ -20,11 +20,15 @@ function readRound({ content }: ModelMessage, round: number): ToolResult[] {
   if (typeof content === 'string') return [];
   return content.flatMap((part) => {
     if (part.type !== 'tool-result') return [];
-    return [{ callId: part.toolCallId, tool: part.toolName, outcome: readOutcome(part.output), round }];
+    const { toolCallId: callId = '', toolName: tool = '', output } = part;
+    return [{ callId, tool, outcome: readOutcome(output as ToolOutput), round }];
   });
 }
 
-function readOutcome(output: { readonly type: string; readonly value?: unknown }): ToolOutcome {
+/** As the AI SDK declares it. */
+type ToolOutput = { readonly type: string; readonly value?: unknown };
+
+function readOutcome(output: ToolOutput): ToolOutcome {
   const text = typeof output.value === 'string' ? output.value : (JSON.stringify(output.value) ?? '');
   return { isError: output.type.startsWith('error'), text };
 }

@@ -1,7 +1,27 @@
-import type { ModelMessage } from 'ai';
 import type { JsonObject } from './json-object.ts';
 
-export type { ModelMessage } from 'ai';
+/** A message in the form of the AI SDK, spelt out here so that types hold without the package. */
+export type ModelMessage = {
+  readonly role: 'system' | 'user' | 'assistant' | 'tool';
+  readonly content: string | readonly MessagePart[];
+  readonly providerOptions?: unknown;
+};
+
+/** A part of a message. Which fields it has follows from its type: `text`, `reasoning`, `image`, `file`, `tool-call`, `tool-result` and others. */
+export type MessagePart = {
+  readonly type: string;
+  readonly text?: string;
+  readonly image?: unknown;
+  readonly data?: unknown;
+  readonly mediaType?: string | undefined;
+  readonly filename?: string | undefined;
+  readonly toolCallId?: string;
+  readonly toolName?: string;
+  readonly input?: unknown;
+  readonly output?: unknown;
+  readonly providerExecuted?: boolean | undefined;
+  readonly providerOptions?: unknown;
+};
 
 /** A tool as a model is told of it. Who runs it, and whether, is decided elsewhere. */
 export type ToolSpec = {

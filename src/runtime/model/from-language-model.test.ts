@@ -7,7 +7,8 @@ import { type ModelServer, startModelServer } from '../../testing/index.ts';
 import { buildModel } from './build-model.ts';
 import type { ModelReply, ModelRequest } from './chat-model.ts';
 import { fromLanguageModel } from './from-language-model.ts';
-import type { LanguageModel, LanguageModelResult, LanguageModelV3, StreamPart } from './language-model.ts';
+import type { LanguageModel } from './language-model.ts';
+import type { LanguageModelResult, LanguageModelV3, StreamPart } from './sdk-model.ts';
 
 const HELLO: ModelRequest = { messages: [{ role: 'user', content: 'hello' }] };
 const SIGNED = { scripted: { signature: 'AbC+/=', nested: { list: [1, null, 'x'] } } };

@@ -10,11 +10,12 @@ import type {
   ToolCall,
 } from './chat-model.ts';
 import { withDeadline } from './deadline.ts';
-import type { LanguageModel, LanguageModelV3 } from './language-model.ts';
+import type { LanguageModel } from './language-model.ts';
 import { describeFailure } from './model-failure.ts';
 import { importPeer } from './peer-package.ts';
 import { costUsd, type ModelPrices } from './prices.ts';
 import { quietLanguageModel } from './quiet-language-model.ts';
+import type { LanguageModelV3 } from './sdk-model.ts';
 
 type Sdk = typeof import('ai');
 type SdkResult = Awaited<ReturnType<Sdk['generateText']>>;

@@ -1,4 +1,4 @@
-import type { LanguageModelResult, LanguageModelV2 } from './language-model.ts';
+import type { LanguageModelResult, LanguageModelV2 } from './sdk-model.ts';
 
 type ResultV2 = Awaited<ReturnType<LanguageModelV2['doGenerate']>>;
 type FinishReason = LanguageModelResult['finishReason'];

@@ -1,12 +1,7 @@
 import type { ModelRequest } from './chat-model.ts';
-import type {
-  LanguageModel,
-  LanguageModelCall,
-  LanguageModelResult,
-  LanguageModelV2,
-  LanguageModelV3,
-} from './language-model.ts';
+import type { LanguageModel } from './language-model.ts';
 import { describeWarning, toFinishReason, toUsage } from './language-model-version.ts';
+import type { LanguageModelCall, LanguageModelResult, LanguageModelV2, LanguageModelV3 } from './sdk-model.ts';
 import { StreamContent } from './stream-content.ts';
 
 /** What to do with text as it comes, and with warnings; and which tools are to be called. */
@@ -17,13 +12,14 @@ export type QuietOptions = {
 };
 
 /**
- * A model of either version that hands its warnings to us. The AI SDK would print them, and a library does not print.
+ * A model of any version that hands its warnings to us. The AI SDK would print them, and a library does not print.
  * Streaming happens in here, so that both kinds of reply go the same way from then on.
  */
 export function quietLanguageModel(model: LanguageModel, options: QuietOptions): LanguageModelV3 {
   const { toolChoice, onText, onWarning } = options;
   return {
-    specificationVersion: 'v3',
+    // Version 4 has the calls and replies of version 3 as far as they are touched in here, but other files in prompts.
+    specificationVersion: (model.specificationVersion === 'v4' ? 'v4' : 'v3') as 'v3',
     provider: model.provider,
     modelId: model.modelId,
     supportedUrls: model.supportedUrls,
@@ -41,7 +37,7 @@ export function quietLanguageModel(model: LanguageModel, options: QuietOptions):
 }
 
 async function generate(model: LanguageModel, call: LanguageModelCall): Promise<LanguageModelResult> {
-  if (model.specificationVersion === 'v3') return model.doGenerate(call);
+  if (!isOld(model)) return (model as LanguageModelV3).doGenerate(call);
   const result = await model.doGenerate(call as Parameters<LanguageModelV2['doGenerate']>[0]);
   return {
     ...result,
@@ -50,6 +46,10 @@ async function generate(model: LanguageModel, call: LanguageModelCall): Promise<
     finishReason: toFinishReason(result.finishReason),
     usage: toUsage(result.usage),
   } as LanguageModelResult;
+}
+
+function isOld(model: LanguageModel): model is LanguageModelV2 {
+  return model.specificationVersion === 'v2';
 }
 
 async function stream(

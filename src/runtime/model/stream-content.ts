@@ -1,6 +1,6 @@
 import { ModelError } from '../../core/errors.ts';
-import type { LanguageModelContent, LanguageModelResult, StreamPart } from './language-model.ts';
 import { toFinishReason, toUsage } from './language-model-version.ts';
+import type { LanguageModelContent, LanguageModelResult, StreamPart } from './sdk-model.ts';
 
 type Finish = Pick<LanguageModelResult, 'finishReason' | 'usage' | 'providerMetadata'>;
 type Growing = Extract<LanguageModelContent, { type: 'text' | 'reasoning' }>;

@@ -1,4 +1,4 @@
-export type { MigrationOptions } from './migration.ts';
-export { migratePostgres } from './migration.ts';
+export type { MigrationOptions } from './migrate-postgres.ts';
+export { migratePostgres } from './migrate-postgres.ts';
 export type { PostgresStorageOptions } from './postgres-options.ts';
 export { PostgresCheckpointStorage } from './postgres-storage.ts';

@@ -45,7 +45,7 @@ export class PostgresConnection {
     this.retryForMs = retryForMs;
     this.#timeoutMs = timeoutMs;
     this.#isOwnPool = pool === undefined;
-    this.#pool = pool ?? createPool(options);
+    this.#pool = (pool as pg.Pool | undefined) ?? createPool(options);
     this.#connections = new Connections(this.#pool, timeoutMs);
     this.place = describePlace(this.#pool, this.#schema);
   }
@@ -134,8 +134,7 @@ export class PostgresConnection {
 
   /** A connection outside the pool, for listening. */
   createClient(): pg.Client {
-    const { pool, connectionString } = this.#options;
-    const config = pool === undefined ? { connectionString } : pool.options;
+    const config = this.#isOwnPool ? { connectionString: this.#options.connectionString } : this.#pool.options;
     return new pg.Client({
       ...config,
       application_name: 'savestate listener',

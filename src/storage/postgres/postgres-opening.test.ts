@@ -2,7 +2,7 @@ import { Pool } from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { adminClient, createLogin, freshSchema, postgresUrl } from '../../../test/support/postgres.ts';
 import type { SessionId } from '../../core/id.ts';
-import { migratePostgres } from './migration.ts';
+import { migratePostgres } from './migrate-postgres.ts';
 import type { PostgresStorageOptions } from './postgres-options.ts';
 import { PostgresCheckpointStorage } from './postgres-storage.ts';
 

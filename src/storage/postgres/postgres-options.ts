@@ -1,6 +1,6 @@
-import type pg from 'pg';
 import { InvalidInputError } from '../../core/errors.ts';
 import { parseName } from '../../core/id.ts';
+import type { PostgresPool } from './postgres-pool.ts';
 
 /** Tenants are the first part of every key, so they are kept short. */
 const MAX_TENANT_CHARS = 128;
@@ -15,7 +15,7 @@ const LEAST = { maxConnections: 2, retryForMs: 0, timeoutMs: 1, maxQueuedBytes: 
 export type PostgresStorageOptions = {
   readonly connectionString?: string;
   /** A pool of the `pg` package. It stays open when the storage is closed. With `pipeline: true` reads take one round trip instead of three. */
-  readonly pool?: pg.Pool;
+  readonly pool?: PostgresPool;
   /** Where the tables are; default `savestate`. Made at the first use if it is missing. */
   readonly schema?: string;
   /** Whose data this is. Nothing is shared between tenants, not even equal chunks. */

@@ -8,7 +8,7 @@ import { createChunk } from '../../core/chunk.ts';
 import type { CheckpointId, SessionId } from '../../core/id.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { ChunkStorage } from '../contract.ts';
-import { migratePostgres } from './migration.ts';
+import { migratePostgres } from './migrate-postgres.ts';
 import { PostgresCheckpointStorage } from './postgres-storage.ts';
 
 const TABLES = ['session', 'chunk', 'checkpoint', 'ref', 'effect'] as const;
