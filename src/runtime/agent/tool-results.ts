@@ -48,8 +48,9 @@ export function findToolCalls(message: ChatMessage): ToolCallNote[] {
     if (role !== 'assistant' || typeof content === 'string') return [];
     return content.flatMap((part) => {
       if (part.type !== 'tool-call') return [];
-      const { text = '', isError = false } = results.get(part.toolCallId) ?? {};
-      return [{ name: part.toolName, input: part.input, result: text, ...(isError && { is_error: true as const }) }];
+      const { toolCallId = '', toolName: name = '', input } = part;
+      const { text: result = '', isError = false } = results.get(toolCallId) ?? {};
+      return [{ name, input, result, ...(isError && { is_error: true as const }) }];
     });
   });
 }
