@@ -12,6 +12,8 @@ export type LeaseOptions = Partial<LeaseTerms> & {
   readonly owner?: string;
   /** How long to wait for a lease that another holds; default: not at all. */
   readonly waitMs?: number;
+  /** @internal Whether a holder is over for certain: its lease is taken over at once. The fence decides if that was wrong. */
+  readonly isGone?: (owner: string | undefined) => boolean;
   readonly signal?: AbortSignal;
 };
 
@@ -40,7 +42,7 @@ export async function acquireLease(
     signal?.throwIfAborted();
     const found = await readLease(context, place);
     const nowMs = await readClock(context);
-    if (isFree(found, nowMs)) {
+    if (isFree(found, nowMs) || options.isGone?.(found.owner) === true) {
       const lease = await claimLease(context, found, { ...terms, attempts: found.attempts });
       if (lease !== undefined) return lease;
       continue; // someone else was faster: see who

@@ -6,6 +6,7 @@ import type { Session } from '../../manager/session.ts';
 import { PERSON } from '../agent/chat-message.ts';
 import { parseRunMemory } from '../agent/run-memory.ts';
 import { type FilesOptions, openSessionFiles } from '../run/files/session-files.ts';
+import { withSeat } from '../run/seat.ts';
 import { type ChatRunOptions, type ChatRunResult, describeConversation, holdChat } from './chat-run.ts';
 import type { GroupChat } from './group-chat.ts';
 
@@ -97,18 +98,12 @@ export class CheckpointingGroupChatManager {
 
   async #hold(prepare: (session: Session) => void): Promise<ChatRunResult> {
     const { chat, checkpoints, sessionId, branch, mode, logs, checkpointFiles, ...options } = this.#options;
-    const session = await checkpoints.session(sessionId, {
-      ...(branch !== undefined && { branch }),
-      ...(mode !== undefined && { mode }),
-    });
-    try {
+    return withSeat(checkpoints, { sessionId, branch, ...(mode !== undefined && { mode }) }, async (session) => {
       prepare(session);
       const files = await openSessionFiles({ checkpoints, sessionId }, { logs, checkpointFiles });
       // a killed run may have left the head without files
       if (session.head !== undefined) await files?.add(session.head, describeConversation(chat));
-      return await holdChat(chat, session, { ...options, files });
-    } finally {
-      await session.close();
-    }
+      return holdChat(chat, session, { ...options, files });
+    });
   }
 }

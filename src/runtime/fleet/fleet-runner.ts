@@ -4,6 +4,7 @@ import type { EffectMode } from '../../manager/effect-log.ts';
 import type { Session } from '../../manager/session.ts';
 import { parseRunMemory } from '../agent/run-memory.ts';
 import type { GivenAnswer } from '../request/request-answers.ts';
+import { withSeat } from '../run/seat.ts';
 import type { Fleet } from './fleet.ts';
 import { FleetAnswers } from './fleet-answers.ts';
 import type { FleetTrigger } from './fleet-loop.ts';
@@ -117,15 +118,9 @@ export class FleetRunner {
 
   async #hold(prepare: (session: Session) => FleetTrigger | undefined): Promise<FleetRunResult> {
     const { fleet, checkpoints, sessionId, branch, mode, ...options } = this.#options;
-    const session = await checkpoints.session(sessionId, {
-      ...(branch !== undefined && { branch }),
-      ...(mode !== undefined && { mode }),
-    });
-    try {
+    return withSeat(checkpoints, { sessionId, branch, ...(mode !== undefined && { mode }) }, async (session) => {
       const first = prepare(session);
-      return await holdFleet(fleet, { checkpoints, session, mode, first }, options);
-    } finally {
-      await session.close();
-    }
+      return holdFleet(fleet, { checkpoints, session, mode, first }, options);
+    });
   }
 }

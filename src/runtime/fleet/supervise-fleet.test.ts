@@ -60,6 +60,6 @@ test('[Q28] a storage that fails before the first checkpoint is tried again; a f
   const settings = { auto_resume_on_failure: true, auto_resume_limit: 3, auto_resume_backoff_seconds: 0 };
   const crew = createCrew({}, { planReview: true });
   const { runner } = createRunner(crew, { storage: new Starting() });
-  expect(await superviseFleet(runner, { task: TASK, settings })).toMatchObject({ verdict: 'waiting', attempts: 2 });
+  expect(await superviseFleet(runner, { task: TASK, settings })).toMatchObject({ verdict: 'waiting', attempts: 3 });
   expect(crew.asked).toEqual(['facts', 'plan']);
 });

@@ -1,0 +1,76 @@
+import { ConflictError, hasErrorCode, type SavestateError } from '../../core/errors.ts';
+import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
+import { isLeaseConflict } from '../../manager/lease-conflict.ts';
+import { partsOf } from '../../manager/manager-parts.ts';
+import type { Session, SessionOptions } from '../../manager/session.ts';
+import { beginOwner, describeOwner, isGone } from './liveness.ts';
+
+/** Where a run takes place. */
+export type SeatPlace = Pick<SessionOptions, 'mode' | 'replayBranch'> & {
+  readonly sessionId: string;
+  readonly branch?: string | undefined;
+};
+
+/**
+ * Gives a run its session, alone: under a lease, which a second run of the branch is refused before it does anything. The lease of a
+ * process of this machine that is not there any more is taken over at once; what a process elsewhere left lapses.
+ */
+export async function withSeat<Result>(
+  manager: CheckpointManager,
+  { sessionId, ...options }: SeatPlace,
+  run: (session: Session) => Promise<Result>,
+): Promise<Result> {
+  const { owner, end } = beginOwner();
+  try {
+    const session = await openFresh(manager, sessionId, { options, owner });
+    try {
+      return await run(session);
+    } finally {
+      await leave(session);
+    }
+  } finally {
+    end();
+  }
+}
+
+/** What came of the run counts, also if the storage cannot release the lease: that lapses, or is found to be left. */
+async function leave(session: Session): Promise<void> {
+  await session.close().catch((error: unknown) => {
+    if (!hasErrorCode(error, 'STORAGE')) throw error;
+  });
+}
+
+type Opening = { readonly options: Omit<SeatPlace, 'sessionId'>; readonly owner: string };
+
+/** What was read before the lease was had may be old: then it is read again. */
+async function openFresh(manager: CheckpointManager, sessionId: string, { options, owner }: Opening): Promise<Session> {
+  const { repository } = partsOf(manager).context;
+  const { branch, ...rest } = options;
+  for (;;) {
+    const session = await manager.session(sessionId, { ...rest, ...(branch !== undefined && { branch }) });
+    try {
+      const log = await repository.readRef(session.id, 'log', session.branch);
+      const head = await repository.readRef(session.id, 'branch', session.branch);
+      const isSame = head === session.head?.id;
+      if (isSame) await session.lease({ owner, isGone });
+      const isFresh =
+        isSame &&
+        (await repository.readRef(session.id, 'log', session.branch)) === log &&
+        (await repository.readRef(session.id, 'branch', session.branch)) === head;
+      if (isFresh) return session;
+      await session.close();
+    } catch (error) {
+      await session.close();
+      throw isLeaseConflict(error) ? underWay(error, session) : error;
+    }
+  }
+}
+
+function underWay(error: SavestateError, { id, branch }: Session): unknown {
+  const { owner, expiresAtMs } = error.details ?? {};
+  if (typeof expiresAtMs !== 'number') return error;
+  return new ConflictError(
+    `Session "${id}" is being worked on already, on branch "${branch}", by ${describeOwner(owner)}. Wait until that has ended, or continue from one of its checkpoints on a branch of its own.`,
+    { cause: error, details: { ...error.details, sessionId: id, branch } },
+  );
+}
