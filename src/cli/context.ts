@@ -1,14 +1,14 @@
 import { dirname } from 'node:path';
 import { setImmediate as giveWay } from 'node:timers/promises';
-import type { GlobalOptions } from './global-options.ts';
-import { type Config, type FoundConfig, readConfig } from './place/config-file.ts';
-import { stateFolderOf } from './place/state-folder.ts';
 import {
   type AddressDefaults,
   formatStorageAddress,
   parseStorageAddress,
   type StorageAddress,
-} from './place/storage-address.ts';
+} from '../storage/address.ts';
+import type { GlobalOptions } from './global-options.ts';
+import { type Config, type FoundConfig, readConfig } from './place/config-file.ts';
+import { stateFolderOf } from './place/state-folder.ts';
 import { toPrintable } from './terminal/printable.ts';
 import { ProgressBar, showBusy, type Work } from './terminal/progress-bar.ts';
 import type { Terminal } from './terminal/terminal.ts';
@@ -90,13 +90,13 @@ export class Context {
 
   async #open(options: { readonly create?: boolean }): Promise<Workspace> {
     const [{ openStorage }, { Workspace }, { readFirstBad }] = await Promise.all([
-      import('./place/open-storage.ts'),
+      import('../storage/open.ts'),
       import('./workspace.ts'),
       import('./place/bisect-file.ts'),
     ]);
     const sessionId = this.globals.session ?? (this.env.SAVESTATE_SESSION || (await this.config())?.config.session);
     const firstBad = readFirstBad(await this.stateFolder());
-    const storage = await openStorage(await this.address(), options);
+    const storage = await openStorage(await this.address(), { create: false, isInteractive: true, ...options });
     return new Workspace(storage, { sessionId: sessionId || undefined, firstBad });
   }
 

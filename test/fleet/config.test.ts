@@ -16,10 +16,9 @@ const read = (yaml: string) => fleetOptionsFrom(loadWorkflowConfig(yaml));
 
 describe('workflow.yaml', () => {
   test('[Q26] without anything: 15 rounds, 3 stalls, 2 resets, no review, and the operations of the reference', () => {
+    const { settings } = createCrew({}, read('')).fleet.record;
+    expect(settings).toMatchObject({ maxRoundCount: 15, maxStallCount: 3, maxResetCount: 2 });
     expect(read('')).toEqual({
-      maxRoundCount: 15,
-      maxStallCount: 3,
-      maxResetCount: 2,
       planReview: false,
       humanInTheLoop: {
         enabled: true,
@@ -38,6 +37,11 @@ describe('workflow.yaml', () => {
     expect(rounds).toMatchObject({ rounds: 6, end: { reason: 'max_rounds' } });
     const stuck = createCrew({ assess: () => ({ loop: true }) }, limits);
     expect(await createRunner(stuck).runner.run(TASK)).toMatchObject({ resets: 1, end: { reason: 'max_resets' } });
+  });
+
+  test('[Q26] workflow.max_rounds, max_stalls and max_resets are limits of a fleet, too', () => {
+    const yaml = 'workflow: { max_rounds: 6, max_stalls: 0, max_resets: 1 }';
+    expect(read(yaml)).toMatchObject({ maxRoundCount: 6, maxStallCount: 0, maxResetCount: 1 });
   });
 
   test('[Q26] fleet.plan_review asks if it is enabled and requires a person', async () => {
@@ -79,7 +83,7 @@ describe('workflow.yaml', () => {
     const crew = createCrew({}, runtime === undefined ? {} : { researcher: { runtime } });
     expect(crew.fleet.agent('researcher')?.saveState().runtime).toEqual({
       stream: false,
-      store: true,
+      store: false,
       checkpoint: false,
     });
   });

@@ -1,12 +1,12 @@
 import { hasErrorCode, InvalidInputError } from '../../core/errors.ts';
 import type { SessionId } from '../../core/id.ts';
+import { formatStorageAddress, parseStorageAddress } from '../../storage/address.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
+import { openStorage } from '../../storage/open.ts';
 import type { Command } from '../command.ts';
 import type { Context } from '../context.ts';
 import { EXIT } from '../exit-code.ts';
 import type { Output } from '../output-schemas.ts';
-import { openStorage } from '../place/open-storage.ts';
-import { formatStorageAddress, parseStorageAddress } from '../place/storage-address.ts';
 import { copySession } from '../state/copy-session.ts';
 import { formatCount } from '../terminal/format.ts';
 
@@ -40,7 +40,7 @@ and one that is repeated brings what came since. Ids, names, effects and tombsto
     if (formatStorageAddress(from) === formatStorageAddress(to))
       throw new InvalidInputError('The two storages are the same one.');
     await context.workspace(); // the source first, so that nothing is made if it is the wrong one
-    const target = await openStorage(to, { create: true });
+    const target = await openStorage(to, { isInteractive: true });
     try {
       const sessions = await copyAll(context, target);
       return await tell(context, { from: formatStorageAddress(from), to: formatStorageAddress(to), sessions });

@@ -1,9 +1,9 @@
 import { accessSync, constants, mkdirSync } from 'node:fs';
+import { formatStorageAddress } from '../../storage/address.ts';
 import type { Command } from '../command.ts';
 import type { Context } from '../context.ts';
 import { EXIT } from '../exit-code.ts';
 import type { Output } from '../output-schemas.ts';
-import { formatStorageAddress } from '../place/storage-address.ts';
 import { formatCount } from '../terminal/format.ts';
 
 type Check = Output<'doctor'>['checks'][number];

@@ -1,7 +1,7 @@
+import { formatStorageAddress } from '../../storage/address.ts';
 import type { Command } from '../command.ts';
 import type { Context } from '../context.ts';
 import type { Output } from '../output-schemas.ts';
-import { formatStorageAddress } from '../place/storage-address.ts';
 import { formatCount, formatSize, formatSparkline, formatTime } from '../terminal/format.ts';
 import { formatTable } from '../terminal/table.ts';
 

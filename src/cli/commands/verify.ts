@@ -3,10 +3,10 @@ import { NotFoundError } from '../../core/errors.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { VerifyReport } from '../../manager/verify.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
+import { openStorage } from '../../storage/open.ts';
 import type { Command } from '../command.ts';
 import type { Context } from '../context.ts';
 import { EXIT, type ExitCode } from '../exit-code.ts';
-import { openStorage } from '../place/open-storage.ts';
 import { formatCount } from '../terminal/format.ts';
 import { countCalls } from './count-calls.ts';
 
@@ -33,7 +33,7 @@ export const command: Command = {
 };
 
 async function verifyStorage(context: Context, readData: boolean): Promise<VerifyReport> {
-  const storage = await openStorage(await context.address());
+  const storage = await openStorage(await context.address(), { create: false, isInteractive: true });
   const total = await storage.stats().then(
     ({ checkpoints }) => checkpoints,
     () => undefined, // what is wrong is told by the check itself

@@ -3,9 +3,9 @@ import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { Memory } from '../../memory/memory.ts';
 import type { MemoryScope } from '../../memory/memory-record.ts';
 import type { ViewOptions } from '../../memory/views.ts';
+import { storageExists } from '../../storage/address.ts';
 import type { CommandInput } from '../command-input.ts';
 import type { Context } from '../context.ts';
-import { storageExists } from '../place/storage-address.ts';
 import { resolveRevision } from '../revision/resolve-revision.ts';
 import { openMemory } from './open-memory.ts';
 

@@ -1,50 +1,33 @@
-import { mkdir } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
-import { InvalidInputError, StorageError } from '../../core/errors.ts';
+import { join, resolve } from 'node:path';
+import { InvalidInputError } from '../../core/errors.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { CheckpointManagerOptions } from '../../manager/manager-options.ts';
+import type { StorageAddress } from '../../storage/address.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
-import { FileCheckpointStorage } from '../../storage/file/file-storage.ts';
-import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
-import { SqliteCheckpointStorage } from '../../storage/sqlite/sqlite-storage.ts';
+import { openStorage } from '../../storage/open.ts';
 import type { CheckpointingSettings } from './config-schema.ts';
 import type { Environment } from './environment-overrides.ts';
 
-/** Where references in settings (`env:NAME`) are looked up. */
-export type StorageSource = { readonly env?: Environment };
+/** Where references in settings (`env:NAME`) are looked up, and what their paths are relative to (default: the working folder). */
+export type StorageSource = { readonly env?: Environment; readonly folder?: string };
 
 /** The storage that settings ask for, its folder made; undefined only if they say `enabled: false`. */
 export async function createCheckpointStorage(
   settings: CheckpointingSettings,
-  { env = {} }: StorageSource = {},
+  source: StorageSource = {},
 ): Promise<ChunkStorage | undefined> {
-  if (!settings.enabled) return undefined;
-  const { storage_type: type, storage_path: path } = settings;
-  switch (type) {
-    case 'memory':
-      return new InMemoryCheckpointStorage();
-    case 'file':
-      await makeFolder(path);
-      return new FileCheckpointStorage({ path });
-    case 'sqlite': {
-      const file = /\.(db|sqlite3?)$/.test(path) ? path : join(path, 'checkpoints.db');
-      await makeFolder(dirname(file));
-      return new SqliteCheckpointStorage({ path: file });
-    }
-    case 'postgres':
-      return openPostgres(settings, env);
-  }
+  return settings.enabled ? openStorage(addressOf(settings, source)) : undefined;
 }
 
 /** Opens the storage and a manager on it, and prunes what is older than `cleanup_after_days`: call it when the process starts. */
 export async function openCheckpointManager(
   settings: CheckpointingSettings,
   {
-    env = {},
     manager: options = {},
+    ...source
   }: StorageSource & { readonly manager?: Omit<CheckpointManagerOptions, 'storage'> } = {},
 ): Promise<CheckpointManager | undefined> {
-  const storage = await createCheckpointStorage(settings, { env });
+  const storage = await createCheckpointStorage(settings, source);
   if (storage === undefined) return undefined;
   const manager = new CheckpointManager({ ...options, storage });
   const { cleanup_after_days: maxAgeDays } = settings;
@@ -52,12 +35,24 @@ export async function openCheckpointManager(
   return manager;
 }
 
-/** The driver is loaded only by those who use it. */
-async function openPostgres(settings: CheckpointingSettings, env: Environment): Promise<ChunkStorage> {
-  const connectionString = resolveReference(settings.storage_url ?? '', env);
-  const { PostgresCheckpointStorage } = await import('../../storage/postgres/postgres-storage.ts');
-  const { storage_schema: schema, storage_tenant: tenant } = settings;
-  return new PostgresCheckpointStorage({ connectionString, tenant, ...(schema !== undefined && { schema }) });
+/** Where the storage is that settings ask for. */
+export function addressOf(
+  settings: CheckpointingSettings,
+  { env = {}, folder = '' }: StorageSource = {},
+): StorageAddress {
+  const path = resolve(folder, settings.storage_path);
+  switch (settings.storage_type) {
+    case 'memory':
+      return { kind: 'memory' };
+    case 'file':
+      return { kind: 'file', path };
+    case 'sqlite':
+      return { kind: 'sqlite', path: /\.(db|sqlite3?)$/.test(path) ? path : join(path, 'checkpoints.db') };
+    case 'postgres': {
+      const url = resolveReference(settings.storage_url ?? '', env);
+      return { kind: 'postgres', url, tenant: settings.storage_tenant, schema: settings.storage_schema };
+    }
+  }
 }
 
 function resolveReference(text: string, env: Environment): string {
@@ -70,12 +65,4 @@ function resolveReference(text: string, env: Environment): string {
       : `storage_url refers to env:${name}, and ${name} is not set.`,
     { details: { key: 'storage_url' } },
   );
-}
-
-async function makeFolder(path: string): Promise<void> {
-  try {
-    await mkdir(path, { recursive: true });
-  } catch (cause) {
-    throw new StorageError(`The folder "${path}" for checkpoints cannot be made.`, { details: { path }, cause });
-  }
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { DEFAULT_RUNTIME } from '../agent/runtime-flags.ts';
 
 const count = z.int().min(0, 'must be a whole number of 0 or more');
 const positive = z.int().min(1, 'must be a whole number of 1 or more');
@@ -42,10 +43,16 @@ export const humanInTheLoopSchema = z.strictObject({
 });
 
 const workflowSettings = z.strictObject({
-  max_rounds: positive.default(10),
-  max_stalls: count.default(3),
-  max_resets: count.default(2),
-  timeout_seconds: z.number().positive().default(300),
+  max_rounds: positive
+    .optional()
+    .describe('How many replies or rounds a run may have. Default: what the team or fleet says.'),
+  max_stalls: count.optional().describe('Fleets: stalls before a new plan. Default: what the fleet says.'),
+  max_resets: count.optional().describe('Fleets: new plans. Default: what the fleet says.'),
+  timeout_seconds: z
+    .number()
+    .positive()
+    .optional()
+    .describe('A run at the command line is stopped after this. Default: never.'),
   checkpointing: checkpointingSchema.prefault({}),
   human_in_the_loop: humanInTheLoopSchema.prefault({}),
 });
@@ -53,9 +60,9 @@ const workflowSettings = z.strictObject({
 const fleetSettings = z.strictObject({
   orchestrator: z
     .strictObject({
-      max_round_count: positive.default(15),
-      max_stall_count: count.default(3),
-      max_reset_count: count.default(2),
+      max_round_count: positive.optional().describe('As workflow.max_rounds, for fleets.'),
+      max_stall_count: count.optional(),
+      max_reset_count: count.optional(),
     })
     .prefault({}),
   plan_review: z
@@ -72,7 +79,13 @@ const fleetSettings = z.strictObject({
 
 const agentSettings = z.strictObject({
   runtime: z
-    .strictObject({ stream: flag.default(true), store: flag.default(true), checkpoint: flag.default(true) })
+    .strictObject({
+      stream: flag.default(DEFAULT_RUNTIME.stream),
+      store: flag
+        .default(DEFAULT_RUNTIME.store)
+        .describe('Learned by long-term memory: what an agent says is no fact until you say so.'),
+      checkpoint: flag.default(DEFAULT_RUNTIME.checkpoint),
+    })
     .prefault({}),
 });
 

@@ -5,6 +5,7 @@ import { TestClock } from '../../../test/support/clock.ts';
 import { postgresUrl } from '../../../test/support/postgres.ts';
 import { temporaryFolder } from '../../../test/support/storages.ts';
 import type { SavestateError } from '../../core/errors.ts';
+import { DEFAULT_RUNTIME } from '../agent/runtime-flags.ts';
 import { createCheckpointStorage, openCheckpointManager } from './checkpoint-storage.ts';
 import type { WorkflowConfig } from './config-schema.ts';
 import { OVERRIDES } from './environment-overrides.ts';
@@ -24,10 +25,6 @@ workflow:
 
 const DEFAULTS: WorkflowConfig = {
   workflow: {
-    max_rounds: 10,
-    max_stalls: 3,
-    max_resets: 2,
-    timeout_seconds: 300,
     checkpointing: {
       enabled: true,
       storage_type: 'file',
@@ -46,7 +43,7 @@ const DEFAULTS: WorkflowConfig = {
     },
   },
   fleet: {
-    orchestrator: { max_round_count: 15, max_stall_count: 3, max_reset_count: 2 },
+    orchestrator: {},
     plan_review: { enabled: true, require_human_approval: false },
     callbacks: { streaming: true, log_progress_ledger: true, log_tool_calls: true },
   },
@@ -84,6 +81,20 @@ const OTHERS: readonly [path: string, value: unknown][] = [
   ['fleet.callbacks.log_tool_calls', false],
 ];
 
+/** What a setting needs beside it in order to mean anything. */
+const COMPANIONS: Readonly<Record<string, object>> = {
+  'workflow.checkpointing.storage_url': { storage_type: 'postgres' },
+  'workflow.checkpointing.storage_schema': { storage_type: 'postgres', storage_url: 'env:DATABASE_URL' },
+  'workflow.checkpointing.storage_tenant': { storage_type: 'postgres', storage_url: 'env:DATABASE_URL' },
+  'workflow.checkpointing.auto_resume_limit': { auto_resume_on_failure: true },
+  'workflow.checkpointing.auto_resume_backoff_seconds': { auto_resume_on_failure: true },
+};
+const beside = (path: string): object => ({ workflow: { checkpointing: COMPANIONS[path] ?? {} } });
+const withCompanions = (path: string, value: unknown): string => {
+  const [section, key = ''] = [path.slice(0, path.lastIndexOf('.')), path.split('.').at(-1)];
+  const companions = COMPANIONS[path];
+  return JSON.stringify(nested(section, { ...companions, [key]: value }));
+};
 const nested = (path: string, value: unknown): unknown =>
   path.split('.').reduceRight((inner, key) => ({ [key]: inner }), value);
 const valueAt = (config: object, path: string): unknown =>
@@ -113,18 +124,19 @@ describe('settings', () => {
   });
 
   test.each(OTHERS)('[S1] %s can be set to %j', (path, value) => {
-    expect(valueAt(loadWorkflowConfig(JSON.stringify(nested(path, value))), path)).toEqual(value);
+    expect(valueAt(loadWorkflowConfig(withCompanions(path, value)), path)).toEqual(value);
     expect(valueAt(DEFAULTS, path)).not.toEqual(value);
   });
 
   test.each(['stream', 'store', 'checkpoint'])(
-    '[S1] agents.<name>.runtime.%s can be set, and is true by default',
+    '[S1] agents.<name>.runtime.%s can be set, and its default is that of agents in the library',
     (flag) => {
-      const { agents } = loadWorkflowConfig(
-        JSON.stringify({ agents: { writer: { runtime: { [flag]: false } }, reader: {} } }),
-      );
-      const on = { stream: true, store: true, checkpoint: true };
-      expect(agents).toEqual({ writer: { runtime: { ...on, [flag]: false } }, reader: { runtime: on } });
+      const isOn = DEFAULT_RUNTIME[flag as keyof typeof DEFAULT_RUNTIME];
+      const text = JSON.stringify({ agents: { writer: { runtime: { [flag]: !isOn } }, reader: {} } });
+      expect(loadWorkflowConfig(text).agents).toEqual({
+        writer: { runtime: { ...DEFAULT_RUNTIME, [flag]: !isOn } },
+        reader: { runtime: DEFAULT_RUNTIME },
+      });
     },
   );
 
@@ -179,6 +191,26 @@ agents:
       'workflow: { human_in_the_loop: { trusted_operations: [code_execution] } }',
       /"code_execution" is in require_approval_for and in trusted_operations/,
     ],
+    [
+      'a part of a workflow definition without steps',
+      'workflow: { checkpoint: { storage_path: x } }',
+      /^1:13 workflow.checkpoint: unknown key "checkpoint"\. Did you mean "checkpointing"\?/,
+    ],
+    [
+      'a storage_url without storage_type postgres',
+      'workflow: { checkpointing: { storage_url: "env:X" } }',
+      /^1:30 .*storage_url is for storage_type postgres; it is file\./,
+    ],
+    [
+      'an auto_resume_limit without auto_resume_on_failure',
+      'workflow: { checkpointing: { auto_resume_limit: 5 } }',
+      /auto_resume_limit has no effect without auto_resume_on_failure: true/,
+    ],
+    [
+      'two limits that differ',
+      'workflow: { max_rounds: 4 }\nfleet: { orchestrator: { max_round_count: 5 } }',
+      /^2:26 .*is 5, and workflow\.max_rounds is 4\. Leave one of them out/,
+    ],
     ['a list', '[]', /must be a mapping; found a list/],
     ['bad YAML', 'workflow: {', /^\d+:\d+/],
   ])('[S2] %s is refused', (_, text, message) => {
@@ -195,7 +227,7 @@ describe('the environment', () => {
   test.each(OTHERS)('[S3] a variable overrides %s', (path, value) => {
     const name = `SAVESTATE_${path.replaceAll('.', '_').toUpperCase()}`;
     const env = { [name]: Array.isArray(value) ? value.join(', ') : String(value) };
-    const text = path.endsWith('storage_path') ? REQUIREMENT : '';
+    const text = path.endsWith('storage_path') ? REQUIREMENT : JSON.stringify(beside(path));
     expect(valueAt(loadWorkflowConfig(text, { env }), path)).toEqual(value);
   });
 
@@ -256,9 +288,10 @@ describe('storages', () => {
     expect(await openCheckpointManager(settings({ enabled: false }))).toBeUndefined();
   });
 
-  test('[S4] a folder that cannot be made is an error', async () => {
+  test('[S4] a folder that cannot be made is an error that says why', async () => {
     await expect(createCheckpointStorage(settings({ storage_path: '/dev/null/x' }))).rejects.toMatchObject({
       code: 'STORAGE',
+      message: expect.stringMatching(/^The folder \/dev\/null\/x for checkpoints cannot be made: ENOTDIR/),
     });
   });
 

@@ -1,9 +1,10 @@
 import { z } from 'zod';
 import { configSchema, SETTINGS, type WorkflowConfig } from './config-schema.ts';
+import { findContradictions } from './contradictions.ts';
 import { applyEnvironment, type Environment } from './environment-overrides.ts';
 import { type Problem, problemsError } from './problem.ts';
 import { checkSchema } from './schema-problems.ts';
-import { type ProblemSource, yamlSource } from './yaml-source.ts';
+import { yamlSource } from './yaml-source.ts';
 
 /** Where settings come from besides the text. */
 export type ConfigSource = {
@@ -13,66 +14,62 @@ export type ConfigSource = {
   readonly source?: string;
 };
 
+/** Settings, and which of them were written: what was not may be left to the team or fleet that is run. */
+export type ReadConfig = { readonly config: WorkflowConfig; readonly written: WrittenConfig };
+
+/** The settings that a file or the environment gives, without defaults. */
+export type WrittenConfig = z.input<typeof configSchema>;
+
 /** A workflow definition may stand in the same file; its parts are checked where it is read. */
 const fileSchema = z.strictObject({
   ...SETTINGS.top,
   workflow: z
     .strictObject({
       ...SETTINGS.workflow,
-      name: z.unknown().optional(),
-      description: z.unknown().optional(),
-      checkpoint: z.unknown().optional(),
+      name: z.string().optional(),
+      description: z.string().optional(),
+      checkpoint: z.boolean().optional(),
       output: z.unknown().optional(),
     })
     .prefault({}),
   steps: z.unknown().optional(),
 });
 
+const settingsSchema = z.strictObject({ ...SETTINGS.top, workflow: z.strictObject(SETTINGS.workflow).prefault({}) });
+
 /** Reads the settings of `workflow.yaml`; throws an InvalidInputError with all problems, by line and column. Nothing is ever ignored. */
-export function loadWorkflowConfig(
-  text: string,
-  { env = {}, source = 'workflow.yaml' }: ConfigSource = {},
-): WorkflowConfig {
-  const file = yamlSource(text);
-  if (file.problems.length > 0) throw problemsError(`"${source}"`, file.problems);
-  const written = file.data ?? {};
-  const problems = [...checkSchema({ source: file, schema: fileSchema, value: written, path: [] }).problems];
-  if (problems.length > 0) throw problemsError(`"${source}"`, problems);
-  const { data, problems: unknown } = applyEnvironment(written as object, env);
-  const { value, problems: wrong } = checkSchema({ source: file, schema: fileSchema, value: data, path: [] });
-  problems.push(
-    ...unknown,
-    ...wrong.map((problem) => ({ ...problem, message: `${problem.message} (from the environment)` })),
-  );
-  if (value === undefined || problems.length > 0) throw problemsError(`"${source}"`, problems);
-  problems.push(...checkTogether(file, value));
-  if (problems.length > 0) throw problemsError(`"${source}"`, problems);
-  const settings = Object.entries(value.workflow).filter(([key]) => Object.hasOwn(SETTINGS.workflow, key));
-  const workflow = Object.fromEntries(settings) as WorkflowConfig['workflow'];
-  return configSchema.parse({ workflow, fleet: value.fleet, agents: value.agents });
+export function loadWorkflowConfig(text: string, options: ConfigSource = {}): WorkflowConfig {
+  return readWorkflowConfig(text, options).config;
 }
 
-/** What is wrong only together. */
-function checkTogether(source: ProblemSource, { workflow }: z.output<typeof fileSchema>): Problem[] {
-  const { checkpointing, human_in_the_loop: human } = workflow;
-  const problems: Problem[] = [];
-  if (checkpointing.enabled && checkpointing.storage_type === 'postgres' && checkpointing.storage_url === undefined)
-    problems.push(
-      source.place(
-        ['workflow', 'checkpointing'],
-        'storage_type postgres needs a storage_url, such as env:DATABASE_URL.',
-        {
-          key: 'storage_type',
-        },
-      ),
-    );
-  for (const operation of human.require_approval_for.filter((name) => human.trusted_operations.includes(name)))
-    problems.push(
-      source.place(
-        ['workflow', 'human_in_the_loop'],
-        `"${operation}" is in require_approval_for and in trusted_operations. Decide for one of them.`,
-        { key: 'trusted_operations' },
-      ),
-    );
-  return problems;
+/** Like `loadWorkflowConfig`; also returns what was written. */
+export function readWorkflowConfig(
+  text: string,
+  { env = {}, source = 'workflow.yaml' }: ConfigSource = {},
+): ReadConfig {
+  const file = yamlSource(text);
+  const refuse = (problems: readonly Problem[]): void => {
+    if (problems.length > 0) throw problemsError(`"${source}"`, problems);
+  };
+  refuse(file.problems);
+  const inFile = file.data ?? {};
+  const schema = typeof inFile === 'object' && 'steps' in inFile ? fileSchema : settingsSchema;
+  refuse(checkSchema({ source: file, schema, value: inFile, path: [] }).problems);
+  const { data, problems: unknown } = applyEnvironment(inFile as object, env);
+  const { value, problems: wrong } = checkSchema({ source: file, schema, value: data, path: [] });
+  refuse([
+    ...unknown,
+    ...wrong.map((problem) => ({ ...problem, message: `${problem.message} (from the environment)` })),
+  ]);
+  const config = configSchema.parse(pickSettings(value ?? {}));
+  const written = pickSettings(data) as WrittenConfig;
+  refuse(findContradictions(file, { config, written }));
+  return { config, written };
+}
+
+/** Without the parts of a workflow definition. */
+function pickSettings({ workflow, fleet, agents }: { workflow?: object; fleet?: unknown; agents?: unknown }): object {
+  const settings = Object.entries(workflow ?? {}).filter(([key]) => Object.hasOwn(SETTINGS.workflow, key));
+  const parts = { workflow: Object.fromEntries(settings), fleet, agents };
+  return Object.fromEntries(Object.entries(parts).filter(([, part]) => part !== undefined));
 }

@@ -96,14 +96,17 @@ function checkTeam(names: readonly string[], orchestrator: string): void {
 }
 
 /** What a `workflow.yaml` says about a fleet: spread it into the fleet's options. The `runtime` flags are for the agents themselves. */
-export function fleetOptionsFrom(config: WorkflowConfig): FleetLimits {
-  const { orchestrator, plan_review: review, callbacks } = config.fleet;
+export function fleetOptionsFrom({ workflow, fleet }: WorkflowConfig): FleetLimits {
+  const { orchestrator, plan_review: review, callbacks } = fleet;
+  const rounds = orchestrator.max_round_count ?? workflow.max_rounds;
+  const stalls = orchestrator.max_stall_count ?? workflow.max_stalls;
+  const resets = orchestrator.max_reset_count ?? workflow.max_resets;
   return {
-    maxRoundCount: orchestrator.max_round_count,
-    maxStallCount: orchestrator.max_stall_count,
-    maxResetCount: orchestrator.max_reset_count,
+    ...(rounds !== undefined && { maxRoundCount: rounds }),
+    ...(stalls !== undefined && { maxStallCount: stalls }),
+    ...(resets !== undefined && { maxResetCount: resets }),
     planReview: review.enabled && review.require_human_approval,
-    humanInTheLoop: config.workflow.human_in_the_loop,
+    humanInTheLoop: workflow.human_in_the_loop,
     callbacks: {
       streaming: callbacks.streaming,
       progressLedger: callbacks.log_progress_ledger,

@@ -1,9 +1,10 @@
 import { existsSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { InvalidInputError } from '../../core/errors.ts';
+import { InvalidInputError } from '../core/errors.ts';
 
 /** Where checkpoints are. */
 export type StorageAddress =
+  | { readonly kind: 'memory' }
   | { readonly kind: 'sqlite'; readonly path: string }
   | { readonly kind: 'file'; readonly path: string }
   | { readonly kind: 'postgres'; readonly url: string; readonly tenant: string; readonly schema: string | undefined };
@@ -17,16 +18,17 @@ export type AddressDefaults = {
 
 const DEFAULT_TENANT = 'default';
 
-/** Reads an address: `sqlite:path`, `file:folder`, `postgres://...`, or a path that is looked at to see what it is. */
+/** Reads an address: `memory:`, `sqlite:path`, `file:folder`, `postgres://...`, or a path that is looked at to see what it is. */
 export function parseStorageAddress(text: string, defaults: AddressDefaults): StorageAddress {
   if (/^postgres(ql)?:\/\//.test(text)) return parsePostgres(text, defaults);
+  if (text === 'memory:') return { kind: 'memory' };
   const [, scheme, rest] = /^([a-z][a-z0-9+.-]+):(.*)$/s.exec(text) ?? [];
   const path = resolve(defaults.folder, (rest ?? text).replace(/^\/\/(?=\/)/, ''));
   if (rest === '' || text === '') throw new InvalidInputError(`The storage address "${text}" has no path.`);
   if (scheme === undefined) return { kind: guessKind(path, text), path };
   if (scheme === 'sqlite' || scheme === 'file') return { kind: scheme, path };
   throw new InvalidInputError(
-    `"${scheme}:" is no storage. Use sqlite:<file>, file:<folder>, postgres://<server>/<database>, or a path.`,
+    `"${scheme}:" is no storage. Use sqlite:<file>, file:<folder>, postgres://<server>/<database>, memory: (gone when the process ends), or a path.`,
   );
 }
 
@@ -61,12 +63,13 @@ function guessKind(path: string, text: string): 'sqlite' | 'file' {
 
 /** Whether there is something at the address. A server is asked when it is opened. */
 export function storageExists(address: StorageAddress): boolean {
-  if (address.kind === 'postgres') return true;
+  if (address.kind === 'postgres' || address.kind === 'memory') return true;
   return existsSync(address.kind === 'file' ? join(address.path, 'format.json') : address.path);
 }
 
 /** An address as it may be shown and kept: without the password. */
 export function formatStorageAddress(address: StorageAddress): string {
+  if (address.kind === 'memory') return 'memory:';
   if (address.kind !== 'postgres') return `${address.kind}:${address.path}`;
   const url = new URL(address.url);
   url.password = '';

@@ -1,0 +1,59 @@
+import type { ReadConfig } from './load-workflow-config.ts';
+import type { KeyPath, Problem } from './problem.ts';
+import type { ProblemSource } from './yaml-source.ts';
+
+const CHECKPOINTING = ['workflow', 'checkpointing'] as const;
+
+/** What is wrong only together: settings that need another one, and settings that say two things. */
+export function findContradictions(source: ProblemSource, read: ReadConfig): Problem[] {
+  const place = (path: KeyPath, key: string, message: string): Problem => source.place(path, message, { key });
+  return [
+    ...storageProblems(read).map(([key, message]) => place(CHECKPOINTING, key, message)),
+    ...resumeProblems(read).map(([key, message]) => place(CHECKPOINTING, key, message)),
+    ...approvalProblems(read).map((message) => place(['workflow', 'human_in_the_loop'], 'trusted_operations', message)),
+    ...limitProblems(read).map(([key, message]) => place(['fleet', 'orchestrator'], key, message)),
+  ];
+}
+
+type Keyed = readonly [key: string, message: string];
+
+const POSTGRES_ONLY = ['storage_url', 'storage_schema', 'storage_tenant'] as const;
+
+/** `memory` is how a storage is switched off for a while, so it may keep the settings of the other. */
+function storageProblems({ config, written }: ReadConfig): Keyed[] {
+  const { enabled, storage_type: type, storage_url: url } = config.workflow.checkpointing;
+  if (enabled && type === 'postgres' && url === undefined)
+    return [['storage_type', 'storage_type postgres needs a storage_url, such as env:DATABASE_URL.']];
+  if (type === 'postgres' || type === 'memory') return [];
+  const stray = POSTGRES_ONLY.filter((key) => written.workflow?.checkpointing?.[key] !== undefined);
+  return stray.map((key) => [key, `${key} is for storage_type postgres; it is ${type}.`]);
+}
+
+const RESUME_ONLY = ['auto_resume_limit', 'auto_resume_backoff_seconds'] as const;
+
+function resumeProblems({ written }: ReadConfig): Keyed[] {
+  const { checkpointing = {} } = written.workflow ?? {};
+  if (checkpointing.auto_resume_on_failure !== undefined) return [];
+  const stray = RESUME_ONLY.filter((key) => checkpointing[key] !== undefined);
+  return stray.map((key) => [key, `${key} has no effect without auto_resume_on_failure: true.`]);
+}
+
+function approvalProblems({ config }: ReadConfig): string[] {
+  const { require_approval_for: required, trusted_operations: trusted } = config.workflow.human_in_the_loop;
+  const both = required.filter((name) => trusted.includes(name));
+  return both.map((name) => `"${name}" is in require_approval_for and in trusted_operations. Decide for one of them.`);
+}
+
+const LIMITS = [
+  ['max_rounds', 'max_round_count'],
+  ['max_stalls', 'max_stall_count'],
+  ['max_resets', 'max_reset_count'],
+] as const;
+
+function limitProblems({ config: { workflow, fleet } }: ReadConfig): Keyed[] {
+  return LIMITS.flatMap(([general, own]): Keyed[] => {
+    const [a, b] = [workflow[general], fleet.orchestrator[own]];
+    if (a === undefined || b === undefined || a === b) return [];
+    return [[own, `is ${b}, and workflow.${general} is ${a}. Leave one of them out.`]];
+  });
+}
