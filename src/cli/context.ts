@@ -156,6 +156,11 @@ export class Context {
     return this.env.SAVESTATE_AUTHOR ?? this.env.USER ?? this.env.USERNAME;
   }
 
+  /** Who talks with a team unless `--user` says so; containers often have no name for anybody. */
+  get user(): string {
+    return this.author ?? 'user';
+  }
+
   /**
    * Throws if the person stopped the command; to be called in every long loop. Gives way now and then: a loop over a storage in this
    * process would otherwise never let a signal in.

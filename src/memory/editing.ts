@@ -1,4 +1,4 @@
-import { ConflictError, NotFoundError } from '../core/errors.ts';
+import { ConflictError, InvalidInputError, NotFoundError } from '../core/errors.ts';
 import { type FoldedMemory, foldMemory } from './fold.ts';
 import type { MemoryContext } from './memory-context.ts';
 import type { EventPlace, MemoryEvent, NewMemoryEvent } from './memory-event.ts';
@@ -39,6 +39,10 @@ export class Editing {
   }
 
   async update(id: string, change: MemoryChange, options: ChangeOptions): Promise<void> {
+    if (Object.values(change).every((value) => value === undefined))
+      throw new InvalidInputError(
+        'Nothing would change. Say what is to be different: memory, metadata, expirationDate, isPinned or confidence.',
+      );
     const place = await this.#context.views.place(options);
     const { expectedVersion, actor, reason } = options;
     const events = await this.#edit(id, { place, expectedVersion }, (memory) => ({
@@ -195,7 +199,8 @@ function changedFields(before: MemoryFields, change: MemoryChange): Partial<Memo
   };
 }
 
-function notFound(id: string, events: readonly MemoryEvent[]): NotFoundError {
+/** There is no memory with this id, or none that is visible. */
+export function notFound(id: string, events: readonly MemoryEvent[]): NotFoundError {
   const hint =
     events.length === 0
       ? 'There is none with this id.'

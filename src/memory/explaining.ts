@@ -1,4 +1,5 @@
 import { withoutUndefined } from './defined.ts';
+import { notFound } from './editing.ts';
 import { type FoldedMemory, foldMemory, toRecord } from './fold.ts';
 import type { MemoryContext } from './memory-context.ts';
 import type { EventPlace, MemoryEvent, MemoryOperation } from './memory-event.ts';
@@ -79,6 +80,7 @@ export class Explaining {
 
   async #open(id: string, options: ViewOptions) {
     const events = await this.#context.storage.readEvents({ memoryIds: [id] });
+    if (events.length === 0) throw notFound(id, events);
     const { sees } = await this.#context.views.open(options, sessionsOf(events));
     return { events, sees };
   }

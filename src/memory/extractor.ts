@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { InvalidInputError } from '../core/errors.ts';
 import type { MemoryRecord, MemoryScope } from './memory-record.ts';
 
-/** One turn of a conversation. Turns of the roles `system`, `developer` and `tool` are never learned from. */
+/** One turn of a conversation. Turns of the roles `system`, `developer`, `tool` and `function` are never learned from; another role than these, `user` and `assistant` is refused. */
 export type MemoryMessage = {
   readonly role: string;
   readonly content: string;

@@ -1,4 +1,3 @@
-import { InvalidInputError } from '../core/errors.ts';
 import { currentAt } from './current.ts';
 import { compileFilters, type MemoryFilters } from './filters.ts';
 import { type FoldedMemory, foldMemory, toRecord } from './fold.ts';
@@ -38,7 +37,6 @@ export type MemoryHit = MemoryRecord & { readonly score: number; readonly parts?
 export type SearchResult = VectorStatus & { readonly results: readonly MemoryHit[] };
 
 const DEFAULT_TOP_K = 20;
-const MAX_TOP_K = 1000;
 
 /** Looks memories up. */
 export class Finding {
@@ -66,8 +64,6 @@ export class Finding {
     ranked: readonly Ranked[],
     { topK = DEFAULT_TOP_K, threshold = 0, explain = false }: SearchOptions,
   ): MemoryHit[] {
-    if (!Number.isSafeInteger(topK) || topK < 1 || topK > MAX_TOP_K)
-      throw new InvalidInputError(`topK must be a whole number from 1 to ${MAX_TOP_K}; found ${String(topK)}.`);
     return ranked
       .filter(({ score }) => score > 0 && score >= threshold)
       .slice(0, topK)

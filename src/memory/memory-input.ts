@@ -23,6 +23,7 @@ export function parseScope({ userId, agentId, runId }: MemoryScope): MemoryScope
   };
 }
 
+const LEARNED_ROLES = new Set(['user', 'assistant']);
 const IGNORED_ROLES = new Set(['system', 'developer', 'tool', 'function']);
 
 /** The turns that may be learned from, without our own blocks in them. System prompts and the answers of tools are left out. */
@@ -44,9 +45,13 @@ function checkMessage(message: MemoryMessage): MemoryMessage {
     typeof message.content === 'string';
   if (!isMessage) {
     throw new InvalidInputError(
-      `A message must be { role, content }, both texts; found ${JSON.stringify(message)?.slice(0, 80)}.`,
+      `A message must be { role, content }, both strings; found ${JSON.stringify(message)?.slice(0, 80)}.`,
     );
   }
+  if (!LEARNED_ROLES.has(message.role) && !IGNORED_ROLES.has(message.role))
+    throw new InvalidInputError(
+      `The role of a message must be one of ${[...LEARNED_ROLES, ...IGNORED_ROLES].join(', ')}; found "${message.role}".`,
+    );
   checkContent(message.content);
   return message;
 }
@@ -74,13 +79,13 @@ export function checkMetadata(metadata: { readonly [key: string]: unknown }): { 
 
 /** Whose words a turn is. */
 export function trustOf(role: string): MemoryTrust {
-  return role === 'user' ? 'user' : role === 'assistant' ? 'agent' : 'external';
+  return role === 'user' ? 'user' : 'agent';
 }
 
 /** Whom a turn is about, until someone says otherwise: who said it. */
 export function subjectOf({ role, name }: MemoryMessage, { userId, agentId }: MemoryScope): string {
   if (name !== undefined) return name;
-  return role === 'assistant' ? (agentId ?? 'assistant') : role === 'user' ? (userId ?? 'user') : role;
+  return role === 'assistant' ? (agentId ?? 'assistant') : (userId ?? 'user');
 }
 
 /** Equal for texts that say the same in the same words about the same subject. */

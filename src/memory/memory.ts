@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { ClosedError, InvalidInputError } from '../core/errors.ts';
+import { checkValue, string } from '../core/options.ts';
 import type { ForkOptions } from '../manager/branching.ts';
 import type { CheckpointManager } from '../manager/checkpoint-manager.ts';
 import type { BranchHead } from '../manager/history.ts';
@@ -13,6 +14,7 @@ import { toRecord } from './fold.ts';
 import { type AddResult, Learning } from './learning.ts';
 import type { MemoryContext } from './memory-context.ts';
 import type { MemoryInput } from './memory-input.ts';
+import { checkMemoryOptions } from './memory-options.ts';
 import type { MemoryRecord, MemoryScope } from './memory-record.ts';
 import type { MemoryStorage } from './memory-storage.ts';
 import type { AddOptions } from './proposal.ts';
@@ -50,7 +52,8 @@ export class Memory {
   readonly #learning: Learning;
   #isClosed = false;
 
-  constructor({ path, storage, manager, embedder, extractor, now = Date.now }: MemoryOptions = {}) {
+  constructor(options: MemoryOptions = {}) {
+    const { path, storage, manager, embedder, extractor, now = Date.now } = checkMemoryOptions(options, 'new Memory()');
     if (path !== undefined && storage !== undefined)
       throw new InvalidInputError('Memory takes a path or a storage, not both.');
     const opened = storage ?? new SqliteMemoryStorage(path === undefined ? {} : { path });
@@ -73,25 +76,29 @@ export class Memory {
   /** Remembers what was said. Resolves when it is durable; what vectors and extractors add is best effort and said in the result. */
   async add(messages: MemoryInput, options: AddOptions): Promise<AddResult> {
     this.#checkOpen();
-    return this.#learning.add(messages, options);
+    return this.#learning.add(messages, checkMemoryOptions(options, 'add()'));
   }
 
   /** Changes a memory, by adding to its history. */
   async update(id: string, change: string | MemoryChange, options: ChangeOptions = {}): Promise<void> {
     this.#checkOpen();
-    await new Editing(this.#context).update(id, typeof change === 'string' ? { memory: change } : change, options);
+    const changed = checkMemoryOptions(
+      typeof change === 'string' ? { memory: change } : change,
+      'the change of update()',
+    );
+    await new Editing(this.#context).update(id, changed, checkMemoryOptions(options, 'update()'));
   }
 
   /** Retracts a memory; its history stays. For removing the words themselves there is `purge`. */
   async delete(id: string, options: ChangeOptions = {}): Promise<void> {
     this.#checkOpen();
-    await new Editing(this.#context).delete(id, options);
+    await new Editing(this.#context).delete(id, checkMemoryOptions(options, 'delete()'));
   }
 
   /** Retracts all that is visible of a scope; answers how many that were. */
   async deleteAll(options: MemoryScope & Omit<ChangeOptions, 'expectedVersion'>): Promise<number> {
     this.#checkOpen();
-    return new Editing(this.#context).deleteAll(options);
+    return new Editing(this.#context).deleteAll(checkMemoryOptions(options, 'deleteAll()'));
   }
 
   // Looking
@@ -99,32 +106,33 @@ export class Memory {
   /** What answers a question, best first. */
   async search(query: string, options: SearchOptions): Promise<SearchResult> {
     this.#checkOpen();
-    return this.#finding.search(query, options);
+    checkValue(query, string, 'The question of search()');
+    return this.#finding.search(query, checkMemoryOptions(options, 'search()'));
   }
 
   /** One memory; undefined if it is not visible from there. */
   async get(id: string, options: ViewOptions = {}): Promise<MemoryRecord | undefined> {
     this.#checkOpen();
-    const folded = await this.#finding.get(id, options);
+    const folded = await this.#finding.get(id, checkMemoryOptions(options, 'get()'));
     return folded === undefined ? undefined : toRecord(folded);
   }
 
   /** All that is visible of a scope, oldest first. */
   async getAll(options: SelectOptions): Promise<readonly MemoryRecord[]> {
     this.#checkOpen();
-    return this.#finding.getAll(options);
+    return this.#finding.getAll(checkMemoryOptions(options, 'getAll()'));
   }
 
   /** Everything that happened to a memory, on all branches, oldest first. */
   async history(id: string, options: ViewOptions = {}): Promise<readonly MemoryHistoryEntry[]> {
     this.#checkOpen();
-    return new Explaining(this.#context).history(id, options);
+    return new Explaining(this.#context).history(id, checkMemoryOptions(options, 'history()'));
   }
 
   /** Which checkpoints and words taught a memory, and what is left of them. */
   async why(id: string, options: ViewOptions = {}): Promise<MemoryExplanation> {
     this.#checkOpen();
-    return new Explaining(this.#context).why(id, options);
+    return new Explaining(this.#context).why(id, checkMemoryOptions(options, 'why()'));
   }
 
   /** What the lineage of the second checkpoint taught that the first one's did not, what it unlearned, and what it changed. */
@@ -136,7 +144,8 @@ export class Memory {
   /** Fills `{memory}` and `{memory:preferences}` into a prompt: marked as data, within the budget. */
   async render(template: string, options: RenderOptions): Promise<RenderResult> {
     this.#checkOpen();
-    return new Rendering(this.#finding).render(template, options);
+    checkValue(template, string, 'The template of render()');
+    return new Rendering(this.#finding).render(template, checkMemoryOptions(options, 'render()'));
   }
 
   // Following branches
@@ -147,12 +156,13 @@ export class Memory {
     options: ViewOptions & { readonly actor?: string; readonly reason?: string } = {},
   ): Promise<void> {
     this.#checkOpen();
-    await new Editing(this.#context).promote(id, options);
+    await new Editing(this.#context).promote(id, checkMemoryOptions(options, 'promote()'));
   }
 
   /** Rewinds the session of a checkpoint, like `manager.rewind`, and says what memory does meanwhile. */
-  async rewind(idOrPrefix: string, { memory = 'follow', ...options }: MemoryRewindOptions = {}): Promise<BranchHead> {
+  async rewind(idOrPrefix: string, given: MemoryRewindOptions = {}): Promise<BranchHead> {
     this.#checkOpen();
+    const { memory = 'follow', ...options } = checkMemoryOptions(given, 'rewind()');
     if (this.#manager === undefined)
       throw new InvalidInputError('A rewind needs the CheckpointManager. Give Memory the option "manager".');
     const changes = memory === 'keep' ? await new Differences(this.#context).sinceCheckpoint(idOrPrefix) : [];
@@ -169,7 +179,7 @@ export class Memory {
   /** Removes the words of memories, of all their versions and of what was taken from them, and says where copies may be left. */
   async purge(what: string | MemoryScope, options: { readonly reason?: string } = {}): Promise<PurgeResult> {
     this.#checkOpen();
-    return new Purging(this.#context).purge(what, options);
+    return new Purging(this.#context).purge(what, checkMemoryOptions(options, 'purge()'));
   }
 
   /** Removes everything, of every user. */

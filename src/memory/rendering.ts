@@ -57,7 +57,9 @@ export class Rendering {
   }
 
   async render(template: string, options: RenderOptions): Promise<RenderResult> {
-    const { budgetTokens = DEFAULT_BUDGET_TOKENS } = options;
+    const { budgetTokens = DEFAULT_BUDGET_TOKENS, scope } = options;
+    if (scope === undefined)
+      throw new InvalidInputError('Whose memory is it? Give render() the option scope: { userId }.');
     const status: { now: VectorStatus } = { now: { vectors: 'none' } };
     const used = { tokens: 0, ids: new Set<string>() };
     const isSaid = compileSaid(options.said ?? []);

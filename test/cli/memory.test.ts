@@ -45,7 +45,7 @@ describe.concurrent('memory', () => {
     expect((await list(folder, '--as-of', 'main')).length).toBe(3);
     await ok(['switch', 'main'], { folder });
     expect((await ok(['memory', 'list', ...ANN], { folder })).split('\n')[1]).toMatch(
-      /^mem_\w+\tfact\tuser\t.*\tI live/,
+      /^mem_\w+\tfact\tann\t.*\tI live/,
     );
   });
 
@@ -85,7 +85,9 @@ describe.concurrent('memory', () => {
     expect(damaged.code).toBe(4);
     expect(damaged.stderr).not.toMatch(/\n {4}at /);
     const known = await folderWithMemory();
-    for (const args of [['list'], ['learn'], ['search', ...ANN], ['list', ...ANN, '--kind', 'rumour'], ['why']])
+    const own = await run(['memory', 'list'], { folder: known, env: { SAVESTATE_AUTHOR: 'ann' } });
+    expect([own.code, own.stderr]).toEqual([0, expect.stringContaining('This is the memory of "ann"')]);
+    for (const args of [['forget'], ['learn'], ['search', ...ANN], ['list', ...ANN, '--kind', 'rumour'], ['why']])
       expect([args, (await run(['memory', ...args], { folder: known })).code]).toEqual([args, 2]);
     for (const args of [
       ['why', 'mem_nothing'],

@@ -1,4 +1,3 @@
-import { InvalidInputError } from '../../core/errors.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { Memory } from '../../memory/memory.ts';
 import type { MemoryScope } from '../../memory/memory-record.ts';
@@ -11,7 +10,7 @@ import { openMemory } from './open-memory.ts';
 
 /** Whose memories a command is about, and from where it looks. */
 export type MemoryView = {
-  /** What was named; throws if nothing was. */
+  /** What was named, else the user that `run` and `repl` would talk with, which is said. */
   readonly scope: () => MemoryScope;
   readonly named: MemoryScope;
   readonly from: ViewOptions;
@@ -30,7 +29,7 @@ export async function useMemory<Result>(
   try {
     const checkpoint = asOf === undefined ? undefined : await resolveRevision(await context.workspace(), asOf);
     const from = checkpoint === undefined ? {} : { asOf: checkpoint.id };
-    return await work(memory, { scope: () => needScope(named), named, from });
+    return await work(memory, { scope: () => findScope(context, named), named, from });
   } finally {
     await memory.close();
   }
@@ -47,7 +46,9 @@ function readScope(input: CommandInput): MemoryScope {
   return { ...(userId !== undefined && { userId }), ...(agentId !== undefined && { agentId }) };
 }
 
-function needScope(scope: MemoryScope): MemoryScope {
-  if (Object.keys(scope).length > 0) return scope;
-  throw new InvalidInputError('Say whose memory: --user <id>, --agent <id>, or both.');
+function findScope(context: Context, named: MemoryScope): MemoryScope {
+  if (Object.keys(named).length > 0) return named;
+  const userId = context.user;
+  context.say(`This is the memory of "${userId}"; --user <id> or --agent <id> shows another.`);
+  return { userId };
 }

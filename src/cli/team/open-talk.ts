@@ -22,7 +22,7 @@ export async function openTalk(
     logs: logs === undefined ? false : resolve(context.folder, logs),
     memory,
     userId,
-    author: context.author ?? 'user',
+    author: context.user,
   });
   return { talk, close: async () => memory?.memory.close() };
 }
@@ -31,5 +31,5 @@ async function findMemory(context: Context, workspace: Workspace, userId?: strin
   if ((await context.config())?.config.memory === undefined) return undefined;
   const { openMemory } = await import('../memory/open-memory.ts');
   const memory = await openMemory(context, { manager: workspace.plainManager, isCreated: true });
-  return { memory, scope: { userId: userId ?? context.author ?? 'user' } };
+  return { memory, scope: { userId: userId ?? context.user } };
 }

@@ -1,5 +1,6 @@
 import type { Checkpoint } from '../../core/checkpoint.ts';
 import { InvalidInputError } from '../../core/errors.ts';
+import { anything, checkOptions, positive } from '../../core/options.ts';
 import type { SessionPlace } from '../../memory/lineages.ts';
 import type { Memory } from '../../memory/memory.ts';
 import { parseScope } from '../../memory/memory-input.ts';
@@ -50,6 +51,7 @@ export function parseRunMemory(option: MemoryOption | undefined, userId: string 
       `The option "memory" must be a Memory, or { memory, scope: { userId } }; found ${describe(option)}.`,
     );
   }
+  checkOptions(option, { memory: anything, scope: anything, budgetTokens: positive }, 'memory');
   return { ...option, scope: parseScope(scope) };
 }
 

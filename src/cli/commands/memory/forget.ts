@@ -26,13 +26,13 @@ export async function forget(context: Context, input: CommandInput): Promise<und
   });
 }
 
-async function choose(memory: Memory, { named, scope }: MemoryView, id: string | undefined): Promise<Doomed> {
-  if (id !== undefined && Object.keys(named).length > 0)
-    throw new InvalidInputError('Say a memory, or whose: not both.');
-  if (id === undefined) return chooseScope(memory, scope());
+async function choose(memory: Memory, { named }: MemoryView, id: string | undefined): Promise<Doomed> {
+  if ((id !== undefined) === Object.keys(named).length > 0)
+    throw new InvalidInputError('Say a memory, or whose with --user <id> or --agent <id>: one of the two.');
+  if (id === undefined) return chooseScope(memory, named);
   const found = await memory.get(id);
   const history = await memory.history(id);
-  if (history.length === 0 || history.some(({ action }) => action === 'PURGE'))
+  if (history.some(({ action }) => action === 'PURGE'))
     throw new NotFoundError(`There is no memory "${id}". See: savestate memory list --user <id>`, { details: { id } });
   const words = found?.memory ?? history.findLast(({ newValue }) => newValue !== undefined)?.newValue ?? '';
   return { target: id, what: `${id} ("${clip(words, SHOWN_CHARS)}") and what was taken from it`, ids: [id] };

@@ -32,7 +32,9 @@ export async function search(context: Context, input: CommandInput): Promise<Exi
     memory.search(question, { ...view.scope(), ...view.from, ...readSelection(input), topK }),
   );
   await tell(context, results);
-  return results.length === 0 ? EXIT.notFound : undefined;
+  if (results.length > 0) return undefined;
+  context.say('Nothing that is known answers this.');
+  return EXIT.notFound;
 }
 
 function readSelection(input: CommandInput): { kinds?: readonly MemoryKind[]; showExpired?: boolean } {

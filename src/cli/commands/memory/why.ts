@@ -14,6 +14,7 @@ export async function why(context: Context, input: CommandInput): Promise<undefi
   const id = input.need(1, 'which memory');
   const found = await useMemory(context, input, (memory, { from }) => memory.why(id, from));
   if (found.sources.length === 0)
+    // it was purged
     throw new NotFoundError(`There is no memory "${id}". See: savestate memory list --user <id>`, { details: { id } });
   await context.answer(toOutput(found), () => format(found));
   return undefined;
