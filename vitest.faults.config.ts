@@ -1,19 +1,26 @@
 import { defineConfig } from 'vitest/config';
+import { WORKERS } from './test/support/workers.ts';
 
-/** The kill, fault and fuzz loops at their full counts; prints n and failures for docs/GUARANTEES.md. */
+/** Files that kill, damage, cut or draw at random, again and again. */
+export const FAULT_LOOPS = [
+  'test/faults/**/*.test.ts',
+  'test/loop/crash-points.test.ts',
+  'src/**/*.property.test.ts',
+  'src/storage/postgres/postgres-tenancy.test.ts',
+];
+
+const isFull = process.env.SAVESTATE_TRIALS === 'full';
+
+/** The loops at their full counts one after the other, with n and failures for docs/GUARANTEES.md; or, for each change, at a tenth. */
 export default defineConfig({
   test: {
-    include: [
-      'test/faults/**/*.test.ts',
-      'test/loop/crash-points.test.ts',
-      'src/**/*.property.test.ts',
-      'src/storage/postgres/postgres-tenancy.test.ts',
-    ],
+    include: FAULT_LOOPS,
     testTimeout: 3_600_000,
     hookTimeout: 600_000,
-    globalSetup: ['test/support/postgres-global.ts'],
+    globalSetup: ['test/support/build-global.ts', 'test/support/postgres-global.ts'],
     pool: 'forks',
-    fileParallelism: false,
-    reporters: ['verbose'],
+    maxWorkers: WORKERS,
+    fileParallelism: !isFull,
+    reporters: isFull ? ['verbose'] : ['default'],
   },
 });

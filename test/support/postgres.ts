@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { Client } from 'pg';
 import { afterAll, inject, onTestFinished, TestRunner } from 'vitest';
@@ -17,11 +18,16 @@ function cleanUpLater(cleanup: Cleanup): void {
   else onTestFinished(cleanup);
 }
 
-/** The superuser's address of this worker's server. */
+const ASK =
+  'fetch(process.argv[1]).then(async (answer) => { process.exitCode = answer.ok ? 0 : 1; console.log(await answer.text()); })';
+let url: string | undefined;
+
+/** The superuser's address of this worker's server, which is started when the first test asks for it. */
 export function postgresUrl(): string {
-  const urls = inject('postgresUrls');
-  const worker = Number(process.env.VITEST_POOL_ID ?? 1) - 1;
-  return urls[worker % urls.length] ?? '';
+  url ??= execFileSync(process.execPath, ['-e', ASK, `${inject('postgresStarter')}/${process.env.VITEST_POOL_ID}`], {
+    encoding: 'utf8',
+  }).trim();
+  return url;
 }
 
 /** A connection as the superuser; it is ended with the test, or with the file if no test is running. */
