@@ -29,7 +29,7 @@ class Tour {
     } finally {
       rmSync(this.#folder, { recursive: true, force: true });
     }
-    say('', 'The temporary files are gone. Next: README.md, docs/GUIDE.md, and npm run bench.');
+    say('', 'The temporary files are gone. Next: README.md and docs/GUIDE.md.');
   }
 
   async #talkUntilKilled(): Promise<void> {
