@@ -1,6 +1,6 @@
 import type { Checkpoint } from '../core/checkpoint.ts';
 import type { Chunk, Digest } from '../core/chunk.ts';
-import { isOutcomeUnknown } from '../core/errors.ts';
+import { ConflictError, isOutcomeUnknown } from '../core/errors.ts';
 import type { CheckpointId, SessionId } from '../core/id.ts';
 import type { EncodedState } from '../core/state-codec.ts';
 import type { CommitResult, NewCheckpoint } from '../storage/contract.ts';
@@ -25,6 +25,8 @@ export type PendingSave = {
   /** What the effect log held then: whatever comes later comes after the checkpoint. */
   readonly effects: Place['effects'];
   readonly signal: AbortSignal | undefined;
+  /** Which life of the session it was captured in. */
+  readonly life: number;
 };
 
 type Delivery = { readonly checkpoint: Checkpoint; readonly chunks: readonly Chunk[] };
@@ -41,6 +43,7 @@ export class BranchWriter {
   readonly #unstored = new Map<Digest, Chunk>();
   /** A commit that got no answer: it may be stored. */
   #doubtful: Delivery | undefined;
+  #life = 0;
 
   constructor(context: ManagerContext, commits: FencedCommits, start: BranchStart) {
     this.#context = context;
@@ -68,8 +71,25 @@ export class BranchWriter {
     return this.#doubtful !== undefined;
   }
 
+  /** How often the session was deleted while this wrote to it. */
+  get life(): number {
+    return this.#life;
+  }
+
+  /** Begins anew: of what was stored before nothing is left. */
+  restart(): void {
+    this.#life++;
+    this.#head = undefined;
+    this.#isBranchStored = false;
+    this.#unstored.clear();
+    this.#doubtful = undefined;
+  }
+
   /** Stores a checkpoint and makes it the head. */
-  async store({ described, encoded, effects, signal }: PendingSave): Promise<Checkpoint> {
+  async store({ described, encoded, effects, signal, life }: PendingSave): Promise<Checkpoint> {
+    // It was encoded against a state that is gone, so its chunks are not all there are.
+    if (life !== this.#life)
+      throw new ConflictError(`Session "${this.#sessionId}" was deleted meanwhile. Save again to begin it anew.`);
     for (const chunk of encoded.chunks) this.#unstored.set(chunk.digest, chunk);
     signal?.throwIfAborted();
     if (this.isInDoubt) await this.settleDoubt();

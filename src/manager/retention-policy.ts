@@ -14,8 +14,11 @@ export type TypeRetention = {
 /** What to keep. An absent rule does not apply; the empty policy keeps everything. */
 export type RetentionPolicy = {
   readonly types?: { readonly [type: string]: TypeRetention };
+  /** No more than these stay: where only heads of branches are left, the sessions idle longest go whole. */
   readonly maxCheckpoints?: number;
+  /** The same for each user. */
   readonly maxCheckpointsPerUser?: number;
+  /** Older ones go, with branches and whole sessions that were not saved to since. */
   readonly maxAgeDays?: number;
   readonly keepLast?: number;
   readonly keepHourly?: number;
@@ -41,9 +44,9 @@ type Check = (value: unknown, field: string) => void;
 
 const POLICY_CHECKS: Readonly<Record<keyof RetentionPolicy, Check>> = {
   types: checkTypes,
-  maxCheckpoints: checkCount,
-  maxCheckpointsPerUser: checkCount,
-  maxAgeDays: checkCount,
+  maxCheckpoints: checkLimit,
+  maxCheckpointsPerUser: checkLimit,
+  maxAgeDays: checkLimit,
   keepLast: checkCount,
   keepHourly: checkCount,
   keepDaily: checkCount,
@@ -86,6 +89,12 @@ function openFields(value: unknown, field: string): object {
 function checkCount(value: unknown, field: string): void {
   if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 0)
     throw refuse(`${field} is ${describe(value)}`, ['a whole number, 0 or more']);
+}
+
+/** A limit of nothing would delete everything, which is never what an unset variable meant. */
+function checkLimit(value: unknown, field: string): void {
+  if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 1)
+    throw refuse(`${field} is ${describe(value)}`, ['a whole number, 1 or more']);
 }
 
 function checkFlag(value: unknown, field: string): void {

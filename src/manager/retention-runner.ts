@@ -1,12 +1,15 @@
 import type { Checkpoint } from '../core/checkpoint.ts';
 import type { CheckpointHeader } from '../core/checkpoint-header.ts';
-import type { CheckpointId } from '../core/id.ts';
+import { hasErrorCode } from '../core/errors.ts';
+import type { CheckpointId, SessionId } from '../core/id.ts';
+import { Breather } from '../storage/breather.ts';
 import type { CheckpointQuery, Ref } from '../storage/contract.ts';
 import type { ManagerContext } from './context.ts';
-import { groupOfPin, releaseStalePins } from './group-pins.ts';
+import { releaseStalePins } from './group-pins.ts';
 import { parseRow } from './repository.ts';
-import { judge, type RetentionPolicy, type Verdict } from './retention.ts';
+import { judge, type RetentionPolicy, type TypeRetention, type Verdict } from './retention.ts';
 import { SessionNeeds } from './retention-needs.ts';
+import { type Protections, readProtections } from './retention-protections.ts';
 import { formatTombstone } from './tombstone.ts';
 
 /** What retention did, or would do. */
@@ -17,24 +20,21 @@ export type PruneResult = {
 };
 
 /** After a save the storage's own guard is enough: it never deletes what a branch, tag or pin points at. */
-const UNKNOWN: Protections = { protections: new Map(), completed: new Set(), cleared: new Set() };
+const UNKNOWN = { protections: new Map(), completed: new Set<CheckpointId>(), cleared: new Set<CheckpointId>() };
 
 const PAGE = 500;
 const DELETE_BATCH = 200;
+/** Once a limit takes whole sessions it takes a hundredth more, so that not every save has to judge them all. */
+const SLACK = 0.01;
 
-/** Kinds of refs that protect what they point at, and how a verdict words it. */
-const PROTECTING = new Map<string, (ref: Ref) => string>([
-  ['branch', (ref) => `head of branch ${ref.name}`],
-  ['tag', (ref) => `tagged ${ref.name}`],
-  ['pin', describePin],
-]);
+/** What was judged, and what it was judged by. */
+type Judgement = {
+  readonly headers: readonly CheckpointHeader[];
+  readonly verdicts: readonly Verdict[];
+  readonly refs: Protections['refs'];
+};
 
-function describePin(ref: Ref): string {
-  const groupId = groupOfPin(ref);
-  return groupId === undefined ? 'pinned' : `part of group ${groupId}`;
-}
-
-/** Applies a retention policy to a storage. Deleting leaves tombstones; chunks go with the next gc. */
+/** Applies a retention policy to a storage. Deleting leaves tombstones, except of whole sessions; chunks go with the next gc. */
 export class RetentionRunner {
   readonly #context: ManagerContext;
   readonly #policy: RetentionPolicy;
@@ -55,9 +55,9 @@ export class RetentionRunner {
     dryRun?: boolean;
   } = {}): Promise<PruneResult> {
     const stalePins = await releaseStalePins(this.#context, { dryRun });
-    const whole = { types: this.#policy.types ?? {}, ...policy };
-    const verdicts = await this.#judge(whole, stalePins);
-    return { verdicts, deleted: dryRun ? [] : await this.#delete(verdicts), isDryRun: dryRun };
+    const judgement = await this.#judge({ types: this.#policy.types ?? {}, ...policy }, stalePins);
+    const { verdicts } = judgement;
+    return { verdicts, deleted: dryRun ? [] : await this.#apply(judgement), isDryRun: dryRun };
   }
 
   /** After a save only what this save can have pushed out is judged, so its cost does not follow the history. */
@@ -82,8 +82,8 @@ export class RetentionRunner {
     return deleted;
   }
 
-  /** Drops the oldest above a limit. What is protected stays, so a few more may remain. */
-  async #dropBeyond(filter: Omit<CheckpointQuery, 'limit'>, limit: number): Promise<CheckpointId[]> {
+  /** Drops the oldest above a limit. If that were all protected, the limit is judged as `prune` does. */
+  async #dropBeyond(filter: { readonly userId?: string }, limit: number): Promise<CheckpointId[]> {
     const rows = await this.#context.storage.listCheckpoints({
       ...filter,
       order: 'newest',
@@ -93,10 +93,31 @@ export class RetentionRunner {
     const reason = `more than ${limit} checkpoints`;
     const isNeeded = (type: string) => this.#policy.types?.[type]?.untilCompleted === true;
     const doomed = rows.map((row) => parseRow(row).header).filter(({ type }) => !isNeeded(type));
-    return this.#deleteUnneeded(
+    const deleted = await this.#deleteUnneeded(
       doomed,
       doomed.map(({ id }) => ({ id, keep: false, reason })),
     );
+    if (deleted.length === rows.length) return deleted;
+    return [...deleted, ...(await this.#apply(await this.#judgeLimit(filter, limit)))];
+  }
+
+  /** Judges one limit alone, among the checkpoints that it counts. */
+  async #judgeLimit(filter: { readonly userId?: string }, limit: number): Promise<Judgement> {
+    const headers = await this.#readAll(filter);
+    const isAll = filter.userId === undefined;
+    const sessionIds = isAll ? undefined : [...new Set(headers.map(({ sessionId }) => sessionId))];
+    const held = await readProtections(this.#context, sessionIds);
+    const verdicts = judge({
+      checkpoints: headers,
+      policy: {
+        types: untilCompleted(this.#policy.types),
+        ...(isAll ? { maxCheckpoints: limit } : { maxCheckpointsPerUser: limit }),
+      },
+      ...held,
+      slack: Math.floor(limit * SLACK),
+      nowMs: this.#context.ports.now(),
+    });
+    return { headers, verdicts, refs: held.refs };
   }
 
   /** Deletes what is not kept, except what something in its session needs that was not judged, or that the storage guards. */
@@ -108,57 +129,101 @@ export class RetentionRunner {
     return this.#delete(verdicts.filter(({ id }) => !needed.has(id)));
   }
 
-  async #judge(policy: RetentionPolicy, stalePins: ReadonlySet<string>): Promise<Verdict[]> {
-    // Both before and after: a head that was gone on from meanwhile may be needed by one that is not among those read.
-    const before = await this.#readProtections(stalePins);
-    const checkpoints = await this.#readAll({});
-    const held = await this.#readProtections(stalePins);
-    const protections = new Map([...before.protections, ...held.protections]);
-    return judge({ checkpoints, policy, ...held, protections, nowMs: this.#context.ports.now() });
-  }
-
-  async #readProtections(stalePins: ReadonlySet<string>): Promise<Protections> {
-    const protections = new Map<CheckpointId, string[]>();
-    const completed = new Set<CheckpointId>();
-    const cleared = new Set<CheckpointId>();
-    for (const ref of await this.#context.repository.readRefs({})) {
-      const id = ref.target as CheckpointId;
-      const isStale = ref.kind === 'pin' && stalePins.has(ref.name);
-      const reason = isStale ? undefined : PROTECTING.get(ref.kind)?.(ref);
-      if (reason !== undefined) protections.set(id, [...(protections.get(id) ?? []), reason]);
-      if (ref.kind === 'mark') (ref.name.startsWith('completed:') ? completed : cleared).add(id);
-    }
-    return { protections, completed, cleared };
+  async #judge(policy: RetentionPolicy, stalePins: ReadonlySet<string>): Promise<Judgement> {
+    // Both before and after: a head that moved meanwhile may be needed by one that is not among those read.
+    const before = await readProtections(this.#context, undefined, stalePins);
+    const headers = await this.#readAll({});
+    const after = await readProtections(this.#context, undefined, stalePins);
+    const verdicts = judge({
+      checkpoints: headers,
+      policy,
+      ...after,
+      protections: new Map([...before.protections, ...after.protections]),
+      heads: new Map([...before.heads, ...after.heads]),
+      current: new Set([...before.current, ...after.current]),
+      held: new Set([...before.held, ...after.held]),
+      nowMs: this.#context.ports.now(),
+    });
+    return { headers, verdicts, refs: before.refs };
   }
 
   async #readAll(filter: Omit<CheckpointQuery, 'limit'>): Promise<CheckpointHeader[]> {
     const headers: CheckpointHeader[] = [];
+    const breather = new Breather();
     let after: CheckpointId | undefined;
     do {
       const page = { ...filter, limit: PAGE, ...(after !== undefined && { after }) };
       const rows = await this.#context.storage.listCheckpoints(page);
       for (const row of rows) headers.push(parseRow(row).header);
       after = rows.length < PAGE ? undefined : rows.at(-1)?.id;
+      await breather.breathe();
     } while (after !== undefined);
     return headers;
+  }
+
+  /** Ends sessions of which nothing is kept and branches whose heads go, then deletes the rest. */
+  async #apply({ headers, verdicts, refs }: Judgement): Promise<CheckpointId[]> {
+    const doomed = new Map(verdicts.flatMap((verdict) => (verdict.keep ? [] : [[verdict.id, verdict]])));
+    const kept = new Set(headers.flatMap(({ id, sessionId }) => (doomed.has(id) ? [] : [sessionId])));
+    const deleted: CheckpointId[] = [];
+    for (const sessionId of new Set(headers.map((header) => header.sessionId))) {
+      const names = refs.get(sessionId) ?? [];
+      const own = kept.has(sessionId) ? [] : await this.#endSession(sessionId, names, doomed);
+      for (const id of own) doomed.delete(id);
+      deleted.push(...own);
+      if (own.length === 0) await this.#endBranches(sessionId, names, doomed);
+    }
+    return [...deleted, ...(await this.#deleteUnneeded(headers, [...doomed.values()]))];
+  }
+
+  /** Deletes a whole session, unless there is more in it than was judged, or somebody wrote to it since. */
+  async #endSession(
+    sessionId: SessionId,
+    refs: readonly Ref[],
+    doomed: ReadonlyMap<CheckpointId, Verdict>,
+  ): Promise<CheckpointId[]> {
+    const { storage, events, endings } = this.#context;
+    const ids = (await this.#readAll({ sessionId })).map(({ id }) => id);
+    if (!ids.every((id) => doomed.has(id))) return [];
+    if (!(await storage.deleteSession(sessionId, { ifRefs: refs }))) return [];
+    for (const tell of endings) tell(sessionId);
+    for (const id of ids) await events.emit('checkpoint_deleted', id, doomed.get(id)?.reason ?? '');
+    return ids;
+  }
+
+  /** Removes the branches whose heads go. One that moved since is kept. */
+  async #endBranches(
+    sessionId: SessionId,
+    refs: readonly Ref[],
+    doomed: ReadonlyMap<CheckpointId, Verdict>,
+  ): Promise<void> {
+    for (const { kind, name, target } of refs) {
+      if (kind !== 'branch' || !doomed.has(target as CheckpointId)) continue;
+      try {
+        await this.#context.storage.commit({ sessionId, refs: [{ kind, name, expect: target, target: null }] });
+      } catch (error) {
+        if (!hasErrorCode(error, 'CONFLICT')) throw error;
+      }
+    }
   }
 
   async #delete(verdicts: readonly Verdict[]): Promise<CheckpointId[]> {
     // Newest first: where this is cut short, nothing is left without an ancestor that it needs.
     const doomed = verdicts.filter((verdict) => !verdict.keep).toSorted((a, b) => (a.id < b.id ? 1 : -1));
     const deleted: CheckpointId[] = [];
+    const breather = new Breather();
     for (let at = 0; at < doomed.length; at += DELETE_BATCH) {
       deleted.push(...(await deleteCheckpoints(this.#context, doomed.slice(at, at + DELETE_BATCH))));
+      await breather.breathe();
     }
     return deleted;
   }
 }
 
-type Protections = {
-  readonly protections: ReadonlyMap<CheckpointId, string[]>;
-  readonly completed: ReadonlySet<CheckpointId>;
-  readonly cleared: ReadonlySet<CheckpointId>;
-};
+/** The rules that protect what an operation needs. */
+function untilCompleted(types: RetentionPolicy['types'] = {}): { readonly [type: string]: TypeRetention } {
+  return Object.fromEntries(Object.entries(types).filter(([, rule]) => rule.untilCompleted === true));
+}
 
 function ownerOf({ agentId, sessionId }: CheckpointHeader): { agentId: string } | { sessionId: string } {
   return agentId === undefined ? { sessionId } : { agentId };

@@ -201,12 +201,85 @@ describe('limits', () => {
   });
 });
 
+describe('whole sessions', () => {
+  const headOf = (...numbers: number[]) => new Map(numbers.map((number) => [id(number), ['head of branch main']]));
+  const current = (...numbers: number[]) => new Set(numbers.map(id));
+  const ofSessions = (...sessions: number[]) =>
+    sessions.map((session, at) => header(at + 1, { sessionId: `s-${session}` }));
+
+  test('[R12] where only heads are left above a limit, the sessions idle longest go whole', () => {
+    const checkpoints = ofSessions(1, 2, 3, 4);
+    const rest = { heads: headOf(1, 2, 3, 4), current: current(1, 2, 3, 4) };
+    const { kept, reasons } = decide(checkpoints, { maxCheckpoints: 2 }, rest);
+    expect(kept).toEqual([3, 4]);
+    expect(reasons[1]).toBe('beyond the 2 kept in all: its session was idle longest');
+    expect(decide(checkpoints, { maxCheckpoints: 2 }, { ...rest, slack: 1 }).kept).toEqual([4]);
+  });
+
+  test('[R12] what is no head goes first, and what a tag, pin or lease protects keeps its session', () => {
+    const checkpoints = ofSessions(1, 2, 2, 2, 3);
+    const rest = { heads: headOf(1, 4, 5), current: current(1, 4, 5) };
+    expect(decide(checkpoints, { maxCheckpoints: 3 }, rest).kept).toEqual([1, 4, 5]);
+    expect(decide(checkpoints, { maxCheckpoints: 2 }, rest).kept).toEqual([4, 5]);
+    const protections = new Map([[id(1), ['tagged v1']]]);
+    expect(decide(checkpoints, { maxCheckpoints: 2 }, { ...rest, protections }).kept).toEqual([1, 5]);
+    const held = new Set(['s-1' as SessionId]);
+    expect(decide(checkpoints, { maxCheckpoints: 2 }, { ...rest, held }).kept).toEqual([1, 5]);
+  });
+
+  test('[R12] the session saved to last stays; of its branches others than the current one go, oldest first', () => {
+    const checkpoints = ofSessions(1, 1, 1, 1);
+    const rest = { heads: headOf(1, 2, 3, 4), current: current(2) };
+    const { kept, reasons } = decide(checkpoints, { maxCheckpoints: 3 }, rest);
+    expect(kept).toEqual([2, 3, 4]);
+    expect(reasons[1]).toBe('beyond the 3 kept in all: its branch was idle longest');
+    expect(decide(checkpoints, { maxCheckpoints: 1 }, rest).kept).toEqual([2, 4]);
+  });
+
+  test('[R11] so for each user; a session that another user has checkpoints in stays', () => {
+    const users = ['u-1', 'u-2', 'u-1', 'u-1'];
+    const sessions = ['s-1', 's-1', 's-2', 's-3'];
+    const checkpoints = many(4, (number) => ({
+      userId: users[number - 1] as string,
+      sessionId: sessions[number - 1] as string,
+    }));
+    const rest = { heads: headOf(1, 2, 3, 4), current: current(2, 3, 4) };
+    const { kept, reasons } = decide(checkpoints, { maxCheckpointsPerUser: 2 }, rest);
+    expect(kept).toEqual([1, 2, 4]);
+    expect(reasons[3]).toBe('beyond the 2 kept of user u-1: its session was idle longest');
+  });
+
+  test('[R10] maxAgeDays ends sessions and branches that were not saved to since, but for the current one', () => {
+    const old = NOW_MS - 31 * DAY_MS;
+    const checkpoints = [
+      header(1, { sessionId: 'idle', timestampMs: old }),
+      header(2, { sessionId: 'idle', timestampMs: old }),
+      header(3, { sessionId: 'busy', timestampMs: old }),
+      header(4, { sessionId: 'busy', timestampMs: old }),
+      header(5, { sessionId: 'busy' }),
+      header(6, { sessionId: 'tagged', timestampMs: old }),
+    ];
+    const rest = {
+      heads: headOf(2, 3, 4, 5, 6),
+      current: current(2, 4, 6),
+      protections: new Map([[id(6), ['tagged v1']]]),
+    };
+    const { kept, reasons } = decide(checkpoints, { maxAgeDays: 30 }, rest);
+    expect(kept).toEqual([4, 5, 6]);
+    expect(reasons[1]).toBe('older than 30 days');
+    expect(reasons[2]).toBe('its session was not saved to for 30 days');
+    expect(reasons[3]).toBe('its branch was not saved to for 30 days');
+    expect(reasons[4]).toBe('head of branch main');
+  });
+});
+
 const count = fc.option(fc.nat({ max: 6 }), { nil: undefined });
+const limit = fc.option(fc.integer({ min: 1, max: 6 }), { nil: undefined });
 const policies = fc
   .record({
-    maxCheckpoints: count,
-    maxCheckpointsPerUser: count,
-    maxAgeDays: count,
+    maxCheckpoints: limit,
+    maxCheckpointsPerUser: limit,
+    maxAgeDays: limit,
     keepLast: count,
     keepHourly: count,
     keepDaily: count,
@@ -249,7 +322,9 @@ test('[R13] the verdicts depend on nothing but the input: not on its order; pinn
 
 describe('bad policies', () => {
   const bad: [string, unknown, string[]][] = [
-    ['a negative count', { maxCheckpoints: -1 }, ['retention.maxCheckpoints', '-1', 'a whole number, 0 or more']],
+    ['a negative count', { keepLast: -1 }, ['retention.keepLast', '-1', 'a whole number, 0 or more']],
+    ['a limit of 0', { maxCheckpoints: 0 }, ['retention.maxCheckpoints', '0', 'a whole number, 1 or more']],
+    ['an age of 0', { maxAgeDays: 0 }, ['retention.maxAgeDays', '0', 'a whole number, 1 or more']],
     ['a fraction', { maxAgeDays: 1.5 }, ['retention.maxAgeDays', '1.5', 'a whole number']],
     ['NaN', { keepLast: Number.NaN }, ['retention.keepLast', 'NaN']],
     ['Infinity', { keepDaily: Infinity }, ['retention.keepDaily', 'Infinity']],

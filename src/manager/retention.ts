@@ -1,5 +1,5 @@
 import type { CheckpointHeader } from '../core/checkpoint-header.ts';
-import type { CheckpointId } from '../core/id.ts';
+import type { CheckpointId, SessionId } from '../core/id.ts';
 import { findKept, hasKeepRule, type Kept } from './retention-keep.ts';
 import { findNeeded } from './retention-needs.ts';
 import { DAY_MS, type RetentionPolicy, type TypeRetention } from './retention-policy.ts';
@@ -18,8 +18,16 @@ export type Verdict = { readonly id: CheckpointId; readonly keep: boolean; reado
 export type RetentionCase = {
   readonly checkpoints: readonly CheckpointHeader[];
   readonly policy: RetentionPolicy;
-  /** Why a checkpoint must stay: `head of branch main`, `tagged v1`, `pinned`, ... */
+  /** Why a checkpoint must stay: `tagged v1`, `pinned`, `leased by worker-1`, ... Its session stays with it. */
   readonly protections: ReadonlyMap<CheckpointId, readonly string[]>;
+  /** Why a checkpoint stays unless its branch or session goes: `head of branch main`. */
+  readonly heads?: ReadonlyMap<CheckpointId, readonly string[]>;
+  /** Heads that go only with their whole session: those of current branches. */
+  readonly current?: ReadonlySet<CheckpointId>;
+  /** Sessions that must stay for the sake of checkpoints that are not among these. */
+  readonly held?: ReadonlySet<SessionId>;
+  /** How many more go once a limit takes whole sessions, so that not every save has to look for one. Default 0. */
+  readonly slack?: number;
   /** Pre-operation checkpoints whose operation is over. */
   readonly completed?: ReadonlySet<CheckpointId>;
   /** Recovery checkpoints that a person cleared. */
@@ -32,7 +40,10 @@ export function judge(input: RetentionCase): Verdict[] {
   const newestFirst = input.checkpoints.toSorted((a, b) => (a.id < b.id ? 1 : -1));
   const verdicts = new Verdicts(input, newestFirst);
   const { maxCheckpoints, maxCheckpointsPerUser, maxAgeDays } = input.policy;
-  if (maxAgeDays !== undefined) verdicts.dropOlderThan(maxAgeDays, input.nowMs);
+  if (maxAgeDays !== undefined) {
+    verdicts.dropOlderThan(maxAgeDays);
+    verdicts.endIdle(maxAgeDays);
+  }
   if (maxCheckpointsPerUser !== undefined) {
     for (const [userId, group] of groupBy(newestFirst, (header) => header.userId))
       if (userId !== undefined) verdicts.dropBeyond(maxCheckpointsPerUser, group, `of user ${userId}`);
@@ -46,12 +57,17 @@ export function judge(input: RetentionCase): Verdict[] {
 class Verdicts {
   readonly #input: RetentionCase;
   readonly #newestFirst: readonly CheckpointHeader[];
+  readonly #bySession: ReadonlyMap<SessionId, readonly CheckpointHeader[]>;
   readonly #verdicts = new Map<CheckpointId, Verdict>();
   readonly #protected = new Set<CheckpointId>();
+  /** Sessions that hold something which must stay. */
+  readonly #held: Set<SessionId>;
 
   constructor(input: RetentionCase, newestFirst: readonly CheckpointHeader[]) {
     this.#input = input;
     this.#newestFirst = newestFirst;
+    this.#bySession = groupBy(newestFirst, ({ sessionId }) => sessionId);
+    this.#held = new Set(input.held);
     const ranks = rankInType(newestFirst);
     const general = newestFirst.filter(({ type }) => ruleOf(input.policy, type) === undefined);
     const kept = findKept(general, input.policy, input.nowMs);
@@ -65,10 +81,12 @@ class Verdicts {
     return this.#verdicts.get(id) as Verdict;
   }
 
-  #protect({ id, type }: CheckpointHeader): Verdict | undefined {
-    const reasons = [...(this.#input.protections.get(id) ?? [])];
-    const isRunning = ruleOf(this.#input.policy, type)?.untilCompleted === true && !this.#input.completed?.has(id);
-    if (isRunning) reasons.push('operation still running');
+  #protect({ id, sessionId, type }: CheckpointHeader): Verdict | undefined {
+    const { protections, heads, policy, completed } = this.#input;
+    const held = [...(protections.get(id) ?? [])];
+    if (ruleOf(policy, type)?.untilCompleted === true && !completed?.has(id)) held.push('operation still running');
+    if (held.length > 0) this.#held.add(sessionId);
+    const reasons = [...(heads?.get(id) ?? []), ...held];
     if (reasons.length === 0) return undefined;
     this.#protected.add(id);
     return { id, keep: true, reason: reasons.join('; ') };
@@ -123,17 +141,68 @@ class Verdicts {
       : undefined;
   }
 
-  dropOlderThan(maxAgeDays: number, nowMs: number): void {
-    for (const { id, timestampMs } of this.#newestFirst)
-      if (nowMs - timestampMs > maxAgeDays * DAY_MS) this.#drop(id, `older than ${formatCount(maxAgeDays, 'day')}`);
+  dropOlderThan(maxAgeDays: number): void {
+    for (const header of this.#newestFirst)
+      if (this.#isOlder(header, maxAgeDays)) this.#drop(header.id, `older than ${formatCount(maxAgeDays, 'day')}`);
   }
 
-  /** Drops the oldest of a group until no more than `max` are left, or only protected ones are. */
+  #isOlder({ timestampMs }: CheckpointHeader, days: number): boolean {
+    return this.#input.nowMs - timestampMs > days * DAY_MS;
+  }
+
+  /** Ends the sessions that were not saved to for so long; in the others the branches that were not, but for the current one. */
+  endIdle(maxAgeDays: number): void {
+    const since = `was not saved to for ${formatCount(maxAgeDays, 'day')}`;
+    for (const [sessionId, headers] of this.#bySession) {
+      const old = headers.filter((header) => this.#isOlder(header, maxAgeDays));
+      if (old.length === headers.length && !this.#held.has(sessionId)) this.#end(old, `its session ${since}`);
+      else this.#end(old.filter(this.#isForgettable), `its branch ${since}`);
+    }
+  }
+
+  readonly #isForgettable = ({ id }: CheckpointHeader): boolean => {
+    const { heads, current, protections } = this.#input;
+    return heads?.has(id) === true && current?.has(id) !== true && !protections.has(id);
+  };
+
+  /** Drops the oldest of a group until no more than `max` are left. Where only heads are left, the sessions idle longest go whole. */
   dropBeyond(max: number, newestFirst: readonly CheckpointHeader[], whose: string): void {
-    let excess = newestFirst.filter(({ id }) => this.of(id).keep).length - max;
+    let excess = this.#kept(newestFirst).length - max;
     for (const { id } of newestFirst.toReversed()) {
       if (excess <= 0) return;
       if (this.#drop(id, `beyond the ${max} kept ${whose}, oldest first`)) excess--;
+    }
+    if (excess <= 0) return;
+    this.#endIdlest(this.#kept(newestFirst), excess, `beyond the ${max} kept ${whose}`);
+  }
+
+  /** The session saved to last stays: of that one, other branches than the current one go, oldest first. */
+  #endIdlest(newestFirst: readonly CheckpointHeader[], excess: number, beyond: string): void {
+    const [latest, ...others] = groupBy(newestFirst, ({ sessionId }) => sessionId);
+    let wanted = excess + (this.#input.slack ?? 0);
+    for (const [sessionId, headers] of others.toReversed()) {
+      if (wanted <= 0) return;
+      if (this.#held.has(sessionId) || this.#kept(this.#bySession.get(sessionId) ?? []).length > headers.length)
+        continue;
+      this.#end(headers, `${beyond}: its session was idle longest`);
+      wanted -= headers.length;
+    }
+    const branches = latest?.[1].slice(1).filter(this.#isForgettable) ?? [];
+    this.#end(
+      branches.slice(Math.max(0, branches.length - Math.max(0, wanted))),
+      `${beyond}: its branch was idle longest`,
+    );
+  }
+
+  #kept(headers: readonly CheckpointHeader[]): CheckpointHeader[] {
+    return headers.filter(({ id }) => this.of(id).keep);
+  }
+
+  /** Drops checkpoints whose branches end. */
+  #end(headers: readonly CheckpointHeader[], reason: string): void {
+    for (const { id } of headers) {
+      this.#protected.delete(id);
+      this.#drop(id, reason);
     }
   }
 

@@ -23,6 +23,12 @@ export class SessionOpener {
   constructor(context: ManagerContext, parts: OpenerParts) {
     this.#context = context;
     this.#parts = parts;
+    context.endings.add((sessionId) => this.#restart(sessionId));
+  }
+
+  /** Sessions that are open when theirs is deleted begin it anew. */
+  #restart(sessionId: SessionId): void {
+    for (const session of this.#open) if (session.id === sessionId) session.restart();
   }
 
   /**

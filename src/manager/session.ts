@@ -122,7 +122,7 @@ export class Session {
       options.signal?.throwIfAborted();
       const described = describeCheckpoint(options, this.#context.codec);
       const effects = options.effects === 'of_parent' ? this.#parentEffects() : this.#effects.position;
-      pending = { described, encoded: capture(), effects, signal: options.signal };
+      pending = { described, encoded: capture(), effects, signal: options.signal, life: this.#writer.life };
     } catch (error) {
       await this.#reportFailure(error);
       throw error;
@@ -159,9 +159,16 @@ export class Session {
       return await this.#writer.store(pending);
     } catch (error) {
       if (this.#mayBranchOff(error)) return this.#storeInOwnBranch(pending);
+      if (hasErrorCode(error, 'CONFLICT') && (await this.#isDeleted())) this.restart();
       await this.#reportFailure(error);
       throw error;
     }
+  }
+
+  /** Whether the session is gone as a whole, as retention of another process may end it. */
+  async #isDeleted(): Promise<boolean> {
+    if (this.#writer.storedHead === undefined) return false;
+    return (await this.#context.storage.readRefs({ sessionId: this.id, kind: 'branch' })).length === 0;
   }
 
   /** Who lost the lease must stop, and not go on elsewhere. */
@@ -241,6 +248,13 @@ export class Session {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
+  }
+
+  /** The session was deleted: the next save begins it anew, and saves under way are refused. */
+  restart(): void {
+    this.#writer.restart();
+    this.forgetShadow();
+    this.#effects = this.#openLog({ recordings: [], nextOrdinal: 0 });
   }
 
   /** The next save encodes the whole state again; nothing else changes. */

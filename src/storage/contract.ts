@@ -167,8 +167,11 @@ export interface ChunkStorage {
    * name, with its effects. Returns the ids that were deleted now.
    */
   deleteCheckpoints(deletions: readonly Deletion[], options?: { readonly force?: boolean }): Promise<CheckpointId[]>;
-  /** Removes a session, also a damaged one, with its checkpoints, tombstones, refs and effects. Returns whether it was there. */
-  deleteSession(sessionId: SessionId): Promise<boolean>;
+  /**
+   * Removes a session, also a damaged one, with its checkpoints, tombstones, refs and effects. Returns whether it did. With `ifRefs`
+   * it does so only if these, and no others, are the session's refs: nobody wrote to it since they were read.
+   */
+  deleteSession(sessionId: SessionId, options?: { readonly ifRefs?: readonly Ref[] }): Promise<boolean>;
   /**
    * Removes chunks that no live checkpoint and no effect reaches; safe beside commits of any process; gives space back.
    * If damage hides what is needed, it removes nothing and throws a CorruptError that names the damage.

@@ -2,6 +2,7 @@ import type { CheckpointHeader } from '../core/checkpoint-header.ts';
 import type { Chunk, ChunkContent, Digest } from '../core/chunk.ts';
 import { ClosedError } from '../core/errors.ts';
 import type { CheckpointId, SessionId } from '../core/id.ts';
+import { checkOptions, givenOptions, wholeFrom } from '../core/options.ts';
 import type {
   CheckpointQuery,
   CheckpointRow,
@@ -20,7 +21,7 @@ import type {
 } from './contract.ts';
 import { selectRows } from './query.ts';
 import { Reachable, readReachableByLevel } from './reachable.ts';
-import { createRef, selectDue } from './ref.ts';
+import { areSameRefs, createRef, selectDue } from './ref.ts';
 import { checkExpectations, gone, taken } from './refusal.ts';
 
 type MemoryRow = CheckpointRowWithRoot & { readonly header: CheckpointHeader };
@@ -42,10 +43,13 @@ export class InMemoryCheckpointStorage implements ChunkStorage {
   /** The same rows in the order of their ids. */
   #ascending: MemoryRow[] = [];
   readonly #chunks = new Map<Digest, Chunk>();
+  #deletedSinceSweep = 0;
   #isClosed = false;
 
+  /** With `maxCheckpoints` no more are kept, over all sessions, and the memory of what goes is freed. */
   constructor(options: { readonly maxCheckpoints?: number } = {}) {
-    this.limits = { ...options };
+    checkOptions(options, { maxCheckpoints: wholeFrom(1) }, 'InMemoryCheckpointStorage');
+    this.limits = givenOptions(options);
   }
 
   async commit(commit: Commit): Promise<CommitResult> {
@@ -170,7 +174,31 @@ export class InMemoryCheckpointStorage implements ChunkStorage {
     }
     if (deleted.length > 0) this.#ascending = this.#ascending.map((row) => this.#rows.get(row.id) ?? row);
     for (const id of deleted) this.#removeLog(id);
+    this.#noteDeleted(deleted.length);
     return deleted;
+  }
+
+  /** A limit is there to bound memory: what it drops is freed soon, not at the next gc. Now and then, so that it costs little. */
+  #noteDeleted(count: number): void {
+    const { maxCheckpoints } = this.limits;
+    if (maxCheckpoints === undefined) return;
+    this.#deletedSinceSweep += count;
+    if (this.#deletedSinceSweep <= maxCheckpoints / 2) return;
+    this.#deletedSinceSweep = 0;
+    this.#dropTombstones(maxCheckpoints);
+    this.#sweep();
+  }
+
+  /** Keeps the newest tombstones, and those that a live checkpoint was saved on. */
+  #dropTombstones(max: number): void {
+    const parents = new Set(this.#ascending.flatMap(({ isDeleted, header }) => (isDeleted ? [] : [header.parentId])));
+    let excess = this.#ascending.filter(({ isDeleted }) => isDeleted).length - max;
+    this.#ascending = this.#ascending.filter(({ id, isDeleted }) => {
+      if (!isDeleted || excess <= 0 || parents.has(id)) return true;
+      excess--;
+      this.#rows.delete(id);
+      return false;
+    });
   }
 
   /** What was filed under a checkpoint goes with it. */
@@ -191,15 +219,23 @@ export class InMemoryCheckpointStorage implements ChunkStorage {
     return true;
   }
 
-  async deleteSession(sessionId: SessionId): Promise<boolean> {
+  async deleteSession(sessionId: SessionId, { ifRefs }: { ifRefs?: readonly Ref[] } = {}): Promise<boolean> {
     this.#checkOpen();
-    for (const row of this.#rows.values()) if (row.sessionId === sessionId) this.#rows.delete(row.id);
-    this.#ascending = this.#ascending.filter((row) => row.sessionId !== sessionId);
+    const session = this.#sessions.get(sessionId);
+    if (ifRefs !== undefined && !areSameRefs([...(session?.refs.values() ?? [])], ifRefs)) return false;
+    const rest = this.#ascending.filter((row) => row.sessionId !== sessionId);
+    for (const row of this.#ascending) if (row.sessionId === sessionId) this.#rows.delete(row.id);
+    this.#noteDeleted(this.#ascending.length - rest.length);
+    this.#ascending = rest;
     return this.#sessions.delete(sessionId);
   }
 
   async collect(): Promise<CollectResult> {
     this.#checkOpen();
+    return this.#sweep();
+  }
+
+  #sweep(): CollectResult {
     const reachable = new Reachable<Digest>();
     for (const refs of this.#rootRefs()) reachable.add(refs);
     for (let batch = reachable.take(); batch.length > 0; batch = reachable.take()) {

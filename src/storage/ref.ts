@@ -24,6 +24,16 @@ export function checkRef(ref: Ref): Ref {
   return ref;
 }
 
+/** Whether the refs of a session are exactly those expected, in whatever order. */
+export function areSameRefs(
+  found: readonly Pick<Ref, 'kind' | 'name' | 'target'>[],
+  expected: readonly Pick<Ref, 'kind' | 'name' | 'target'>[],
+): boolean {
+  const keyOf = ({ kind, name, target }: Pick<Ref, 'kind' | 'name' | 'target'>) => JSON.stringify([kind, name, target]);
+  const wanted = new Set(expected.map(keyOf));
+  return found.length === wanted.size && found.every((ref) => wanted.has(keyOf(ref)));
+}
+
 /** Answers `readDue` for a storage that has no index for it: from all refs of kind `due`. */
 export function selectDue(
   refs: readonly Ref[],

@@ -137,9 +137,9 @@ class FaultyStorage implements ChunkStorage {
     return this.#inner.deleteCheckpoints(deletions, options);
   }
 
-  async deleteSession(sessionId: SessionId): Promise<boolean> {
+  async deleteSession(sessionId: SessionId, options?: { ifRefs?: readonly Ref[] }): Promise<boolean> {
     await this.#enter('deleteSession');
-    return this.#inner.deleteSession(sessionId);
+    return this.#inner.deleteSession(sessionId, options);
   }
 
   async collect(options?: { signal?: AbortSignal }): Promise<CollectResult> {

@@ -8,6 +8,7 @@ import { buildCheckpoint } from '../../manager/commit-builder.ts';
 import type { ManagerContext } from '../../manager/context.ts';
 import { readState } from '../../manager/loading.ts';
 import type { StoredCheckpoint } from '../../manager/repository.ts';
+import { KEEP_MARK } from '../../manager/retention-protections.ts';
 import { describeCheckpoint } from '../../manager/save-options.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
 import { createGraphParts, type GraphStorageOptions, toOptions } from './saver-options.ts';
@@ -181,7 +182,10 @@ export class SavestateStore extends BaseStore {
       sessionId,
       checkpoint: record,
       chunks,
-      refs: [{ kind: 'branch', name: DEFAULT_BRANCH, expect: head?.id ?? null, target: checkpoint.id }],
+      refs: [
+        { kind: 'branch', name: DEFAULT_BRANCH, expect: head?.id ?? null, target: checkpoint.id },
+        ...(head === undefined ? [{ kind: 'mark' as const, name: KEEP_MARK, target: DEFAULT_BRANCH }] : []),
+      ],
       requires: head === undefined ? [] : [head.id],
     });
     this.#chunks.keep(chunks);

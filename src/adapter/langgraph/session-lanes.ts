@@ -22,6 +22,7 @@ export class SessionLanes {
 
   constructor(context: ManagerContext) {
     this.#context = context;
+    context.endings.add((sessionId) => this.#lanes.get(sessionId)?.clear());
   }
 
   open(place: Place): SessionLane {

@@ -31,7 +31,9 @@ export const command: Command = {
     ['--gc', 'give the space back afterwards'],
   ],
   details: `Rules hold for all sessions of the storage. With a keep rule, what none of them asks for goes.
-Heads of branches, tags and pins are always kept, and so are checkpoints of operations that still run.
+Tags, pins and leased branches are always kept, and so are checkpoints of operations that still run.
+--older-than also ends sessions and branches that were not saved to since; where only heads of branches
+are left above --max, the sessions idle longest go whole.
 What is kept keeps the ancestors that its state needs, as with delta channels of LangGraph.
 Without rules those of savestate.yaml hold (retention:). It shows what it would do and asks.`,
   examples: [

@@ -2,6 +2,7 @@ import { resolve } from 'node:path';
 import type { Chunk, Digest } from '../../core/chunk.ts';
 import { ClosedError, CorruptError, InvalidInputError, SavestateError, StorageError } from '../../core/errors.ts';
 import type { CheckpointId, SessionId } from '../../core/id.ts';
+import { checkOptions, checkValue, filledString, type OptionChecks, record, wholeFrom } from '../../core/options.ts';
 import type {
   CheckpointQuery,
   CheckpointRow,
@@ -18,7 +19,7 @@ import type {
 } from '../contract.ts';
 import { selectRows } from '../query.ts';
 import { readReachableByLevel } from '../reachable.ts';
-import { selectDue } from '../ref.ts';
+import { areSameRefs, selectDue } from '../ref.ts';
 import { KeyedQueue } from './bounded.ts';
 import { collectChunks } from './collect.ts';
 import { commitDurably } from './commit.ts';
@@ -45,6 +46,12 @@ export type FileStorageOptions = {
   readonly lockTimeoutMs?: number;
 };
 
+const OPTIONS = {
+  path: filledString,
+  fileSystem: record,
+  lockTimeoutMs: wholeFrom(0),
+} satisfies OptionChecks<FileStorageOptions>;
+
 /**
  * Keeps checkpoints as plain files that people and `sha256sum` can read: chunks by digest, and a numbered log for each session.
  * Every commit survives a power loss, the `relaxed` ones too. Several processes of one host may share a store.
@@ -60,7 +67,10 @@ export class FileCheckpointStorage implements ChunkStorage {
   #store: Promise<Store> | undefined;
   #isClosed = false;
 
-  constructor({ path, fileSystem = nodeFileSystem(), lockTimeoutMs = LOCK_TIMEOUT_MS }: FileStorageOptions) {
+  constructor(options: FileStorageOptions) {
+    checkOptions(options, OPTIONS, 'FileCheckpointStorage');
+    checkValue(options.path, OPTIONS.path, 'The path of a FileCheckpointStorage');
+    const { path, fileSystem = nodeFileSystem(), lockTimeoutMs = LOCK_TIMEOUT_MS } = options;
     this.#path = resolve(path);
     this.#fileSystem = fileSystem;
     this.#lockTimeoutMs = lockTimeoutMs;
@@ -140,9 +150,13 @@ export class FileCheckpointStorage implements ChunkStorage {
     return this.#run('delete checkpoints', (store) => deleteDurably(store, deletions, options.force === true));
   }
 
-  deleteSession(sessionId: SessionId): Promise<boolean> {
+  deleteSession(sessionId: SessionId, { ifRefs }: { ifRefs?: readonly Ref[] } = {}): Promise<boolean> {
     return this.#run('delete a session', ({ markers, sessions }) =>
-      markers.exclusive(() => sessions.remove(sessionId)),
+      markers.exclusive(async () => {
+        const found = ifRefs === undefined ? undefined : (await sessions.get(sessionId))?.refs.values();
+        const isAsExpected = ifRefs === undefined || areSameRefs([...(found ?? [])], ifRefs);
+        return isAsExpected && sessions.remove(sessionId);
+      }),
     );
   }
 

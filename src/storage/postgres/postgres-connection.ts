@@ -16,6 +16,7 @@ export type Query = <Result extends Row>(sql: string, values?: readonly unknown[
 
 type Limits = { readonly query_timeout: number };
 
+const DEFAULT_TENANT = 'default';
 const DEFAULT_MAX_CONNECTIONS = 10;
 const DEFAULT_TIMEOUT_MS = 30_000;
 const CONNECT_TIMEOUT_MS = 5_000;
@@ -40,7 +41,7 @@ export class PostgresConnection {
   constructor(options: PostgresStorageOptions) {
     const { pool, retryForMs = 30_000, timeoutMs = DEFAULT_TIMEOUT_MS } = options;
     this.#options = options;
-    this.tenant = options.tenant;
+    this.tenant = options.tenant ?? DEFAULT_TENANT;
     this.#schema = options.schema ?? 'savestate';
     this.retryForMs = retryForMs;
     this.#timeoutMs = timeoutMs;

@@ -1,8 +1,9 @@
 import type { CheckpointHeader } from '../../core/checkpoint-header.ts';
 import type { Digest } from '../../core/chunk.ts';
 import type { CheckpointId, SessionId } from '../../core/id.ts';
-import type { Deletion } from '../contract.ts';
+import type { Deletion, Ref } from '../contract.ts';
 import { tombstoneCheck } from '../marks.ts';
+import { areSameRefs } from '../ref.ts';
 import { isBindable } from '../sql-text.ts';
 import type { PostgresConnection, Query } from './postgres-connection.ts';
 import { encodeText } from './sql-codec.ts';
@@ -112,12 +113,19 @@ async function removeLogs(query: Query, tenant: string, doomed: readonly Candida
 }
 
 /** Removes every row of a session. Answers whether it was there; if an attempt found it, its absence later is our own doing. */
-export async function deleteSession(connection: PostgresConnection, sessionId: SessionId): Promise<boolean> {
+export async function deleteSession(
+  connection: PostgresConnection,
+  sessionId: SessionId,
+  ifRefs: readonly Ref[] | undefined,
+): Promise<boolean> {
   if (!isBindable(sessionId)) return false;
   const values = [connection.tenant, sessionId];
   let wasFound = false;
   return connection.transact(async (query) => {
     await query('SELECT {s}.lock_sessions($1, ARRAY[$2])', values);
+    const refs = await query('SELECT kind, name, target FROM {s}.ref WHERE tenant = $1 AND session = $2', values);
+    // An earlier attempt may have deleted it, and its answer got lost.
+    if (ifRefs !== undefined && !areSameRefs(refs as Ref[], ifRefs)) return wasFound;
     for (const table of ['checkpoint', 'effect', 'ref'])
       await query(`DELETE FROM {s}.${table} WHERE tenant = $1 AND session = $2`, values);
     const found = await query('DELETE FROM {s}.session WHERE tenant = $1 AND name = $2 RETURNING name', values);

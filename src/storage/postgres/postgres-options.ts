@@ -1,5 +1,15 @@
 import { InvalidInputError } from '../../core/errors.ts';
 import { parseName } from '../../core/id.ts';
+import {
+  anything,
+  checkOptions,
+  filledString,
+  flag,
+  type OptionChecks,
+  oneOf,
+  record,
+  wholeFrom,
+} from '../../core/options.ts';
 import type { PostgresPool } from './postgres-pool.ts';
 
 /** Tenants are the first part of every key, so they are kept short. */
@@ -8,9 +18,6 @@ const MAX_TENANT_CHARS = 128;
 /** PostgreSQL cuts longer identifiers off; `_app` must still fit. */
 const MAX_SCHEMA_BYTES = 59;
 
-/** The least that makes sense of each number. Collecting deletes on one connection what it found on another. */
-const LEAST = { maxConnections: 2, retryForMs: 0, timeoutMs: 1, maxQueuedBytes: 1 } as const;
-
 /** How a PostgresCheckpointStorage is opened: by a connection string, or on connections that you keep yourself. */
 export type PostgresStorageOptions = {
   readonly connectionString?: string;
@@ -18,8 +25,8 @@ export type PostgresStorageOptions = {
   readonly pool?: PostgresPool;
   /** Where the tables are; default `savestate`. Made at the first use if it is missing. */
   readonly schema?: string;
-  /** Whose data this is. Nothing is shared between tenants, not even equal chunks. */
-  readonly tenant: string;
+  /** Whose data this is; default `default`. Nothing is shared between tenants, not even equal chunks. */
+  readonly tenant?: string;
   /** `auto` (default) makes or updates the tables at the first use; `never` leaves that to `migratePostgres`. */
   readonly migrate?: 'auto' | 'never';
   /** The role that statements run as when the login could see more than its tenant; default `<schema>_app`. */
@@ -37,21 +44,30 @@ export type PostgresStorageOptions = {
   readonly prepare?: boolean;
 };
 
-/** Accepts options or throws: everything fails closed, a missing or empty tenant first of all. */
-export function checkOptions(options: PostgresStorageOptions): void {
-  if (typeof options !== 'object' || options === null)
-    throw new InvalidInputError('PostgresCheckpointStorage needs options.');
-  checkTenant(options.tenant);
+const OPTIONS = {
+  connectionString: filledString,
+  pool: record,
+  schema: filledString,
+  tenant: anything,
+  migrate: oneOf('auto', 'never'),
+  appRole: filledString,
+  maxCheckpointsPerUser: wholeFrom(1),
+  // Collecting deletes on one connection what it found on another.
+  maxConnections: wholeFrom(2),
+  retryForMs: wholeFrom(0),
+  timeoutMs: wholeFrom(1),
+  maxQueuedBytes: wholeFrom(1),
+  prepare: flag,
+} satisfies OptionChecks<PostgresStorageOptions>;
+
+/** Accepts options or throws. A tenant that was meant to be given and came out undefined or empty is no default. */
+export function checkPostgresOptions(options: PostgresStorageOptions): void {
+  checkOptions(options, OPTIONS, 'PostgresCheckpointStorage');
+  if ('tenant' in options) checkTenant(options.tenant);
   if ((options.connectionString === undefined) === (options.pool === undefined)) {
     throw new InvalidInputError('PostgresCheckpointStorage needs either a connectionString or a pool.');
   }
   checkSchemaName(options.schema ?? 'savestate');
-  for (const [name, least] of Object.entries(LEAST) as [keyof typeof LEAST, number][]) {
-    const value = options[name];
-    if (value !== undefined && !(Number.isInteger(value) && value >= least)) {
-      throw new InvalidInputError(`${name} must be a whole number of at least ${least}; found ${value}.`);
-    }
-  }
 }
 
 function checkTenant(tenant: unknown): void {
@@ -60,7 +76,9 @@ function checkTenant(tenant: unknown): void {
     return;
   }
   const found = typeof tenant === 'string' ? `${tenant.length} characters` : typeof tenant;
-  throw new InvalidInputError(`A tenant must be a text of 1 to ${MAX_TENANT_CHARS} characters; found ${found}.`);
+  throw new InvalidInputError(
+    `A tenant must be a string of 1 to ${MAX_TENANT_CHARS} characters; found ${found}. Leave it out if your program serves one tenant only.`,
+  );
 }
 
 /** Accepts the name of a schema or throws. */

@@ -23,7 +23,7 @@ import { PostgresConnection } from './postgres-connection.ts';
 import { deleteCheckpoints, deleteSession } from './postgres-deleter.ts';
 import { findDamage } from './postgres-integrity.ts';
 import { listCheckpoints } from './postgres-listing.ts';
-import { checkOptions, type PostgresStorageOptions } from './postgres-options.ts';
+import { checkPostgresOptions, type PostgresStorageOptions } from './postgres-options.ts';
 import { PostgresReader } from './postgres-reader.ts';
 import { PostgresWatch } from './postgres-watch.ts';
 
@@ -51,7 +51,7 @@ export class PostgresCheckpointStorage implements ChunkStorage {
   #closing: Promise<void> | undefined;
 
   constructor(options: PostgresStorageOptions) {
-    checkOptions(options);
+    checkPostgresOptions(options);
     const { maxCheckpointsPerUser } = options;
     this.limits = maxCheckpointsPerUser === undefined ? {} : { maxCheckpointsPerUser };
     this.#connection = new PostgresConnection(options);
@@ -116,9 +116,9 @@ export class PostgresCheckpointStorage implements ChunkStorage {
     return deleteCheckpoints(this.#connection, deletions, { force: options.force === true });
   }
 
-  async deleteSession(sessionId: SessionId): Promise<boolean> {
+  async deleteSession(sessionId: SessionId, options: { ifRefs?: readonly Ref[] } = {}): Promise<boolean> {
     this.#checkOpen();
-    return deleteSession(this.#connection, sessionId);
+    return deleteSession(this.#connection, sessionId, options.ifRefs);
   }
 
   async collect(options: { signal?: AbortSignal } = {}): Promise<CollectResult> {

@@ -1,7 +1,8 @@
 import type { CheckpointHeader } from '../../core/checkpoint-header.ts';
 import type { CheckpointId, SessionId } from '../../core/id.ts';
-import type { Deletion } from '../contract.ts';
+import type { Deletion, Ref } from '../contract.ts';
 import { tombstoneCheck } from '../marks.ts';
+import { areSameRefs } from '../ref.ts';
 import { isBindable } from '../sql-text.ts';
 import { type TextEncoder, unpackDigest } from './sqlite-codec.ts';
 import type { SqliteConnection } from './sqlite-connection.ts';
@@ -93,11 +94,17 @@ function groupByTarget(rows: readonly (Holder & { target: string })[]): Map<stri
   return groups;
 }
 
-/** Removes every row of a session, in the caller's transaction. Returns whether it was there. */
-export function deleteSession(connection: SqliteConnection, sessionId: SessionId): boolean {
+/** Removes every row of a session, in the caller's transaction; with `ifRefs` only if these are its refs. Returns whether it did. */
+export function deleteSession(
+  connection: SqliteConnection,
+  sessionId: SessionId,
+  ifRefs: readonly Ref[] | undefined,
+): boolean {
   if (!isBindable(sessionId)) return false;
   const row = connection.prepare('SELECT n FROM session WHERE name=?').get(sessionId) as { n: number } | undefined;
   if (row === undefined) return false;
+  const refs = connection.prepare('SELECT kind, name, target FROM ref WHERE session=?').all(row.n);
+  if (ifRefs !== undefined && !areSameRefs(refs as Ref[], ifRefs)) return false;
   for (const table of ['checkpoint', 'effect', 'ref'])
     connection.prepare(`DELETE FROM ${table} WHERE session=?`).run(row.n);
   connection.prepare('DELETE FROM session WHERE n=?').run(row.n);

@@ -1,7 +1,16 @@
 import { statSync } from 'node:fs';
 import type { Chunk, Digest } from '../../core/chunk.ts';
-import { ClosedError, InvalidInputError } from '../../core/errors.ts';
+import { ClosedError } from '../../core/errors.ts';
 import type { CheckpointId, SessionId } from '../../core/id.ts';
+import {
+  checkOptions,
+  checkValue,
+  filledString,
+  flag,
+  type OptionChecks,
+  oneOf,
+  wholeFrom,
+} from '../../core/options.ts';
 import type {
   CheckpointQuery,
   CheckpointRow,
@@ -46,6 +55,14 @@ export type SqliteStorageOptions = {
   readonly busyTimeoutMs?: number;
 };
 
+const OPTIONS = {
+  path: filledString,
+  maxCheckpointsPerUser: wholeFrom(1),
+  durability: oneOf('power', 'process'),
+  compress: flag,
+  busyTimeoutMs: wholeFrom(0),
+} satisfies OptionChecks<SqliteStorageOptions>;
+
 /** Keeps checkpoints in one SQLite file, which several processes may use at once. Opens it at once, or throws. */
 export class SqliteCheckpointStorage implements ChunkStorage {
   readonly kind = 'sqlite';
@@ -58,8 +75,9 @@ export class SqliteCheckpointStorage implements ChunkStorage {
   #closing: Promise<void> | undefined;
 
   constructor(options: SqliteStorageOptions) {
+    checkOptions(options, OPTIONS, 'SqliteCheckpointStorage');
+    checkValue(options.path, OPTIONS.path, 'The path of a SqliteCheckpointStorage');
     const { path, durability = 'power', busyTimeoutMs = DEFAULT_BUSY_TIMEOUT_MS, maxCheckpointsPerUser } = options;
-    checkBusyTimeout(busyTimeoutMs);
     this.limits = maxCheckpointsPerUser === undefined ? {} : { maxCheckpointsPerUser };
     this.#encodeText = options.compress === true ? encodeCompressed : encodePlain;
     const pageBytes = options.compress === true ? COMPRESSED_PAGE_BYTES : undefined;
@@ -131,9 +149,9 @@ export class SqliteCheckpointStorage implements ChunkStorage {
     return this.#connection.write(() => deleteCheckpoints(this.#connection, deletions, settings));
   }
 
-  async deleteSession(sessionId: SessionId): Promise<boolean> {
+  async deleteSession(sessionId: SessionId, options: { ifRefs?: readonly Ref[] } = {}): Promise<boolean> {
     this.#checkOpen();
-    return this.#connection.write(() => deleteSession(this.#connection, sessionId));
+    return this.#connection.write(() => deleteSession(this.#connection, sessionId, options.ifRefs));
   }
 
   async collect(options: { signal?: AbortSignal } = {}): Promise<CollectResult> {
@@ -173,11 +191,6 @@ export class SqliteCheckpointStorage implements ChunkStorage {
   #checkOpen(): void {
     if (this.#closing !== undefined) throw new ClosedError(`The storage ${this.#connection.path} was closed.`);
   }
-}
-
-function checkBusyTimeout(busyTimeoutMs: number): void {
-  if (Number.isInteger(busyTimeoutMs) && busyTimeoutMs >= 0) return;
-  throw new InvalidInputError(`busyTimeoutMs must be a whole number of milliseconds; found ${busyTimeoutMs}.`);
 }
 
 function sizeOf(path: string): number {

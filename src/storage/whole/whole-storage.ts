@@ -133,11 +133,12 @@ export class WholeCheckpointStorage implements ChunkStorage {
     return deleted;
   }
 
-  async deleteSession(sessionId: SessionId): Promise<boolean> {
+  async deleteSession(sessionId: SessionId, options: { ifRefs?: readonly Ref[] } = {}): Promise<boolean> {
     if (this.#inner.delete === undefined) throw unsupported('delete sessions; give it a delete method');
     const rows = await this.#memory.listCheckpoints({ sessionId, limit: Number.MAX_SAFE_INTEGER });
-    for (const { id } of rows) await this.#inner.delete(id);
-    return this.#memory.deleteSession(sessionId);
+    const isDeleted = await this.#memory.deleteSession(sessionId, options);
+    if (isDeleted) for (const { id } of rows) await this.#inner.delete(id);
+    return isDeleted;
   }
 
   async collect(): Promise<CollectResult> {

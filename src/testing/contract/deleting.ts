@@ -115,6 +115,19 @@ export const deletingRules = [
     assert.equal(await storage.deleteSession(session('s-1')), false);
   }),
 
+  rule('[C35] with `ifRefs` a session is deleted only if its refs are exactly these', async ({ storage, make }) => {
+    const [a, b] = [make.checkpoint(), make.checkpoint()];
+    await storage.commit(commitOf(a, { refs: [moveBranch('main', a, null)] }));
+    const before = await storage.readRefs({ sessionId: 's-1' });
+    await storage.commit(commitOf(b, { refs: [moveBranch('main', b, a.header.id)] }));
+    const now = await storage.readRefs({ sessionId: 's-1' });
+    for (const ifRefs of [before, [], [...now, ...before]])
+      assert.equal(await storage.deleteSession(session('s-1'), { ifRefs }), false);
+    assert.equal((await storage.listCheckpoints(everything())).length, 2);
+    assert.equal(await storage.deleteSession(session('s-1'), { ifRefs: now }), true);
+    await assertNoTrace(storage, session('s-1'));
+  }),
+
   rule('[C35] a session can be used again after it was deleted', async ({ storage, make }) => {
     const [a, b] = [make.checkpoint(), make.checkpoint()];
     await storage.commit(commitOf(a, { refs: [moveBranch('main', a, null)] }));

@@ -1,0 +1,16 @@
+import { setImmediate } from 'node:timers/promises';
+
+/** A turn of the event loop waits for no more than this, and what one step takes besides. */
+const MAX_BUSY_MS = 20;
+
+/** Lets timers, sockets and leases have their turn during a long piece of work. */
+export class Breather {
+  #sinceMs = performance.now();
+
+  /** Resolves at once, or, if the event loop has waited for some time, after it had its turn. */
+  async breathe(): Promise<void> {
+    if (performance.now() - this.#sinceMs < MAX_BUSY_MS) return;
+    await setImmediate();
+    this.#sinceMs = performance.now();
+  }
+}
