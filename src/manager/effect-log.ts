@@ -149,7 +149,8 @@ export class EffectLog {
     const { inputDigest, formerly } = asked;
     const recorded = this.#recordings.take(asked, { isExact });
     if (recorded !== undefined || formerly === undefined) return recorded;
-    return this.#recordings.take({ name: formerly, inputDigest }, { isExact });
+    const former = this.#recordings.take({ name: formerly, inputDigest }, { isExact });
+    return former ?? this.#recordings.take({ name: formerly }, { isExact });
   }
 
   /** After the first divergence nothing recorded fits any more. */

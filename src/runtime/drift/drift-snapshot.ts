@@ -120,7 +120,10 @@ const SIGNALS: Readonly<Partial<Record<SignalName, ShapeCheck>>> = {
   'state-recurrence': fieldsLike({ visits: listOf(tupleOf(isText, isIndex)) }),
   monologue: fieldsLike({ speaker: optional(isText) }),
   stall: fieldsLike({ givers: listOf(isText), hasTakers: isFlag }),
-  'idle-steps': fieldsLike({ idle: listOf(tupleOf(isText, isCount, isIndex)) }),
+  'idle-steps': fieldsLike({
+    idle: listOf(tupleOf(isText, isCount, isIndex)),
+    cycles: optional(fieldsLike({ digest: optional(isText), count: isCount, since: isIndex })),
+  }),
   'cycle-count': fieldsLike({ count: isCount }),
   'error-rate': fieldsLike({
     lastErrors: listOf(

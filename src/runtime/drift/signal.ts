@@ -18,6 +18,9 @@ export type DriftEvidence = {
   readonly reason: string;
 };
 
+/** What a signal found; who it is, the detector knows. */
+export type SignalFinding = Omit<DriftEvidence, 'signal' | 'kind'>;
+
 /** An event, and the step it begins or completes. */
 export type SignalInput = { readonly event: ReadEvent; readonly reading: StepReading | undefined };
 
@@ -25,7 +28,7 @@ export type SignalInput = { readonly event: ReadEvent; readonly reading: StepRea
 export interface Signal {
   readonly name: string;
   readonly kind: DriftKind;
-  observe(input: SignalInput): Omit<DriftEvidence, 'signal' | 'kind'> | undefined;
+  observe(input: SignalInput): SignalFinding | undefined;
   /** What it remembers, as plain data; undefined if it remembers nothing. */
   snapshot(): unknown;
 }

@@ -106,6 +106,10 @@ export class AgentLoop {
     await this.#awakened();
     const retry = new Set(options.retry);
     this.#checkSetAside(retry);
+    const { setAside } = live.state.mailbox;
+    live.works.load(
+      setAside.flatMap(({ message, work }) => (work !== undefined && retry.has(message.id) ? [work] : [])),
+    );
     live.change({ mailbox: takeBack(live.state.mailbox, retry) });
     this.#loop.recovery.forgive();
     await checkpoints.take({ type: 'routine', trigger: 'resumed' });

@@ -1,3 +1,4 @@
+import type { OpenWork } from '../run/work.ts';
 import type { MailboxState } from './mailbox.ts';
 
 /** What the agent is working on. Work goes on by itself while the status is `active`. */
@@ -54,8 +55,10 @@ export type LoopState = {
   readonly workFailures: number;
   readonly restoredAtMs: readonly number[];
   readonly escalation: { readonly atMs: number; readonly reason: string } | null;
-  /** The turn a checkpoint was taken in, and the results of its steps so far: with them it is taken up again. */
-  readonly current: { readonly job: Job; readonly results: ReadonlyMap<string, unknown> } | null;
+  /** The turn a checkpoint was taken in. `results` is what an older version kept of its steps; now `works` has them. */
+  readonly current: { readonly job: Job; readonly results?: ReadonlyMap<string, unknown> } | null;
+  /** The message and the task that were begun and are not over, with the calls that need not be made again. */
+  readonly works?: readonly OpenWork[];
   readonly drift: unknown;
 };
 

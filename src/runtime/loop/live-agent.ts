@@ -2,6 +2,7 @@ import { apply, type Patches } from 'mutative';
 import { ClosedError } from '../../core/errors.ts';
 import { freezeState } from '../../manager/freeze.ts';
 import type { RestoreProblem } from '../../manager/restore-report.ts';
+import type { OpenWork, Work } from '../run/work.ts';
 import {
   type AgentMind,
   type AgentState,
@@ -25,6 +26,7 @@ import {
   removeMessage,
   setMessageAside,
 } from './mailbox.ts';
+import type { OpenWorks } from './open-works.ts';
 import {
   asStored,
   collectSections,
@@ -45,13 +47,21 @@ export type TurnOutcome = {
   readonly isCleaned?: boolean;
 } & (
   | { readonly status: 'done'; readonly patches: Patches }
-  | { readonly status: 'failed'; readonly error: ErrorText; readonly isFinal: boolean }
+  | {
+      readonly status: 'failed';
+      readonly error: ErrorText;
+      readonly isFinal: boolean;
+      /** What was done for a message that is set aside. */
+      readonly work?: OpenWork;
+    }
 );
 
 /** The turn under way. */
 export type CurrentTurn = {
   readonly job: Job;
-  readonly results: Map<string, unknown>;
+  readonly work: Work;
+  /** What an older version kept of its steps. */
+  readonly results?: ReadonlyMap<string, unknown>;
   /** Whether clean context begins when it ends. */
   readonly isCleanDue?: boolean;
 };
@@ -62,6 +72,7 @@ type Problems = ReadonlyMap<SectionName, readonly RestoreProblem[]>;
 export class LiveAgent {
   readonly #createAgent: () => LoopAgent;
   readonly #watch: DriftWatch | undefined;
+  readonly works: OpenWorks;
   #agent: LoopAgent | undefined;
   #state: AgentState;
   /** What could not be read of the stored state; told with the first restore. */
@@ -69,6 +80,8 @@ export class LiveAgent {
   current: CurrentTurn | undefined;
   /** Whether a turn works on a draft of the mind: until it is settled nothing else may change the mind. */
   isActing = false;
+  /** Whether work that got nowhere has to wait before it goes on. */
+  isWorkPaused = false;
   /** How often the watch began anew. */
   watchBeginnings = 0;
   reading: DriftReading = HEALTHY;
@@ -78,10 +91,11 @@ export class LiveAgent {
   constructor(
     createAgent: () => LoopAgent,
     watch: DriftWatch | undefined,
-    fresh: { nowMs: number; mind: Partial<AgentMind> },
+    fresh: { nowMs: number; mind: Partial<AgentMind>; works: OpenWorks },
   ) {
     this.#createAgent = createAgent;
     this.#watch = watch;
+    this.works = fresh.works;
     this.#state = { ...EMPTY_SECTIONS, ...fresh.mind, loop: { ...NEW_LOOP, gridStartMs: fresh.nowMs } };
     freezeState(this.#state);
   }
@@ -103,9 +117,10 @@ export class LiveAgent {
     const stored = asStored(state);
     const { kept, problems } = readSections(stored);
     const loop = { ...this.#state.loop, ...stored.loop };
-    this.#state = { ...kept, loop: { ...loop, current: null, drift: null } };
+    this.#state = { ...kept, loop: { ...loop, current: null, works: [], drift: null } };
     this.#problems = problems;
-    this.current = loop.current === null ? undefined : { ...loop.current, results: new Map(loop.current.results) };
+    this.works.load(loop.works ?? []);
+    this.current = loop.current === null ? undefined : { ...loop.current, work: this.#workOf(loop.current.job) };
     if (loop.drift !== null) this.#watch?.restore(loop.drift);
     freezeState(this.#state);
   }
@@ -129,13 +144,19 @@ export class LiveAgent {
     return this.#agent;
   }
 
-  /** What a checkpoint taken now holds: the state as of the last turn, and the results of the steps of the one under way. */
+  /** What a checkpoint taken now holds: the state as of the last turn, and what was done of the works that are not over. */
   capture(): AgentState {
     if (this.current === undefined) this.change(collectSections(this.sections, this.#state, this.onProblem));
     const { loop } = this.#state;
     // What a watch remembers is large, and worth it only where there is evidence to lose.
     const drift = this.reading.status === 'healthy' ? null : (this.#watch?.snapshot() ?? null);
-    return { ...this.#state, loop: { ...loop, current: this.current ?? null, drift } };
+    return { ...this.#state, loop: { ...loop, current: this.#captureCurrent(), works: this.works.records, drift } };
+  }
+
+  #captureCurrent(): LoopState['current'] {
+    if (this.current === undefined) return null;
+    const { work: _, ...current } = this.current;
+    return current;
   }
 
   change(part: Partial<AgentState>): void {
@@ -161,7 +182,8 @@ export class LiveAgent {
     const message = nextPending(mailbox);
     if (loop.escalation !== null || this.isDrifting) return null;
     if (message !== undefined) return { kind: 'message', messageId: message.id };
-    return task?.status === 'active' && this.#agent?.work !== undefined ? { kind: 'work' } : null;
+    const isWorkDue = task?.status === 'active' && this.#agent?.work !== undefined && !this.isWorkPaused;
+    return isWorkDue ? { kind: 'work' } : null;
   }
 
   get nextTurn(): number {
@@ -173,10 +195,20 @@ export class LiveAgent {
     return this.reading.status === 'drifting' && this.#state.loop.escalation === null;
   }
 
-  /** Begins a turn at a job, unless it has begun; answers the job. */
+  /** Begins a turn at a job, unless one has begun. */
+  start(job: Job): CurrentTurn {
+    this.current ??= { job, work: this.#workOf(job) };
+    return this.current;
+  }
+
+  /** The same, if there is a job; returns it. */
   begin(job: Job | null): Job | null {
-    if (job !== null) this.current ??= { job, results: new Map() };
+    if (job !== null) this.start(job);
     return job;
+  }
+
+  #workOf(job: Job): Work {
+    return this.works.open(job, { task: this.#state.task, turn: this.nextTurn });
   }
 
   receive(message: Message): void {
@@ -193,8 +225,7 @@ export class LiveAgent {
   settle(given: TurnOutcome): TurnOutcome {
     if (given.turn <= this.#state.loop.turn) return given;
     const outcome = this.current?.isCleanDue === true ? { ...given, isCleaned: true } : given;
-    this.current = undefined;
-    this.isActing = false;
+    this.#endAttempt(outcome);
     if (outcome.status === 'done') this.#settleDone(outcome);
     else if (outcome.job.kind === 'message')
       this.change({ mailbox: this.#giveUpOrRetry(outcome.job.messageId, outcome) });
@@ -202,6 +233,14 @@ export class LiveAgent {
     if (outcome.isCleaned === true) this.change(cleanContext(mindOf(this.#state)));
     this.changeLoop({ turn: outcome.turn });
     return outcome;
+  }
+
+  #endAttempt(outcome: TurnOutcome): void {
+    const work = this.current?.work ?? this.#workOf(outcome.job);
+    if (outcome.status === 'done' || outcome.isFinal) this.works.settle(work.name);
+    else work.again();
+    this.current = undefined;
+    this.isActing = false;
   }
 
   #settleDone({ job, atMs, patches }: TurnOutcome & { status: 'done' }): void {
@@ -212,9 +251,11 @@ export class LiveAgent {
     else this.changeLoop({ workFailures: 0 });
   }
 
-  #giveUpOrRetry(messageId: string, { isFinal, error, atMs }: TurnOutcome & { status: 'failed' }): MailboxState {
+  #giveUpOrRetry(messageId: string, outcome: TurnOutcome & { status: 'failed' }): MailboxState {
     const { mailbox } = this.#state;
-    return isFinal ? setMessageAside(mailbox, messageId, { error, atMs }) : countFailure(mailbox, messageId);
+    const { isFinal, error, atMs, work } = outcome;
+    if (!isFinal) return countFailure(mailbox, messageId);
+    return setMessageAside(mailbox, messageId, { error, atMs, ...(work !== undefined && { work }) });
   }
 
   #settleFailedWork({ isFinal, error, atMs }: TurnOutcome & { status: 'failed' }): void {
@@ -242,5 +283,6 @@ const NEW_LOOP: LoopState = {
   restoredAtMs: [],
   escalation: null,
   current: null,
+  works: [],
   drift: null,
 };

@@ -9,6 +9,7 @@ import { LiveAgent } from './live-agent.ts';
 import { LoopEvents } from './loop-events.ts';
 import { type AgentLoopOptions, type ReadLoopOptions, readLoopOptions } from './loop-options.ts';
 import type { LoopSettings } from './loop-settings.ts';
+import { OpenWorks } from './open-works.ts';
 
 /** What the parts of one loop share. */
 export type LoopParts = {
@@ -48,7 +49,11 @@ async function putTogether(options: ReadLoopOptions, session: Session): Promise<
   const { manager, identity, settings, watch, refreshMode, heartbeatMs, isPruning } = options;
   const { ports } = partsOf(manager).context;
   if (options.lease !== undefined) await session.lease(options.lease);
-  const live = new LiveAgent(options.createAgent, watch, { nowMs: ports.now(), mind: options.initial });
+  const live = new LiveAgent(options.createAgent, watch, {
+    nowMs: ports.now(),
+    mind: options.initial,
+    works: new OpenWorks(session),
+  });
   takeUp(session, live);
   watch?.assume(live.reading);
   const events = new LoopEvents();

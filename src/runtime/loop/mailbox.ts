@@ -1,6 +1,7 @@
 import { InvalidInputError } from '../../core/errors.ts';
 import { parseName } from '../../core/id.ts';
 import { freezeState } from '../../manager/freeze.ts';
+import type { OpenWork } from '../run/work.ts';
 import type { ErrorText } from './error-text.ts';
 import { checkFields, type FieldChecks, oneOf } from './field-checks.ts';
 import { MailboxQueue } from './mailbox-queue.ts';
@@ -21,7 +22,13 @@ export type Message = {
 export type PendingMessage = Message & { readonly failures: number };
 
 /** A message that could not be handled and waits for a person. */
-export type SetAsideMessage = { readonly message: Message; readonly error: ErrorText; readonly atMs: number };
+export type SetAsideMessage = {
+  readonly message: Message;
+  readonly error: ErrorText;
+  readonly atMs: number;
+  /** What was done for it, and is not done again if it is taken back. */
+  readonly work?: OpenWork;
+};
 
 /** The messages of an agent. */
 export type MailboxState = {
@@ -168,12 +175,12 @@ export function countFailure(mailbox: MailboxState, id: string): MailboxState {
 export function setMessageAside(
   mailbox: MailboxState,
   id: string,
-  { error, atMs }: { error: ErrorText; atMs: number },
+  reason: Omit<SetAsideMessage, 'message'>,
 ): MailboxState {
   const pending = findPending(mailbox, id);
   if (pending === undefined) return mailbox;
   const { failures: _, ...message } = pending;
-  const aside: SetAsideMessage = { message, error, atMs };
+  const aside: SetAsideMessage = { message, ...reason };
   freezeState(aside);
   return withQueue(queueOf(mailbox).remove(id), { ...restOf(mailbox), setAside: [...mailbox.setAside, aside] });
 }

@@ -18,7 +18,11 @@ export class OpenCalls {
   /** Refused once the operation has ended: nobody would take the call back. */
   async call(tool: string, input: unknown): Promise<unknown> {
     if (this.#isOver) throw new ClosedError(`The operation has ended, so "${tool}" was not called.`);
-    return this.track(this.#callAndNote(tool, input));
+    const work = this.#callAndNote(tool, input);
+    this.#open.add(work);
+    const forget = (): void => void this.#open.delete(work);
+    work.then(forget, forget);
+    return work;
   }
 
   async #callAndNote(tool: string, input: unknown): Promise<unknown> {
@@ -27,20 +31,7 @@ export class OpenCalls {
     return result;
   }
 
-  /** Has the operation wait for something before it ends. */
-  track<Result>(work: Promise<Result>): Promise<Result> {
-    this.#open.add(work);
-    const forget = (): void => void this.#open.delete(work);
-    work.then(forget, forget);
-    return work;
-  }
-
-  /** Takes over the calls of an operation that was part of this one. */
-  adopt(calls: readonly FinishedCall[]): void {
-    this.#finished.push(...calls);
-  }
-
-  /** Lets no other call begin and waits for those under way; answers those that succeeded. */
+  /** Lets no other call begin and waits for those under way; returns those that succeeded. */
   async end(): Promise<readonly FinishedCall[]> {
     this.#isOver = true;
     while (this.#open.size > 0) await Promise.allSettled(this.#open);

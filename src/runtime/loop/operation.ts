@@ -1,12 +1,14 @@
 import { InvalidInputError } from '../../core/errors.ts';
 import type { CheckpointId } from '../../core/id.ts';
+import type { StepAttempt } from '../../manager/effect-log.ts';
+import type { Work } from '../run/work.ts';
 import { type ErrorText, errorOf, errorText } from './error-text.ts';
-import type { LoopTool, Turn } from './loop-agent.ts';
+import type { LoopTool } from './loop-agent.ts';
 import type { FinishedCall, OpenCalls } from './open-calls.ts';
 
 /** What to do when a guarded operation fails. */
 export type GuardOptions = {
-  /** `rollback` (default): undo its calls, put the state back, and answer so. `rethrow`: throw what went wrong. */
+  /** `rollback` (default): undo its calls, and return so. `rethrow`: throw what went wrong. */
   readonly onFailure?: 'rollback' | 'rethrow';
 };
 
@@ -27,17 +29,16 @@ export type OperationOutcome<Result> =
   | { readonly status: 'done'; readonly value: Result }
   | { readonly status: 'rolled_back'; readonly error: ErrorText; readonly undone: readonly UndoneCall[] };
 
-/** What a guard needs of the turn and the loop around it. `key` is the operation's name, unique in its turn. */
+/** What a guard needs of the turn and the loop around it. */
 export type GuardParts = {
-  readonly key: string;
   readonly name: string;
-  readonly step: Turn['step'];
+  /** The message or the task that the operation is part of. */
+  readonly work: Work;
+  /** A name for the operation, unique in its attempt. */
+  readonly nextKey: () => string;
+  readonly step: <Result>(key: string, run: (attempt: StepAttempt) => Promise<Result>) => Promise<Result>;
   readonly calls: OpenCalls;
-  /** The calls of the operation that this one is part of: what this one did is taken back with them. */
-  readonly outer: OpenCalls | undefined;
   readonly findTool: (name: string) => LoopTool | undefined;
-  /** Remembers the state as it is now; answers how to put it back. */
-  readonly remember: () => () => void;
   /** Whether the loop is stopping: an operation that ends for that reason goes on after the restart. */
   readonly isStopping: () => boolean;
   readonly log: OperationLog;
@@ -51,10 +52,16 @@ export interface OperationLog {
   rolledBack(name: string, undone: readonly UndoneCall[]): void;
 }
 
-/** Recorded; `calls` is absent where an older version recorded it. */
-type Ending<Result> =
-  | { readonly status: 'done'; readonly value: Result; readonly calls?: readonly FinishedCall[] }
-  | { readonly status: 'failed'; readonly error: ErrorText; readonly calls: readonly FinishedCall[] };
+/** Recorded. What older versions recorded has neither attempt nor checkpoint. */
+type Ending<Result> = {
+  /** At the work: a later one tries again what failed. */
+  readonly attempt?: number;
+  /** The checkpoint before it. */
+  readonly before?: CheckpointId;
+} & (
+  | { readonly status: 'done'; readonly value: Result }
+  | { readonly status: 'failed'; readonly error: ErrorText; readonly calls: readonly FinishedCall[] }
+);
 
 /** Checks what a guard was asked to do when its operation fails. */
 export function parseGuardOptions(options: GuardOptions | undefined): Required<GuardOptions> {
@@ -68,67 +75,75 @@ export function parseGuardOptions(options: GuardOptions | undefined): Required<G
 
 /**
  * Runs an operation between its checkpoint and its completion. How it ended is recorded before anything follows from it, so a
- * crash during the rollback leads to the rest of the rollback, and never to a second try.
+ * crash during the rollback leads to the rest of the rollback, and never to a second try. Another attempt at the work is one.
  */
 export async function runGuarded<Result>(
   parts: GuardParts,
   run: (operation: Operation) => Promise<Result> | Result,
   { onFailure }: Required<GuardOptions>,
 ): Promise<OperationOutcome<Result>> {
-  const { key, name, log, outer } = parts;
-  const before = await log.begin({ name, key });
-  const putBack = parts.remember();
+  const { name, log, work } = parts;
+  const key = parts.nextKey();
   let thrown: unknown;
-  const ending = await parts.step(key, () =>
-    runOperation(parts, run, (error) => {
-      thrown = error;
-    }),
-  );
-  if (ending.status === 'done' || onFailure === 'rethrow') outer?.adopt(ending.calls ?? []);
+  const ending = await parts.step(key, () => runOperation(parts, key, { run, onError: (error) => (thrown = error) }));
+  const isEarlier = ending.status === 'failed' && (ending.attempt ?? work.attempt) < work.attempt;
+  if (isEarlier) {
+    if (onFailure === 'rollback') await undoCalls(parts, key, ending.calls);
+    return runGuarded(parts, run, { onFailure });
+  }
+  const before = ending.before ?? (await log.begin({ name, key }));
   if (ending.status === 'done') {
     await log.succeed(name, before);
     return { status: 'done', value: ending.value };
   }
   await log.fail({ name, error: ending.error }, before);
   if (onFailure === 'rethrow') throw thrown ?? errorOf(ending.error);
-  const undone = await undoCalls(parts, ending.calls);
-  putBack();
+  const undone = await undoCalls(parts, key, ending.calls);
   log.rolledBack(name, undone);
   return { status: 'rolled_back', error: ending.error, undone };
 }
 
+type Running<Result> = {
+  readonly run: (operation: Operation) => Promise<Result> | Result;
+  readonly onError: (error: unknown) => void;
+};
+
 /** What was begun is waited for, also when something else has failed: only then is it known what there is to take back. */
 async function runOperation<Result>(
-  { calls, isStopping }: GuardParts,
-  run: (operation: Operation) => Promise<Result> | Result,
-  onError: (error: unknown) => void,
+  { name, calls, isStopping, log, work: { attempt } }: GuardParts,
+  key: string,
+  { run, onError }: Running<Result>,
 ): Promise<Ending<Result>> {
+  const before = await log.begin({ name, key });
   try {
     const value = await run({ call: (tool, input) => calls.call(tool, input) });
-    return { status: 'done', value, calls: await calls.end() };
+    await calls.end();
+    return { status: 'done', value, attempt, before };
   } catch (error) {
     if (isStopping()) throw error;
     onError(error);
-    return { status: 'failed', error: errorText(error), calls: await calls.end() };
+    return { status: 'failed', error: errorText(error), calls: await calls.end(), attempt, before };
   }
 }
 
 /** Newest first, each once. One that fails does not keep the others from being undone, and is not tried again. */
-async function undoCalls(parts: GuardParts, calls: readonly FinishedCall[]): Promise<UndoneCall[]> {
+async function undoCalls(parts: GuardParts, key: string, calls: readonly FinishedCall[]): Promise<UndoneCall[]> {
   const undone: UndoneCall[] = [];
   for (const [at, call] of [...calls.entries()].toReversed()) {
-    const { tool } = call;
+    const { tool, input } = call;
     const found = parts.findTool(tool);
     if (found?.undo === undefined) undone.push({ tool, status: 'kept' });
     else {
-      const error = await undoCall(parts, `${parts.key}: undo ${at + 1} ${tool}`, { ...call, found });
+      const undoing = `${key}: undo ${at + 1} ${tool}`;
+      const error = await undoCall(parts, undoing, { ...call, found });
+      if (error === undefined) parts.work.undo({ name: tool, input }, undoing);
       undone.push(error === undefined ? { tool, status: 'undone' } : { tool, status: 'failed', error });
     }
   }
   return undone;
 }
 
-/** Answers what went wrong, as recorded. */
+/** Returns what went wrong, as recorded. */
 async function undoCall(
   { step, isStopping }: GuardParts,
   key: string,

@@ -6,6 +6,7 @@ import { type ErrorText, errorText } from './error-text.ts';
 import type { LoopAgent } from './loop-agent.ts';
 import type { LoopParts } from './loop-parts.ts';
 import { retryDelayMs } from './loop-settings.ts';
+import type { CallsAfterDrift } from './open-works.ts';
 import type { OperationLog } from './operation.ts';
 import { RateLimit } from './rate-limit.ts';
 import { readSections } from './sections.ts';
@@ -167,7 +168,7 @@ export class Recovery {
     const task = taskAfterDrift(kept.task, live.state.task);
     const note = this.#noteOn(from, {
       handledBefore: kept.mailbox.processedCount,
-      reason,
+      reason: `${reason} ${describeCalls(live.works.afterDrift())}`.trim(),
       isNewTask: task !== kept.task,
     });
     this.#restores.note(ports.now());
@@ -240,4 +241,22 @@ export class Recovery {
     await checkpoints.tryTake({ type: 'recovery', trigger: 'escalated', note: reason });
     tell({ kind: 'escalated', reason });
   }
+}
+
+/** Calls that a note names of each kind. */
+const MAX_CALLS = 10;
+
+/** Says which calls of the turn that drifted are not made again, and which are. */
+function describeCalls({ kept, dropped }: CallsAfterDrift): string {
+  const done = kept.map(({ name, label = name }) => label);
+  const again = dropped.map(({ name }) => name);
+  return [
+    ...(done.length > 0 ? [`Done already, and not done again: ${listOf(done)}.`] : []),
+    ...(again.length > 0 ? [`Done again if you ask for it: ${listOf(again)}.`] : []),
+  ].join(' ');
+}
+
+function listOf(names: readonly string[]): string {
+  const more = names.length - MAX_CALLS;
+  return `${names.slice(0, MAX_CALLS).join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
 }

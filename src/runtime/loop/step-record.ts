@@ -1,23 +1,40 @@
-import type { StateChange } from './state-changes.ts';
+/** One change of a state that an older version recorded with a step. */
+type StateChange = {
+  readonly op: 'add' | 'replace' | 'remove';
+  readonly path: readonly (string | number)[];
+  readonly value?: unknown;
+};
 
-/** What is recorded of a step: its result, and what it changed in the state, which nobody does again when the step is not run again. */
-export type StepRecord<Result> = { readonly result: Result; readonly changes: readonly StateChange[] };
+/** A step as older versions recorded it if it had changed the state: steps could do that. */
+type StepRecord = { readonly 'savestate:changes': readonly StateChange[]; readonly result: unknown };
 
-/** No result of an agent is taken for a record: one that has this key is put into a record of its own. */
 const CHANGES = 'savestate:changes';
 
-/** What to record; of a step that changed nothing just its result. */
-export function formatStepRecord({ result, changes }: StepRecord<unknown>): unknown {
-  return changes.length === 0 && !isRecord(result) ? result : { [CHANGES]: changes, result };
+/** What to record of a step: its result. One that looks like an old record is put into one. */
+export function formatStepRecord(result: unknown): unknown {
+  return isRecord(result) ? { [CHANGES]: [], result } : result;
 }
 
-/** Reads what was recorded. */
-export function parseStepRecord<Result>(recorded: unknown): StepRecord<Result> {
-  if (!isRecord(recorded)) return { result: recorded as Result, changes: [] };
-  const { [CHANGES]: changes, result } = recorded as { [CHANGES]: readonly StateChange[]; result: Result };
-  return { result, changes };
+/** Reads what was recorded; changes that an older version recorded are made in the state again. */
+export function readStepRecord(recorded: unknown, state: object): unknown {
+  if (!isRecord(recorded)) return recorded;
+  for (const change of recorded[CHANGES]) redo(state, change);
+  return recorded.result;
 }
 
-function isRecord(value: unknown): value is object {
-  return typeof value === 'object' && value !== null && Object.hasOwn(value, CHANGES);
+function redo(state: object, { op, path, value }: StateChange): void {
+  const key = path.at(-1);
+  const holder = path.slice(0, -1).reduce<unknown>((part, name) => (isObject(part) ? part[name] : undefined), state);
+  if (key === undefined || !isObject(holder)) return;
+  if (op === 'remove') Reflect.deleteProperty(holder, key);
+  else if (Array.isArray(holder) && op === 'add') holder.push(structuredClone(value));
+  else Reflect.set(holder, key, structuredClone(value));
+}
+
+function isObject(value: unknown): value is { readonly [key: string | number]: unknown } {
+  return typeof value === 'object' && value !== null;
+}
+
+function isRecord(value: unknown): value is StepRecord {
+  return isObject(value) && Object.hasOwn(value, CHANGES);
 }

@@ -26,6 +26,7 @@ export class TurnLoop {
   readonly #clocks: LoopClocks;
   #ending: LoopEnding | undefined;
   #wakeUp: () => void = () => undefined;
+  #endPause: () => void = () => undefined;
 
   constructor(parts: LoopParts) {
     this.#parts = parts;
@@ -46,6 +47,7 @@ export class TurnLoop {
   end(ending: LoopEnding): void {
     this.#ending ??= ending;
     this.#clocks.stop();
+    this.#endPause();
     this.alarm.stop();
   }
 
@@ -106,7 +108,27 @@ export class TurnLoop {
       return live.settle(await this.turns.take(job, attempt));
     });
     live.settle(outcome);
-    if (isLive) await this.#react(outcome);
+    if (!isLive) return;
+    this.#pauseWork();
+    await this.#react(outcome);
+  }
+
+  /** Work that changes nothing goes on after a pause that doubles; a message is handled meanwhile, and ends the pause. */
+  #pauseWork(): void {
+    const { live, settings, ports } = this.#parts;
+    const { idleTurns } = this.turns;
+    this.#endPause();
+    if (idleTurns === 0) return;
+    live.isWorkPaused = true;
+    const goOn = (): void => {
+      live.isWorkPaused = false;
+      this.alarm.ring();
+    };
+    const cancel = ports.setTimer(goOn, { delayMs: retryDelayMs(settings, idleTurns), keepsProcessAlive: true });
+    this.#endPause = () => {
+      cancel();
+      live.isWorkPaused = false;
+    };
   }
 
   /** Tells how a turn ended, and does what a failure asks for. */

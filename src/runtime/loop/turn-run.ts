@@ -3,8 +3,9 @@ import { InvalidInputError } from '../../core/errors.ts';
 import type { StateCodec } from '../../core/state-codec.ts';
 import type { StepAttempt, StepOptions } from '../../manager/effect-log.ts';
 import { freezeState } from '../../manager/freeze.ts';
-import type { Session } from '../../manager/session.ts';
+import { boundedJson } from '../drift/bounded-json.ts';
 import type { DriftEvent } from '../drift/index.ts';
+import type { Work, WorkCall } from '../run/work.ts';
 import type { AgentMind } from './agent-state.ts';
 import { errorText } from './error-text.ts';
 import type { Findings } from './findings.ts';
@@ -19,33 +20,32 @@ import {
   runGuarded,
 } from './operation.ts';
 import { checkSections, collectSections, type OnSectionProblem } from './sections.ts';
-import { changesBetween } from './state-changes.ts';
-import { formatStepRecord, parseStepRecord } from './step-record.ts';
-import { TurnDraft } from './turn-draft.ts';
+import { formatStepRecord, readStepRecord } from './step-record.ts';
+import { isInsideOperation, runInside, TurnDraft } from './turn-draft.ts';
 
 /** What a turn works on and with. */
 export type TurnParts = {
-  /** `turn 17`: the name of the turn in the effect log, and of all its steps with it. */
-  readonly name: string;
-  readonly session: Session;
+  /** The message or the task: what an earlier attempt at it has done is not done again. */
+  readonly work: Work;
+  /** 1, or more if an attempt failed or the process died during it. */
+  readonly attempt: number;
   readonly codec: StateCodec;
   readonly agent: LoopAgent;
   readonly mind: AgentMind;
-  readonly attempt: StepAttempt;
-  /** Results of its steps so far; grows. A checkpoint taken during the turn holds them. */
-  readonly results: Map<string, unknown>;
   /** What it found out so far; grows. */
-  readonly findings: Findings | undefined;
+  readonly findings: Findings;
   readonly operations: OperationLog;
-  /** Shows an event to the drift watch; answers whether the agent drifts. */
+  /** Shows an event to the drift watch; returns whether the agent drifts. */
   readonly observe: (event: DriftEvent) => boolean;
   readonly isStopping: () => boolean;
-  /** Hears of sections that the agent does not answer. */
+  /** Hears of sections that the agent does not return. */
   readonly onProblem?: OnSectionProblem;
+  /** The name of the turn in logs of older versions, and the results of its steps in a checkpoint of one. */
+  readonly formerly: { readonly name: string; readonly results: ReadonlyMap<string, unknown> };
 };
 
-/** Names that a step gets only with a number, because the loop gives them to other steps of a turn. */
-const TAKEN_NAMES = /^choose$| ~\d+$|: undo \d+ /;
+/** Names that older versions gave to other steps of a turn. */
+const FORMERLY_TAKEN = /^choose$| ~\d+$|: undo \d+ /;
 
 /** The turn that an agent sees: a draft of its mind, and steps that are done once. */
 export class TurnRun implements Turn {
@@ -54,6 +54,8 @@ export class TurnRun implements Turn {
   readonly #abort = new AbortController();
   readonly #uses = new Map<string, number>();
   #isDrifting = false;
+  /** A call that failed, until it is known whether the agent goes on after it or the loop tries again. */
+  #failure: { readonly event: DriftEvent; readonly error: unknown } | undefined;
 
   constructor(parts: TurnParts) {
     this.#parts = parts;
@@ -65,11 +67,11 @@ export class TurnRun implements Turn {
   }
 
   get attempt(): number {
-    return this.#parts.attempt.attempt;
+    return this.#parts.attempt;
   }
 
   get idempotencyKey(): string {
-    return this.#parts.attempt.idempotencyKey;
+    return this.#parts.work.key;
   }
 
   get signal(): AbortSignal {
@@ -92,77 +94,66 @@ export class TurnRun implements Turn {
   async step<Result>(
     name: string,
     run: (attempt: StepAttempt) => Promise<Result> | Result,
-    options?: StepOptions,
+    options: StepOptions = {},
   ): Promise<Result> {
+    return this.#stepAndNote({ name, ...options }, run);
+  }
+
+  async #stepAndNote<Result>(call: WorkCall, run: (attempt: StepAttempt) => Promise<Result> | Result): Promise<Result> {
     this.signal.throwIfAborted();
     const { findings } = this.#parts;
-    const done = { name, input: options?.input };
     try {
-      const outcome = await this.#stepOnce(this.#unique(name), run, { signal: this.signal, ...options });
-      findings?.add({ ...done, outcome });
+      const outcome = await this.#once({ signal: this.signal, ...call }, run);
+      findings.add({ ...call, outcome });
       return outcome;
     } catch (error) {
-      findings?.add({ ...done, outcome: errorText(error) });
+      findings.add({ ...call, outcome: errorText(error) });
       throw error;
     }
   }
 
   /** Also for a turn that was aborted: what an operation did is undone all the same. */
-  async #stepOnce<Result>(
-    key: string,
-    run: (attempt: StepAttempt) => Promise<Result> | Result,
-    options?: StepOptions,
-  ): Promise<Result> {
-    const { results, session, name } = this.#parts;
-    if (results.has(key)) return this.#redo(results.get(key));
-    let isRunHere = false;
-    const runAndNote = async (attempt: StepAttempt) => {
-      isRunHere = true;
-      // Noted before it is recorded: a checkpoint taken in between has it one way or the other.
-      return this.#note(key, formatStepRecord(await this.#draft.run(() => run(attempt))));
-    };
-    try {
-      const recorded = this.#note(key, await session.step(`${name}: ${key}`, runAndNote, options));
-      return isRunHere ? parseStepRecord<Result>(recorded).result : this.#redo(recorded);
-    } catch (error) {
-      results.delete(key);
-      throw error;
-    }
+  async #once<Result>(call: WorkCall, run: (attempt: StepAttempt) => Promise<Result> | Result): Promise<Result> {
+    const { work, formerly } = this.#parts;
+    const key = this.#formerKey(call.name);
+    const perform = async (attempt: StepAttempt): Promise<unknown> =>
+      formerly.results.has(key)
+        ? formerly.results.get(key)
+        : formatStepRecord(await runInside('step', () => run(attempt)));
+    const recorded = await work.call({ ...call, formerly: `${formerly.name}: ${key}` }, perform);
+    return readStepRecord(recorded, this.state) as Result;
   }
 
-  #note(key: string, recorded: unknown): unknown {
-    freezeState(recorded);
-    this.#parts.results.set(key, recorded);
-    return recorded;
+  #formerKey(name: string): string {
+    const uses = this.#count(name);
+    return uses === 1 && !FORMERLY_TAKEN.test(name) ? name : `${name} ~${uses}`;
   }
 
-  /** A step that ended before is not run again; what it changed is changed again. */
-  #redo<Result>(recorded: unknown): Result {
-    const { result, changes } = parseStepRecord<Result>(recorded);
-    this.#draft.redo(changes);
-    return result;
-  }
-
-  /** Names are used again in the same order when the turn is taken up again. */
-  #unique(name: string): string {
+  #count(name: string): number {
     const uses = (this.#uses.get(name) ?? 0) + 1;
     this.#uses.set(name, uses);
-    return uses === 1 && !TAKEN_NAMES.test(name) ? name : `${name} ~${uses}`;
+    return uses;
   }
 
+  /** A call that an earlier attempt made is no news to the drift watch: what ended is not shown again, and the rest is tried again. */
   async call(tool: string, input: unknown): Promise<unknown> {
     const found = this.#findTool(tool);
     if (found === undefined)
       throw new InvalidInputError(
         `The agent has no tool "${tool}" (it has: ${Object.keys(this.#parts.agent.tools ?? {}).join(', ') || 'none'}).`,
       );
-    this.observe({ kind: 'call', name: tool, input });
+    const { work } = this.#parts;
+    const call = { name: tool, input };
+    const isOver = work.has(call);
+    if (!isOver && !work.wasCalled(call)) this.observe({ kind: 'call', ...call });
     try {
-      const output = await this.step(tool, (attempt) => found.run(input, attempt), { input });
-      this.observe({ kind: 'result', name: tool, output });
+      const output = await this.#stepAndNote({ ...call, label: labelOf(call) }, (attempt) => found.run(input, attempt));
+      if (!isOver) this.observe({ kind: 'result', name: tool, output });
       return output;
     } catch (error) {
-      this.observe({ kind: 'result', name: tool, text: errorText(error).message, isError: true });
+      const event = { kind: 'result', name: tool, text: errorText(error).message, isError: true };
+      // What the loop ended itself did not fail.
+      if (!this.signal.aborted) this.#failure = { event, error };
       throw error;
     }
   }
@@ -178,38 +169,75 @@ export class TurnRun implements Turn {
     options?: GuardOptions,
   ): Promise<OperationOutcome<Result>> {
     const checked = parseGuardOptions(options);
-    const outer = this.#draft.operation;
-    const calls = new OpenCalls(this.call.bind(this));
-    const parts = {
-      name,
-      key: this.#unique(`guard ${name}`),
-      calls,
-      outer,
-      findTool: this.#findTool.bind(this),
-      log: this.#parts.operations,
-      isStopping: this.#parts.isStopping,
-      step: this.#stepOnce.bind(this),
-      remember: () => this.#draft.remember(),
-    };
-    const guarded = this.#draft.run(() => runGuarded(parts, run, checked), calls);
-    return (await (outer?.track(guarded) ?? guarded)).result;
+    if (isInsideOperation())
+      throw new InvalidInputError(
+        `The operation "${name}" is inside another one. Make its calls through the outer operation, or run one after the other.`,
+      );
+    const { work, operations, isStopping } = this.#parts;
+    return runGuarded(
+      {
+        name,
+        work,
+        calls: new OpenCalls(this.call.bind(this)),
+        nextKey: () => {
+          const uses = this.#count(`operation ${name}`);
+          return uses === 1 ? `guard ${name}` : `guard ${name} ~${uses}`;
+        },
+        findTool: this.#findTool.bind(this),
+        log: operations,
+        isStopping,
+        step: (key, act) =>
+          this.#once({ name: key, input: { operation: key } }, (attempt) => runInside('operation', () => act(attempt))),
+      },
+      run,
+      checked,
+    );
   }
 
   /** What is no event is not shown. */
   observe(event: DriftEvent): void {
     if (typeof event !== 'object' || event === null) return;
+    this.#showFailure();
+    this.#show(event);
+  }
+
+  #showFailure(): void {
+    const failure = this.#failure;
+    this.#failure = undefined;
+    if (failure !== undefined) this.#show(failure.event);
+  }
+
+  #show(event: DriftEvent): void {
     if (!this.#parts.observe(event) || this.#isDrifting) return;
     this.#isDrifting = true;
     this.abort(new DOMException('The turn was ended because the agent drifts.', 'AbortError'));
   }
 
-  /** Ends the draft; answers the mind it came to, and what changed, in a form that can be applied again. */
+  /** Shows the watch how the turn ended. A failure after which the loop tries again, or that it brought about itself, is none. */
+  fail(error: unknown, isFinal: boolean): void {
+    if (this.signal.aborted || (!isFinal && this.#failure?.error === error)) this.#failure = undefined;
+    else this.#showFailure();
+    if (isFinal && !this.signal.aborted) this.#show({ kind: 'error', text: errorText(error).message });
+  }
+
+  /** Ends the draft; returns the mind it came to, and what changed, in a form that can be applied again. */
   finish(): { readonly mind: AgentMind; readonly patches: Patches } {
     const { agent, mind: before, onProblem } = this.#parts;
-    const mind = this.#draft.finish();
+    this.#showFailure();
+    const { mind, patches } = this.#draft.finish();
     freezeState(mind);
     checkSections(mind, before);
     const collected = collectSections(agent.sections, mind, onProblem);
-    return { mind: collected, patches: changesBetween(this.#draft.values, before, collected) };
+    const replaced = (['task', 'context', 'memory'] as const).filter((name) => collected[name] !== mind[name]);
+    const more = replaced.map((name) => ({ op: 'replace' as const, path: [name], value: collected[name] }));
+    return { mind: collected, patches: [...patches, ...more] };
   }
+}
+
+/** How much of a call a note to the agent quotes. */
+const MAX_LABEL_CHARS = 100;
+
+function labelOf({ name, input }: WorkCall): string {
+  const label = `${name}(${boundedJson(input) ?? ''})`;
+  return label.length <= MAX_LABEL_CHARS ? label : `${label.slice(0, MAX_LABEL_CHARS - 2)}…)`;
 }

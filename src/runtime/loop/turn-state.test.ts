@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { HOUR, type Life, MINUTE, World } from '../../../test/loop/world.ts';
+import { type Life, MINUTE, World } from '../../../test/loop/world.ts';
 import type { LoopAgent, LoopTool, Turn } from './index.ts';
 
 const tools: { readonly [name: string]: LoopTool } = {
@@ -38,120 +38,113 @@ async function dieInTurn(act: (turn: Turn, die: () => Promise<void>) => unknown)
   return next;
 }
 
-describe('what steps and operations change in the state', () => {
-  test('[Y40] is there also if the process dies later in the turn', async () => {
+describe('the state of a turn', () => {
+  test('[Y40] is changed between steps: inside a step or an operation that is refused, with what to do', async () => {
+    const world = new World();
+    const refused: unknown[] = [];
+    const createAgent = acting(async (turn) => {
+      const { decisions } = turn.state.context; // held across steps, as handlers do
+      const attempts: (() => unknown)[] = [
+        () => void decisions.push('held'),
+        () => void turn.state.context.goals.push('found'),
+        () => Object.assign(turn.state.memory.session, { x: 1 }),
+        () => Reflect.deleteProperty(turn.state.memory, 'session'),
+      ];
+      for (const [at, attempt] of attempts.entries()) {
+        refused.push(await turn.step(`step ${at}`, attempt).catch((error: unknown) => error));
+        refused.push(
+          await turn.guard(`guard ${at}`, attempt, { onFailure: 'rethrow' }).catch((error: unknown) => error),
+        );
+        refused.push(
+          await turn.step(`later ${at}`, async () => Promise.resolve().then(attempt)).catch((error: unknown) => error),
+        );
+      }
+      const read = await turn.step('read', () => [...turn.state.context.decisions, decisions.length]);
+      const aside = turn.step('aside', async () => 'aside');
+      decisions.push('between', read.length, await aside);
+    });
+    const { loop } = await world.start({ createAgent });
+    await loop.deliver({ id: 'm1', body: null });
+    await world.clock.pass(MINUTE);
+    expect(refused.length).toBe(12);
+    for (const error of refused)
+      expect(error).toMatchObject({
+        code: 'INVALID_INPUT',
+        message: expect.stringContaining('change the state after it'),
+      });
+    expect(loop.state.context).toMatchObject({ decisions: ['between', 1, 'aside'], goals: [] });
+    expect(loop.state.memory.session).toEqual({});
+  });
+
+  test('[Y40] is what results lead to, also if the process dies later in the turn', async () => {
     let runs = 0;
     const { loop } = await dieInTurn(async (turn, die) => {
-      const { decisions } = turn.state.context; // held across steps, as handlers do
-      await turn.guard('g', async (operation) => {
+      const { decisions } = turn.state.context;
+      const outcome = await turn.guard('g', async (operation) => {
         runs++;
-        await operation.call('echo', 'x');
-        decisions.push('in guard');
-        await turn.step('inner', () => void decisions.push('in step of guard'));
+        return operation.call('echo', 'in guard');
       });
-      await turn.step('s', async () => {
-        runs++;
-        turn.state.task = { id: 't', status: 'waiting', progress: 0.5 };
-        turn.state.memory.session.map = { a: 1, gone: true };
-      });
-      await turn.step('t', () => {
-        const { map } = turn.state.memory.session as { map: { a: number; gone?: boolean } };
-        map.a = 2;
-        delete map.gone;
-      });
+      if (outcome.status === 'done') decisions.push(outcome.value);
+      decisions.push(await turn.step('s', () => `in step ${++runs}`));
       await die();
       decisions.push('after');
     });
     expect(runs).toBe(2);
-    expect(loop.state.context.decisions).toEqual(['in guard', 'in step of guard', 'after']);
-    expect(loop.state.task).toEqual({ id: 't', status: 'waiting', progress: 0.5 });
-    expect(loop.state.memory.session).toEqual({ map: { a: 2 } });
+    expect(loop.state.context.decisions).toEqual(['in guard', 'in step 2', 'after']);
   });
 
-  test('[Y40] is there after a checkpoint in the turn, too', async () => {
+  test('[Y40] what an older version recorded of a step is read, and what the step changed is changed again', async () => {
     const world = new World();
-    let isStuck = true;
+    const changes = [
+      { op: 'add', path: ['context', 'decisions', 0], value: 'old' },
+      { op: 'add', path: ['memory', 'session', 'seen'], value: [1] },
+    ];
+    const old = await world.look().session('agent-1');
+    await old.step('deliver', () => ({ id: 'm1', body: null }));
+    await old.step('turn 1: choose', () => ({ kind: 'message', messageId: 'm1' }));
+    void old.step('turn 1', () => new Promise(() => undefined));
+    await old.step('turn 1: s', () => ({ 'savestate:changes': changes, result: 'known' }));
+    await old.step('turn 1: s ~2', () => 'again', { input: 2 });
     const createAgent = acting(async (turn) => {
-      await turn.step('s', () => void turn.state.context.decisions.push('in step'));
-      if (isStuck) await new Promise(() => undefined);
-      turn.state.context.decisions.push('after');
+      const results = [await turn.step('s', () => 'anew'), await turn.step('s', () => 'anew', { input: 2 })];
+      turn.state.context.decisions.push(...results);
     });
-    const life = await world.start({ createAgent, settings: { turnTimeoutMs: 5 * HOUR } });
-    await life.loop.deliver({ id: 'm1', body: null });
-    await world.clock.pass(31 * MINUTE);
-    life.die();
-    isStuck = false;
     const { loop } = await world.start({ createAgent });
     await world.clock.pass(MINUTE);
-    expect(loop.state.context.decisions).toEqual(['in step', 'after']);
+    expect(loop.state.context.decisions).toEqual(['old', 'known', 'again']);
+    expect(loop.state.memory.session).toEqual({ seen: [1] });
   });
 
-  test('[Y40] a crash at any commit: steps side by side change each its own, once', async () => {
-    const run = async (dieAt: number) => {
-      const world = new World();
-      const createAgent = acting(async (turn) => {
-        const { context, memory } = turn.state;
-        const one = async (name: string, turns: number) => {
-          for (let at = 0; at < turns; at++) await new Promise((resolve) => setImmediate(resolve));
-          context.decisions.push(name);
-          memory.session[name] = { by: name };
-          await Promise.resolve();
-          (memory.session[name] as { by: string }).by += '!';
-        };
-        const guarded = turn.guard('g', async (operation) => {
-          await one('guard', 1);
-          await operation.call('echo', 1);
-          context.constraints.push('wrong');
-          throw new Error('broken');
-        });
-        const steps = ['a', 'b', 'c'].map((name, at) => turn.step(name, () => one(name, 2 - at)));
-        context.goals.push('by the turn');
-        await Promise.all([guarded, ...steps]);
-        await turn.step('end', () => undefined);
-      });
-      const first = await world.start({ createAgent });
-      await world.clock.settle();
-      first.dieAtCommit(first.commits + dieAt);
-      await Promise.race([first.loop.deliver({ id: 'm1', body: null }), first.death]);
-      await world.clock.settle();
-      const isOver = first.loop.state.mailbox.processedCount === 1;
-      first.die();
-      const { loop } = await world.start({ createAgent });
-      await loop.deliver({ id: 'm1', body: null });
-      await world.clock.pass(MINUTE);
-      const { context, memory } = loop.state;
-      expect([...context.decisions].sort(), `died at commit ${dieAt}`).toEqual(['a', 'b', 'c']);
-      expect(memory.session, `died at commit ${dieAt}`).toEqual({ a: { by: 'a!' }, b: { by: 'b!' }, c: { by: 'c!' } });
-      expect(context, `died at commit ${dieAt}`).toMatchObject({ goals: ['by the turn'], constraints: [] });
-      return isOver;
+  test('[Y15] a checkpoint that an older version took during a turn is gone on from', async () => {
+    const world = new World();
+    const old = await world.look().session('agent-1');
+    const results = new Map<string, unknown>([
+      ['charge', 'paid'],
+      ['charge ~2', 'paid twice'],
+    ]);
+    const loopState = {
+      turn: 0,
+      gridStartMs: world.clock.now(),
+      workFailures: 0,
+      restoredAtMs: [],
+      escalation: null,
+      drift: null,
     };
-    let dieAt = 1;
-    for (let isOver = false; !isOver; dieAt += 0.5) isOver = await run(dieAt);
-    expect(dieAt).toBeGreaterThan(10);
-  });
-
-  test('[Y40] counts also where it was not made through `turn.state`', async () => {
-    const { loop } = await dieInTurn(async (turn, die) => {
-      const { session } = turn.state.memory;
-      const made = { n: 1, at: new Date(1), tags: new Set(['a']) };
-      session.made = made;
-      session.first = new Map([['k', 1]]);
-      await turn.step('s', () => {
-        made.n = 2;
-        made.at.setTime(2);
-      });
-      const held = session.first as Map<string, number>;
-      await turn.step('t', () => void made.tags.add('b'));
-      await turn.step('u', () => void held.set('l', 2));
-      await die();
+    const pending = [{ id: 'm1', body: null, failures: 0 }];
+    await old.save({
+      task: null,
+      mailbox: { pending, lastProcessed: null, processedCount: 0, recentIds: [], setAside: [] },
+      context: { goals: [], constraints: [], decisions: [], notes: [] },
+      memory: { shortTerm: {}, session: {} },
+      loop: { ...loopState, current: { job: { kind: 'message', messageId: 'm1' }, results } },
     });
-    expect(loop.state.memory.session).toEqual({
-      made: { n: 2, at: new Date(2), tags: new Set(['a', 'b']) },
-      first: new Map([
-        ['k', 1],
-        ['l', 2],
-      ]),
+    const createAgent = acting(async (turn) => {
+      const { decisions } = turn.state.context;
+      for (const input of [1, 2, 3]) decisions.push(await turn.step('charge', () => 'anew', { input }));
     });
+    const { loop } = await world.start({ createAgent });
+    await world.clock.pass(MINUTE);
+    expect(loop.state.context.decisions).toEqual(['paid', 'paid twice', 'anew']);
   });
 
   type Item = { n: number };
@@ -178,32 +171,46 @@ describe('what steps and operations change in the state', () => {
     },
   };
 
-  test.each(Object.keys(edits))('[Y40] counts however a list is changed: %s', async (name) => {
+  test.each(Object.keys(edits))('[Y3] counts however a list is changed: %s', async (name) => {
     const world = new World();
     const items = () => [{ n: 3 }, { n: 1 }, { n: 2 }];
     const expected = items();
     edits[name]?.(expected);
-    let runs = 0;
-    let edited = 0;
-    const createAgent = acting(async (turn) => {
-      await turn.step('s', () => {
-        edited++;
-        edits[name]?.(turn.state.memory.session.list as Item[]);
-      });
+    const createAgent = acting((turn) => {
+      edits[name]?.(turn.state.memory.session.list as Item[]);
       expect(turn.state.memory.session.list).toEqual(expected);
-      runs++;
-      if (runs > 1) return;
-      life.die();
-      await new Promise(() => undefined);
     });
     const initial = { memory: { shortTerm: {}, session: { list: items() } } };
     const life = await world.start({ createAgent, initial });
     await life.loop.deliver({ id: 'm1', body: null });
     await world.clock.settle();
+    expect(life.loop.state.memory.session.list).toEqual(expected);
+    life.die();
     const { loop } = await world.start({ createAgent });
     await world.clock.pass(MINUTE);
-    expect({ runs, edited }).toEqual({ runs: 2, edited: 1 });
     expect(loop.state.memory.session.list).toEqual(expected);
+  });
+
+  test('[Y3] counts also where it was not made through `turn.state`', async () => {
+    const world = new World();
+    const createAgent = acting((turn) => {
+      const { session } = turn.state.memory;
+      const made = { n: 1, at: new Date(1), tags: new Set(['a']) };
+      session.made = made;
+      session.first = new Map([['k', 1]]);
+      made.n = 2;
+      made.at.setTime(2);
+      made.tags.add('b');
+      (session.first as Map<string, number>).set('l', 2);
+    });
+    const life = await world.start({ createAgent });
+    await life.loop.deliver({ id: 'm1', body: null });
+    await world.clock.settle();
+    life.die();
+    const { loop } = await world.start({ createAgent });
+    await world.clock.pass(MINUTE);
+    const first = new Map(Object.entries({ k: 1, l: 2 }));
+    expect(loop.state.memory.session).toEqual({ made: { n: 2, at: new Date(2), tags: new Set(['a', 'b']) }, first });
   });
 
   test('[Y40] a result that looks like a record of the loop is a result', async () => {
@@ -215,37 +222,6 @@ describe('what steps and operations change in the state', () => {
     });
     expect(results).toEqual([odd, odd]);
     expect(loop.state.context.goals).toEqual([]);
-  });
-
-  test('[Y40] what was changed by a step that is not done again can be changed further', async () => {
-    const { loop } = await dieInTurn(async (turn, die) => {
-      await turn.step('s', () => void Object.assign(turn.state.memory.session, { list: [{ n: 1 }] }));
-      await die();
-      const list = turn.state.memory.session.list as { n: number }[];
-      list.push({ n: 2 });
-      for (const item of list) item.n *= 10;
-    });
-    expect(loop.state.memory.session.list).toEqual([{ n: 10 }, { n: 20 }]);
-  });
-
-  test('[Y20] a rollback puts back what was made in the turn before it, and lists that were changed otherwise', async () => {
-    const world = new World();
-    const createAgent = acting(async (turn) => {
-      const { session } = turn.state.memory;
-      const made = { n: 1 };
-      session.made = made;
-      session.list = [1, 2, 3];
-      await turn.guard('g', () => {
-        made.n = 2; // by whoever made it, not through the draft
-        (session.list as number[]).reverse().pop();
-        session.other = 1;
-        throw new Error('broken');
-      });
-    });
-    const { loop } = await world.start({ createAgent });
-    await loop.deliver({ id: 'm1', body: null });
-    await world.clock.settle();
-    expect(loop.state.memory.session).toEqual({ made: { n: 1 }, list: [1, 2, 3] });
   });
 });
 
@@ -266,7 +242,7 @@ describe('values that freezing does not protect', () => {
     values.list[0]?.at.setTime(99);
   };
 
-  test('[Y3] changed in place in a turn that fails, or in an operation, they are as before', async () => {
+  test('[Y3] changed in place in a turn that fails, or inside a step, they are as before', async () => {
     const world = new World();
     const createAgent = (): LoopAgent => ({
       async handle({ body }, turn) {
@@ -276,7 +252,7 @@ describe('values that freezing does not protect', () => {
           else spoil(session.values as Values);
           if (body === 'fail' || body === 'guard') throw new Error('broken');
         };
-        if (body === 'guard') await turn.guard('g', act);
+        if (body === 'guard') await turn.step('s', act).catch(() => undefined);
         else act();
       },
     });
@@ -340,11 +316,11 @@ describe('a state that cannot be saved', () => {
     expect(aside?.error.message).toContain('bad');
   });
 
-  test('[Y41] also in a step, during which checkpoints can be taken', async () => {
+  test('[Y41] only when it ends: what is gone by then is none, and a result that cannot be saved fails its step', async () => {
     const world = new World();
     const createAgent = acting(async (turn) => {
-      const spoil = () => void Object.assign(turn.state.memory.session, { bad: () => 1 });
-      await turn.step('s', spoil).catch(() => undefined);
+      Object.assign(turn.state.memory.session, { bad: () => 1 });
+      await turn.step('s', () => 1);
       await turn.step('t', () => () => 1).catch(() => undefined);
       delete turn.state.memory.session.bad;
       await turn.guard('g', () => undefined);

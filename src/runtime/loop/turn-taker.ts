@@ -11,7 +11,7 @@ import type { TurnOutcome } from './live-agent.ts';
 import type { LoopParts } from './loop-parts.ts';
 import { findPending } from './mailbox.ts';
 import type { OperationLog } from './operation.ts';
-import { StateValues } from './state-values.ts';
+import { copyOf } from './turn-draft.ts';
 import { TurnRun } from './turn-run.ts';
 
 /** Takes turns: lets the agent at a job, within its time, under the eyes of the drift watch. */
@@ -26,10 +26,16 @@ export class TurnTaker {
   #told = { goals: '', beginnings: 0 };
   #giveUpAssessing: () => void = () => undefined;
   #isStopping = false;
+  #findings: Findings;
+  /** How the last turn at the task ended: the state, and what the turn found out. */
+  #lastWork: string | undefined;
+  /** Turns in a row that went at the task and changed nothing. */
+  idleTurns = 0;
 
   constructor(parts: LoopParts, operations: OperationLog) {
     this.#parts = parts;
     this.#operations = operations;
+    this.#findings = new Findings(this.#codec);
   }
 
   /** Whether something is under way that should have ended. */
@@ -63,26 +69,44 @@ export class TurnTaker {
     const { live, ports, settings } = this.#parts;
     const turn = live.nextTurn;
     const refusal = this.#refuse(job, attempt.attempt);
-    if (refusal !== undefined) return { turn, job, atMs: ports.now(), status: 'failed', error: refusal, isFinal: true };
+    if (refusal !== undefined) return this.#fail(job, refusal, true);
     const run = this.#begin(job, attempt);
     const cancel = this.#limit(run);
+    let stateDigest: string | undefined;
     try {
       await this.#letAct(job, run);
       const { mind, patches } = run.finish();
       // What cannot be saved is found here, where it fails its turn, and not where it is saved.
-      this.#digestOf(mind);
+      stateDigest = this.#endDigest(job, mind);
       return { turn, job, atMs: ports.now(), status: 'done', patches };
     } catch (error) {
       if (this.#isStopping) throw error;
-      run.observe({ kind: 'error', text: errorText(error).message });
       // What made it drift is dealt with, and counted, as drift.
       const isFinal = !run.isDrifting && live.failuresOf(job) + 1 >= settings.maxFailures;
-      return { turn, job, atMs: ports.now(), status: 'failed', error: errorText(error), isFinal };
+      run.fail(error, isFinal);
+      return this.#fail(job, errorText(error), isFinal);
     } finally {
       cancel();
       this.#running = undefined;
-      await this.#assess();
+      await this.#assess(stateDigest);
     }
+  }
+
+  /** What was done for a message that is given up goes with it: a person may have it taken up again. */
+  #fail(job: Job, error: ErrorText, isFinal: boolean): TurnOutcome {
+    const { live, ports } = this.#parts;
+    const end = { turn: live.nextTurn, job, atMs: ports.now(), status: 'failed', error, isFinal } as const;
+    const work = live.current?.work.record;
+    return isFinal && work !== undefined && work.done.length > 0 ? { ...end, work } : end;
+  }
+
+  /** Of equal turns at the task the first may be a beginning; those after it got nowhere. */
+  #endDigest(job: Job, mind: AgentMind): string {
+    const digest = `${this.#digestOf(mind)} ${this.#findings.digest}`;
+    const isIdle = job.kind === 'work' && digest === this.#lastWork;
+    this.idleTurns = isIdle ? this.idleTurns + 1 : 0;
+    this.#lastWork = job.kind === 'work' ? digest : undefined;
+    return digest;
   }
 
   /** Why a job that killed its process, or may not be tried twice, is not tried again. */
@@ -102,20 +126,20 @@ export class TurnTaker {
   }
 
   #begin(job: Job, attempt: StepAttempt): TurnRun {
-    const { live, session, watch } = this.#parts;
+    const { live } = this.#parts;
     const codec = this.#codec;
-    const findings = watch === undefined ? undefined : new Findings(codec);
-    const digest = () => findings && this.#stateDigest(job, turn.look(), findings);
-    live.begin(job);
+    const findings = new Findings(codec);
+    this.#findings = findings;
+    const digest = () => this.#stateDigest(job, turn.look(), findings);
+    const { work, results = new Map() } = live.start(job);
     live.isActing = true;
     const turn: TurnRun = new TurnRun({
-      name: `turn ${live.nextTurn}`,
-      session,
+      work,
+      attempt: work.attempt + attempt.attempt - 1,
       codec,
       agent: live.open(),
       mind: mindOf(live.state),
-      attempt,
-      results: live.current?.results ?? new Map(),
+      formerly: { name: `turn ${live.nextTurn}`, results },
       findings,
       operations: this.#operations,
       observe: (event) => this.#observe({ ...event, ...(event.kind === 'call' && digest()) }),
@@ -152,7 +176,7 @@ export class TurnTaker {
     if (message === undefined) return;
     turn.observe({ kind: 'message', role: 'user', agent: message.from ?? 'user', text: textOf(message.body) });
     // A copy where freezing does not protect it: nothing that is done to it may change the mailbox.
-    await agent.handle(new StateValues(this.#codec).copy(message), turn);
+    await agent.handle(copyOf(this.#codec, message), turn);
   }
 
   #observe(event: DriftEvent): boolean {
@@ -172,7 +196,7 @@ export class TurnTaker {
   }
 
   /** One that takes longer than a turn may is not waited for: what was last observed holds. */
-  async #assess(): Promise<void> {
+  async #assess(stateDigest: string | undefined): Promise<void> {
     const { live, watch, identity, ports, settings, tell } = this.#parts;
     if (watch === undefined) return;
     let cancel = (): void => undefined;
@@ -186,7 +210,8 @@ export class TurnTaker {
       }, timer);
     });
     try {
-      const reading = await Promise.race([watch.assess({ kind: 'cycle', agent: identity.agentId }), givenUp]);
+      const event = { kind: 'cycle', agent: identity.agentId, ...(stateDigest !== undefined && { stateDigest }) };
+      const reading = await Promise.race([watch.assess(event), givenUp]);
       live.reading = reading ?? live.reading;
     } finally {
       cancel();

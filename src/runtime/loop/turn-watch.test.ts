@@ -3,6 +3,7 @@ import { HOUR, MINUTE, World } from '../../../test/loop/world.ts';
 import type { DriftEvent } from '../drift/index.ts';
 import type { DriftReading, DriftWatch, LoopAgent, Turn } from './index.ts';
 import { LiveAgent } from './live-agent.ts';
+import { OpenWorks } from './open-works.ts';
 import { EMPTY_SECTIONS } from './sections.ts';
 
 const WELL: DriftReading = { status: 'healthy', score: 0, signals: [], summary: '' };
@@ -219,7 +220,7 @@ describe('a person who resumes during a turn', () => {
       new LiveAgent(
         handling(() => undefined),
         undefined,
-        { nowMs: 0, mind },
+        { nowMs: 0, mind, works: new OpenWorks() },
       );
     const job = { kind: 'work' } as const;
     const patches = [{ op: 'add' as const, path: ['memory', 'shortTerm', 'list', 1], value: 'm2' }];

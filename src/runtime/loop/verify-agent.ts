@@ -7,6 +7,7 @@ import { errorText } from './error-text.ts';
 import { LiveAgent } from './live-agent.ts';
 import type { LoopAgent } from './loop-agent.ts';
 import { DEFAULT_SETTINGS } from './loop-settings.ts';
+import { OpenWorks } from './open-works.ts';
 import { asStored, readSections, SECTION_NAMES } from './sections.ts';
 
 /** How an agent is looked at. */
@@ -172,7 +173,7 @@ async function checkRestore(
   const findings = await findIn(all, async ({ id }) => {
     const stored = asStored(await manager.load(id));
     const problems: string[] = [];
-    const scratch = new LiveAgent(createAgent, undefined, { nowMs: ports.now(), mind: {} });
+    const scratch = new LiveAgent(createAgent, undefined, { nowMs: ports.now(), mind: {}, works: new OpenWorks() });
     scratch.onProblem = (section, problem) => void problems.push(`$.${section}: ${problem}`);
     scratch.load(stored);
     const report = await scratch.renew();

@@ -111,7 +111,8 @@ test('[E17] a call that was taken back is made anew, under another key', async (
   const { ran, keys, open, perform } = world();
   const work = Work.open(await open(), 'w');
   await work.call(charge, perform('charge'));
-  work.undo(charge);
+  work.undo(charge, 'refund');
+  work.undo(charge, 'refund');
   work.again();
   await work.call(charge, perform('charge'));
   expect([ran.length, keys()]).toEqual([2, 2]);

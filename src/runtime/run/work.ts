@@ -10,9 +10,10 @@ export type DoneCall = {
   /** Null if it had no input. */
   readonly digest: Digest | null;
   readonly nth: number;
+  readonly label?: string;
   readonly result: unknown;
-  /** It was taken back: its result is not used again, and the next equal call has another key. */
-  readonly isUndone?: true;
+  /** What took it back: its result is not used again, and the next equal call has another key. */
+  readonly undoneBy?: string;
 };
 
 /** What a checkpoint holds of a work that is not over: the calls that need not be made again. */
@@ -30,6 +31,8 @@ export type WorkCall = {
   readonly name: string;
   readonly input?: unknown;
   readonly signal?: AbortSignal | undefined;
+  /** What people and agents are told of it. */
+  readonly label?: string;
   /** The name under which an older version recorded the call. */
   readonly formerly?: string | undefined;
 };
@@ -37,7 +40,8 @@ export type WorkCall = {
 type Identity = Pick<DoneCall, 'name' | 'digest' | 'nth'>;
 const NONE: ReadonlySet<number> = new Set();
 
-type Source = Pick<Session, 'id' | 'branch' | 'step' | 'digestOf' | 'settleWork'>;
+/** What a work needs of its session. */
+export type WorkSession = Pick<Session, 'id' | 'branch' | 'step' | 'digestOf' | 'settleWork'>;
 
 /**
  * A piece of work with a name that follows from the state, such as `message 7`, and not from the attempt. A call that has
@@ -45,7 +49,7 @@ type Source = Pick<Session, 'id' | 'branch' | 'step' | 'digestOf' | 'settleWork'
  */
 export class Work implements Effects {
   readonly name: string;
-  readonly #session: Source;
+  readonly #session: WorkSession;
   readonly #origin: string;
   #attempt: number;
   readonly #done = new Map<string, DoneCall>();
@@ -54,7 +58,7 @@ export class Work implements Effects {
   /** What earlier attempts called in this process, whatever came of it. */
   readonly #called = new Set<string>();
 
-  private constructor(session: Source, { name, origin, attempt, done }: OpenWork) {
+  private constructor(session: WorkSession, { name, origin, attempt, done }: OpenWork) {
     this.name = name;
     this.#session = session;
     this.#origin = origin;
@@ -63,7 +67,7 @@ export class Work implements Effects {
   }
 
   /** Goes on with a work as a checkpoint held it, or begins the one of this name. */
-  static open(session: Source, given: string | OpenWork): Work {
+  static open(session: WorkSession, given: string | OpenWork): Work {
     return new Work(session, typeof given === 'string' ? newWork(given, session.branch) : given);
   }
 
@@ -105,23 +109,24 @@ export class Work implements Effects {
   }
 
   async #perform<Result>(
-    { signal, formerly }: WorkCall,
+    { signal, formerly, label }: WorkCall,
     identity: Identity,
     perform: (attempt: StepAttempt) => Promise<Result> | Result,
   ): Promise<Result> {
     const { name, digest, nth } = identity;
+    const note = (result: Result): void => this.#note({ ...identity, ...(label !== undefined && { label }), result });
     const performAndNote = async (attempt: StepAttempt): Promise<Result> => {
       const result = await perform(attempt);
       this.#session.digestOf(result); // what cannot be saved must not be in a checkpoint that is taken meanwhile
       // Noted before it is recorded: a checkpoint taken in between has it one way or the other.
-      this.#note({ ...identity, result });
+      note(result);
       return result;
     };
     const result = await this.#session.step(name, performAndNote, {
       ...(signal !== undefined && { signal }),
       work: { name: this.name, digest, nth, key: this.#keyOf([name, digest, nth]), formerly },
     });
-    this.#note({ ...identity, result });
+    note(result);
     return result;
   }
 
@@ -153,7 +158,7 @@ export class Work implements Effects {
    */
   afterDrift(): { readonly kept: readonly DoneCall[]; readonly dropped: readonly DoneCall[] } {
     this.again();
-    const ended = [...this.#done.values()].filter((call) => call.isUndone !== true);
+    const ended = [...this.#done.values()].filter((call) => call.undoneBy === undefined);
     for (const call of ended) this.#done.delete(placeOf(call));
     const kept = lastOfEach(ended.filter(({ digest }) => digest !== null));
     for (const call of kept) this.#note({ ...call, nth: this.#nextNth(call, NONE) });
@@ -165,10 +170,11 @@ export class Work implements Effects {
     this.#session.settleWork(this.name);
   }
 
-  /** Notes that a call was taken back. */
-  undo(call: WorkCall): void {
+  /** Notes that a call was taken back; told by the same undoing again, it does nothing. */
+  undo(call: WorkCall, undoneBy: string): void {
     const { name, digest } = this.#identify(call);
-    this.#note({ name, digest, nth: this.#nextNth({ name, digest }, NONE), result: null, isUndone: true });
+    const isNoted = [...this.#done.values()].some((one) => one.undoneBy === undoneBy);
+    if (!isNoted) this.#note({ name, digest, nth: this.#nextNth({ name, digest }, NONE), result: null, undoneBy });
   }
 
   #identify(call: WorkCall): Identity {
@@ -181,7 +187,7 @@ export class Work implements Effects {
   /** The first of equal calls that was neither made in this attempt nor taken back. */
   #nextNth({ name, digest }: Pick<Identity, 'name' | 'digest'>, taken: ReadonlySet<number>): number {
     let nth = 0;
-    while (taken.has(nth) || this.#done.get(placeOf({ name, digest, nth }))?.isUndone === true) nth++;
+    while (taken.has(nth) || this.#done.get(placeOf({ name, digest, nth }))?.undoneBy !== undefined) nth++;
     return nth;
   }
 

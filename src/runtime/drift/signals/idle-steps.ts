@@ -1,40 +1,70 @@
-import type { Signal } from '../signal.ts';
+import type { ReadEvent } from '../drift-event.ts';
+import type { Signal, SignalFinding } from '../signal.ts';
 import type { StepReading } from '../step.ts';
 
 /** A step of which less is new than this has brought nothing. */
 const MIN_NOVELTY = 0.3;
 const IDLE_NATS = 0.4;
 const MAX_AGENTS = 64;
+/** Cycles in a row without a call that may leave the state as it is; more of them are evidence. */
+const MAX_IDLE_CYCLES = 4;
+/** An equal state is a fact, so it counts for more than a step of which little is new. */
+const IDLE_CYCLE_NATS = 1.2;
 
-type IdleStepsState = { readonly idle: readonly (readonly [agent: string, count: number, since: number])[] };
+type Cycles = { readonly digest?: string | undefined; readonly count: number; readonly since: number };
+type IdleStepsState = {
+  readonly idle: readonly (readonly [agent: string, count: number, since: number])[];
+  readonly cycles?: Cycles;
+};
 
-/** Speaks when an agent has made more than `maxIdleSteps` steps in a row that brought nothing new: the cycle count that matters. */
+/** Speaks when steps bring nothing new, or when cycles without a call leave the state exactly as it was. */
 export function createIdleSteps(maxIdleSteps: number, state?: unknown): Signal {
+  const saved = state as IdleStepsState | undefined;
+  let cycles: Cycles = saved?.cycles ?? { count: 0, since: 0 };
   const idle = new Map<string, { count: number; since: number }>(
-    (state as IdleStepsState | undefined)?.idle.map(([agent, count, since]) => [agent, { count, since }]),
+    saved?.idle.map(([agent, count, since]) => [agent, { count, since }]),
   );
+  const judge = (reading: StepReading): SignalFinding | undefined => {
+    const { step } = reading;
+    if (isFruitful(reading)) {
+      idle.delete(step.agent);
+      return { agent: step.agent, nats: -IDLE_NATS, steps: [step.index], reason: 'The step brought something new.' };
+    }
+    const run = idle.get(step.agent) ?? { count: 0, since: step.index };
+    idle.delete(step.agent);
+    idle.set(step.agent, { count: run.count + 1, since: run.since });
+    if (idle.size > MAX_AGENTS) idle.delete(idle.keys().next().value ?? '');
+    if (run.count + 1 <= maxIdleSteps) return undefined;
+    const reason = `${step.agent} has made ${run.count + 1} calls since event ${run.since} that brought nothing new.`;
+    return { agent: step.agent, nats: IDLE_NATS, steps: [run.since, step.index], reason };
+  };
   return {
     name: 'idle-steps',
     kind: 'stall',
-    observe({ reading }) {
-      if (reading === undefined || !reading.isComplete || reading.step.kind !== 'call') return undefined;
-      const { step } = reading;
-      if (isFruitful(reading)) {
-        idle.delete(step.agent);
-        return { agent: step.agent, nats: -IDLE_NATS, steps: [step.index], reason: 'The step brought something new.' };
-      }
-      const run = idle.get(step.agent) ?? { count: 0, since: step.index };
-      idle.delete(step.agent);
-      idle.set(step.agent, { count: run.count + 1, since: run.since });
-      if (idle.size > MAX_AGENTS) idle.delete(idle.keys().next().value ?? '');
-      if (run.count + 1 <= maxIdleSteps) return undefined;
-      const reason = `${step.agent} has made ${run.count + 1} calls since event ${run.since} that brought nothing new.`;
-      return { agent: step.agent, nats: IDLE_NATS, steps: [run.since, step.index], reason };
+    observe({ event, reading }) {
+      cycles = countCycles(cycles, event);
+      if (event.kind === 'cycle') return cycles.count > MAX_IDLE_CYCLES ? describeCycles(cycles, event) : undefined;
+      const isCall = reading?.isComplete === true && reading.step.kind === 'call';
+      return isCall ? judge(reading) : undefined;
     },
     snapshot: (): IdleStepsState => ({
       idle: [...idle].map(([agent, { count, since }]) => [agent, count, since] as const),
+      cycles,
     }),
   };
+}
+
+/** How many cycles in a row ended like this one. An agent that makes calls in between is judged by them. */
+function countCycles(cycles: Cycles, { kind, stateDigest, index }: ReadEvent): Cycles {
+  if (kind === 'call') return { count: 0, since: index };
+  if (kind !== 'cycle' || stateDigest === undefined) return cycles;
+  if (stateDigest !== cycles.digest) return { digest: stateDigest, count: 0, since: index };
+  return { ...cycles, count: cycles.count + 1 };
+}
+
+function describeCycles({ count, since }: Cycles, { agent, index }: ReadEvent): SignalFinding {
+  const reason = `The last ${count} cycles of ${agent} changed nothing: the state is what it was at event ${since}.`;
+  return { agent, nats: IDLE_CYCLE_NATS, steps: [since, index], reason };
 }
 
 function isFruitful({ step }: StepReading): boolean {

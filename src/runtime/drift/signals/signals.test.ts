@@ -251,9 +251,15 @@ describe('state recurrence', () => {
     expect(only('state-recurrence', others).last?.scores.loop).toBeUndefined();
   });
 
-  test('[U6] cycles in which nothing is done may find the state as it was', () => {
-    const waiting = times(50, () => ({ kind: 'cycle', agent: 'worker', stateDigest: 'sha256-A' }));
-    expect(watch(waiting).alarm).toBeUndefined();
+  test('[U6] cycles in which nothing is done are no loop; [U9] more than four that leave the state as it was are a stall', () => {
+    const cycles = (digest: (at: number) => string | undefined) =>
+      times(50, (at) => {
+        const stateDigest = digest(at);
+        return { kind: 'cycle', agent: 'worker', ...(stateDigest !== undefined && { stateDigest }) };
+      });
+    expect(watch(cycles(() => undefined)).alarm).toBeUndefined();
+    expect(watch(cycles((at) => `sha256-${Math.floor(at / 5)}`)).alarm).toBeUndefined();
+    expect(watch(cycles(() => 'sha256-A')).alarm?.kinds).toEqual(['stall']);
   });
 
   test('[U6] an input that JSON cannot hold is no witness', () => {
