@@ -1,13 +1,10 @@
-import { dirname } from 'node:path';
 import { setImmediate as giveWay } from 'node:timers/promises';
-import {
-  type AddressDefaults,
-  formatStorageAddress,
-  parseStorageAddress,
-  type StorageAddress,
-} from '../storage/address.ts';
+import { InvalidInputError } from '../core/errors.ts';
+import { formatStorageAddress, type StorageAddress } from '../storage/address.ts';
 import type { GlobalOptions } from './global-options.ts';
-import { type Config, type FoundConfig, readConfig } from './place/config-file.ts';
+import { type FoundConfig, readConfig } from './place/config-file.ts';
+import { findAddress } from './place/find-address.ts';
+import { type FoundSettings, findSettings } from './place/settings-file.ts';
 import { stateFolderOf } from './place/state-folder.ts';
 import { toPrintable } from './terminal/printable.ts';
 import { ProgressBar, showBusy, type Work } from './terminal/progress-bar.ts';
@@ -26,9 +23,6 @@ export type ContextParts = {
 /** Soon enough for a person who pressed Ctrl-C. */
 const GIVE_WAY_EVERY_MS = 20;
 
-/** Used when nothing says where checkpoints are. */
-export const DEFAULT_STORAGE = 'sqlite:.savestate/checkpoints.db';
-
 /** What a command works with. It opens the storage when it is first asked for, and closes it at the end. */
 export class Context {
   readonly terminal: Terminal;
@@ -37,8 +31,10 @@ export class Context {
   readonly folder: string;
   readonly signal: AbortSignal;
   #config: Promise<FoundConfig | undefined> | undefined;
+  #settings: Promise<FoundSettings | undefined> | undefined;
   #gaveWayMs = 0;
   #workspace: Promise<Workspace> | undefined;
+  #isTidy = false;
 
   constructor({ terminal, globals, env, folder, signal }: ContextParts) {
     this.terminal = terminal;
@@ -52,6 +48,7 @@ export class Context {
   with(parts: Partial<ContextParts>): Context {
     const context = new Context({ ...this, ...parts });
     context.#config = this.#config;
+    context.#settings = this.#settings;
     context.#workspace = this.#workspace;
     return context;
   }
@@ -61,20 +58,22 @@ export class Context {
     return this.#config;
   }
 
-  /** The storage that is meant: the option, the environment, the configuration, then `.savestate/checkpoints.db`. */
-  async address(): Promise<StorageAddress> {
-    const found = await this.config();
-    const defaults = this.#addressDefaults(found?.config ?? {});
-    const named = this.globals.storage ?? (this.env.SAVESTATE_STORAGE || undefined);
-    if (named !== undefined) return parseStorageAddress(named, { folder: this.folder, ...defaults });
-    // What a file says about paths is relative to it.
-    const folder = found === undefined ? this.folder : dirname(found.path);
-    return parseStorageAddress(found?.config.storage ?? DEFAULT_STORAGE, { folder, ...defaults });
+  /** The settings of runs: those of `workflow.yaml`, with variables over them; undefined without any. */
+  settings(): Promise<FoundSettings | undefined> {
+    const { folder, env } = this;
+    this.#settings ??= this.config().then((config) => findSettings({ folder, env, config }));
+    return this.#settings;
   }
 
-  #addressDefaults(config: Config): Pick<AddressDefaults, 'tenant' | 'schema'> {
-    const { tenant, schema } = this.globals;
-    return { tenant: tenant ?? this.env.SAVESTATE_TENANT ?? config.tenant, schema: schema ?? config.schema };
+  /** Goes by other settings from now on: those of a workflow file that is run. */
+  useSettings(settings: FoundSettings): void {
+    this.#settings = Promise.resolve(settings);
+  }
+
+  /** Where the storage is that is meant. */
+  async address(): Promise<StorageAddress> {
+    const { globals, env, folder } = this;
+    return findAddress({ globals, env, folder, config: await this.config(), settings: await this.settings() });
   }
 
   /** The folder of what the command line itself remembers about this storage. */
@@ -88,7 +87,33 @@ export class Context {
     return this.#workspace;
   }
 
-  async #open(options: { readonly create?: boolean }): Promise<Workspace> {
+  /** The storage for a run, tidied as the settings say. With `enabled: false` it is one in memory, so that nothing is written. */
+  async runWorkspace(): Promise<Workspace> {
+    const settings = await this.settings();
+    const { enabled = true, cleanup_after_days: maxAgeDays } = settings?.config.workflow.checkpointing ?? {};
+    if (!enabled) {
+      this.#workspace ??= this.#open({ address: { kind: 'memory' } });
+      this.say(`Checkpointing is off (enabled: false, ${settings?.path}): nothing is saved.`);
+      return this.#workspace;
+    }
+    const workspace = await this.workspace({ create: true });
+    if (maxAgeDays === undefined || this.#isTidy) return workspace;
+    this.#isTidy = true;
+    const deleted = await workspace.plainManager.cleanupOldCheckpoints({ maxAgeDays });
+    if (deleted > 0) this.say(`${deleted} older than ${maxAgeDays} days deleted (cleanup_after_days).`);
+    return workspace;
+  }
+
+  /** Throws if settings switch checkpointing off: what was saved before cannot be gone on with then. */
+  async checkSaving(): Promise<void> {
+    const settings = await this.settings();
+    if (settings?.config.workflow.checkpointing.enabled !== false) return;
+    throw new InvalidInputError(
+      `Checkpointing is off (enabled: false, ${settings.path}), so there is nothing to go on from, and nothing may be saved. Set enabled: true first.`,
+    );
+  }
+
+  async #open({ address, create = false }: { readonly create?: boolean; readonly address?: StorageAddress }) {
     const [{ openStorage }, { Workspace }, { readFirstBad }] = await Promise.all([
       import('../storage/open.ts'),
       import('./workspace.ts'),
@@ -96,7 +121,7 @@ export class Context {
     ]);
     const sessionId = this.globals.session ?? (this.env.SAVESTATE_SESSION || (await this.config())?.config.session);
     const firstBad = readFirstBad(await this.stateFolder());
-    const storage = await openStorage(await this.address(), { create: false, isInteractive: true, ...options });
+    const storage = await openStorage(address ?? (await this.address()), { create, isInteractive: true });
     return new Workspace(storage, { sessionId: sessionId || undefined, firstBad });
   }
 

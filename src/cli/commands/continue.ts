@@ -23,6 +23,7 @@ export const command: Command = {
     ['savestate continue -n 3', 'three more rounds, also if it had ended after so many'],
   ],
   run: async (context, input) => {
+    await context.checkSaving();
     const workspace = await context.workspace();
     const sessionId = await workspace.session();
     const found = await findWorkflowRun(context, input, sessionId);
@@ -42,7 +43,7 @@ async function talk(context: Context, input: CommandInput, sessionId: string): P
   const [rounds, answers] = [input.count('rounds'), parseAnswers(input.texts('answer'))];
   const team = await openTeam(context, readTeamChoice(input));
   const follower = new RunFollower(context);
-  const { talk: open, close } = await openTalk(context, { team, workspace: await context.workspace() }, input);
+  const { talk: open, close } = await openTalk(context, { team, workspace: await context.runWorkspace() }, input);
   try {
     const options = { answers, ...follower.following, ...(rounds !== undefined && { rounds }) };
     return await follower.end(await open.resume(sessionId, options));

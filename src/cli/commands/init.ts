@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { InvalidInputError } from '../../core/errors.ts';
 import { formatStorageAddress, storageExists } from '../../storage/address.ts';
 import type { Command } from '../command.ts';
-import { DEFAULT_STORAGE } from '../context.ts';
 import { CONFIG_NAME, readConfig } from '../place/config-file.ts';
+import { DEFAULT_STORAGE } from '../place/find-address.ts';
 
 /** Makes a storage here. */
 export const command: Command = {

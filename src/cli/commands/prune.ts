@@ -1,19 +1,18 @@
 import { InvalidInputError } from '../../core/errors.ts';
-import type { RetentionPolicy } from '../../manager/retention.ts';
+import { givenOptions } from '../../core/options.ts';
+import { DEFAULT_RETENTION, type RetentionPolicy, type TypeRetention } from '../../manager/retention.ts';
 import type { PruneResult } from '../../manager/retention-runner.ts';
 import type { CollectResult } from '../../storage/contract.ts';
 import type { Command } from '../command.ts';
 import type { CommandInput } from '../command-input.ts';
 import type { Context } from '../context.ts';
 import type { Output } from '../output-schemas.ts';
+import type { Config } from '../place/config-file.ts';
 import { parseDuration } from '../revision/parse-time.ts';
 import { formatCount, formatSize } from '../terminal/format.ts';
 
 const DAY_MS = 86_400_000;
 const SHOWN_REASONS = 12;
-
-/** A checkpoint of an operation that still runs is needed whatever the rules say. */
-const ALWAYS: RetentionPolicy = { types: { pre_operation: { untilCompleted: true } } };
 
 /** Deletes what no rule keeps. */
 export const command: Command = {
@@ -31,7 +30,8 @@ export const command: Command = {
     ['--gc', 'give the space back afterwards'],
   ],
   details: `Rules hold for all sessions of the storage. With a keep rule, what none of them asks for goes.
-Tags, pins and leased branches are always kept, and so are checkpoints of operations that still run.
+Tags, pins and leased branches are always kept, and so is what types ask for: the last 3 routine checkpoints of an agent, those of
+operations that still run, recovery ones for 7 days or until they are cleared; retention: { types } in savestate.yaml says otherwise.
 --older-than also ends sessions and branches that were not saved to since; where only heads of branches
 are left above --max, the sessions idle longest go whole.
 What is kept keeps the ancestors that its state needs, as with delta channels of LangGraph.
@@ -72,12 +72,18 @@ async function readPolicy(context: Context, input: CommandInput): Promise<Retent
     ['maxCheckpointsPerUser', input.count('maxPerUser')],
   ];
   const rules = Object.fromEntries(given.filter(([, value]) => value !== undefined));
-  if (Object.keys(rules).length > 0) return { ...ALWAYS, ...rules };
-  const configured = (await context.config())?.config.retention;
-  if (configured !== undefined && Object.keys(configured).length > 0) return { ...ALWAYS, ...dropAbsent(configured) };
+  const { types, ...configured } = (await context.config())?.config.retention ?? {};
+  // Types keep what they ask for, as in the library; those of the file over those of the library.
+  const ofTypes = types === undefined ? {} : { types: { ...DEFAULT_RETENTION.types, ...toTypes(types) } };
+  if (Object.keys(rules).length > 0) return { ...ofTypes, ...rules };
+  if (types !== undefined || Object.keys(configured).length > 0) return { ...ofTypes, ...dropAbsent(configured) };
   throw new InvalidInputError(
     'Say what to keep, such as --keep-last 10, or write it into savestate.yaml under retention.',
   );
+}
+
+function toTypes(types: NonNullable<NonNullable<Config['retention']>['types']>): RetentionPolicy['types'] {
+  return Object.fromEntries(Object.entries(types).map(([type, rule]) => [type, givenOptions(rule) as TypeRetention]));
 }
 
 function dropAbsent(rules: Readonly<Record<string, number | undefined>>): RetentionPolicy {

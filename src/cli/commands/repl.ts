@@ -37,9 +37,9 @@ type FoundTeam = { readonly team: ReplTeam | undefined; readonly close: () => Pr
 async function findReplTeam(context: Context, input: CommandInput): Promise<FoundTeam> {
   const rounds = input.count('rounds');
   if (rounds === 0) throw new InvalidInputError('--rounds must be 1 or more.');
-  const isNamed = input.text('team') !== undefined || (await context.config())?.config.team !== undefined;
-  if (!isNamed) return { team: undefined, close: async () => undefined };
-  const workspace = await context.workspace();
+  const named = input.text('team') ?? (context.env.SAVESTATE_TEAM || (await context.config())?.config.team);
+  if (named === undefined) return { team: undefined, close: async () => undefined };
+  const workspace = await context.runWorkspace();
   const [{ openTeam, readTeamChoice }, { openTalk }, { ChatTeam }, { BranchNote }] = await Promise.all([
     import('../team/open-team.ts'),
     import('../team/open-talk.ts'),

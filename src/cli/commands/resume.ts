@@ -40,11 +40,13 @@ N rounds append N messages, unless the conversation ends before. The run of a wo
     const { openTalk } = await import('../team/open-talk.ts');
     const { RunFollower } = await import('../team/run-output.ts');
     const { BranchNote } = await import('../team/branch-note.ts');
+    await context.checkSaving();
     const departure = readDeparture(input);
     const workspace = await context.workspace();
     const origin = await resolveRevision(workspace, input.need(0, 'from which checkpoint'));
     const place = await findWorkflowPlace(context, input, origin.id);
     if (place !== undefined) return resumeWorkflow(context, input, { place, origin });
+    await context.runWorkspace();
     const team = await openTeam(context, readTeamChoice(input));
     const { talk, close } = await openTalk(context, { team, workspace }, input);
     const follower = new RunFollower(context);

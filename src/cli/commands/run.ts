@@ -57,7 +57,7 @@ async function talk(context: Context, input: CommandInput): Promise<ExitCode | u
   const text = await readPrompt(context, input);
   const rounds = input.count('rounds');
   const team = await openTeam(context, readTeamChoice(input));
-  const workspace = await context.workspace({ create: true });
+  const workspace = await context.runWorkspace();
   const sessionId = context.globals.session ?? newSessionName('chat');
   const follower = new RunFollower(context);
   const { talk: open, close } = await openTalk(context, { team, workspace }, input);

@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import { hasErrorCode, InvalidInputError, type SavestateError } from '../../core/errors.ts';
 import type { Problem } from '../../runtime/config/problem.ts';
 import type { Command } from '../command.ts';
@@ -18,7 +19,7 @@ export const command: Command = {
   options: [
     ['--registry <module>', 'check: the code behind it; default: the module beside the file, with the same name'],
   ],
-  details: `Actions: check <file> (every problem with line and column; exits with 1 if there is one), draw <file> (a Mermaid
+  details: `Actions: check <file> (every problem of a workflow or of settings with line and column; exits with 1 if there is one), draw <file> (a Mermaid
 flowchart), schema (a JSON Schema of workflow files, for editors). "savestate run <file>" runs one.`,
   examples: [
     ['savestate workflow check refund.yaml', 'before it is run'],
@@ -46,9 +47,16 @@ async function check(context: Context, input: CommandInput): Promise<ExitCode | 
 }
 
 async function findProblems(context: Context, file: string, registry: string | undefined): Promise<readonly Problem[]> {
-  const { openWorkflow, openWorkflowRegistry, findRegistryPath } = await import('../workflow/open-workflow.ts');
+  const { isSettingsFile, openWorkflow, openWorkflowRegistry, findRegistryPath } = await import(
+    '../workflow/open-workflow.ts'
+  );
+  const { readSettings } = await import('../place/settings-file.ts');
   const { checkRegistry } = await import('../../runtime/workflow/registry.ts');
   try {
+    if (await isSettingsFile(context, file)) {
+      await readSettings(resolve(context.folder, file), context.env);
+      return [];
+    }
     const { workflow } = await openWorkflow(context, file);
     const path = findRegistryPath(context, file, registry);
     // Without any code there is nothing to hold the names against.

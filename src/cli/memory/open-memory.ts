@@ -16,7 +16,7 @@ export type OpenMemoryOptions = {
   readonly isCreated?: boolean;
 };
 
-/** Opens the memory that `--memory` or savestate.yaml names, else `memories/history.db` here. */
+/** Opens the memory that `--memory`, SAVESTATE_MEMORY or savestate.yaml names, else `memories/history.db` here. */
 export async function openMemory(
   context: Context,
   { named, manager, isCreated = false }: OpenMemoryOptions,
@@ -47,9 +47,10 @@ async function openPostgres(
 /** What a file says about paths is relative to it. */
 async function findPlace(context: Context, named: string | undefined): Promise<string> {
   const found = await context.config();
+  const here = named ?? (context.env.SAVESTATE_MEMORY || undefined);
   const [text, folder] =
-    named === undefined && found?.config.memory !== undefined
+    here === undefined && found?.config.memory !== undefined
       ? [found.config.memory, dirname(found.path)]
-      : [named ?? DEFAULT_PATH, context.folder];
+      : [here ?? DEFAULT_PATH, context.folder];
   return text.includes('://') ? text : resolve(folder, text);
 }

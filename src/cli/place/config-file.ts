@@ -1,6 +1,5 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { InvalidInputError } from '../../core/errors.ts';
 import type { Config } from './config-schema.ts';
 
 export type { Config } from './config-schema.ts';
@@ -20,40 +19,33 @@ export function findConfigPath(folder: string): string | undefined {
   }
 }
 
-/** Reads the nearest configuration; undefined if there is none. Refuses what it does not know, by name and line. */
+/** Reads the nearest configuration; undefined if there is none. Refuses what it does not know, by line and column. */
 export async function readConfig(folder: string): Promise<FoundConfig | undefined> {
   const path = findConfigPath(folder);
-  if (path === undefined) return undefined;
-  const [{ parse }, { configSchema }] = await Promise.all([import('yaml'), import('./config-schema.ts')]);
-  const result = configSchema.safeParse(parseYaml(parse, path) ?? {});
-  if (result.success) return { path, config: result.data };
-  const [issue] = result.error.issues;
-  throw new InvalidInputError(`${path} is not understood: ${issue?.path.join('.') || 'the file'}: ${issue?.message}.`, {
-    details: { path, field: issue?.path.join('.') },
-  });
+  return path === undefined ? undefined : { path, config: await parseConfig(readFileSync(path, 'utf8'), path) };
 }
 
-function parseYaml(parse: (text: string) => unknown, path: string): unknown {
-  try {
-    return parse(readFileSync(path, 'utf8'));
-  } catch (cause) {
-    throw new InvalidInputError(`${path} cannot be read: ${cause instanceof Error ? cause.message : String(cause)}`, {
-      details: { path },
-      cause,
-    });
-  }
+async function parseConfig(text: string, path: string): Promise<Config> {
+  const [{ yamlSource }, { checkSchema }, { problemsError }, { configSchema }] = await Promise.all([
+    import('../../runtime/config/yaml-source.ts'),
+    import('../../runtime/config/schema-problems.ts'),
+    import('../../runtime/config/problem.ts'),
+    import('./config-schema.ts'),
+  ]);
+  const source = yamlSource(text);
+  if (source.problems.length > 0) throw problemsError(path, source.problems);
+  const { value, problems } = checkSchema({ source, schema: configSchema, value: source.data ?? {}, path: [] });
+  if (value === undefined) throw problemsError(path, problems);
+  return value;
 }
 
 /** Changes one value of a configuration file and leaves its comments; `undefined` removes it. */
 export async function writeConfigValue(path: string, key: string, value: string | undefined): Promise<void> {
   const { parseDocument } = await import('yaml');
-  const { configSchema } = await import('./config-schema.ts');
   const document = parseDocument(existsSync(path) ? readFileSync(path, 'utf8') : '');
   if (value === undefined) document.delete(key);
   else document.set(key, value);
-  const result = configSchema.safeParse(document.toJS() ?? {});
-  if (!result.success)
-    throw new InvalidInputError(`${key} cannot be ${JSON.stringify(value)}: ${result.error.issues[0]?.message}.`);
-  const { writeFileSync } = await import('node:fs');
-  writeFileSync(path, document.contents === null ? '' : document.toString());
+  const text = document.contents === null ? '' : document.toString();
+  await parseConfig(text, path);
+  writeFileSync(path, text);
 }

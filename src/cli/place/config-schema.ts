@@ -16,6 +16,8 @@ export const configSchema = z.strictObject({
   registry: z.string().min(1).optional(),
   /** The workflow that `continue` goes on with if it was not begun on this machine; relative to the file. */
   workflow: z.string().min(1).optional(),
+  /** The file with the settings of runs; default: the `workflow.yaml` beside this file. `false`: that one is not ours. */
+  settings: z.union([z.string().min(1), z.literal(false)]).optional(),
   /** Long-term memory: a file, relative to this one, or `postgres://...`. */
   memory: z.string().min(1).optional(),
   /** What `prune` keeps when it is not told. */
@@ -30,6 +32,17 @@ export const configSchema = z.strictObject({
       maxAgeDays: count.optional(),
       maxCheckpoints: count.optional(),
       maxCheckpointsPerUser: count.optional(),
+      types: z
+        .record(
+          z.string(),
+          z.strictObject({
+            keepLast: count.optional(),
+            maxAgeMs: count.optional(),
+            untilCompleted: z.boolean().optional(),
+            untilCleared: z.boolean().optional(),
+          }),
+        )
+        .optional(),
     })
     .optional(),
 });

@@ -5,17 +5,19 @@ import type { Context } from '../context.ts';
 import type { Workspace } from '../workspace.ts';
 import type { Team } from './open-team.ts';
 import { createTalk, type Talk } from './talk.ts';
+import { TalkUnderSettings } from './talk-under-settings.ts';
 
 /** A talk that is open, to be closed at its end. */
 export type OpenTalk = { readonly talk: Talk; readonly close: () => Promise<void> };
 
-/** Opens the talk with a team, with the memory that savestate.yaml names. */
+/** Opens the talk with a team, with the memory that savestate.yaml or SAVESTATE_MEMORY names, under the settings of workflow.yaml. */
 export async function openTalk(
   context: Context,
   { team, workspace }: { readonly team: Team; readonly workspace: Workspace },
   input?: CommandInput,
 ): Promise<OpenTalk> {
-  const [logs, userId] = [input?.text('logs'), input?.text('user')];
+  const logs = input?.text('logs');
+  const userId = input?.text('user') ?? (context.env.SAVESTATE_USER || undefined);
   const memory = await findMemory(context, workspace, userId);
   const talk = await createTalk(team, {
     checkpoints: workspace.plainManager,
@@ -24,11 +26,15 @@ export async function openTalk(
     userId,
     author: context.user,
   });
-  return { talk, close: async () => memory?.memory.close() };
+  const settings = await context.settings();
+  return {
+    talk: settings === undefined ? talk : new TalkUnderSettings(talk, context, settings),
+    close: async () => memory?.memory.close(),
+  };
 }
 
 async function findMemory(context: Context, workspace: Workspace, userId?: string): Promise<RunMemory | undefined> {
-  if ((await context.config())?.config.memory === undefined) return undefined;
+  if (!context.env.SAVESTATE_MEMORY && (await context.config())?.config.memory === undefined) return undefined;
   const { openMemory } = await import('../memory/open-memory.ts');
   const memory = await openMemory(context, { manager: workspace.plainManager, isCreated: true });
   return { memory, scope: { userId: userId ?? context.user } };

@@ -7,6 +7,8 @@ import type { Fleet } from '../../runtime/fleet/fleet.ts';
 import { createTeam, parseTeam } from '../../runtime/team/team-config.ts';
 import type { CommandInput } from '../command-input.ts';
 import type { Context } from '../context.ts';
+import type { FoundSettings } from '../place/settings-file.ts';
+import { strayInChat, withSettings } from './apply-settings.ts';
 import { importModule, isBeside, type Module } from './import-module.ts';
 
 /** The configured team: the code that restored conversations need, and how a new conversation is made. */
@@ -26,21 +28,34 @@ export function readTeamChoice(input: CommandInput): TeamChoice {
   return { file: input.text('team'), registry: input.text('registry'), allowsCode: input.flag('allowCode') };
 }
 
-/** The team that savestate.yaml or `--team` names: a `team.yaml`, or a module; undefined if there is none. */
+/** The team that `--team`, SAVESTATE_TEAM or savestate.yaml names: a `team.yaml`, or a module; undefined if there is none. */
 export async function findTeam(context: Context, choice: TeamChoice = {}): Promise<Team | undefined> {
-  const found = await context.config();
-  const inProject = (path: string): string => resolve(dirname(found?.path ?? ''), path);
-  const here = (path: string): string => resolve(context.folder, path);
-  const path = pick(choice.file, here) ?? pick(found?.config.team, inProject);
+  const { path: project = '', config = {} } = (await context.config()) ?? {};
+  const place = { here: context.folder, project: dirname(project) };
+  const path = pick(place, choice.file ?? (context.env.SAVESTATE_TEAM || undefined), config.team);
   if (path === undefined) return undefined;
-  const registry = pick(choice.registry, here) ?? pick(found?.config.registry, inProject);
+  const registry = pick(place, choice.registry, config.registry);
   const team = await loadTeam(path, { env: context.env, registry });
   if (choice.allowsCode === true) team.registry.allowCode(context.folder);
-  return team;
+  const settings = await context.settings();
+  return settings === undefined ? team : adjust(context, team, settings);
 }
 
-function pick(path: string | undefined, toWhole: (path: string) => string): string | undefined {
-  return path === undefined ? undefined : toWhole(path);
+function adjust(context: Context, team: Team, settings: FoundSettings): Team {
+  const stray = team.kind === 'chat' ? strayInChat(settings) : [];
+  if (stray.length > 0)
+    context.say(`warning: ${settings.path} says ${stray.join(', ')}, which a group chat does not have.`);
+  return withSettings(team, settings);
+}
+
+/** What the person named, relative to where they are, else what the project names, relative to its file. */
+function pick(
+  { here, project }: { readonly here: string; readonly project: string },
+  named: string | undefined,
+  configured: string | undefined,
+): string | undefined {
+  if (named !== undefined) return resolve(here, named);
+  return configured === undefined ? undefined : resolve(project, configured);
 }
 
 /** Like `findTeam`, for commands that cannot do without. */

@@ -2,22 +2,35 @@ import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
-import type { WorkflowConfig } from '../../runtime/config/config-schema.ts';
-import { loadWorkflowConfig } from '../../runtime/config/load-workflow-config.ts';
+import { SETTINGS } from '../../runtime/config/config-schema.ts';
+import { yamlSource } from '../../runtime/config/yaml-source.ts';
 import { parseWorkflow } from '../../runtime/workflow/parse-workflow.ts';
 import type { WorkflowRegistry } from '../../runtime/workflow/registry.ts';
 import type { Workflow } from '../../runtime/workflow/workflow.ts';
 import type { Context } from '../context.ts';
+import { type FoundSettings, readSettings } from '../place/settings-file.ts';
 import { importModule } from '../team/import-module.ts';
 
-/** A workflow file: its definition and its settings. */
-export type OpenedWorkflow = { readonly workflow: Workflow; readonly config: WorkflowConfig };
+/** A workflow file: its definition, and its settings over those of the project. */
+export type OpenedWorkflow = { readonly workflow: Workflow; readonly settings: FoundSettings };
 
 /** Reads a workflow file. */
 export async function openWorkflow(context: Context, file: string): Promise<OpenedWorkflow> {
-  const text = await readText(resolve(context.folder, file));
-  const workflow = parseWorkflow(text, { source: file });
-  return { workflow, config: loadWorkflowConfig(text, { env: context.env, source: file }) };
+  const path = resolve(context.folder, file);
+  const workflow = parseWorkflow(await readText(path), { source: file });
+  const below = await context.settings();
+  const settings = below?.path === path ? below : await readSettings(path, context.env, below);
+  return { workflow, settings };
+}
+
+/** Whether a file holds settings and no workflow: no steps, and nothing else that a definition has. */
+export async function isSettingsFile(context: Context, file: string): Promise<boolean> {
+  const { data } = yamlSource(await readText(resolve(context.folder, file)));
+  if (typeof data !== 'object' || data === null) return false;
+  const { workflow } = data as { workflow?: unknown };
+  const keys = typeof workflow === 'object' && workflow !== null ? Object.keys(workflow) : [];
+  const isDefinition = keys.some((key) => ['name', 'description', 'checkpoint', 'output'].includes(key));
+  return Object.keys(data).every((key) => Object.hasOwn(SETTINGS.top, key)) && !isDefinition;
 }
 
 /** The module with the code behind a workflow: the one named, else the one beside it with the same name; undefined if there is none. */

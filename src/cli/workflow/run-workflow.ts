@@ -1,11 +1,12 @@
 import { basename, resolve } from 'node:path';
 import { InvalidInputError } from '../../core/errors.ts';
-import type { WorkflowResult } from '../../runtime/workflow/executor-options.ts';
+import type { RunOptions, WorkflowResult } from '../../runtime/workflow/executor-options.ts';
 import { superviseWorkflow } from '../../runtime/workflow/supervise.ts';
 import { WorkflowExecutor } from '../../runtime/workflow/workflow-executor.ts';
 import type { Context } from '../context.ts';
 import { EXIT, type ExitCode } from '../exit-code.ts';
 import { BegunRuns } from '../place/begun-runs.ts';
+import type { FoundSettings } from '../place/settings-file.ts';
 import { toJsonForm } from '../state/json-form.ts';
 import { parseAnswers } from '../team/parse-answers.ts';
 import { findRegistryPath, openWorkflow, openWorkflowRegistry } from './open-workflow.ts';
@@ -27,38 +28,61 @@ export type WorkflowOrder = {
 export async function runWorkflow(context: Context, order: WorkflowOrder): Promise<ExitCode | undefined> {
   const { sessionId, file } = order;
   const answers = parseAnswers(order.answers);
-  const input = parseInput(order.input);
-  const { workflow, config } = await openWorkflow(context, file);
+  const { workflow, settings } = await openWorkflow(context, file);
+  context.useSettings(settings);
   const registryPath = findRegistryPath(context, file, order.registry);
   const registry = await openWorkflowRegistry(context, registryPath);
-  const { plainManager: manager } = await context.workspace({ create: true });
-  const executor = new WorkflowExecutor({
-    manager,
-    registry,
-    humanInTheLoop: config.workflow.human_in_the_loop,
-  });
+  const { plainManager: manager } = await context.runWorkspace();
+  const humanInTheLoop = settings.config.workflow.human_in_the_loop;
+  const executor = new WorkflowExecutor({ manager, registry, humanInTheLoop });
   for (const [requestId, answer] of Object.entries(answers))
     await executor.answer({ sessionId, requestId, answer, by: context.author ?? 'user' });
-  (await BegunRuns.open(context)).add(sessionId, { file: resolve(context.folder, file), registry: registryPath });
-  const metadata = { workflowFile: basename(file) };
-  const from = {
-    ...(input !== undefined && { input }),
-    ...(order.checkpointId && { checkpointId: order.checkpointId }),
-  };
-  const result = await superviseWorkflow(
-    executor,
-    { workflow, sessionId, signal: context.signal, metadata, ...from },
-    {
-      settings: config.workflow.checkpointing,
-      onRetry: ({ attempt, pauseMs }) => context.say(`attempt ${attempt} failed; the next one is in ${pauseMs} ms`),
-    },
-  );
-  context.signal.throwIfAborted();
+  if (settings.config.workflow.checkpointing.enabled)
+    (await BegunRuns.open(context)).add(sessionId, { file: resolve(context.folder, file), registry: registryPath });
+  const result = await supervise(context, executor, { settings, run: { workflow, ...describeRun(order) } });
+  if (result === undefined) return EXIT.interrupted;
   if (order.checkpointId !== undefined) await manager.switchBranch(sessionId, result.branch);
   const output = toOutput(result);
   await context.answer(output, () => describeWorkflow(output));
   context.say(`session ${sessionId}, branch ${result.branch}, ${result.checkpointId}`);
   return EXITS[result.status];
+}
+
+function describeRun({ sessionId, file, input: json, checkpointId }: WorkflowOrder): Omit<RunOptions, 'workflow'> {
+  const input = parseInput(json);
+  return {
+    sessionId,
+    metadata: { workflowFile: basename(file) },
+    ...(input !== undefined && { input }),
+    ...(checkpointId !== undefined && { checkpointId }),
+  };
+}
+
+/** Runs it as the settings say; undefined if it took longer than they allow. */
+async function supervise(
+  context: Context,
+  executor: WorkflowExecutor,
+  { settings, run }: { readonly settings: FoundSettings; readonly run: RunOptions },
+): Promise<WorkflowResult | undefined> {
+  const { checkpointing, timeout_seconds: seconds } = settings.config.workflow;
+  const limit = seconds === undefined ? undefined : AbortSignal.timeout(seconds * 1_000);
+  const signal = limit === undefined ? context.signal : AbortSignal.any([context.signal, limit]);
+  try {
+    const result = await superviseWorkflow(
+      executor,
+      { ...run, signal },
+      {
+        settings: checkpointing,
+        onRetry: ({ attempt, pauseMs }) => context.say(`attempt ${attempt} failed; the next one is in ${pauseMs} ms`),
+      },
+    );
+    context.signal.throwIfAborted();
+    return result;
+  } catch (error) {
+    if (limit?.aborted !== true || context.signal.aborted) throw error;
+    context.say(`Stopped after ${seconds} s (timeout_seconds). What has ended is kept; go on with: savestate continue`);
+    return undefined;
+  }
 }
 
 function toOutput(result: WorkflowResult): RunOutput {

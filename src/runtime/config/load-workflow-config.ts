@@ -42,10 +42,11 @@ export function loadWorkflowConfig(text: string, options: ConfigSource = {}): Wo
   return readWorkflowConfig(text, options).config;
 }
 
-/** Like `loadWorkflowConfig`; also returns what was written. */
+/** Like `loadWorkflowConfig`; also returns what was written. What the text leaves out, the settings `below` it may say. */
 export function readWorkflowConfig(
   text: string,
   { env = {}, source = 'workflow.yaml' }: ConfigSource = {},
+  below: WrittenConfig = {},
 ): ReadConfig {
   const file = yamlSource(text);
   const refuse = (problems: readonly Problem[]): void => {
@@ -55,7 +56,7 @@ export function readWorkflowConfig(
   const inFile = file.data ?? {};
   const schema = typeof inFile === 'object' && 'steps' in inFile ? fileSchema : settingsSchema;
   refuse(checkSchema({ source: file, schema, value: inFile, path: [] }).problems);
-  const { data, problems: unknown } = applyEnvironment(inFile as object, env);
+  const { data, problems: unknown } = applyEnvironment(putOver(below, inFile as object), env);
   const { value, problems: wrong } = checkSchema({ source: file, schema, value: data, path: [] });
   refuse([
     ...unknown,
@@ -72,4 +73,18 @@ function pickSettings({ workflow, fleet, agents }: { workflow?: object; fleet?: 
   const settings = Object.entries(workflow ?? {}).filter(([key]) => Object.hasOwn(SETTINGS.workflow, key));
   const parts = { workflow: Object.fromEntries(settings), fleet, agents };
   return Object.fromEntries(Object.entries(parts).filter(([, part]) => part !== undefined));
+}
+
+/** The one data over the other, key by key. */
+function putOver(below: object, above: object): object {
+  const merged: Record<string, unknown> = { ...below };
+  for (const [key, value] of Object.entries(above)) {
+    const under = merged[key];
+    merged[key] = isMapping(under) && isMapping(value) ? putOver(under, value) : value;
+  }
+  return merged;
+}
+
+function isMapping(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

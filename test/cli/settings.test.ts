@@ -1,0 +1,185 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { CheckpointManager } from '../../src/manager/checkpoint-manager.ts';
+import { SqliteCheckpointStorage } from '../../src/storage/sqlite/sqlite-storage.ts';
+import { json, ok, run } from './support/cli.ts';
+import { createTeamFolder } from './support/team.ts';
+
+const REQUIREMENT = `workflow:
+  checkpointing:
+    enabled: true
+    storage_type: file         # or "memory"
+    storage_path: ./checkpoints
+    cleanup_after_days: 30
+    auto_resume_on_failure: false
+`;
+const DAY_MS = 86_400_000;
+
+/** A project with the example team and settings, and nothing else that says where checkpoints are. */
+function createProject(settings: string, config = 'team: team.yaml\n'): string {
+  const folder = createTeamFolder();
+  writeFileSync(join(folder, 'savestate.yaml'), config);
+  writeFileSync(join(folder, 'workflow.yaml'), settings);
+  return folder;
+}
+
+/** A model that fails as often as it is told to, and then answers. */
+const FLAKY = `import { readFileSync, writeFileSync } from 'node:fs';
+import { scriptedModel } from 'savestate/testing';
+const model = scriptedModel(() => {
+  const failures = Number(readFileSync('failures', 'utf8'));
+  if (failures > 0) { writeFileSync('failures', String(failures - 1)); throw new Error('503'); }
+  return 'Step 1: walk.';
+}, { id: 'offline-travellers' });
+export const registry = { models: { 'offline-travellers': model } };
+`;
+
+describe.concurrent('workflow.yaml at the command line', () => {
+  test('[S6] run, log, continue and repl use the storage that it names; workflow check accepts it', async () => {
+    const folder = createProject(REQUIREMENT);
+    expect(await ok(['workflow', 'check', 'workflow.yaml'], { folder })).toBe('workflow.yaml is well.\n');
+    await ok(['run', 'Plan a day', '-s', 'trip', '-n', '1'], { folder });
+    expect([existsSync(join(folder, 'checkpoints')), existsSync(join(folder, '.savestate'))]).toEqual([true, false]);
+    expect((await json('log', [], { folder })).length).toBeGreaterThan(1);
+    expect(await json('continue', ['-n', '1'], { folder })).toMatchObject({ sessionId: 'trip' });
+    expect(await ok(['repl', '--eval', 'where'], { folder })).toContain('trip');
+  });
+
+  test('[S6] two files that name different storages are refused; an option or variable decides', async () => {
+    const folder = createProject(REQUIREMENT, 'team: team.yaml\nstorage: sqlite:a.db\n');
+    const { code, stderr } = await run(['run', 'Hello', '-n', '1'], { folder });
+    expect([code, stderr]).toEqual([2, expect.stringContaining('Take the storage out of one of them')]);
+    expect((await run(['run', 'Hello', '-n', '1', '--storage', 'sqlite:b.db'], { folder })).code).toBe(0);
+    rmSync(join(folder, 'workflow.yaml'));
+    const env = { SAVESTATE_WORKFLOW_CHECKPOINTING_ENABLED: 'false' };
+    expect((await run(['run', 'Hello', '-n', '1'], { folder, env })).stderr).toContain('nothing is saved');
+  });
+
+  test('[S7] enabled: false writes nothing at all, and what was saved before is not gone on with', async () => {
+    const folder = createProject(REQUIREMENT.replace('enabled: true', 'enabled: false'));
+    const before = readdirSync(folder);
+    const { code, stderr } = await run(['run', 'Plan a day', '-n', '1'], { folder });
+    expect([code, stderr]).toEqual([0, expect.stringContaining('Checkpointing is off')]);
+    expect((await run(['run', 'packing.yaml', '--input', '{"days":2}'], { folder })).code).toBe(3);
+    expect((await run(['repl', '--eval', 'Plan a day'], { folder })).code).toBe(0);
+    expect((await run(['continue'], { folder })).stderr).toContain('Set enabled: true first');
+    expect((await run(['resume', '@'], { folder })).code).toBe(2);
+    expect(readdirSync(folder)).toEqual(before);
+  });
+
+  test('[S8] cleanup_after_days prunes when a run begins', async () => {
+    const folder = createProject(REQUIREMENT.replace('file ', 'sqlite ').replace('./checkpoints', 'c.db'));
+    const old = Date.now() - 40 * DAY_MS;
+    let tick = 0;
+    const manager = new CheckpointManager({
+      storage: new SqliteCheckpointStorage({ path: join(folder, 'c.db') }),
+      now: () => old + tick++,
+    });
+    const session = await manager.session('old');
+    for (let n = 0; n < 3; n++) await session.save({ n });
+    await manager.close();
+    const { stderr } = await run(['run', 'Hello', '-s', 'new', '-n', '1'], { folder });
+    expect(stderr).toMatch(/[23] older than 30 days deleted \(cleanup_after_days\)/);
+  });
+
+  test('[S9] auto_resume_on_failure resumes a chat that fails, as often as the limit says', async () => {
+    const resuming = REQUIREMENT.replace(
+      'auto_resume_on_failure: false',
+      'auto_resume_on_failure: true\n    auto_resume_limit: 2\n    auto_resume_backoff_seconds: 0.01',
+    );
+    const folder = createProject(resuming);
+    writeFileSync(join(folder, 'travellers.mjs'), FLAKY);
+    const attempt = async (failures: number) => {
+      writeFileSync(join(folder, 'failures'), String(failures));
+      return run(['run', 'Plan a day', '-n', '1'], { folder });
+    };
+    const twice = await attempt(2);
+    expect([twice.code, twice.stdout]).toEqual([0, expect.stringContaining('Step 1: walk.')]);
+    expect(twice.stderr).toContain('attempt 2 failed: 503; the next one is in 20 ms');
+    expect((await attempt(3)).code).not.toBe(0);
+    writeFileSync(join(folder, 'workflow.yaml'), REQUIREMENT);
+    expect((await attempt(1)).code).not.toBe(0);
+  });
+
+  test('[S10] max_rounds, timeout_seconds and agents.*.runtime hold for a chat; what it does not have is told', async () => {
+    const folder = createProject(
+      'workflow: { max_rounds: 2, max_stalls: 1 }\nagents: { critic: { runtime: { checkpoint: false } } }\n',
+    );
+    const { stderr, stdout } = await run(['run', 'Plan a day', '--json', '-s', 'two'], { folder });
+    expect(JSON.parse(stdout)).toMatchObject({ newMessages: 3, reason: 'max_rounds' });
+    expect(stderr).toContain('workflow.max_stalls, which a group chat does not have');
+    const state = JSON.parse(await ok(['show', '@:agents.critic.runtime', '--json'], { folder }));
+    expect(JSON.stringify(state)).toContain('"checkpoint":false');
+    writeFileSync(join(folder, 'workflow.yaml'), 'agents: { critc: {} }\n');
+    expect((await run(['run', 'Hello'], { folder })).stderr).toContain('Did you mean "critic"?');
+    writeFileSync(join(folder, 'workflow.yaml'), 'workflow: { timeout_seconds: 0.5 }\n');
+    const slow = await run(['run', 'Hello'], { folder, env: { DELAY_MS: '60000' } });
+    expect([slow.code, slow.stderr]).toEqual([130, expect.stringContaining('Stopped after 0.5 s (timeout_seconds)')]);
+  });
+
+  test('[S10] limits, plan review and approvals hold for a fleet', async () => {
+    const folder = createProject(
+      'workflow: { max_rounds: 1, human_in_the_loop: { require_approval_for: [mail], trusted_operations: [] } }\nfleet: { plan_review: { require_human_approval: true } }\n',
+      'team: fleet.mjs\n',
+    );
+    expect(await json('run', ['A task', '-s', 'f'], { folder, code: 3 })).toMatchObject({ status: 'waiting' });
+    const settings = await ok(['show', '@:fleet.settings', '--json'], { folder });
+    expect(settings).toContain('"mail"');
+    expect(settings).toMatch(/"maxRoundCount": ?1\b/);
+  });
+
+  test('[S6] savestate.yaml names another file of settings, or none; problems have line and column', async () => {
+    const folder = createProject('spec: { of: somebody else }\n');
+    const { code, stderr } = await run(['run', 'Hello', '-n', '1'], { folder });
+    expect([code, stderr]).toEqual([2, expect.stringMatching(/1:1 spec: unknown key[\s\S]*settings: false/)]);
+    writeFileSync(join(folder, 'savestate.yaml'), 'team: team.yaml\nsettings: false\n');
+    expect((await run(['run', 'Hello', '-n', '1'], { folder })).code).toBe(0);
+    mkdirSync(join(folder, 'config'));
+    writeFileSync(join(folder, 'config', 'workflow.yaml'), REQUIREMENT);
+    writeFileSync(join(folder, 'savestate.yaml'), 'team: team.yaml\nsettings: config/workflow.yaml\n');
+    await ok(['run', 'Hello', '-n', '1'], { folder });
+    expect(existsSync(join(folder, 'config', 'checkpoints'))).toBe(true);
+    writeFileSync(join(folder, 'savestate.yaml'), 'team: team.yaml\nstorge: x\n');
+    const typo = await run(['log'], { folder });
+    expect([typo.code, typo.stderr]).toEqual([
+      2,
+      expect.stringMatching(/2:1 storge: unknown key "storge"\. Did you mean "storage"\?/),
+    ]);
+  });
+
+  test('[S11] variables name storage, team, memory and user', async () => {
+    const folder = createProject('', 'session: x\n');
+    const env = {
+      SAVESTATE_STORAGE: 'sqlite:v.db',
+      SAVESTATE_TEAM: 'team.yaml',
+      SAVESTATE_MEMORY: 'remembered.db',
+      SAVESTATE_USER: 'bo',
+    };
+    expect((await run(['run', 'I live in Paris.', '-n', '1', '-s', 'x'], { folder, env })).code).toBe(0);
+    expect([existsSync(join(folder, 'v.db')), existsSync(join(folder, 'remembered.db'))]).toEqual([true, true]);
+    expect(await ok(['memory', 'list', '--user', 'bo'], { folder, env })).toContain('Paris');
+    expect(readFileSync(join(folder, 'workflow.yaml'), 'utf8')).toBe('');
+  });
+
+  test('[Z24] prune keeps what types ask for, as the library does; savestate.yaml can say otherwise', async () => {
+    const folder = createProject('', 'storage: sqlite:c.db\n');
+    const manager = new CheckpointManager({ storage: new SqliteCheckpointStorage({ path: join(folder, 'c.db') }) });
+    const agent = { agentId: 'a', n: 0 };
+    for (const type of ['recovery', 'pre_operation', 'manual', 'routine', 'routine', 'routine']) {
+      agent.n++;
+      await manager.save(agent, { type });
+    }
+    await manager.close();
+    const kept = async () => {
+      const { verdicts } = await json('prune', ['--keep-last', '1', '--dry-run'], { folder });
+      return verdicts.filter(({ keep }) => keep).length;
+    };
+    expect(await kept()).toBe(5);
+    writeFileSync(
+      join(folder, 'savestate.yaml'),
+      'storage: sqlite:c.db\nretention: { types: { routine: { keepLast: 1 }, recovery: { maxAgeMs: 0 } } }\n',
+    );
+    expect(await kept()).toBe(2);
+  });
+});
