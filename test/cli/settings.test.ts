@@ -166,7 +166,7 @@ describe.concurrent('workflow.yaml at the command line', () => {
     const folder = createProject('', 'storage: sqlite:c.db\n');
     const manager = new CheckpointManager({ storage: new SqliteCheckpointStorage({ path: join(folder, 'c.db') }) });
     const agent = { agentId: 'a', n: 0 };
-    for (const type of ['recovery', 'pre_operation', 'manual', 'routine', 'routine', 'routine']) {
+    for (const type of ['recovery', 'pre_operation', 'manual', 'manual', 'routine', 'routine', 'routine']) {
       agent.n++;
       await manager.save(agent, { type });
     }
@@ -175,11 +175,11 @@ describe.concurrent('workflow.yaml at the command line', () => {
       const { verdicts } = await json('prune', ['--keep-last', '1', '--dry-run'], { folder });
       return verdicts.filter(({ keep }) => keep).length;
     };
-    expect(await kept()).toBe(5);
+    expect(await kept()).toBe(6);
     writeFileSync(
       join(folder, 'savestate.yaml'),
       'storage: sqlite:c.db\nretention: { types: { routine: { keepLast: 1 }, recovery: { maxAgeMs: 0 } } }\n',
     );
-    expect(await kept()).toBe(2);
+    expect(await kept()).toBe(3);
   });
 });
