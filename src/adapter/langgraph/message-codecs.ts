@@ -78,9 +78,13 @@ class UsualFields {
   }
 }
 
-/** Every field that the class does not set by itself. */
+/** Every field that the class does not set by itself, in the order of its JSON: that of the arguments it was made from. */
 function encodeMessage(message: BaseMessage, usual: UsualFields): Fields {
   const fields: Fields = {};
+  for (const key in message.lc_kwargs) {
+    const value = fieldsOf(message)[key];
+    if (Object.hasOwn(message, key) && !usual.has(-1, key, value)) fields[key] = value;
+  }
   let place = 0;
   for (const key in message) {
     const value = fieldsOf(message)[key];

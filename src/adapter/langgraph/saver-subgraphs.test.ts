@@ -2,8 +2,8 @@ import { Annotation, Command, END, interrupt, Send, START, StateGraph } from '@l
 import type { BaseCheckpointSaver } from '@langchain/langgraph-checkpoint';
 import { MemorySaver } from '@langchain/langgraph-checkpoint';
 import { describe, expect, test } from 'vitest';
-import { ROOT } from '../../../test/support/langgraph.ts';
-import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
+import { checkpointOf, metadataOf, ROOT } from '../../../test/support/langgraph.ts';
+import { STORAGES } from '../../../test/support/storages.ts';
 import { SavestateSaver } from './savestate-saver.ts';
 
 const State = Annotation.Root({
@@ -58,22 +58,23 @@ async function story(open: () => BaseCheckpointSaver) {
   return { ran, outcomes, history };
 }
 
-describe('[A28] runs as they are with the saver of LangGraph that keeps everything in memory', () => {
+describe.each(STORAGES)('[A28] on %s runs are as with the saver of LangGraph in memory', (_, create) => {
   test.each(['branch', 'error'] as const)(
     'subgraphs, interrupts, sends and time travel (onConflict: %s)',
     async (onConflict) => {
-      const storage = new InMemoryCheckpointStorage();
+      const { storage } = create();
       const memory = new MemorySaver();
       const expected = await story(() => memory);
       const found = await story(() => new SavestateSaver({ storage, onConflict }));
       expect(strip(found)).toEqual(strip(expected));
       const { log } = found.outcomes.at(-1) as { log: string[] };
       expect(log.slice(-3)).toEqual(['child1', '1:uno', '2:due']);
+      await storage.close();
     },
   );
 
   test.each(['sync', 'async', 'exit'] as const)('durability %s', async (durability) => {
-    const storage = new InMemoryCheckpointStorage();
+    const { storage } = create();
     const run = async (open: () => BaseCheckpointSaver) => {
       const config = { ...ROOT, durability };
       const first = await compile(open()).invoke({ log: ['start'] }, config);
@@ -82,8 +83,42 @@ describe('[A28] runs as they are with the saver of LangGraph that keeps everythi
     };
     const memory = new MemorySaver();
     expect(strip(await run(() => new SavestateSaver(storage)))).toEqual(strip(await run(() => memory)));
+    await storage.close();
+  });
+
+  test('a save without a thread_id is refused no earlier', async () => {
+    const { storage } = create();
+    const saver = new SavestateSaver(storage);
+    await compile(saver).invoke({ log: ['another run'] }, ROOT);
+    const [ours, official] = [await countHops(saver), await countHops(new MemorySaver())];
+    expect(ours.put).toBeGreaterThanOrEqual(official.put);
+    expect(ours.putWrites).toBeGreaterThanOrEqual(official.putWrites);
+    await storage.close();
   });
 });
+
+/** Promises that come to pass before saves without a `thread_id` are refused. LangGraph looks at these only when its run ends. */
+async function countHops(saver: BaseCheckpointSaver) {
+  const config = { configurable: { checkpoint_id: 'c' } };
+  return {
+    put: await hopsUntil(saver.put(config, checkpointOf({}), metadataOf(), {})),
+    putWrites: await hopsUntil(saver.putWrites(config, [['a', 1]], 'task')),
+  };
+}
+
+async function hopsUntil(refused: Promise<unknown>): Promise<number> {
+  let isOver = false;
+  const end = refused.then(
+    () => expect.unreachable(),
+    () => {
+      isOver = true;
+    },
+  );
+  let hops = 0;
+  for (; !isOver; hops++) await Promise.resolve();
+  await end;
+  return hops;
+}
 
 /** Ids and times differ from run to run. */
 function strip(value: unknown): unknown {

@@ -20,6 +20,7 @@ import { Command, Overwrite, Send } from '@langchain/langgraph';
 import { DeltaSnapshot } from '@langchain/langgraph-checkpoint';
 import { describe, expect, test } from 'vitest';
 import { checkpointOf, metadataOf, putValues, ROOT, valueGraph } from '../../../test/support/langgraph.ts';
+import { STORAGES } from '../../../test/support/storages.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
 import { langGraphClasses } from './index.ts';
 import { SavestateSaver } from './savestate-saver.ts';
@@ -109,6 +110,21 @@ describe('[A7] what comes out is what went in', () => {
     });
   });
 
+  test.each(STORAGES)('on %s: all of them, in channels, writes and metadata', async (_, create) => {
+    const { storage } = create();
+    const saver = new SavestateSaver(storage);
+    const metadata = { ...metadataOf(), ...Object.fromEntries(VALUES.slice(0, -1)) };
+    const values = Object.fromEntries(VALUES);
+    const checkpoint = checkpointOf(values);
+    const config = await saver.put(ROOT, checkpoint, metadata, checkpoint.channel_versions);
+    await saver.putWrites(config, VALUES, 'task');
+    const tuple = await new SavestateSaver(storage).getTuple(config);
+    expect(tuple?.checkpoint.channel_values).toStrictEqual(values);
+    expect(tuple?.pendingWrites).toStrictEqual(VALUES.map(([name, value]) => ['task', name, value]));
+    expect(tuple?.metadata).toStrictEqual(metadata);
+    await storage.close();
+  });
+
   test('metadata too', async () => {
     const storage = new InMemoryCheckpointStorage();
     const metadata = { ...metadataOf(), user: 'ann', at: new Date(0), big: 1n, tags: ['a'], '': null };
@@ -127,73 +143,76 @@ class MySend extends Send {
   custom = 'mine';
 }
 
-describe('[A8] what cannot be saved is refused, with the path, and leaves nothing', () => {
-  const cycle: { self?: unknown } = {};
-  cycle.self = cycle;
-  test.each([
-    ['a class', { list: [1, new Money(5)] }, '$.channel_values.value.list[1]'],
-    ['a subclass of a message', [new MyMessage('x')], '$.channel_values.value[0]'],
-    ["a subclass of LangGraph's", [new MySend('x', 1)], '$.channel_values.value[0]'],
-    ['a function', { run: () => 1 }, '$.channel_values.value.run'],
-    ['a cycle', cycle, '$.channel_values.value.self'],
-    [
-      'a class inside a message',
-      [new AIMessage({ content: '', additional_kwargs: { raw: new Money(1) } })],
-      '$.channel_values.value[0].additional_kwargs.raw',
-    ],
-  ])('%s', async (_, value, path) => {
-    const storage = new InMemoryCheckpointStorage();
-    const saver = new SavestateSaver(storage);
-    const first = await putValues(saver, ROOT, { value: 1 });
-    await expect(putValues(saver, first, { value })).rejects.toMatchObject({
-      code: 'INVALID_INPUT',
-      details: { path },
+describe.each(STORAGES)(
+  '[A8] on %s what cannot be saved is refused, with the path, and leaves nothing',
+  (_, create) => {
+    const cycle: { self?: unknown } = {};
+    cycle.self = cycle;
+    test.each([
+      ['a class', { list: [1, new Money(5)] }, '$.channel_values.value.list[1]'],
+      ['a subclass of a message', [new MyMessage('x')], '$.channel_values.value[0]'],
+      ["a subclass of LangGraph's", [new MySend('x', 1)], '$.channel_values.value[0]'],
+      ['a function', { run: () => 1 }, '$.channel_values.value.run'],
+      ['a cycle', cycle, '$.channel_values.value.self'],
+      [
+        'a class inside a message',
+        [new AIMessage({ content: '', additional_kwargs: { raw: new Money(1) } })],
+        '$.channel_values.value[0].additional_kwargs.raw',
+      ],
+    ])('%s', async (__, value, path) => {
+      const { storage } = create();
+      const saver = new SavestateSaver(storage);
+      const first = await putValues(saver, ROOT, { value: 1 });
+      await expect(putValues(saver, first, { value })).rejects.toMatchObject({
+        code: 'INVALID_INPUT',
+        details: { path },
+      });
+      await expect(
+        saver.putWrites(
+          first,
+          [
+            ['note', 1],
+            ['value', value],
+          ],
+          'task',
+        ),
+      ).rejects.toMatchObject({
+        code: 'INVALID_INPUT',
+        details: { channel: 'value' },
+      });
+      expect((await storage.stats()).checkpoints).toBe(1);
+      const next = await putValues(saver, first, { value: 2 });
+      expect((await saver.getTuple(next))?.checkpoint.channel_values).toEqual({ value: 2 });
     });
-    await expect(
-      saver.putWrites(
-        first,
-        [
-          ['note', 1],
-          ['value', value],
-        ],
-        'task',
-      ),
-    ).rejects.toMatchObject({
-      code: 'INVALID_INPUT',
-      details: { channel: 'value' },
+
+    test('a run whose state cannot be saved fails, and the thread is as it was', async () => {
+      const saver = new SavestateSaver(create().storage);
+      await valueGraph(saver, 1).invoke({}, ROOT);
+      await expect(valueGraph(saver, new Money(1)).invoke({}, ROOT)).rejects.toMatchObject({ code: 'INVALID_INPUT' });
+      expect((await valueGraph(saver, 1).getState(ROOT)).values).toEqual({ value: 1, note: 'after' });
     });
-    expect((await storage.stats()).checkpoints).toBe(1);
-    const next = await putValues(saver, first, { value: 2 });
-    expect((await saver.getTuple(next))?.checkpoint.channel_values).toEqual({ value: 2 });
-  });
 
-  test('a run whose state cannot be saved fails, and the thread is as it was', async () => {
-    const saver = new SavestateSaver(new InMemoryCheckpointStorage());
-    await valueGraph(saver, 1).invoke({}, ROOT);
-    await expect(valueGraph(saver, new Money(1)).invoke({}, ROOT)).rejects.toMatchObject({ code: 'INVALID_INPUT' });
-    expect((await valueGraph(saver, 1).getState(ROOT)).values).toEqual({ value: 1, note: 'after' });
-  });
+    test('classes of your own are saved with a codec', async () => {
+      const { storage } = create();
+      const money = {
+        tag: 'money',
+        class: Money,
+        encode: (value: object) => (value as Money).cents,
+        decode: (data: unknown) => new Money(Number(data)),
+      };
+      const open = () => new SavestateSaver({ storage, classes: [money] });
+      await putValues(open(), ROOT, { value: [new Money(7)] });
+      expect((await open().getTuple(ROOT))?.checkpoint.channel_values.value).toStrictEqual([new Money(7)]);
+      await expect(new SavestateSaver(storage).getTuple(ROOT)).rejects.toMatchObject({ code: 'UNSUPPORTED' });
+    });
 
-  test('classes of your own are saved with a codec', async () => {
-    const storage = new InMemoryCheckpointStorage();
-    const money = {
-      tag: 'money',
-      class: Money,
-      encode: (value: object) => (value as Money).cents,
-      decode: (data: unknown) => new Money(Number(data)),
-    };
-    const open = () => new SavestateSaver({ storage, classes: [money] });
-    await putValues(open(), ROOT, { value: [new Money(7)] });
-    expect((await open().getTuple(ROOT))?.checkpoint.channel_values.value).toStrictEqual([new Money(7)]);
-    await expect(new SavestateSaver(storage).getTuple(ROOT)).rejects.toMatchObject({ code: 'UNSUPPORTED' });
-  });
-
-  test('metadata must leave our key alone', async () => {
-    const saver = new SavestateSaver(new InMemoryCheckpointStorage());
-    const metadata = { ...metadataOf(), langgraph: 1 };
-    await expect(saver.put(ROOT, checkpointOf({}), metadata, {})).rejects.toMatchObject({ code: 'INVALID_INPUT' });
-  });
-});
+    test('metadata must leave our key alone', async () => {
+      const saver = new SavestateSaver(create().storage);
+      const metadata = { ...metadataOf(), langgraph: 1 };
+      await expect(saver.put(ROOT, checkpointOf({}), metadata, {})).rejects.toMatchObject({ code: 'INVALID_INPUT' });
+    });
+  },
+);
 
 const tool_calls = [{ name: 'search', args: { query: 'x' }, id: 'call', type: 'tool_call' as const }];
 // Fields of models that the types of plain messages do not know.
@@ -274,6 +293,35 @@ describe('[A9] messages', () => {
     const { content_blocks: content, ...kwargs } = toJson(message).kwargs;
     expect(toJson(found).kwargs).toMatchObject(content === undefined ? kwargs : { ...kwargs, content });
     expect(toJson(found).id).toEqual(toJson(message).id);
+  });
+
+  test.each(STORAGES)('on %s have their fields in the order they were given in, again and again', async (_, create) => {
+    const { storage } = create();
+    const args = { to: 'Porto', at: 9 };
+    const messages = [
+      new HumanMessage({ content: 'hi', name: 'ann', id: 'h', additional_kwargs: { z: 1, a: 2 } }),
+      new AIMessage({ response_metadata: { z: 1, a: 2 }, content: '', tool_calls: [{ id: '1', name: 'go', args }] }),
+      new ToolMessage({ tool_call_id: '1', content: 'x', status: 'success', artifact: args, name: 'go' }),
+      new ChatMessage('x', 'critic'),
+      new AIMessageChunk({ tool_call_chunks: [{ name: 's', args: '{}', id: '1', index: 0 }], content: 'a' }),
+    ];
+    const config = await putValues(new SavestateSaver(storage), ROOT, { messages });
+    const found = (await new SavestateSaver(storage).getTuple(config))?.checkpoint.channel_values.messages;
+    expect(JSON.stringify(found)).toBe(JSON.stringify(messages));
+    const { chunks } = await storage.stats();
+    await new SavestateSaver(storage).put(ROOT, checkpointOf({ messages: found }), metadataOf(), { messages: 1 });
+    expect((await storage.stats()).chunks).toBe(chunks);
+    await storage.close();
+  });
+
+  test.each(STORAGES)('on %s: all of them', async (_, create) => {
+    const { storage } = create();
+    const messages = MESSAGES.map(([, message]) => message);
+    await putValues(new SavestateSaver(storage), ROOT, { messages });
+    const found = (await new SavestateSaver(storage).getTuple(ROOT))?.checkpoint.channel_values.messages;
+    const fields = (list: unknown) => (list as BaseMessage[]).map((message) => ({ ...message, lc_kwargs: 0 }));
+    expect(fields(found)).toStrictEqual(fields(messages));
+    await storage.close();
   });
 
   test('two messages share nothing', async () => {

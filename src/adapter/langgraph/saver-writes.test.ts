@@ -18,8 +18,6 @@ import { STORAGES } from '../../../test/support/storages.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
 import { SavestateSaver } from './savestate-saver.ts';
 
-const open = () => new SavestateSaver(new InMemoryCheckpointStorage());
-
 describe.each(STORAGES)('[A13] writes on %s', (_, create) => {
   test('may come before their checkpoint', async () => {
     const { storage } = create();
@@ -86,9 +84,9 @@ describe.each(STORAGES)('[A13] writes on %s', (_, create) => {
   });
 });
 
-describe('[A13] writes', () => {
+describe.each(STORAGES)('[A13] on %s writes', (_, create) => {
   test('that are repeated are stored once', async () => {
-    const storage = new InMemoryCheckpointStorage();
+    const { storage } = create();
     const saver = new SavestateSaver(storage);
     const config = await putValues(saver, ROOT, {});
     for (let time = 0; time < 3; time++) await saver.putWrites(config, [['a', { n: 1 }]], 'task');
@@ -97,7 +95,7 @@ describe('[A13] writes', () => {
   });
 
   test('tell an array of one from the one', async () => {
-    const saver = open();
+    const saver = new SavestateSaver(create().storage);
     const config = await putValues(saver, ROOT, {});
     await saver.putWrites(
       config,
@@ -117,7 +115,7 @@ describe('[A13] writes', () => {
   });
 
   test('are the messages of the state, stored once', async () => {
-    const storage = new InMemoryCheckpointStorage();
+    const { storage } = create();
     const saver = new SavestateSaver(storage);
     const message = new AIMessage({ content: 'a long answer '.repeat(200), id: 'a' });
     const before = Array.from(
@@ -129,11 +127,11 @@ describe('[A13] writes', () => {
     const { chunks, bytes } = await storage.stats();
     await putValues(saver, first, { messages: [...before, message] });
     expect((await storage.stats()).chunks).toBe(chunks);
-    expect((await storage.stats()).bytes - bytes).toBeLessThan(2000);
+    if (storage.kind === 'memory') expect((await storage.stats()).bytes - bytes).toBeLessThan(2000); // files grow by pages
   });
 
   test('let an interrupted run go on in another process, without running again what was done', async () => {
-    const storage = new InMemoryCheckpointStorage();
+    const { storage } = create();
     const ran: string[] = [];
     const compile = () =>
       new StateGraph(
@@ -163,9 +161,9 @@ describe('[A13] writes', () => {
   });
 });
 
-describe('[A12] channels', () => {
+describe.each(STORAGES)('[A12] on %s channels', (_, create) => {
   test('with a new version and no value are empty, those without a new version stay', async () => {
-    const saver = open();
+    const saver = new SavestateSaver(create().storage);
     const first = await putValues(saver, ROOT, { kept: 'kept', emptied: 'x', changed: 1 });
     const versions = { kept: 1, emptied: 2, changed: 2 };
     const second = await saver.put(first, checkpointOf({ changed: 2 }, { channel_versions: versions }), metadataOf(), {
@@ -174,12 +172,12 @@ describe('[A12] channels', () => {
     });
     expect((await saver.getTuple(second))?.checkpoint.channel_values).toEqual({ kept: 'kept', changed: 2 });
     const again = checkpointOf({ changed: 2 }, { channel_versions: versions });
-    const third = await new SavestateSaver(new InMemoryCheckpointStorage()).put(second, again, metadataOf(), {});
+    const third = await new SavestateSaver(create().storage).put(second, again, metadataOf(), {});
     expect(third.configurable?.checkpoint_id).toBe(again.id);
   });
 
   test('of a copied checkpoint are those of the original, also where it has no parent', async () => {
-    const saver = open();
+    const saver = new SavestateSaver(create().storage);
     const graph = echoGraph(saver);
     await graph.invoke({ messages: [new HumanMessage('hello')] }, ROOT);
     for (const { config } of await history(graph)) {
@@ -191,7 +189,7 @@ describe('[A12] channels', () => {
   });
 
   test('of a checkpoint whose parent is not stored are all that was given', async () => {
-    const saver = open();
+    const saver = new SavestateSaver(create().storage);
     const unknown = threadConfig('thread', uuid6(0));
     const config = await saver.put(unknown, checkpointOf({ a: 1, b: 2 }), metadataOf(), { a: 1 });
     const tuple = await saver.getTuple(config);
@@ -200,7 +198,7 @@ describe('[A12] channels', () => {
   });
 
   test('may have any name', async () => {
-    const saver = open();
+    const saver = new SavestateSaver(create().storage);
     const early = threadConfig('thread', uuid6(0));
     await saver.putWrites(
       early,
@@ -234,9 +232,9 @@ function fieldsOf(messages: unknown): object[] {
   return (messages as object[]).map((message) => ({ ...message, lc_kwargs: undefined }));
 }
 
-describe('[A11] a message that is changed in place', () => {
+describe.each(STORAGES)('[A11] on %s a message that is changed in place', (_, create) => {
   test.each(['content', 'nested', 'removed', 'extra'])('is saved as it is now: %s', async (how) => {
-    const storage = new InMemoryCheckpointStorage();
+    const { storage } = create();
     const saver = new SavestateSaver(storage);
     const deep = { n: 1 };
     const message = new AIMessage({ content: 'old', tool_calls: [{ name: 't', args: { deep }, id: '1' }] });
@@ -260,7 +258,7 @@ describe('[A11] a message that is changed in place', () => {
 
   test('so is all else that was given', async () => {
     for (const isParentKnown of [true, false]) {
-      const storage = new InMemoryCheckpointStorage();
+      const { storage } = create();
       const first = await putValues(new SavestateSaver(storage), ROOT, { a: 1, b: 1 });
       const saver = new SavestateSaver(storage);
       if (isParentKnown) await saver.getTuple(first);
@@ -296,14 +294,14 @@ describe('[A11] a message that is changed in place', () => {
         return { turn: doc.count };
       })
       .addEdge(START, 'count')
-      .compile({ checkpointer: open() });
+      .compile({ checkpointer: new SavestateSaver(create().storage) });
     await graph.invoke({ doc: { count: 0 } }, ROOT);
     for (let turn = 0; turn < 2; turn++) await graph.invoke({ turn }, ROOT);
     expect((await graph.getState(ROOT)).values).toEqual({ doc: { count: 3 }, turn: 3 });
   });
 
   test('while it is being saved is saved as it was when put was called', async () => {
-    const saver = open();
+    const saver = new SavestateSaver(create().storage);
     const message = new HumanMessage('at the call');
     const first = await putValues(saver, ROOT, { messages: [] });
     await saver.getTuple(first);
@@ -348,8 +346,8 @@ test('[A60] a save reads its state at once, and leaves the rest for a little lat
   await Promise.all([written, third]);
 });
 
-test('[A16] nothing that was handed out leads back to what is stored or remembered', async () => {
-  const saver = open();
+test.each(STORAGES)('[A16] on %s nothing handed out leads back to what is stored or remembered', async (_, create) => {
+  const saver = new SavestateSaver(create().storage);
   const config = await putValues(saver, ROOT, { messages: [new HumanMessage('one')], data: { list: [1] } });
   await saver.putWrites(config, [['data', { list: [2] }]], 'task');
   const spoil = (tuple: CheckpointTuple): void => {

@@ -98,8 +98,8 @@ describe('[A75] prune', () => {
     expect(readFileSync(path, 'latin1')).toContain('SECRET-1');
   });
 
-  test('leaves what has a tag, and other sessions', async () => {
-    const storage = new InMemoryCheckpointStorage();
+  test.each(STORAGES)('on %s leaves what has a tag, and other sessions', async (_, create) => {
+    const { storage } = create();
     const [store, other] = [new SavestateStore(storage), new SavestateStore({ storage, name: 'other' })];
     const manager = new CheckpointManager({ storage, classes: langGraphClasses });
     for (const one of [store, other]) for (let n = 0; n < 3; n++) await one.put(['n'], 'k', { n });

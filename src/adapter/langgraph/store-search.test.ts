@@ -1,13 +1,12 @@
 import { HumanMessage } from '@langchain/core/messages';
 import { InMemoryStore } from '@langchain/langgraph-checkpoint';
 import { describe, expect, test } from 'vitest';
-import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
+import { STORAGES } from '../../../test/support/storages.ts';
+import type { ChunkStorage } from '../../storage/contract.ts';
 import { SavestateStore } from './index.ts';
 
-const open = () => new SavestateStore(new InMemoryCheckpointStorage());
-
-async function openFilled(): Promise<SavestateStore> {
-  const store = open();
+async function fill(storage: ChunkStorage): Promise<SavestateStore> {
+  const store = new SavestateStore(storage);
   await store.put(['users', 'ann'], 'pets', { text: 'Ann adopted two cats and a dog', kind: 'fact' });
   await store.put(['users', 'ann'], 'work', { text: 'Ann paints houses', kind: 'fact' });
   await store.put(['users', 'bob'], 'pets', { text: 'Bob dreams of the adoption of a cat', kind: 'wish' });
@@ -19,7 +18,9 @@ async function openFilled(): Promise<SavestateStore> {
 const keysOf = (items: readonly { namespace: string[]; key: string }[]) =>
   items.map(({ namespace, key }) => [...namespace, key].join('/'));
 
-describe('[A73] a query', () => {
+describe.each(STORAGES)('[A73] on %s a query', (_, create) => {
+  const openFilled = () => fill(create().storage);
+
   test('ranks by words, whatever their form, best first with a score; the others follow in their order without one', async () => {
     const store = await openFilled();
     const found = await store.search(['users'], { query: 'Who has adopted a dog and cats?' });
@@ -60,7 +61,7 @@ describe('[A73] a query', () => {
   });
 
   test("leaves out no item, as LangGraph's own store without an index does", async () => {
-    const [ours, theirs] = [open(), new InMemoryStore()];
+    const [ours, theirs] = [new SavestateStore(create().storage), new InMemoryStore()];
     for (const store of [ours, theirs])
       for (let n = 0; n < 30; n++) await store.put(['n'], `k${n}`, { text: n % 2 === 0 ? 'even' : 'odd one' });
     const query = 'odd';
@@ -81,22 +82,25 @@ describe('[A73] a query', () => {
   });
 });
 
-test('[A74] with an index a query goes by the fields it names, or not by this item at all', async () => {
-  const store = open();
-  const value = { title: 'harbour', body: { parts: [{ text: 'fog' }, { text: 'rain' }] } };
-  await store.put(['n'], 'title', value, ['title']);
-  await store.put(['n'], 'parts', value, ['body.parts[*].text']);
-  await store.put(['n'], 'none', value, false);
-  const scored = async (query: string) =>
-    (await store.search(['n'], { query })).filter(({ score }) => score !== undefined).map(({ key }) => key);
-  expect(await scored('harbour')).toEqual(['title']);
-  expect(await scored('rain')).toEqual(['parts']);
-  await store.put(['n'], 'last', value, ['body.parts[-1]']);
-  expect(await scored('fog')).toEqual(['parts']);
-  expect(await scored('rain')).toEqual(['last', 'parts']);
-  await store.put(['n'], 'all', value, ['$', 'absent.path[0]']);
-  expect(await scored('harbour')).toEqual(['title', 'all']);
-  await store.delete(['n'], 'all');
-  await store.put(['n'], 'none', value);
-  expect((await scored('harbour')).toSorted()).toEqual(['none', 'title']);
-});
+test.each(STORAGES)(
+  '[A74] on %s with an index a query goes by the fields it names, or not by this item at all',
+  async (_, create) => {
+    const store = new SavestateStore(create().storage);
+    const value = { title: 'harbour', body: { parts: [{ text: 'fog' }, { text: 'rain' }] } };
+    await store.put(['n'], 'title', value, ['title']);
+    await store.put(['n'], 'parts', value, ['body.parts[*].text']);
+    await store.put(['n'], 'none', value, false);
+    const scored = async (query: string) =>
+      (await store.search(['n'], { query })).filter(({ score }) => score !== undefined).map(({ key }) => key);
+    expect(await scored('harbour')).toEqual(['title']);
+    expect(await scored('rain')).toEqual(['parts']);
+    await store.put(['n'], 'last', value, ['body.parts[-1]']);
+    expect(await scored('fog')).toEqual(['parts']);
+    expect(await scored('rain')).toEqual(['last', 'parts']);
+    await store.put(['n'], 'all', value, ['$', 'absent.path[0]']);
+    expect(await scored('harbour')).toEqual(['title', 'all']);
+    await store.delete(['n'], 'all');
+    await store.put(['n'], 'none', value);
+    expect((await scored('harbour')).toSorted()).toEqual(['none', 'title']);
+  },
+);
