@@ -243,6 +243,11 @@ describe('what is public', () => {
     expect(names.length).toBeLessThanOrEqual(15);
   });
 
+  test('the seam of the package is not in its types', () => {
+    expect(read('src/manager/checkpoint-manager.ts')).toContain('readonly engine: Engine');
+    expect(read('dist/manager/checkpoint-manager.d.ts')).not.toMatch(/\bengine\b/i);
+  });
+
   test('every entry of package.json has its source', () => {
     const { exports } = JSON.parse(read('package.json')) as { exports: Record<string, { default?: string }> };
     const targets = Object.values(exports).flatMap((target) => (target.default === undefined ? [] : [target.default]));

@@ -2,7 +2,6 @@ import type { Checkpoint } from '../core/checkpoint.ts';
 import type { ClassCodec } from '../core/class-codec.ts';
 import { NotFoundError } from '../core/errors.ts';
 import { type CheckpointId, parseSessionId, type SessionId } from '../core/id.ts';
-import { DEFAULT_BRANCH } from '../manager/branching.ts';
 import { CheckpointManager } from '../manager/checkpoint-manager.ts';
 import type { ChunkStorage } from '../storage/contract.ts';
 import { checkRef } from '../storage/ref.ts';
@@ -62,8 +61,7 @@ export class Workspace {
 
   /** The branch that a program opens next. */
   async currentBranch(sessionId: SessionId): Promise<string> {
-    const [ref] = await this.storage.readRefs({ sessionId, kind: 'current' });
-    return ref === undefined ? DEFAULT_BRANCH : checkRef(ref).target;
+    return this.manager.currentBranch(sessionId);
   }
 
   /** What a branch or tag of the session points at. */

@@ -2,7 +2,7 @@ import { ConflictError, hasErrorCode, NotFoundError } from '../core/errors.ts';
 import type { SessionId } from '../core/id.ts';
 import type { Ref } from '../storage/contract.ts';
 import { checkRef } from '../storage/ref.ts';
-import type { ManagerContext } from './context.ts';
+import type { Engine } from './engine.ts';
 import { dueBefore, type LeasePlace, moveLease, readClock, readLease } from './lease-refs.ts';
 
 /** A session whose writer is gone, or whose recovery failed and is due again. */
@@ -21,7 +21,7 @@ export type AbandonedSession = {
 
 /** What is due now, oldest first, and then what is poisoned. Touches nothing, and leaves out what is damaged. */
 export async function listAbandoned(
-  context: ManagerContext,
+  context: Engine,
   { limit = 1_000 }: { readonly limit?: number } = {},
 ): Promise<AbandonedSession[]> {
   const { storage } = context;
@@ -32,7 +32,7 @@ export async function listAbandoned(
   return found;
 }
 
-async function describe(context: ManagerContext, ref: Ref): Promise<AbandonedSession[]> {
+async function describe(context: Engine, ref: Ref): Promise<AbandonedSession[]> {
   try {
     const { sessionId, name: branch } = checkRef(ref);
     const { owner, attempts, dueAtMs } = await readLease(context, { sessionId, branch });
@@ -45,7 +45,7 @@ async function describe(context: ManagerContext, ref: Ref): Promise<AbandonedSes
 }
 
 /** Lets a poisoned session come up for recovery again, as if for the first time. */
-export async function retryPoisoned(context: ManagerContext, place: LeasePlace): Promise<void> {
+export async function retryPoisoned(context: Engine, place: LeasePlace): Promise<void> {
   const found = await readLease(context, place);
   const { sessionId, branch } = place;
   const details = { sessionId, branch };

@@ -3,7 +3,7 @@ import { InvalidInputError } from '../core/errors.ts';
 import { type CheckpointId, parseName, parseSessionId, type SessionId } from '../core/id.ts';
 import { type AgentFactory, AgentTypes, describeAgent, loadInto, stateOf } from './agent.ts';
 import { AgentSessions, type Assignment } from './agent-sessions.ts';
-import type { ManagerContext } from './context.ts';
+import type { Engine } from './engine.ts';
 import { type LoadedState, loadState } from './loading.ts';
 import type { StoredCheckpoint } from './repository.ts';
 import { createReport, findLeftOutSecrets, type RestoreProblem, type RestoreReport } from './restore-report.ts';
@@ -30,14 +30,14 @@ const UNNAMED_FROZEN =
 
 /** Saves and restores live objects, and remembers which session each belongs to. */
 export class AgentSaving {
-  readonly #context: ManagerContext;
+  readonly #context: Engine;
   readonly #sessions: SessionOpener;
   readonly #agents: AgentTypes;
   readonly #agentSessions = new AgentSessions();
   readonly #reports = new WeakMap<object, RestoreReport>();
 
   constructor(
-    context: ManagerContext,
+    context: Engine,
     sessions: SessionOpener,
     agents: { readonly [agentType: string]: AgentFactory } | undefined,
   ) {

@@ -5,7 +5,7 @@ import type { CheckpointId, SessionId } from '../core/id.ts';
 import type { EncodedState } from '../core/state-codec.ts';
 import type { CommitResult, NewCheckpoint } from '../storage/contract.ts';
 import { buildCheckpoint, type Place } from './commit-builder.ts';
-import type { ManagerContext } from './context.ts';
+import type { Engine } from './engine.ts';
 import type { FencedCommits } from './fenced-commits.ts';
 import type { DescribedHeader } from './save-options.ts';
 
@@ -33,7 +33,7 @@ type Delivery = { readonly checkpoint: Checkpoint; readonly chunks: readonly Chu
 
 /** Stores the checkpoints of one branch, each on top of the last one that was stored. */
 export class BranchWriter {
-  readonly #context: ManagerContext;
+  readonly #context: Engine;
   readonly #commits: FencedCommits;
   readonly #sessionId: SessionId;
   #branch: string;
@@ -45,7 +45,7 @@ export class BranchWriter {
   #doubtful: Delivery | undefined;
   #life = 0;
 
-  constructor(context: ManagerContext, commits: FencedCommits, start: BranchStart) {
+  constructor(context: Engine, commits: FencedCommits, start: BranchStart) {
     this.#context = context;
     this.#commits = commits;
     this.#sessionId = start.sessionId;

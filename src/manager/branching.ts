@@ -5,7 +5,8 @@ import { type CheckpointId, parseName, parseSessionId, type SessionId } from '..
 import type { Commit, RefChange, RefKind } from '../storage/contract.ts';
 import { checkRef } from '../storage/ref.ts';
 import { buildCheckpoint } from './commit-builder.ts';
-import type { ManagerContext } from './context.ts';
+import { makeCurrent } from './current-branch.ts';
+import type { Engine } from './engine.ts';
 import type { BranchHead } from './history.ts';
 import { endLease } from './lease-refs.ts';
 import { readPath } from './lineage.ts';
@@ -26,17 +27,13 @@ export type ForkOptions = {
   readonly reason?: string;
 };
 
-/** The branch a session is opened on when the caller names none. */
-export const DEFAULT_BRANCH = 'main';
-
-const CURRENT = 'branch';
 const NAME_TRIES = 100;
 
 /** Makes branches, tags and pins. History is only ever added to. */
 export class Branching {
-  readonly #context: ManagerContext;
+  readonly #context: Engine;
 
-  constructor(context: ManagerContext) {
+  constructor(context: Engine) {
     this.#context = context;
   }
 
@@ -54,7 +51,7 @@ export class Branching {
   }
 
   async #checkAncestor({ id, sessionId }: Checkpoint): Promise<void> {
-    const branch = await this.currentBranch(sessionId);
+    const branch = await this.#context.currentBranch(sessionId);
     const headId = await this.#context.repository.readRef(sessionId, 'branch', branch);
     if (headId === id) return;
     const head = headId === undefined ? undefined : (await this.#context.repository.open(headId)).checkpoint;
@@ -100,7 +97,7 @@ export class Branching {
         { kind: 'branch', name: branch, expect: null, target: headId },
         // What a deleted branch of this name recorded would be taken for the new one's.
         { kind: 'log', name: branch, expect: null, target: null },
-        ...(isRewind ? [{ kind: 'current' as const, name: CURRENT, target: branch }] : []),
+        ...(isRewind ? [makeCurrent(branch)] : []),
       ],
     });
     return { sessionId, branch, headId };
@@ -131,24 +128,19 @@ export class Branching {
     return { checkpoint: record, chunks: encoded.chunks };
   }
 
-  /** The branch that `session()` opens. */
-  async currentBranch(sessionId: SessionId): Promise<string> {
-    return (await this.#context.repository.readRef(sessionId, 'current', CURRENT)) ?? DEFAULT_BRANCH;
-  }
-
   /** Makes another branch current. */
   async switchBranch(sessionId: string, branch: string): Promise<void> {
     const id = parseSessionId(sessionId);
     const headId = await this.#context.repository.readRef(id, 'branch', branch);
     if (headId === undefined)
       throw new NotFoundError(`Session "${id}" has no branch "${branch}".`, { details: { sessionId: id, branch } });
-    await this.#context.storage.commit({ sessionId: id, refs: [{ kind: 'current', name: CURRENT, target: branch }] });
+    await this.#context.storage.commit({ sessionId: id, refs: [makeCurrent(branch)] });
   }
 
   /** Removes a branch's name; its checkpoints stay until retention drops them. Whoever holds its lease is fenced off. */
   async deleteBranch(sessionId: string, branch: string): Promise<void> {
     const id = parseSessionId(sessionId);
-    if ((await this.currentBranch(id)) === branch) {
+    if ((await this.#context.currentBranch(id)) === branch) {
       throw new InvalidInputError(
         `Branch "${branch}" is the current one of session "${id}". Switch to another branch first.`,
       );

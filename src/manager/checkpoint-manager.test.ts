@@ -159,7 +159,9 @@ describe.each(STORAGES)('CheckpointManager on %s', (_, create) => {
     expect(difference.modified[0]).toMatchObject({ newValue: 'changed', oldValue: messages[3]?.text });
     expect(isSameValue(await manager.load(first), { messages, plan: { step: 1 } })).toBe(true);
     await session.save({ messages: [], plan: { step: 2 } });
+    expect(await manager.currentBranch('s')).toBe('main');
     const back = await manager.rewind(first);
+    expect(await manager.currentBranch('s')).toBe('rewind-1');
     expect(back).toMatchObject({ branch: 'rewind-1', headId: first });
     expect((await manager.session('s')).branch).toBe('rewind-1');
     const tree = await manager.tree('s');
@@ -175,6 +177,8 @@ describe.each(STORAGES)('CheckpointManager on %s', (_, create) => {
     const id = await manager.save({ a: 1 });
     await manager.save({ b: 1 });
     expect(await manager.load(id.slice(0, 26))).toEqual({ a: 1 });
+    expect(await manager.open(id.slice(0, 26))).toEqual(await manager.get(id));
+    await expect(manager.open('chk_0')).rejects.toMatchObject({ code: 'NOT_FOUND' });
     await expect(manager.load('chk_0')).rejects.toMatchObject({
       code: 'NOT_FOUND',
       details: { candidates: expect.arrayContaining([id]) },

@@ -1,14 +1,13 @@
 import type { Checkpoint, CheckpointJson } from '../core/checkpoint.ts';
 import { ClosedError } from '../core/errors.ts';
 import { type CheckpointId, parseName, parseSessionId } from '../core/id.ts';
-import type { ChunkStorage, CollectResult, StorageStats } from '../storage/contract.ts';
+import type { CollectResult, StorageStats } from '../storage/contract.ts';
 import { type AbandonedSession, listAbandoned, retryPoisoned } from './abandoned.ts';
 import type { AgentFactory } from './agent.ts';
 import { AgentSaving, type RestoreOptions } from './agent-saving.ts';
 import { Branching, type ForkOptions } from './branching.ts';
 import { type CheckpointComparison, compare } from './compare.ts';
-import type { ManagerContext } from './context.ts';
-import { createContext } from './create-context.ts';
+import { Engine } from './engine.ts';
 import type { EventHandler, EventName } from './events.ts';
 import { exportCheckpoint, exportSession } from './export.ts';
 import { clearUserHistory, deleteSession } from './forgetting.ts';
@@ -28,7 +27,6 @@ import { type ImportResult, importSession } from './import.ts';
 import type { LineageEntry } from './lineage.ts';
 import { readState } from './loading.ts';
 import type { CheckpointManagerOptions } from './manager-options.ts';
-import { registerParts } from './manager-parts.ts';
 import { dropAllRecordings, dropRecordings } from './recording-drop.ts';
 import { RecoveryLoop } from './recovery-loop.ts';
 import type { RecoveryHandler, RecoveryOptions } from './recovery-options.ts';
@@ -36,9 +34,9 @@ import type { RecoveryReport } from './recovery-report.ts';
 import { type Subscription, watchSaves } from './remote-saves.ts';
 import type { StoredCheckpoint } from './repository.ts';
 import type { RestoreReport } from './restore-report.ts';
-import { checkRetentionPolicy, DEFAULT_RETENTION, type RetentionPolicy } from './retention.ts';
+import { checkRetentionPolicy, type RetentionPolicy } from './retention.ts';
 import { checkUnneeded } from './retention-needs.ts';
-import { deleteCheckpoints, type PruneResult, RetentionRunner } from './retention-runner.ts';
+import { deleteCheckpoints, type PruneResult } from './retention-runner.ts';
 import type { SaveOptions } from './save-options.ts';
 import type { Session, SessionOptions } from './session.ts';
 import { SessionOpener } from './session-opener.ts';
@@ -46,31 +44,22 @@ import { type VerifyReport, verify } from './verify.ts';
 
 /** Saves, restores, forks, compares and forgets what agents know and have done. One manager serves any number of agents and sessions. */
 export class CheckpointManager {
-  readonly #context: ManagerContext;
+  /** @internal What the rest of this package builds on. */
+  readonly engine: Engine;
   readonly #saving: AgentSaving;
   readonly #history: History;
   readonly #branching: Branching;
-  readonly #retention: RetentionRunner;
   readonly #sessions: SessionOpener;
   readonly #groups: Groups;
   #isClosed = false;
 
   constructor(options: CheckpointManagerOptions) {
-    this.#context = createContext(options);
-    this.#history = new History(this.#context);
-    this.#branching = new Branching(this.#context);
-    this.#sessions = new SessionOpener(this.#context, {
-      branching: this.#branching,
-      afterSave: (checkpoint) => this.#afterSave(checkpoint),
-    });
-    this.#saving = new AgentSaving(this.#context, this.#sessions, options.agents);
-    this.#groups = new Groups(this.#context, {
-      saving: this.#saving,
-      branching: this.#branching,
-      afterSave: (checkpoint) => this.#afterSave(checkpoint),
-    });
-    this.#retention = new RetentionRunner(this.#context, mergeRetention(options.retention, this.#context.storage));
-    registerParts(this, { context: this.#context, afterSave: (checkpoint) => this.#afterSave(checkpoint) });
+    this.engine = Engine.open(options);
+    this.#history = new History(this.engine);
+    this.#branching = new Branching(this.engine);
+    this.#sessions = new SessionOpener(this.engine, this.#branching);
+    this.#saving = new AgentSaving(this.engine, this.#sessions, options.agents);
+    this.#groups = new Groups(this.engine, { saving: this.#saving, branching: this.#branching });
   }
 
   // Saving and restoring
@@ -108,36 +97,27 @@ export class CheckpointManager {
     return this.#sessions.open(sessionId, options);
   }
 
-  async #afterSave(checkpoint: Checkpoint): Promise<void> {
-    await this.#context.events.emit('checkpoint_saved', checkpoint);
-    try {
-      await this.#retention.afterSave(checkpoint);
-    } catch (error) {
-      this.#context.events.report(error, 'checkpoint_saved'); // the save itself is durable: it must not seem to have failed
-    }
-  }
-
   // Recovering
 
   /** Goes on with sessions whose leases lapsed: claims each for one worker and hands it to the handler, oldest first. */
   async recoverAbandoned(handler: RecoveryHandler, options: RecoveryOptions = {}): Promise<RecoveryReport> {
     this.#checkOpen();
-    return new RecoveryLoop(this.#context, this.#sessions, { ...options, handler }).run();
+    return new RecoveryLoop(this.engine, this.#sessions, { ...options, handler }).run();
   }
 
   /** The sessions that are up for recovery now, or poisoned; touches nothing. */
   async abandoned(options: { readonly limit?: number } = {}): Promise<AbandonedSession[]> {
     this.#checkOpen();
-    return listAbandoned(this.#context, options);
+    return listAbandoned(this.engine, options);
   }
 
   /** Gives a poisoned session another round of attempts. */
   async retryPoisoned(sessionId: string, branch?: string): Promise<void> {
     this.#checkOpen();
     const id = parseSessionId(sessionId);
-    await retryPoisoned(this.#context, {
+    await retryPoisoned(this.engine, {
       sessionId: id,
-      branch: branch ?? (await this.#branching.currentBranch(id)),
+      branch: branch ?? (await this.currentBranch(id)),
     });
   }
 
@@ -168,14 +148,19 @@ export class CheckpointManager {
 
   /** The state of a checkpoint, as new plain data that is the caller's own. */
   async load(idOrPrefix: string): Promise<unknown> {
-    return readState(this.#context, await this.#open(idOrPrefix));
+    return readState(this.engine, await this.#open(idOrPrefix));
+  }
+
+  /** A checkpoint without its state, by its id or a unique prefix of it; throws a NotFoundError if there is none. */
+  async open(idOrPrefix: string): Promise<Checkpoint> {
+    return (await this.#open(idOrPrefix)).checkpoint;
   }
 
   /** A checkpoint without its state; undefined if there is none with exactly this id. */
   async get(id: string): Promise<Checkpoint | undefined> {
     this.#checkOpen();
-    const row = await this.#context.storage.readCheckpoint(id as CheckpointId);
-    return row === undefined || row.isDeleted ? undefined : (await this.#context.repository.open(row.id)).checkpoint;
+    const row = await this.engine.storage.readCheckpoint(id as CheckpointId);
+    return row === undefined || row.isDeleted ? undefined : (await this.engine.repository.open(row.id)).checkpoint;
   }
 
   /** The newest checkpoint that fits. */
@@ -206,13 +191,19 @@ export class CheckpointManager {
     return this.#history.pathToRoot(idOrPrefix);
   }
 
+  /** The branch that `session()` opens when none is named: `main`, until a rewind or switch makes another one current. */
+  async currentBranch(sessionId: string): Promise<string> {
+    this.#checkOpen();
+    return this.engine.currentBranch(parseSessionId(sessionId));
+  }
+
   async branches(sessionId: string): Promise<BranchHead[]> {
     return this.#history.branches(sessionId);
   }
 
   /** How the second checkpoint differs from the first. */
   async compare(before: string, after: string): Promise<CheckpointComparison> {
-    return compare(this.#context, before, after);
+    return compare(this.engine, before, after);
   }
 
   // Branching and naming
@@ -269,7 +260,7 @@ export class CheckpointManager {
   async prune(options: { readonly policy?: RetentionPolicy; readonly dryRun?: boolean } = {}): Promise<PruneResult> {
     this.#checkOpen();
     if (options.policy !== undefined) checkRetentionPolicy(options.policy);
-    return this.#retention.prune(options);
+    return this.engine.retention.prune(options);
   }
 
   /** Deletes checkpoints older than this, except what is protected; answers how many. */
@@ -279,14 +270,14 @@ export class CheckpointManager {
 
   /** Deletes everything of a user; answers how many checkpoints that were. */
   async clearUserHistory(userId: string): Promise<number> {
-    return clearUserHistory(this.#context, userId);
+    return clearUserHistory(this.engine, userId);
   }
 
   /** Deletes one checkpoint, unless a branch, tag or pin protects it; answers whether it was. One that another needs is refused. */
   async delete(idOrPrefix: string, options: { readonly reason?: string } = {}): Promise<boolean> {
     const { checkpoint } = await this.#open(idOrPrefix);
-    await checkUnneeded(this.#context.storage, checkpoint);
-    const deleted = await deleteCheckpoints(this.#context, [
+    await checkUnneeded(this.engine.storage, checkpoint);
+    const deleted = await deleteCheckpoints(this.engine, [
       { id: checkpoint.id, reason: options.reason ?? 'deleted by hand' },
     ]);
     return deleted.length > 0;
@@ -294,19 +285,19 @@ export class CheckpointManager {
 
   /** Deletes a session with all that is in it. */
   async deleteSession(sessionId: string): Promise<boolean> {
-    return deleteSession(this.#context, sessionId);
+    return deleteSession(this.engine, sessionId);
   }
 
   /** Drops the results of steps that no kept checkpoint goes on from, in a session or all; answers how many. `gc` frees their space. */
   async dropRecordings(sessionId?: string): Promise<number> {
     this.#checkOpen();
-    if (sessionId === undefined) return dropAllRecordings(this.#context);
-    return dropRecordings(this.#context, parseSessionId(sessionId));
+    if (sessionId === undefined) return dropAllRecordings(this.engine);
+    return dropRecordings(this.engine, parseSessionId(sessionId));
   }
 
   /** Removes chunks that nothing needs any more and gives the space back. */
   async gc(options: { readonly signal?: AbortSignal } = {}): Promise<CollectResult> {
-    return this.#context.storage.collect(options);
+    return this.engine.storage.collect(options);
   }
 
   // Trusting
@@ -314,27 +305,27 @@ export class CheckpointManager {
   /** Checks everything that is stored and names what is damaged. */
   async verify(options: { readonly readData?: boolean } = {}): Promise<VerifyReport> {
     this.#checkOpen();
-    return verify(this.#context, options);
+    return verify(this.engine, options);
   }
 
   async stats(): Promise<StorageStats> {
-    return this.#context.storage.stats();
+    return this.engine.storage.stats();
   }
 
   /** A session as one self-contained stream of lines; write it to a file with `writeFile(path, manager.exportSession(id))`. */
   exportSession(sessionId: string): AsyncGenerator<string> {
-    return exportSession(this.#context, sessionId);
+    return exportSession(this.engine, sessionId);
   }
 
   /** Reads what `exportSession` wrote, checking all of it. */
   async importSession(source: AsyncIterable<string | Uint8Array>): Promise<ImportResult> {
     this.#checkOpen();
-    return importSession(this.#context, source);
+    return importSession(this.engine, source);
   }
 
   /** One checkpoint with its whole state, as JSON for people to read. */
   async exportCheckpoint(idOrPrefix: string): Promise<CheckpointJson> {
-    return exportCheckpoint(this.#context, idOrPrefix);
+    return exportCheckpoint(this.engine, idOrPrefix);
   }
 
   /** Calls a handler after each such event; answers how to stop. */
@@ -354,9 +345,9 @@ export class CheckpointManager {
     handler: EventHandler<Name>,
     options: { readonly await?: boolean; readonly from?: 'here' | 'everywhere' } = {},
   ): () => void {
-    if (options.from !== 'everywhere') return this.#context.events.on(event, handler, options);
+    if (options.from !== 'everywhere') return this.engine.events.on(event, handler, options);
     this.#checkOpen();
-    return watchSaves(this.#context, handler as EventHandler<'checkpoint_saved'>, options);
+    return watchSaves(this.engine, handler as EventHandler<'checkpoint_saved'>, options);
   }
 
   /** Waits for saves under way, then closes the sessions and the storage. Idempotent. */
@@ -366,7 +357,7 @@ export class CheckpointManager {
       await this.#groups.close();
       await this.#sessions.closeAll();
     } finally {
-      await this.#context.storage.close();
+      await this.engine.storage.close();
     }
   }
 
@@ -376,16 +367,10 @@ export class CheckpointManager {
 
   async #open(idOrPrefix: string): Promise<StoredCheckpoint> {
     this.#checkOpen();
-    return this.#context.repository.open(idOrPrefix);
+    return this.engine.repository.open(idOrPrefix);
   }
 
   #checkOpen(): void {
     if (this.#isClosed) throw new ClosedError('This CheckpointManager was closed.');
   }
-}
-
-function mergeRetention(policy: RetentionPolicy | undefined, { limits }: ChunkStorage): RetentionPolicy {
-  checkRetentionPolicy(limits);
-  if (policy !== undefined) checkRetentionPolicy(policy);
-  return { ...limits, ...policy, types: { ...DEFAULT_RETENTION.types, ...policy?.types } };
 }

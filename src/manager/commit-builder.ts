@@ -3,7 +3,7 @@ import { type CheckpointHeader, digestCheckpoint } from '../core/checkpoint-head
 import type { CheckpointId, SessionId } from '../core/id.ts';
 import type { EncodedState } from '../core/state-codec.ts';
 import type { NewCheckpoint } from '../storage/contract.ts';
-import type { ManagerContext } from './context.ts';
+import type { Engine } from './engine.ts';
 import type { DescribedHeader } from './save-options.ts';
 
 /** Where a new checkpoint goes. */
@@ -20,7 +20,7 @@ export type Place = {
 
 /** Makes the record of a new checkpoint: gives it its id, its place in the lineage, and the digest that seals it. */
 export function buildCheckpoint(
-  { ports, migrations }: ManagerContext,
+  { ports, migrations }: Engine,
   place: Place,
   { described, encoded }: { described: DescribedHeader; encoded: EncodedState },
 ): { readonly checkpoint: Checkpoint; readonly record: NewCheckpoint } {

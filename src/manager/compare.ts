@@ -8,7 +8,7 @@ import {
   toPatch,
 } from '../core/diff/index.ts';
 import { formatPath } from '../core/path.ts';
-import type { ManagerContext } from './context.ts';
+import type { Engine } from './engine.ts';
 
 /** How one checkpoint differs from another. */
 export type CheckpointComparison = {
@@ -29,11 +29,7 @@ export type CheckpointComparison = {
 };
 
 /** Compares the states of two checkpoints; costs what differs, not what is there. */
-export async function compare(
-  context: ManagerContext,
-  idBefore: string,
-  idAfter: string,
-): Promise<CheckpointComparison> {
+export async function compare(context: Engine, idBefore: string, idAfter: string): Promise<CheckpointComparison> {
   const { repository, codec } = context;
   const [before, after] = await Promise.all([repository.open(idBefore), repository.open(idAfter)]);
   const diff = await diffStates({

@@ -2,8 +2,8 @@ import type { Checkpoint } from '../core/checkpoint.ts';
 import { ConflictError, hasErrorCode } from '../core/errors.ts';
 import type { CheckpointId } from '../core/id.ts';
 import { buildCheckpoint } from './commit-builder.ts';
-import type { ManagerContext } from './context.ts';
 import { forEachMember } from './each-member.ts';
+import type { Engine } from './engine.ts';
 import { abortCut, type Cut, endingOf, type GroupPlace, isOverdue, openCut } from './group-cut.ts';
 import { pinMembers, unpinMembers } from './group-pins.ts';
 import { deleteLeftovers, deleteReports, type MemberSave, readReports } from './group-report.ts';
@@ -26,12 +26,12 @@ export type CutPlan = GroupPlace & {
 
 /** Leads one cut from its opening to its commit or its abort. */
 export class CutCoordinator {
-  readonly #context: ManagerContext;
+  readonly #context: Engine;
   readonly #plan: CutPlan;
   readonly #cut: Cut;
   #pinned: readonly SavedMember[] = [];
 
-  constructor(context: ManagerContext, plan: CutPlan) {
+  constructor(context: Engine, plan: CutPlan) {
     this.#context = context;
     this.#plan = plan;
     this.#cut = plan.cut;

@@ -3,8 +3,8 @@ import type { ChunkContent, Digest } from '../core/chunk.ts';
 import { InvalidInputError } from '../core/errors.ts';
 import { parseName, type SessionId } from '../core/id.ts';
 import type { Commit, RefChange } from '../storage/contract.ts';
-import type { ManagerContext } from './context.ts';
 import { type EffectRecord, effectKey, formatEffect, parseEffect, type RecordedEffect } from './effect-record.ts';
+import type { Engine } from './engine.ts';
 import type { FencedCommits } from './fenced-commits.ts';
 import type { HeldLease } from './lease.ts';
 import { describeMismatch } from './replay-mismatch.ts';
@@ -68,7 +68,7 @@ type Begun = { readonly record: EffectRecord; readonly lease: HeldLease | undefi
  * after a crash its recording is found by name and input.
  */
 export class EffectLog {
-  readonly #context: ManagerContext;
+  readonly #context: Engine;
   readonly #commits: FencedCommits;
   readonly #options: EffectLogOptions;
   readonly #recordings: StepRecordings;
@@ -79,7 +79,7 @@ export class EffectLog {
   #storedCount: number;
   readonly #beginnings = new Set<Promise<unknown>>();
 
-  constructor(context: ManagerContext, commits: FencedCommits, options: EffectLogOptions) {
+  constructor(context: Engine, commits: FencedCommits, options: EffectLogOptions) {
     this.#context = context;
     this.#commits = commits;
     this.#options = options;
@@ -348,7 +348,7 @@ function checkHead(branch: string, head: Checkpoint | undefined): RefChange[] {
 
 /** Reads and checks the effects of a branch, in order. */
 export async function readEffects(
-  { storage }: ManagerContext,
+  { storage }: Engine,
   filter: { sessionId: SessionId; branch: string; fromOrdinal: number },
 ): Promise<RecordedEffect[]> {
   return (await storage.readEffects(filter)).map(parseEffect);

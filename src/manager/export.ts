@@ -3,8 +3,8 @@ import { type ChunkContent, type Digest, digestText } from '../core/chunk.ts';
 import { CorruptError, NotFoundError } from '../core/errors.ts';
 import { type CheckpointId, parseSessionId, type SessionId } from '../core/id.ts';
 import type { CheckpointRowWithRoot, EffectRow, Ref, RefKind } from '../storage/contract.ts';
-import type { ManagerContext } from './context.ts';
 import { parseEffect } from './effect-record.ts';
+import type { Engine } from './engine.ts';
 import { toEntry } from './lineage.ts';
 import { parseRoot } from './repository.ts';
 
@@ -40,7 +40,7 @@ export function chainLine(digest: Digest | '', line: string): Digest {
 }
 
 /** Writes a session as lines of JSON, oldest checkpoint first, every chunk once. Streams: holds one checkpoint's chunks at a time. */
-export async function* exportSession(context: ManagerContext, sessionId: string): AsyncGenerator<string> {
+export async function* exportSession(context: Engine, sessionId: string): AsyncGenerator<string> {
   const id = parseSessionId(sessionId);
   const refs = await context.storage.readRefs({ sessionId: id });
   if (!refs.some(({ kind }) => isExportedKind(kind)))
@@ -60,7 +60,7 @@ export async function* exportSession(context: ManagerContext, sessionId: string)
   yield `${JSON.stringify(end)}\n`;
 }
 
-async function* exportLines(context: ManagerContext, sessionId: SessionId): AsyncGenerator<ExportLine> {
+async function* exportLines(context: Engine, sessionId: SessionId): AsyncGenerator<ExportLine> {
   // First, so that everything they speak of is there when the rest is read, also if others go on saving.
   const all = await context.repository.readRefs({ sessionId });
   const refs = all.filter(({ kind }) => isExportedKind(kind));
@@ -74,7 +74,7 @@ async function* exportLines(context: ManagerContext, sessionId: SessionId): Asyn
 }
 
 async function* exportCheckpoints(
-  context: ManagerContext,
+  context: Engine,
   sessionId: SessionId,
   { written, known }: { written: Set<Digest>; known: Set<string> },
 ): AsyncGenerator<ExportLine> {
@@ -94,7 +94,7 @@ async function* exportCheckpoints(
 
 /** The effects of each branch up to its mark; every one must be there. */
 async function* exportEffects(
-  context: ManagerContext,
+  context: Engine,
   { sessionId, refs }: { sessionId: SessionId; refs: readonly Ref[] },
   written: Set<Digest>,
 ): AsyncGenerator<ExportLine> {
@@ -110,11 +110,7 @@ async function* exportEffects(
   }
 }
 
-async function* exportEffect(
-  context: ManagerContext,
-  row: EffectRow,
-  written: Set<Digest>,
-): AsyncGenerator<ExportLine> {
+async function* exportEffect(context: Engine, row: EffectRow, written: Set<Digest>): AsyncGenerator<ExportLine> {
   parseEffect(row);
   const { sessionId: _, ...effect } = row;
   yield* exportChunks(context, effect.result?.refs ?? [], written);
@@ -133,7 +129,7 @@ function checkKnown(known: ReadonlySet<string>, id: string, what: string): void 
   throw new CorruptError(`Checkpoint ${id}, ${what}, is missing from the storage. Run verify.`, { details: { id } });
 }
 
-async function* readRows({ storage }: ManagerContext, sessionId: SessionId): AsyncGenerator<CheckpointRowWithRoot> {
+async function* readRows({ storage }: Engine, sessionId: SessionId): AsyncGenerator<CheckpointRowWithRoot> {
   let after: CheckpointId | undefined;
   do {
     const rows = await storage.listCheckpoints({
@@ -153,7 +149,7 @@ async function* readRows({ storage }: ManagerContext, sessionId: SessionId): Asy
 
 /** Chunks not written yet, those they refer to first. */
 async function* exportChunks(
-  context: ManagerContext,
+  context: Engine,
   refs: readonly Digest[],
   written: Set<Digest>,
 ): AsyncGenerator<ExportLine> {
@@ -170,10 +166,7 @@ async function* exportChunks(
 }
 
 /** One checkpoint with its whole state as JSON that people can read; `Checkpoint.fromJSON` reads it back. */
-export async function exportCheckpoint(
-  { repository, codec }: ManagerContext,
-  idOrPrefix: string,
-): Promise<CheckpointJson> {
+export async function exportCheckpoint({ repository, codec }: Engine, idOrPrefix: string): Promise<CheckpointJson> {
   const { checkpoint, root } = await repository.open(idOrPrefix);
   const state = codec.decode(root, await repository.loadChunks(root));
   return new Checkpoint(checkpoint.header, checkpoint.digest, codec.encodeJson(state)).toJSON();

@@ -1,20 +1,20 @@
 import { ClosedError } from '../core/errors.ts';
 import type { Commit, CommitResult } from '../storage/contract.ts';
-import type { ManagerContext } from './context.ts';
+import type { Engine } from './engine.ts';
 import type { HeldLease, Lease } from './lease.ts';
 import { acquireLease, type LeaseOptions } from './lease-acquisition.ts';
 import type { LeasePlace } from './lease-refs.ts';
 
 /** The one way of a session's commits into the storage: with the fence of its lease, if it has one. */
 export class FencedCommits {
-  readonly #context: ManagerContext;
+  readonly #context: Engine;
   /** A lease that came with the session is its giver's to release. */
   readonly #given: HeldLease | undefined;
   #lease: HeldLease | undefined;
   #acquiring: Promise<HeldLease> | undefined;
   #isClosed = false;
 
-  constructor(context: ManagerContext, given?: HeldLease) {
+  constructor(context: Engine, given?: HeldLease) {
     this.#context = context;
     this.#given = given;
     this.#lease = given;

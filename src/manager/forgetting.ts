@@ -2,7 +2,7 @@ import type { Checkpoint } from '../core/checkpoint.ts';
 import { hasErrorCode } from '../core/errors.ts';
 import { type CheckpointId, parseName, parseSessionId, type SessionId } from '../core/id.ts';
 import type { CheckpointRow, Ref } from '../storage/contract.ts';
-import type { ManagerContext } from './context.ts';
+import type { Engine } from './engine.ts';
 import { groupOfPin } from './group-pins.ts';
 import { type LineageEntry, readSession } from './lineage.ts';
 import { parseRow } from './repository.ts';
@@ -14,7 +14,7 @@ const PAGE = 500;
  * Deletes everything of a user: whole sessions where they are the user's alone, else the user's checkpoints in them; and the group
  * checkpoints that one of these is part of, for they hold messages. Answers how many.
  */
-export async function clearUserHistory(context: ManagerContext, userId: string): Promise<number> {
+export async function clearUserHistory(context: Engine, userId: string): Promise<number> {
   parseName(userId, 'A user id');
   const sessions = await sessionsOf(context, userId);
   const groups = await groupsOf(context, sessions, userId); // before the pins go that tell
@@ -27,7 +27,7 @@ export async function clearUserHistory(context: ManagerContext, userId: string):
   return count;
 }
 
-async function sessionsOf({ storage }: ManagerContext, userId: string): Promise<Set<SessionId>> {
+async function sessionsOf({ storage }: Engine, userId: string): Promise<Set<SessionId>> {
   const sessions = new Set<SessionId>();
   let after: CheckpointId | undefined;
   do {
@@ -40,7 +40,7 @@ async function sessionsOf({ storage }: ManagerContext, userId: string): Promise<
 
 /** The group checkpoints that a checkpoint of the user is part of. */
 async function groupsOf(
-  context: ManagerContext,
+  context: Engine,
   sessions: ReadonlySet<SessionId>,
   userId: string,
 ): Promise<Iterable<CheckpointRow>> {
@@ -54,7 +54,7 @@ async function groupsOf(
   return groups.values();
 }
 
-async function readGroupOf({ storage }: ManagerContext, pin: Ref, userId: string): Promise<CheckpointRow | undefined> {
+async function readGroupOf({ storage }: Engine, pin: Ref, userId: string): Promise<CheckpointRow | undefined> {
   const groupId = groupOfPin(pin);
   if (groupId === undefined) return undefined;
   const member = await storage.readCheckpoint(pin.target as CheckpointId);
@@ -64,7 +64,7 @@ async function readGroupOf({ storage }: ManagerContext, pin: Ref, userId: string
 }
 
 async function clearSession(
-  context: ManagerContext,
+  context: Engine,
   sessionId: SessionId,
   isDoomed: (checkpoint: Checkpoint) => boolean,
 ): Promise<number> {
@@ -90,7 +90,7 @@ async function clearSession(
 
 /** Branches whose head goes are set back to the nearest ancestor that stays. */
 export async function moveHeads(
-  { storage }: ManagerContext,
+  { storage }: Engine,
   sessionId: SessionId,
   { entries, doomed }: { entries: readonly LineageEntry[]; doomed: ReadonlySet<CheckpointId> },
 ): Promise<void> {
@@ -106,7 +106,7 @@ export async function moveHeads(
 }
 
 /** Removes a session and all that was in it; leaves no tombstone. Answers whether it was there. */
-export async function deleteSession(context: ManagerContext, sessionId: string): Promise<boolean> {
+export async function deleteSession(context: Engine, sessionId: string): Promise<boolean> {
   const id = parseSessionId(sessionId);
   const ids = context.events.has('checkpoint_deleted') ? await readIds(context, id) : [];
   const wasThere = await context.storage.deleteSession(id);
@@ -117,7 +117,7 @@ export async function deleteSession(context: ManagerContext, sessionId: string):
 }
 
 /** The checkpoints of a session, as far as they can be read: a damaged session must be deletable too. */
-async function readIds({ storage }: ManagerContext, sessionId: SessionId): Promise<CheckpointId[]> {
+async function readIds({ storage }: Engine, sessionId: SessionId): Promise<CheckpointId[]> {
   const ids: CheckpointId[] = [];
   try {
     for await (const entry of readSession(storage, sessionId)) if (entry.checkpoint !== undefined) ids.push(entry.id);

@@ -3,7 +3,7 @@ import { ConflictError, CorruptError, hasErrorCode } from '../core/errors.ts';
 import { type CheckpointId, isCheckpointId, type SessionId } from '../core/id.ts';
 import type { RefChange } from '../storage/contract.ts';
 import { checkRef } from '../storage/ref.ts';
-import type { ManagerContext } from './context.ts';
+import type { Engine } from './engine.ts';
 import { readClock } from './lease-refs.ts';
 
 /**
@@ -31,19 +31,19 @@ export type CutOutcome =
 const CUT_REF = { kind: 'group', name: 'cut' } as const;
 
 /** The cut of a group that is open now. */
-export async function readCut({ storage }: ManagerContext, groupId: SessionId): Promise<Cut | undefined> {
+export async function readCut({ storage }: Engine, groupId: SessionId): Promise<Cut | undefined> {
   const [ref] = await storage.readRefs({ sessionId: groupId, ...CUT_REF });
   return ref === undefined ? undefined : parseCut(groupId, checkRef(ref).target);
 }
 
 /** The open cuts of all groups. */
-export async function readCuts({ storage }: ManagerContext): Promise<Cut[]> {
+export async function readCuts({ storage }: Engine): Promise<Cut[]> {
   const refs = await storage.readRefs(CUT_REF);
   return refs.map(checkRef).map(({ sessionId, target }) => parseCut(sessionId, target));
 }
 
 /** Opens a cut, in place of one whose deadline has passed; a ConflictError if another is open, or the group was saved meanwhile. */
-export async function openCut(context: ManagerContext, cut: Cut, { branch, parent }: GroupPlace): Promise<void> {
+export async function openCut(context: Engine, cut: Cut, { branch, parent }: GroupPlace): Promise<void> {
   const before = await readCut(context, cut.groupId);
   if (before !== undefined && !(await isOverdue(context, before))) throw alreadyOpen(cut.groupId);
   const headId = parent?.id ?? null;
@@ -73,7 +73,7 @@ export function endingOf(cut: Cut): RefChange {
 }
 
 /** Aborts a cut, unless it has ended already. After this its group checkpoint exists, or never will. */
-export async function abortCut({ storage }: ManagerContext, cut: Cut): Promise<void> {
+export async function abortCut({ storage }: Engine, cut: Cut): Promise<void> {
   try {
     await storage.commit({ sessionId: cut.groupId, refs: [endingOf(cut)] });
   } catch (error) {
@@ -82,7 +82,7 @@ export async function abortCut({ storage }: ManagerContext, cut: Cut): Promise<v
 }
 
 /** Whether the time of a cut is up. */
-export async function isOverdue(context: ManagerContext, { deadlineMs }: Cut): Promise<boolean> {
+export async function isOverdue(context: Engine, { deadlineMs }: Cut): Promise<boolean> {
   return (await readClock(context)) > deadlineMs;
 }
 

@@ -1,7 +1,7 @@
 import { InvalidInputError } from '../core/errors.ts';
 import { parseName } from '../core/id.ts';
 import type { AgentSaving } from './agent-saving.ts';
-import type { ManagerContext } from './context.ts';
+import type { Engine } from './engine.ts';
 import type { MemberSave } from './group-report.ts';
 import { type Channels, type GivenChannels, parseChannels } from './in-flight.ts';
 import type { SaveOptions } from './save-options.ts';
@@ -21,7 +21,7 @@ export type MemberState = GivenChannels &
 export type GroupMember = string | (MemberState & { readonly name: string });
 
 /** What saving members needs of the manager. */
-export type MemberSaving = { readonly context: ManagerContext; readonly saving: AgentSaving };
+export type MemberSaving = { readonly context: Engine; readonly saving: AgentSaving };
 
 /** Every member of a cut is saved, pinned and read at the same time as the others. */
 const MAX_MEMBERS = 256;
@@ -54,7 +54,7 @@ export async function saveMember(
 }
 
 /** A copy of the messages without secrets: the caller may go on changing them. */
-function captureChannels({ codec }: ManagerContext, name: string, given: GivenChannels): Channels {
+function captureChannels({ codec }: Engine, name: string, given: GivenChannels): Channels {
   const { sent, received } = parseChannels(name, given);
   const copy = <Value>(value: Value): Value => codec.decodeJson(codec.encodeJson(value)) as Value;
   return {

@@ -1,7 +1,7 @@
 import type { CheckpointId } from '../core/id.ts';
 import type { Ref } from '../storage/contract.ts';
-import type { ManagerContext } from './context.ts';
 import { forEachMember } from './each-member.ts';
+import type { Engine } from './engine.ts';
 import { abortCut, isOverdue, readCuts } from './group-cut.ts';
 import { deleteReports } from './group-report.ts';
 import type { SavedMember } from './group-state.ts';
@@ -20,7 +20,7 @@ export function groupOfPin({ name }: Pick<Ref, 'name'>): CheckpointId | undefine
 
 /** Protects the checkpoints of a group's members from retention. Made while the cut is open, so that none is ever missing. */
 export async function pinMembers(
-  { storage }: ManagerContext,
+  { storage }: Engine,
   groupId: CheckpointId,
   members: readonly SavedMember[],
 ): Promise<void> {
@@ -32,7 +32,7 @@ export async function pinMembers(
 
 /** Takes the pins of a cut back that was aborted. */
 export async function unpinMembers(
-  { storage }: ManagerContext,
+  { storage }: Engine,
   groupId: CheckpointId,
   members: readonly SavedMember[],
 ): Promise<void> {
@@ -47,7 +47,7 @@ export async function unpinMembers(
  * that were aborted when their process died. Cuts whose deadline has passed are aborted first.
  */
 export async function releaseStalePins(
-  context: ManagerContext,
+  context: Engine,
   { dryRun }: { readonly dryRun: boolean },
 ): Promise<ReadonlySet<string>> {
   const pins = await context.repository.readRefs({ kind: 'pin' });
@@ -64,7 +64,7 @@ export async function releaseStalePins(
 }
 
 /** The cuts that may still be committed. */
-async function readOpenCuts(context: ManagerContext, dryRun: boolean): Promise<Set<CheckpointId>> {
+async function readOpenCuts(context: Engine, dryRun: boolean): Promise<Set<CheckpointId>> {
   const open = new Set<CheckpointId>();
   for (const cut of await readCuts(context)) {
     if (!(await isOverdue(context, cut))) open.add(cut.id);
@@ -76,6 +76,6 @@ async function readOpenCuts(context: ManagerContext, dryRun: boolean): Promise<S
   return open;
 }
 
-async function isLive({ storage }: ManagerContext, id: CheckpointId): Promise<boolean> {
+async function isLive({ storage }: Engine, id: CheckpointId): Promise<boolean> {
   return (await storage.readCheckpoint(id))?.isDeleted === false;
 }

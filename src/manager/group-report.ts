@@ -3,7 +3,7 @@ import { type CheckpointId, isCheckpointId, parseSessionId, type SessionId } fro
 import type { Ref } from '../storage/contract.ts';
 import { checkRef } from '../storage/ref.ts';
 import { buildCheckpoint } from './commit-builder.ts';
-import type { ManagerContext } from './context.ts';
+import type { Engine } from './engine.ts';
 import type { Cut } from './group-cut.ts';
 import type { Channels } from './in-flight.ts';
 import { readState } from './loading.ts';
@@ -29,7 +29,7 @@ function reportPrefix(groupId: SessionId): string {
 
 /** Stores a member's report; a ConflictError if it has reported already. */
 export async function storeReport(
-  context: ManagerContext,
+  context: Engine,
   cut: Cut,
   { member, report }: { readonly member: string; readonly report: MemberReport },
 ): Promise<void> {
@@ -47,7 +47,7 @@ export async function storeReport(
 
 /** The reports that have come in, except those of members that are known already. */
 export async function readReports(
-  context: ManagerContext,
+  context: Engine,
   cut: Cut,
   known: ReadonlyMap<string, unknown>,
 ): Promise<[member: string, report: MemberReport][]> {
@@ -58,7 +58,7 @@ export async function readReports(
 }
 
 /** Undefined if it is gone already, because someone else aborted the cut. */
-async function readReport(context: ManagerContext, { target }: Ref): Promise<MemberReport | undefined> {
+async function readReport(context: Engine, { target }: Ref): Promise<MemberReport | undefined> {
   try {
     return (await readState(context, await context.repository.open(target))) as MemberReport;
   } catch (error) {
@@ -68,12 +68,12 @@ async function readReport(context: ManagerContext, { target }: Ref): Promise<Mem
 }
 
 /** Removes the reports of a cut that has ended. */
-export async function deleteReports({ storage }: ManagerContext, cut: Pick<Cut, 'groupId' | 'id'>): Promise<void> {
+export async function deleteReports({ storage }: Engine, cut: Pick<Cut, 'groupId' | 'id'>): Promise<void> {
   await storage.deleteSession(reportSession(cut));
 }
 
 /** Removes what earlier cuts of a group left behind when their processes died. Only one cut is open at a time, and it is this one. */
-export async function deleteLeftovers(context: ManagerContext, { groupId, id: current }: Cut): Promise<void> {
+export async function deleteLeftovers(context: Engine, { groupId, id: current }: Cut): Promise<void> {
   const prefix = reportPrefix(groupId);
   for (const sessionId of await context.storage.listSessions({ after: prefix, limit: LEFTOVERS })) {
     if (!sessionId.startsWith(prefix)) return;

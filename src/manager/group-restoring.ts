@@ -3,8 +3,8 @@ import { CorruptError, InvalidInputError } from '../core/errors.ts';
 import { type AgentFactory, loadInto } from './agent.ts';
 import type { AgentSaving, PreparedRestore, RestoreOptions } from './agent-saving.ts';
 import { captureAgent } from './agent-undo.ts';
-import type { ManagerContext } from './context.ts';
 import { forEachMember, memberError, tellFailure } from './each-member.ts';
+import type { Engine } from './engine.ts';
 import { checkIsGroup, type GroupState, type MemberEntry } from './group-state.ts';
 import type { InFlightMessage } from './in-flight.ts';
 import { readState } from './loading.ts';
@@ -49,10 +49,10 @@ const UNCHANGED = 'The group was not restored, and no agent was changed.';
 
 /** Brings the members of a group checkpoint back, all of them or none. */
 export class GroupRestoring {
-  readonly #context: ManagerContext;
+  readonly #context: Engine;
   readonly #saving: AgentSaving;
 
-  constructor(context: ManagerContext, saving: AgentSaving) {
+  constructor(context: Engine, saving: AgentSaving) {
     this.#context = context;
     this.#saving = saving;
   }

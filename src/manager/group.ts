@@ -3,9 +3,9 @@ import { InvalidInputError } from '../core/errors.ts';
 import { parseName, parseSessionId, type SessionId } from '../core/id.ts';
 import type { AgentSaving } from './agent-saving.ts';
 import type { Branching } from './branching.ts';
-import type { ManagerContext } from './context.ts';
 import { CutCoordinator, type MemberSaves } from './cut-coordinator.ts';
 import { forEachMember } from './each-member.ts';
+import type { Engine } from './engine.ts';
 import type { GroupPlace } from './group-cut.ts';
 import { type GroupMember, parseMembers, saveMember } from './group-member.ts';
 import { DEFAULT_POLL_MS, GroupMembership, type JoinOptions } from './group-membership.ts';
@@ -26,7 +26,6 @@ export type SaveGroupOptions = Omit<SaveOptions, 'type' | 'agentId' | 'agentType
 type GroupParts = {
   readonly saving: AgentSaving;
   readonly branching: Branching;
-  readonly afterSave: (checkpoint: Checkpoint) => Promise<void>;
 };
 
 /** Long enough for an agent to come to a stop between two steps. */
@@ -34,13 +33,13 @@ const DEFAULT_TIMEOUT_MS = 30_000;
 
 /** Saves several agents as one consistent cut, and brings them back together. */
 export class Groups {
-  readonly #context: ManagerContext;
+  readonly #context: Engine;
   readonly #parts: GroupParts;
   readonly #memberships = new Set<GroupMembership>();
   /** Groups that were restored and not saved since: the next save goes on there. */
   readonly #restored = new Map<SessionId, Checkpoint>();
 
-  constructor(context: ManagerContext, parts: GroupParts) {
+  constructor(context: Engine, parts: GroupParts) {
     this.#context = context;
     this.#parts = parts;
   }
@@ -64,7 +63,7 @@ export class Groups {
       };
       const plan = { cut, names, ...place, said, timeoutMs, pollMs };
       const checkpoint = await new CutCoordinator(this.#context, plan).run(saves);
-      await this.#parts.afterSave(checkpoint);
+      await this.#context.afterSave(checkpoint);
       return checkpoint;
     } finally {
       await saved; // also if the cut failed before: nothing goes on behind the caller's back
@@ -94,7 +93,7 @@ export class Groups {
 
   async #readHead(groupId: SessionId): Promise<GroupPlace> {
     const { repository } = this.#context;
-    const branch = await this.#parts.branching.currentBranch(groupId);
+    const branch = await this.#context.currentBranch(groupId);
     const headId = await repository.readRef(groupId, 'branch', branch);
     return { branch, parent: headId === undefined ? undefined : (await repository.open(headId)).checkpoint };
   }

@@ -4,7 +4,7 @@ import { CorruptError, InvalidInputError } from '../core/errors.ts';
 import { type CheckpointId, isCheckpointId, parseSessionId, type SessionId } from '../core/id.ts';
 import type { CheckpointQuery } from '../storage/contract.ts';
 import { checkRef } from '../storage/ref.ts';
-import type { ManagerContext } from './context.ts';
+import type { Engine } from './engine.ts';
 import { type LineageEntry, readPath, readSession } from './lineage.ts';
 import { parseRow } from './repository.ts';
 
@@ -61,9 +61,9 @@ const MAX_LIMIT = 1000;
 
 /** Looks at checkpoints without loading states. */
 export class History {
-  readonly #context: ManagerContext;
+  readonly #context: Engine;
 
-  constructor(context: ManagerContext) {
+  constructor(context: Engine) {
     this.#context = context;
   }
 

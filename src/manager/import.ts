@@ -4,8 +4,8 @@ import { type Chunk, createChunk, type Digest } from '../core/chunk.ts';
 import { ConflictError, CorruptError, InvalidInputError, UnsupportedError } from '../core/errors.ts';
 import { parseSessionId, type SessionId } from '../core/id.ts';
 import type { RefChange } from '../storage/contract.ts';
-import type { ManagerContext } from './context.ts';
 import { parseEffect } from './effect-record.ts';
+import type { Engine } from './engine.ts';
 import {
   chainLine,
   EXPORT_START,
@@ -31,7 +31,7 @@ const MAX_LINE_CHARS = 512 * 1024 * 1024;
  * so that a broken or interrupted import leaves no session behind that could be opened.
  */
 export async function importSession(
-  context: ManagerContext,
+  context: Engine,
   source: AsyncIterable<string | Uint8Array>,
 ): Promise<ImportResult> {
   const lines = splitLines(source);
@@ -49,7 +49,7 @@ export async function importSession(
   }
 }
 
-async function makeRoom({ storage }: ManagerContext, sessionId: SessionId): Promise<void> {
+async function makeRoom({ storage }: Engine, sessionId: SessionId): Promise<void> {
   const names = await storage.readRefs({ sessionId });
   if (names.length > 0) {
     throw new ConflictError(
@@ -78,7 +78,7 @@ function parseStart(line: string): ExportStart {
 }
 
 class Importer {
-  readonly #context: ManagerContext;
+  readonly #context: Engine;
   readonly #sessionId: SessionId;
   readonly #refs: RefChange[] = [];
   readonly #known = new Set<Digest>();
@@ -88,7 +88,7 @@ class Importer {
   #end: ExportEnd['end'] | undefined;
   #counts = { checkpoints: 0, chunks: 0, effects: 0 };
 
-  constructor(context: ManagerContext, sessionId: SessionId, firstLine: string) {
+  constructor(context: Engine, sessionId: SessionId, firstLine: string) {
     this.#context = context;
     this.#sessionId = sessionId;
     this.#digest = chainLine('', firstLine);

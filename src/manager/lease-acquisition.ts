@@ -1,6 +1,6 @@
 import { InvalidInputError } from '../core/errors.ts';
 import { parseName } from '../core/id.ts';
-import type { ManagerContext } from './context.ts';
+import type { Engine } from './engine.ts';
 import { HeldLease, type LeaseTerms } from './lease.ts';
 import { describeHeld } from './lease-conflict.ts';
 import { type LeasePlace, type LeaseState, moveLease, readClock, readLease } from './lease-refs.ts';
@@ -30,11 +30,7 @@ const MAX_POLL_MS = 1_000;
 const MIN_POLL_MS = 20;
 
 /** Takes the lease of a branch; waits for it if asked to. A held one is a ConflictError that says by whom. */
-export async function acquireLease(
-  context: ManagerContext,
-  place: LeasePlace,
-  options: LeaseOptions,
-): Promise<HeldLease> {
+export async function acquireLease(context: Engine, place: LeasePlace, options: LeaseOptions): Promise<HeldLease> {
   const terms = parseTerms(options);
   const { waitMs = 0, signal } = options;
   const giveUpAtMs = context.ports.now() + waitMs;
@@ -61,7 +57,7 @@ export function isFree({ holder, dueAtMs }: LeaseState, nowMs: number): boolean 
 
 /** Takes a lease that was found free, under the next epoch; undefined if someone else was faster. */
 export async function claimLease(
-  context: ManagerContext,
+  context: Engine,
   found: LeaseState,
   { owner, attempts, ...terms }: ClaimTerms,
 ): Promise<HeldLease | undefined> {

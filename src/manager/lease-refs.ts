@@ -1,7 +1,7 @@
 import { CorruptError, hasErrorCode, isOutcomeUnknown } from '../core/errors.ts';
 import type { SessionId } from '../core/id.ts';
 import type { RefChange } from '../storage/contract.ts';
-import type { ManagerContext } from './context.ts';
+import type { Engine } from './engine.ts';
 
 /** A branch that can be leased. */
 export type LeasePlace = { readonly sessionId: SessionId; readonly branch: string };
@@ -75,12 +75,12 @@ function unreadable(kind: string, target: string): CorruptError {
 }
 
 /** The time that all who share the storage go by, as far as it has one. It decides when a lease lapses, never who may write. */
-export async function readClock({ storage, ports }: ManagerContext): Promise<number> {
+export async function readClock({ storage, ports }: Engine): Promise<number> {
   return (await storage.now?.()) ?? ports.now();
 }
 
 /** Reads the lease of a branch. */
-export async function readLease({ repository }: ManagerContext, place: LeasePlace): Promise<LeaseState> {
+export async function readLease({ repository }: Engine, place: LeasePlace): Promise<LeaseState> {
   const { sessionId, branch } = place;
   const leaseTarget = (await repository.readRef(sessionId, 'lease', branch)) ?? null;
   const dueTarget = (await repository.readRef(sessionId, 'due', branch)) ?? null;
@@ -106,7 +106,7 @@ type LeaseChange = { readonly lease: LeaseHolder; readonly due?: LeaseDue | unde
 
 /** Changes a lease if it is as expected; answers whether it was. Of several who try, one succeeds. */
 export async function moveLease(
-  { storage, repository }: ManagerContext,
+  { storage, repository }: Engine,
   { sessionId, branch, leaseTarget, dueTarget: expect }: LeaseExpectation,
   { lease, due }: LeaseChange,
 ): Promise<boolean> {

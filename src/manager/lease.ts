@@ -1,6 +1,6 @@
 import { ClosedError } from '../core/errors.ts';
 import type { Commit, CommitResult, RefChange } from '../storage/contract.ts';
-import type { ManagerContext } from './context.ts';
+import type { Engine } from './engine.ts';
 import { describeLapse, describeTakeover, isLeaseConflict } from './lease-conflict.ts';
 import {
   formatDue,
@@ -53,7 +53,7 @@ export class HeldLease implements Lease {
   readonly branch: string;
   readonly epoch: number;
   readonly owner: string | undefined;
-  readonly #context: ManagerContext;
+  readonly #context: Engine;
   readonly #claim: LeaseClaim;
   readonly #terms: LeaseTerms;
   readonly #loss = new AbortController();
@@ -64,7 +64,7 @@ export class HeldLease implements Lease {
   #ending: Promise<boolean> | undefined;
   #cancelTimers: () => void = () => undefined;
 
-  constructor(context: ManagerContext, claim: LeaseClaim, terms: LeaseTerms) {
+  constructor(context: Engine, claim: LeaseClaim, terms: LeaseTerms) {
     this.#context = context;
     this.#claim = claim;
     this.#terms = terms;

@@ -1,7 +1,7 @@
 import type { FindChunk } from '../core/decode.ts';
 import { hasErrorCode } from '../core/errors.ts';
 import type { EncodedState } from '../core/state-codec.ts';
-import type { ManagerContext } from './context.ts';
+import type { Engine } from './engine.ts';
 import type { Migrated } from './migrations.ts';
 import type { StoredCheckpoint } from './repository.ts';
 import { OWN_TYPES } from './save-options.ts';
@@ -14,7 +14,7 @@ export type LoadedState = {
 };
 
 /** Loads the state of a checkpoint, checks it, and brings it to the current schema version. */
-export async function loadState(context: ManagerContext, stored: StoredCheckpoint): Promise<LoadedState> {
+export async function loadState(context: Engine, stored: StoredCheckpoint): Promise<LoadedState> {
   const { state, encoded } = await decode(context, stored, (find) => context.codec.decodeForEditing(stored.root, find));
   const migrated = migrate(context, stored, state);
   const isCurrent = migrated.through.length === 0;
@@ -22,19 +22,19 @@ export async function loadState(context: ManagerContext, stored: StoredCheckpoin
 }
 
 /** The same for callers that only want to look. */
-export async function readState(context: ManagerContext, stored: StoredCheckpoint): Promise<unknown> {
+export async function readState(context: Engine, stored: StoredCheckpoint): Promise<unknown> {
   const state = await decode(context, stored, (find) => context.codec.decode(stored.root, find));
   return migrate(context, stored, state).state;
 }
 
 /** The caller's migrations are for the caller's states. */
-function migrate({ migrations }: ManagerContext, { checkpoint }: StoredCheckpoint, state: unknown): Migrated {
+function migrate({ migrations }: Engine, { checkpoint }: StoredCheckpoint, state: unknown): Migrated {
   return OWN_TYPES.has(checkpoint.type) ? { state, through: [] } : migrations.migrate(state, checkpoint.schemaVersion);
 }
 
 /** What is missing may have been deleted and collected while it was read: then the caller hears that, and not of damage. */
 async function decode<Decoded>(
-  { repository }: ManagerContext,
+  { repository }: Engine,
   { checkpoint, root }: StoredCheckpoint,
   work: (find: FindChunk) => Decoded,
 ): Promise<Decoded> {

@@ -2,8 +2,8 @@ import type { Checkpoint } from '../core/checkpoint.ts';
 import { digestText } from '../core/chunk.ts';
 import type { CheckpointId, SessionId } from '../core/id.ts';
 import type { ChunkStorage, EffectRow, RefChange } from '../storage/contract.ts';
-import type { ManagerContext } from './context.ts';
 import { formatEffect, parseEffect } from './effect-record.ts';
+import type { Engine } from './engine.ts';
 import { parseRow } from './repository.ts';
 
 const BATCH = 200;
@@ -16,14 +16,14 @@ type Floor = { readonly branch: string; readonly ordinal: number };
  * Drops the results of the steps of a session that no kept checkpoint goes on from: those recorded before the oldest one of their
  * branch. Their places in the log stay, so that nothing is taken for something else. Answers how many went.
  */
-export async function dropRecordings(context: ManagerContext, sessionId: SessionId): Promise<number> {
+export async function dropRecordings(context: Engine, sessionId: SessionId): Promise<number> {
   let count = 0;
   for (const floor of await readFloors(context, sessionId)) count += await dropBelow(context, sessionId, floor);
   return count;
 }
 
 /** The same of all sessions. */
-export async function dropAllRecordings(context: ManagerContext): Promise<number> {
+export async function dropAllRecordings(context: Engine): Promise<number> {
   let count = 0;
   let after: SessionId | undefined;
   do {
@@ -36,7 +36,7 @@ export async function dropAllRecordings(context: ManagerContext): Promise<number
 }
 
 /** Only of branches that are there: other logs belong to somebody else. */
-async function readFloors({ storage, repository }: ManagerContext, sessionId: SessionId): Promise<Floor[]> {
+async function readFloors({ storage, repository }: Engine, sessionId: SessionId): Promise<Floor[]> {
   const floors = new Map<string, number>();
   const needed = (branch: string, ordinal: number) =>
     floors.set(branch, Math.min(floors.get(branch) ?? Number.POSITIVE_INFINITY, ordinal));
@@ -61,7 +61,7 @@ async function* readKept(storage: ChunkStorage, sessionId: SessionId): AsyncGene
   } while (after !== undefined);
 }
 
-async function dropBelow(context: ManagerContext, sessionId: SessionId, { branch, ordinal }: Floor): Promise<number> {
+async function dropBelow(context: Engine, sessionId: SessionId, { branch, ordinal }: Floor): Promise<number> {
   const { storage, repository } = context;
   const name = `dropped:${digestText(branch)}`;
   const done = await repository.readRef(sessionId, 'mark', name);

@@ -1,9 +1,9 @@
 import type { Checkpoint } from '../core/checkpoint.ts';
 import { CorruptError } from '../core/errors.ts';
 import type { SessionId } from '../core/id.ts';
-import type { ManagerContext } from './context.ts';
 import { type EffectMode, readEffects } from './effect-log.ts';
 import type { RecordedEffect } from './effect-record.ts';
+import type { Engine } from './engine.ts';
 import { readPath } from './lineage.ts';
 
 /** Where a session's steps find their recordings. */
@@ -19,7 +19,7 @@ type Opened = { readonly recordings: readonly RecordedEffect[]; readonly nextOrd
 
 /** Reads the recordings a session may use, in one go, and where its own log goes on. */
 export async function openRecordings(
-  context: ManagerContext,
+  context: Engine,
   place: { sessionId: SessionId; branch: string; head: Checkpoint | undefined },
   options: ReplayOptions,
 ): Promise<Opened> {
@@ -34,7 +34,7 @@ export async function openRecordings(
 
 /** What a branch recorded after the head, and what was running when the head was saved. */
 async function readAfter(
-  context: ManagerContext,
+  context: Engine,
   { sessionId, head }: { sessionId: SessionId; head: Checkpoint | undefined },
   branch: string,
 ): Promise<RecordedEffect[]> {
@@ -62,7 +62,7 @@ function checkComplete(
 
 /** What was recorded along the whole lineage up to the head, oldest first. */
 async function readBefore(
-  context: ManagerContext,
+  context: Engine,
   { sessionId, head }: { sessionId: SessionId; head: Checkpoint | undefined },
 ): Promise<RecordedEffect[]> {
   if (head === undefined) return [];
@@ -80,7 +80,7 @@ async function readBefore(
 }
 
 async function nextOrdinal(
-  { repository }: ManagerContext,
+  { repository }: Engine,
   { sessionId, branch }: { sessionId: SessionId; branch: string },
 ): Promise<number> {
   return Number((await repository.readRef(sessionId, 'log', branch)) ?? 0);

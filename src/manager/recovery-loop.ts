@@ -1,5 +1,5 @@
 import type { Ref } from '../storage/contract.ts';
-import type { ManagerContext } from './context.ts';
+import type { Engine } from './engine.ts';
 import { dueBefore, readClock } from './lease-refs.ts';
 import { sleep } from './ports.ts';
 import { parseRecoveryOptions, type RecoveryHandler, type RecoveryOptions } from './recovery-options.ts';
@@ -12,7 +12,7 @@ const PAGE = 100;
 
 /** Looks for sessions whose writers are gone. Of all workers that look, exactly one gets each of them. */
 export class RecoveryLoop {
-  readonly #context: ManagerContext;
+  readonly #context: Engine;
   readonly #options: RecoveryOptions;
   readonly #concurrency: number;
   readonly #recovery: SessionRecovery;
@@ -21,7 +21,7 @@ export class RecoveryLoop {
   #places = 0;
 
   constructor(
-    context: ManagerContext,
+    context: Engine,
     sessions: SessionOpener,
     { handler, ...options }: RecoveryOptions & { readonly handler: RecoveryHandler },
   ) {

@@ -1,7 +1,7 @@
 import type { Checkpoint } from '../core/checkpoint.ts';
 import { UnsupportedError } from '../core/errors.ts';
 import type { CheckpointRow } from '../storage/contract.ts';
-import type { ManagerContext } from './context.ts';
+import type { Engine } from './engine.ts';
 import type { EventHandler } from './events.ts';
 import { parseRow } from './repository.ts';
 import { REPORT_TYPE } from './save-options.ts';
@@ -14,7 +14,7 @@ export type Subscription = (() => void) & { readonly ready: Promise<void> };
 
 /** Tells a handler of what any process saves: each checkpoint once, after it is durable. It has a watch of its own, which ends with it. */
 export function watchSaves(
-  { storage, events }: ManagerContext,
+  { storage, events }: Engine,
   handler: EventHandler<'checkpoint_saved'>,
   options: { readonly await?: boolean },
 ): Subscription {

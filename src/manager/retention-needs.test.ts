@@ -9,7 +9,6 @@ import type { ChunkStorage } from '../storage/contract.ts';
 import { InMemoryCheckpointStorage } from '../storage/memory-storage.ts';
 import { CheckpointManager } from './checkpoint-manager.ts';
 import { buildCheckpoint } from './commit-builder.ts';
-import { partsOf } from './manager-parts.ts';
 import { judge, type RetentionCase, type RetentionPolicy } from './retention.ts';
 import { formatTombstone } from './tombstone.ts';
 
@@ -170,7 +169,7 @@ async function saveChain(
   manager: CheckpointManager,
   { count, whole = [], sessionId = 's', on, isNew = false }: Chain,
 ): Promise<Checkpoint[]> {
-  const { context, afterSave } = partsOf(manager);
+  const { engine } = manager;
   const saved: Checkpoint[] = on === undefined ? [] : [on];
   for (let number = 1; number <= count; number++) {
     const parent = saved.at(-1);
@@ -181,16 +180,16 @@ async function saveChain(
       needsParent: !whole.includes(number),
       effects: {},
     };
-    const encoded = context.codec.encode({ number });
-    const { checkpoint, record } = buildCheckpoint(context, place, { described: { type: 'step' }, encoded });
-    await context.storage.commit({
+    const encoded = engine.codec.encode({ number });
+    const { checkpoint, record } = buildCheckpoint(engine, place, { described: { type: 'step' }, encoded });
+    await engine.storage.commit({
       sessionId: place.sessionId,
       checkpoint: record,
       chunks: encoded.chunks,
       refs: [{ kind: 'branch', name: 'main', expect: isNew ? null : (parent?.id ?? null), target: checkpoint.id }],
     });
     saved.push(checkpoint);
-    await afterSave(checkpoint);
+    await engine.afterSave(checkpoint);
   }
   return saved;
 }

@@ -1,4 +1,5 @@
 import { InvalidInputError } from '../core/errors.ts';
+import type { ChunkStorage } from '../storage/contract.ts';
 
 /** How long checkpoints of one type are kept. Each limit given may end it; a rule without limits keeps them all. */
 export type TypeRetention = {
@@ -39,6 +40,13 @@ export const DEFAULT_RETENTION: RetentionPolicy = Object.freeze({
     recovery: Object.freeze({ maxAgeMs: 7 * DAY_MS, untilCleared: true }),
   }),
 });
+
+/** The policy a manager applies: the storage's own limits and the defaults, where its user said nothing else. */
+export function mergeRetention(policy: RetentionPolicy | undefined, { limits }: ChunkStorage): RetentionPolicy {
+  checkRetentionPolicy(limits);
+  if (policy !== undefined) checkRetentionPolicy(policy);
+  return { ...limits, ...policy, types: { ...DEFAULT_RETENTION.types, ...policy?.types } };
+}
 
 type Check = (value: unknown, field: string) => void;
 

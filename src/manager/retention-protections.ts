@@ -1,7 +1,8 @@
 import type { CheckpointId, SessionId } from '../core/id.ts';
 import { Breather } from '../storage/breather.ts';
 import type { Ref } from '../storage/contract.ts';
-import type { ManagerContext } from './context.ts';
+import { findCurrentBranch } from './current-branch.ts';
+import type { Engine } from './engine.ts';
 import { groupOfPin } from './group-pins.ts';
 import { parseDue, parseHolder } from './lease-refs.ts';
 import type { RetentionCase } from './retention.ts';
@@ -20,7 +21,7 @@ const MAX_REASONS = 20;
 
 /** Reads what protects checkpoints. Pins of the given names protect nothing any more. */
 export async function readProtections(
-  { repository, ports }: ManagerContext,
+  { repository, ports }: Engine,
   sessionIds: readonly SessionId[] | undefined,
   stalePins: ReadonlySet<string> = new Set(),
 ): Promise<Protections> {
@@ -84,7 +85,7 @@ class ProtectionReader {
   #finishSession(refs: readonly Ref[]): void {
     const branches = new Map(refs.filter(({ kind }) => kind === 'branch').map(({ name, target }) => [name, target]));
     const dues = new Map(refs.filter(({ kind }) => kind === 'due').map(({ name, target }) => [name, target]));
-    const current = refs.find(({ kind }) => kind === 'current')?.target ?? 'main';
+    const current = findCurrentBranch(refs);
     this.current.add(branches.get(current) as CheckpointId);
     for (const ref of refs) {
       const isHeld = ref.kind === 'lease' && this.#isHeld(ref.target, dues.get(ref.name));

@@ -4,7 +4,7 @@ import { hasErrorCode } from '../core/errors.ts';
 import type { CheckpointId, SessionId } from '../core/id.ts';
 import { Breather } from '../storage/breather.ts';
 import type { CheckpointQuery, Ref } from '../storage/contract.ts';
-import type { ManagerContext } from './context.ts';
+import type { Engine } from './engine.ts';
 import { releaseStalePins } from './group-pins.ts';
 import { parseRow } from './repository.ts';
 import { judge, type RetentionPolicy, type TypeRetention, type Verdict } from './retention.ts';
@@ -36,11 +36,11 @@ type Judgement = {
 
 /** Applies a retention policy to a storage. Deleting leaves tombstones, except of whole sessions; chunks go with the next gc. */
 export class RetentionRunner {
-  readonly #context: ManagerContext;
+  readonly #context: Engine;
   readonly #policy: RetentionPolicy;
   readonly #needs: SessionNeeds;
 
-  constructor(context: ManagerContext, policy: RetentionPolicy) {
+  constructor(context: Engine, policy: RetentionPolicy) {
     this.#context = context;
     this.#policy = policy;
     this.#needs = new SessionNeeds(context.storage);
@@ -231,7 +231,7 @@ function ownerOf({ agentId, sessionId }: CheckpointHeader): { agentId: string } 
 
 /** Turns checkpoints into tombstones and says so; answers those that were deleted now. */
 export async function deleteCheckpoints(
-  context: ManagerContext,
+  context: Engine,
   doomed: readonly { readonly id: CheckpointId; readonly reason: string }[],
   options: { readonly force?: boolean } = {},
 ): Promise<CheckpointId[]> {

@@ -2,27 +2,22 @@ import type { Checkpoint } from '../core/checkpoint.ts';
 import { NotFoundError } from '../core/errors.ts';
 import { parseName, parseSessionId, type SessionId } from '../core/id.ts';
 import type { Branching } from './branching.ts';
-import type { ManagerContext } from './context.ts';
+import type { Engine } from './engine.ts';
 import type { HeldLease } from './lease.ts';
 import { loadState } from './loading.ts';
 import { openRecordings, type ReplayOptions } from './recordings.ts';
 import { Session, type SessionOptions } from './session.ts';
 
-type OpenerParts = {
-  readonly branching: Branching;
-  readonly afterSave: (checkpoint: Checkpoint) => Promise<void>;
-};
-
 /** Opens sessions and knows those that are open. */
 export class SessionOpener {
-  readonly #context: ManagerContext;
-  readonly #parts: OpenerParts;
+  readonly #context: Engine;
+  readonly #branching: Branching;
   readonly #open = new Set<Session>();
   readonly #shared = new Map<SessionId, Promise<Session>>();
 
-  constructor(context: ManagerContext, parts: OpenerParts) {
+  constructor(context: Engine, branching: Branching) {
     this.#context = context;
-    this.#parts = parts;
+    this.#branching = branching;
     context.endings.add((sessionId) => this.#restart(sessionId));
   }
 
@@ -41,7 +36,7 @@ export class SessionOpener {
     { withState = true, lease }: { withState?: boolean; lease?: HeldLease } = {},
   ): Promise<Session> {
     const id = parseSessionId(sessionId);
-    const branch = parseName(options.branch ?? (await this.#parts.branching.currentBranch(id)), 'A branch name');
+    const branch = parseName(options.branch ?? (await this.#context.currentBranch(id)), 'A branch name');
     const headId = await this.#context.repository.readRef(id, 'branch', branch);
     if (headId === undefined && options.branch !== undefined) await this.#checkNew(id, branch);
     const stored = headId === undefined ? undefined : await this.#context.repository.open(headId);
@@ -51,7 +46,6 @@ export class SessionOpener {
     const start = { sessionId: id, branch, isBranchStored: head !== undefined, head, ...loaded, ...log, lease };
     const session = new Session(this.#context, start, {
       options,
-      afterSave: this.#parts.afterSave,
       onClose: (closed) => this.#forget(closed),
     });
     this.#open.add(session);
@@ -71,7 +65,7 @@ export class SessionOpener {
   /** The session to go on in from a checkpoint: on its branch if it is the head there, on a new one otherwise. */
   async resumeAt({ id, sessionId, branch }: Checkpoint): Promise<Session> {
     const headId = await this.#context.repository.readRef(sessionId, 'branch', branch);
-    const name = headId === id ? branch : (await this.#parts.branching.fork(id)).branch;
+    const name = headId === id ? branch : (await this.#branching.fork(id)).branch;
     return this.open(sessionId, { branch: name }, { withState: false });
   }
 

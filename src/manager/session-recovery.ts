@@ -1,6 +1,6 @@
 import type { Ref } from '../storage/contract.ts';
 import { checkRef } from '../storage/ref.ts';
-import type { ManagerContext } from './context.ts';
+import type { Engine } from './engine.ts';
 import type { HeldLease } from './lease.ts';
 import { claimLease } from './lease-acquisition.ts';
 import { type LeaseState, moveLease, parseDue, readClock, readLease } from './lease-refs.ts';
@@ -15,15 +15,11 @@ type Ended = { readonly end: RecoveryEnd; readonly attempt: number; readonly err
 
 /** Recovers one session at a time: claims it, lets the handler go on with it, and says what becomes of it. */
 export class SessionRecovery {
-  readonly #context: ManagerContext;
+  readonly #context: Engine;
   readonly #sessions: SessionOpener;
   readonly #terms: RecoveryTerms & { readonly handler: RecoveryHandler };
 
-  constructor(
-    context: ManagerContext,
-    sessions: SessionOpener,
-    terms: RecoveryTerms & { readonly handler: RecoveryHandler },
-  ) {
+  constructor(context: Engine, sessions: SessionOpener, terms: RecoveryTerms & { readonly handler: RecoveryHandler }) {
     this.#context = context;
     this.#sessions = sessions;
     this.#terms = terms;

@@ -4,9 +4,9 @@ import { ClosedError, hasErrorCode } from '../core/errors.ts';
 import type { CheckpointId, SessionId } from '../core/id.ts';
 import type { EncodedState } from '../core/state-codec.ts';
 import { type BranchStart, BranchWriter, type PendingSave } from './branch-writer.ts';
-import type { ManagerContext } from './context.ts';
 import { type Delivered, EffectLog, type EffectMode, type StepAttempt, type StepOptions } from './effect-log.ts';
 import type { RecordedEffect } from './effect-record.ts';
+import type { Engine } from './engine.ts';
 import { FencedCommits } from './fenced-commits.ts';
 import { freezeState } from './freeze.ts';
 import type { HeldLease, Lease } from './lease.ts';
@@ -46,7 +46,7 @@ export type SessionStart = BranchStart & {
  */
 export class Session {
   readonly id: SessionId;
-  readonly #context: ManagerContext;
+  readonly #context: Engine;
   readonly #options: SessionOptions;
   readonly #hooks: SessionHooks;
   readonly #commits: FencedCommits;
@@ -58,7 +58,7 @@ export class Session {
   #savesUnderWay = 0;
   #isClosed = false;
 
-  constructor(context: ManagerContext, start: SessionStart, hooks: SessionHooks) {
+  constructor(context: Engine, start: SessionStart, hooks: SessionHooks) {
     this.#context = context;
     this.#options = hooks.options;
     this.#hooks = hooks;
@@ -131,7 +131,7 @@ export class Session {
     const save = this.#lastSave.then(() => this.#store(pending)).finally(() => this.#savesUnderWay--);
     this.#lastSave = save.catch(() => undefined);
     const checkpoint = await save;
-    await this.#hooks.afterSave(checkpoint);
+    await this.#context.afterSave(checkpoint);
     return checkpoint.id;
   }
 
@@ -274,6 +274,5 @@ export class Session {
 /** What the manager adds to a session. */
 export type SessionHooks = {
   readonly options: SessionOptions;
-  readonly afterSave: (checkpoint: Checkpoint) => Promise<void>;
   readonly onClose: (session: Session) => void;
 };

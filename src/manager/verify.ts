@@ -4,8 +4,8 @@ import { SavestateError } from '../core/errors.ts';
 import type { CheckpointId } from '../core/id.ts';
 import type { CheckpointRow, EffectRow, Ref } from '../storage/contract.ts';
 import { checkRef } from '../storage/ref.ts';
-import type { ManagerContext } from './context.ts';
 import { parseEffect } from './effect-record.ts';
+import type { Engine } from './engine.ts';
 import { parseRow } from './repository.ts';
 import { parseTombstone } from './tombstone.ts';
 
@@ -27,10 +27,7 @@ export type VerifyReport = {
 const PAGE = 500;
 
 /** Checks every record, chain, head and effect, and, if `readData`, every chunk; names what is damaged and what that affects. */
-export async function verify(
-  context: ManagerContext,
-  { readData = true }: { readData?: boolean } = {},
-): Promise<VerifyReport> {
+export async function verify(context: Engine, { readData = true }: { readData?: boolean } = {}): Promise<VerifyReport> {
   const verification = new Verification(context);
   await verification.checkBackend();
   if (readData) await verification.checkChunks();
@@ -40,7 +37,7 @@ export async function verify(
 }
 
 class Verification {
-  readonly #context: ManagerContext;
+  readonly #context: Engine;
   readonly #findings: VerifyFinding[] = [];
   readonly #digests = new Map<CheckpointId, Digest>();
   readonly #live = new Set<string>();
@@ -51,7 +48,7 @@ class Verification {
   readonly #lookedAgain = new Set<Digest>();
   #counts = { checkpoints: 0, tombstones: 0, effects: 0, sessions: 0 };
 
-  constructor(context: ManagerContext) {
+  constructor(context: Engine) {
     this.#context = context;
   }
 

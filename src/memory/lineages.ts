@@ -1,17 +1,14 @@
 import type { Checkpoint } from '../core/checkpoint.ts';
 import { isCheckpointId, type SessionId } from '../core/id.ts';
 import type { CheckpointManager } from '../manager/checkpoint-manager.ts';
-import type { ManagerContext } from '../manager/context.ts';
+import { findCurrentBranch } from '../manager/current-branch.ts';
+import { type Engine, engineOf } from '../manager/engine.ts';
 import { type LineageEntry, readPath, toEntry } from '../manager/lineage.ts';
-import { partsOf } from '../manager/manager-parts.ts';
 import type { Ref } from '../storage/contract.ts';
 import type { LineageSegment } from './memory-event.ts';
 
 /** Sorts after every checkpoint id: the end of a branch that goes on. */
 export const OPEN_END = '~';
-
-/** The branch a session is on that was never rewound or switched. */
-const DEFAULT_BRANCH = 'main';
 
 /** Lineages that are kept; the next head's is made from its parent's. */
 const MAX_KNOWN = 512;
@@ -27,29 +24,29 @@ export type CheckpointLineage = { readonly checkpoint: Checkpoint; readonly segm
 
 /** Where sessions stand in a CheckpointManager. Only reads. */
 export class Lineages {
-  readonly #context: ManagerContext;
+  readonly #engine: Engine;
   readonly #known = new Map<string, readonly LineageSegment[]>();
 
   constructor(manager: CheckpointManager) {
-    this.#context = partsOf(manager).context;
+    this.#engine = engineOf(manager);
   }
 
   /** The lineage of a checkpoint, by its id or a prefix of it. */
   async of(idOrPrefix: string): Promise<CheckpointLineage> {
-    const { checkpoint } = await this.#context.repository.open(idOrPrefix);
+    const { checkpoint } = await this.#engine.repository.open(idOrPrefix);
     return { checkpoint, segments: await this.#segmentsOf(checkpoint) };
   }
 
   /** The lineage of a branch that goes on: also what was learned since its head belongs to it. */
   async ofBranch(sessionId: string, branch: string): Promise<readonly LineageSegment[]> {
-    return this.#openBranch(branch, await this.#context.repository.readRef(sessionId, 'branch', branch));
+    return this.#openBranch(branch, await this.#engine.repository.readRef(sessionId, 'branch', branch));
   }
 
   /** The lineages of the current branches of these sessions; of a session that is gone, none. */
   async ofCurrent(sessionIds: readonly string[]): Promise<ReadonlyMap<string, readonly LineageSegment[]>> {
     const lineages = new Map<string, readonly LineageSegment[]>();
     for (const [sessionId, refs] of await this.#readRefs(sessionIds)) {
-      const branch = refs.find(({ kind }) => kind === 'current')?.target ?? DEFAULT_BRANCH;
+      const branch = findCurrentBranch(refs);
       const headId = refs.find(({ kind, name }) => kind === 'branch' && name === branch)?.target;
       lineages.set(sessionId, await this.#openBranch(branch, headId));
     }
@@ -59,17 +56,17 @@ export class Lineages {
   /** What became of a checkpoint. */
   async statusOf(id: string): Promise<{ readonly status: 'present' | 'deleted' | 'gone'; readonly reason?: string }> {
     if (!isCheckpointId(id)) return { status: 'gone' };
-    const row = await this.#context.storage.readCheckpoint(id);
+    const row = await this.#engine.storage.readCheckpoint(id);
     if (row === undefined) return { status: 'gone', reason: 'its session was deleted' };
     if (!row.isDeleted) return { status: 'present' };
-    return this.#context.repository.open(id).then(
+    return this.#engine.repository.open(id).then(
       () => ({ status: 'present' as const }),
       (error: Error) => ({ status: 'deleted' as const, reason: error.message }),
     );
   }
 
   async #readRefs(sessionIds: readonly string[]): Promise<Map<string, Ref[]>> {
-    const { repository } = this.#context;
+    const { repository } = this.#engine;
     const refs =
       sessionIds.length > MANY_SESSIONS
         ? [...(await repository.readRefs({ kind: 'branch' })), ...(await repository.readRefs({ kind: 'current' }))]
@@ -115,7 +112,7 @@ export class Lineages {
   async #walkNear(head: Checkpoint): Promise<Step[] | undefined> {
     const steps = [toStep({ id: head.id, parentId: head.parentId, checkpoint: head })];
     for (let parentId = head.parentId; parentId !== undefined && !this.#known.has(parentId); ) {
-      const row = steps.length > NEAR ? undefined : await this.#context.storage.readCheckpoint(parentId);
+      const row = steps.length > NEAR ? undefined : await this.#engine.storage.readCheckpoint(parentId);
       if (row === undefined) return undefined;
       const entry = toEntry(row);
       steps.push(toStep(entry));
@@ -127,7 +124,7 @@ export class Lineages {
   /** Reads page by page. */
   async #walkFar(head: Checkpoint): Promise<Step[]> {
     const steps: Step[] = [];
-    for await (const entry of readPath(this.#context.storage, head)) {
+    for await (const entry of readPath(this.#engine.storage, head)) {
       if (this.#known.has(entry.id)) break;
       steps.push(toStep(entry));
     }

@@ -2,9 +2,9 @@ import type { Checkpoint } from '../../core/checkpoint.ts';
 import { ConflictError, hasErrorCode, isOutcomeUnknown, type SavestateError } from '../../core/errors.ts';
 import { type CheckpointId, idAfter, type SessionId } from '../../core/id.ts';
 import { encodedKeys } from '../../core/state-codec.ts';
-import { DEFAULT_BRANCH } from '../../manager/branching.ts';
 import { buildCheckpoint } from '../../manager/commit-builder.ts';
-import type { ManagerContext } from '../../manager/context.ts';
+import { DEFAULT_BRANCH, makeCurrent } from '../../manager/current-branch.ts';
+import type { Engine } from '../../manager/engine.ts';
 import { type DescribedHeader, describeCheckpoint } from '../../manager/save-options.ts';
 import type { RefChange } from '../../storage/contract.ts';
 import { deriveCheckpointId } from './checkpoint-id.ts';
@@ -40,10 +40,10 @@ type GraphLinks = Pick<GraphHeader, 'parentId' | 'generation' | 'replaces' | 'de
 
 /** Stores what LangGraph puts: each checkpoint on its parent, in the parent's branch if it is the first there. */
 export class CheckpointWriter {
-  readonly #context: ManagerContext;
+  readonly #context: Engine;
   readonly #parts: WriterParts;
 
-  constructor(context: ManagerContext, parts: WriterParts) {
+  constructor(context: Engine, parts: WriterParts) {
     this.#context = context;
     this.#parts = parts;
   }
@@ -150,7 +150,7 @@ export class CheckpointWriter {
     const content = { described, encoded: put.encoded };
     const { checkpoint, record } = buildCheckpoint(this.#context, place, content);
     const refs: RefChange[] = [{ kind: 'branch', name: branch, expect, target: checkpoint.id }];
-    if (expect === null) refs.push({ kind: 'current', name: 'branch', target: branch });
+    if (expect === null) refs.push(makeCurrent(branch));
     if (id === undefined || target.id !== undefined)
       refs.push({ kind: 'mark', name: aliasOf(put.call.checkpoint.id), target: checkpoint.id });
     try {

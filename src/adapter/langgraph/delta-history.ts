@@ -2,7 +2,7 @@ import type { DeltaChannelHistory } from '@langchain/langgraph-checkpoint';
 import type { FindChunk } from '../../core/decode.ts';
 import { NotFoundError } from '../../core/errors.ts';
 import type { CheckpointId, SessionId } from '../../core/id.ts';
-import type { ManagerContext } from '../../manager/context.ts';
+import type { Engine } from '../../manager/engine.ts';
 import { type LineageEntry, readSession } from '../../manager/lineage.ts';
 import type { StoredCheckpoint } from '../../manager/repository.ts';
 import type { EffectRow } from '../../storage/contract.ts';
@@ -23,7 +23,7 @@ const MIN_BULK_STEPS = 16;
  * first. Every checkpoint on the way takes the writes it came from, so forks of one parent have each their own.
  */
 export async function readDeltaHistory(
-  context: ManagerContext,
+  context: Engine,
   target: GraphCheckpoint,
   channels: readonly string[],
 ): Promise<Record<string, DeltaChannelHistory>> {
@@ -55,7 +55,7 @@ function seedOf(path: readonly GraphCheckpoint[], channel: string): GraphCheckpo
 
 /** The ancestors from the parent to where every channel has a value, in one pass: a parent's id is smaller than its child's. */
 async function readWayBack(
-  { storage }: ManagerContext,
+  { storage }: Engine,
   { checkpoint, graph }: GraphCheckpoint,
   channels: readonly string[],
 ): Promise<GraphCheckpoint[]> {
@@ -92,7 +92,7 @@ function checkNotDeleted(sessionId: SessionId, graphId: string, deleted: Readonl
 }
 
 async function addCalls(
-  context: ManagerContext,
+  context: Engine,
   {
     target,
     path,
@@ -119,7 +119,7 @@ async function addCalls(
 }
 
 async function readRows(
-  { storage }: ManagerContext,
+  { storage }: Engine,
   sessionId: SessionId,
   buckets: readonly string[],
 ): Promise<ReadonlyMap<string, EffectRow[]>> {
@@ -137,7 +137,7 @@ async function readRows(
 }
 
 async function loadAll(
-  { repository }: ManagerContext,
+  { repository }: Engine,
   steps: readonly Step[],
   seeds: readonly StoredCheckpoint[],
 ): Promise<FindChunk> {
@@ -149,7 +149,7 @@ async function loadAll(
 }
 
 function writesOf(
-  { codec }: ManagerContext,
+  { codec }: Engine,
   { step, channel, find }: { step: Step; channel: string; find: FindChunk },
 ): DeltaChannelHistory['writes'] {
   return inTaskOrder(resolveWrites(codec, step.calls, { find }))

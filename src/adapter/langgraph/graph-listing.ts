@@ -1,7 +1,7 @@
 import type { RunnableConfig } from '@langchain/core/runnables';
 import type { CheckpointListOptions } from '@langchain/langgraph-checkpoint';
 import type { CheckpointId, SessionId } from '../../core/id.ts';
-import type { ManagerContext } from '../../manager/context.ts';
+import type { Engine } from '../../manager/engine.ts';
 import { parseRow } from '../../manager/repository.ts';
 import type { CheckpointQuery, CheckpointRow, ChunkStorage } from '../../storage/contract.ts';
 import { cursorBefore } from './checkpoint-id.ts';
@@ -28,7 +28,7 @@ export type GraphListOptions = CheckpointListOptions & { readonly includeReplace
 
 /** LangGraph's checkpoints that fit, newest first, without their states. Reads a page at a time. */
 export async function* listGraphCheckpoints(
-  context: ManagerContext,
+  context: Engine,
   config: RunnableConfig,
   options: GraphListOptions = {},
 ): AsyncGenerator<GraphCheckpoint> {
@@ -44,7 +44,7 @@ export async function* listGraphCheckpoints(
 
 /** What LangGraph saved among the rows, of each checkpoint the newest record. */
 async function* readGraphs(
-  context: ManagerContext,
+  context: Engine,
   listing: Listing,
   { includeReplaced = false }: GraphListOptions,
 ): AsyncGenerator<GraphCheckpoint> {
@@ -59,7 +59,7 @@ async function* readGraphs(
 }
 
 function parseListing(
-  { codec }: ManagerContext,
+  { codec }: Engine,
   config: RunnableConfig,
   { limit = Number.POSITIVE_INFINITY, before, filter }: CheckpointListOptions,
 ): Listing {
@@ -81,7 +81,7 @@ function parseListing(
 }
 
 /** The rows of the session that was asked for, of all sessions of a thread, or of all there are. */
-async function openRows({ storage }: ManagerContext, listing: Listing): Promise<AsyncIterable<CheckpointRow>> {
+async function openRows({ storage }: Engine, listing: Listing): Promise<AsyncIterable<CheckpointRow>> {
   const { threadId, namespace } = listing;
   if (threadId === undefined) return readRows(storage, listing);
   const sessions =

@@ -2,7 +2,7 @@ import type { Checkpoint } from '../../core/checkpoint.ts';
 import { digestText } from '../../core/chunk.ts';
 import { hasErrorCode } from '../../core/errors.ts';
 import type { CheckpointId, SessionId } from '../../core/id.ts';
-import type { ManagerContext } from '../../manager/context.ts';
+import type { Engine } from '../../manager/engine.ts';
 import { parseRow, type StoredCheckpoint } from '../../manager/repository.ts';
 import { checkRef } from '../../storage/ref.ts';
 import { deriveCheckpointId } from './checkpoint-id.ts';
@@ -24,9 +24,9 @@ export function aliasOf(graphId: string): string {
 
 /** Finds LangGraph's checkpoints among those of a session. */
 export class GraphRows {
-  readonly #context: ManagerContext;
+  readonly #context: Engine;
 
-  constructor(context: ManagerContext) {
+  constructor(context: Engine) {
     this.#context = context;
   }
 

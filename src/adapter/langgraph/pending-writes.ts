@@ -2,7 +2,7 @@ import type { CheckpointPendingWrite } from '@langchain/langgraph-checkpoint';
 import { hasErrorCode, isOutcomeUnknown } from '../../core/errors.ts';
 import type { SessionId } from '../../core/id.ts';
 import type { StateCodec } from '../../core/state-codec.ts';
-import type { ManagerContext } from '../../manager/context.ts';
+import type { Engine } from '../../manager/engine.ts';
 import { checkRef } from '../../storage/ref.ts';
 import type { GraphRows } from './graph-rows.ts';
 import type { SessionLane } from './session-lane.ts';
@@ -34,10 +34,10 @@ type Appending = {
 
 /** Keeps the writes of tasks to checkpoints, also to those that are not stored yet, in the effect log of their session. */
 export class PendingWrites {
-  readonly #context: ManagerContext;
+  readonly #context: Engine;
   readonly #rows: GraphRows;
 
-  constructor(context: ManagerContext, rows: GraphRows) {
+  constructor(context: Engine, rows: GraphRows) {
     this.#context = context;
     this.#rows = rows;
   }

@@ -4,7 +4,7 @@ import type { Checkpoint } from '../../core/checkpoint.ts';
 import type { Chunk } from '../../core/chunk.ts';
 import { copyPlainJson } from '../../core/plain-json.ts';
 import type { CapturedState, EncodedState, StateCodec } from '../../core/state-codec.ts';
-import type { ManagerContext } from '../../manager/context.ts';
+import type { Engine } from '../../manager/engine.ts';
 import { loadState } from '../../manager/loading.ts';
 import type { GraphRows } from './graph-rows.ts';
 import { childState, encodedState, type PutCall, rootState, wholeState } from './graph-state.ts';
@@ -31,7 +31,7 @@ export type PlacedPut = CapturedPut & { readonly encoded: EncodedState; readonly
  * is remembered.
  */
 export function capturePut(
-  { codec }: ManagerContext,
+  { codec }: Engine,
   lane: SessionLane,
   { config, call }: { readonly config: RunnableConfig; readonly call: PutCall },
 ): CapturedPut {
@@ -70,7 +70,7 @@ function isTimeTravel({ metadata }: RunnableConfig, { place }: SessionLane, pare
 
 /** Composes the state; where the parent was not remembered, reads it and builds on it. */
 export async function placePut(
-  context: ManagerContext,
+  context: Engine,
   captured: CapturedPut,
   { rows, lane }: { readonly rows: GraphRows; readonly lane: SessionLane },
 ): Promise<PlacedPut> {

@@ -2,9 +2,7 @@ import type { ClassCodec } from '../../core/class-codec.ts';
 import { InvalidInputError } from '../../core/errors.ts';
 import type { ValueLimits } from '../../core/format.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import { createContext } from '../../manager/create-context.ts';
-import { type ManagerParts, partsOf } from '../../manager/manager-parts.ts';
-import { Migrations } from '../../manager/migrations.ts';
+import { Engine, engineOf } from '../../manager/engine.ts';
 import type { RedactionOptions } from '../../manager/redaction.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
 import { graphCodecs } from './graph-codecs.ts';
@@ -72,23 +70,19 @@ export function parseOnConflict(given: unknown = 'branch'): 'branch' | 'error' {
   });
 }
 
-/** Makes what the parts of a saver or store share. */
-export function createGraphParts(options: GraphStorageOptions): ManagerParts {
-  if (options.manager !== undefined) {
-    const { context, afterSave } = partsOf(options.manager);
-    // The caller's migrations are for the caller's own states.
-    return { context: { ...context, migrations: new Migrations(undefined) }, afterSave };
-  }
+/** Opens what a saver or store builds on. */
+export function openGraphEngine(options: GraphStorageOptions): Engine {
+  if (options.manager !== undefined) return engineOf(options.manager).withoutMigrations();
   const { storage, classes = [], secrets = 'store-secrets-in-plain-text', ...rest } = options;
   if (typeof storage?.commit !== 'function') throw noStorage(options.storage ?? options);
   const { limits, shadowBudgetBytes, now } = rest;
-  const context = createContext({
+  return Engine.open({
     storage,
     classes: [...langGraphClasses, ...classes],
     secrets,
     ...(limits !== undefined && { limits }),
     ...(shadowBudgetBytes !== undefined && { shadowBudgetBytes }),
     ...(now !== undefined && { now }),
+    keepsAll: true,
   });
-  return { context, afterSave: async () => undefined };
 }

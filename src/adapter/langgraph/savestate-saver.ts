@@ -10,8 +10,7 @@ import {
   type PendingWrite,
 } from '@langchain/langgraph-checkpoint';
 import { hasErrorCode, InvalidInputError } from '../../core/errors.ts';
-import type { ManagerContext } from '../../manager/context.ts';
-import type { ManagerParts } from '../../manager/manager-parts.ts';
+import type { Engine } from '../../manager/engine.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
 import { CheckpointWriter } from './checkpoint-writer.ts';
 import { readDeltaHistory } from './delta-history.ts';
@@ -20,7 +19,7 @@ import { listGraphCheckpoints } from './graph-listing.ts';
 import { GraphRows, type StoredGraphCheckpoint } from './graph-rows.ts';
 import { PendingWrites } from './pending-writes.ts';
 import { capturePut } from './put-capture.ts';
-import { createGraphParts, parseOnConflict, type SavestateSaverOptions, toOptions } from './saver-options.ts';
+import { openGraphEngine, parseOnConflict, type SavestateSaverOptions, toOptions } from './saver-options.ts';
 import type { SessionLane } from './session-lane.ts';
 import { SessionLanes } from './session-lanes.ts';
 import { type PruneStrategy, ThreadAdmin } from './thread-admin.ts';
@@ -41,8 +40,7 @@ const TUPLES_AT_ONCE = 32;
 
 /** Saves the threads of LangGraph graphs as sessions. Pass it as `checkpointer` when compiling a graph. */
 export class SavestateSaver extends BaseCheckpointSaver {
-  readonly #context: ManagerContext;
-  readonly #afterSave: ManagerParts['afterSave'];
+  readonly #context: Engine;
   readonly #lanes: SessionLanes;
   readonly #rows: GraphRows;
   readonly #writes: PendingWrites;
@@ -53,9 +51,7 @@ export class SavestateSaver extends BaseCheckpointSaver {
   constructor(storageOrOptions: ChunkStorage | SavestateSaverOptions) {
     super();
     const options: SavestateSaverOptions = toOptions(storageOrOptions);
-    const { context, afterSave } = createGraphParts(options);
-    this.#context = context;
-    this.#afterSave = afterSave;
+    this.#context = openGraphEngine(options);
     this.#lanes = new SessionLanes(this.#context);
     this.#rows = new GraphRows(this.#context);
     this.#writes = new PendingWrites(this.#context, this.#rows);
@@ -131,7 +127,7 @@ export class SavestateSaver extends BaseCheckpointSaver {
     const lane = this.#lanes.open(place);
     const captured = capturePut(this.#context, lane, { config, call: { checkpoint, metadata, newVersions } });
     // Not inside: a handler may save to this thread too.
-    await this.#afterSave(await lane.save(() => this.#writer.put(lane, captured), metadata));
+    await this.#context.afterSave(await lane.save(() => this.#writer.put(lane, captured), metadata));
     return configOf(place, captured.call.checkpoint.id);
   }
 

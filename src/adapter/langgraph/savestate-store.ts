@@ -3,15 +3,15 @@ import type { Checkpoint } from '../../core/checkpoint.ts';
 import type { Chunk, Digest } from '../../core/chunk.ts';
 import { hasErrorCode } from '../../core/errors.ts';
 import { type CheckpointId, parseName, type SessionId } from '../../core/id.ts';
-import { DEFAULT_BRANCH } from '../../manager/branching.ts';
 import { buildCheckpoint } from '../../manager/commit-builder.ts';
-import type { ManagerContext } from '../../manager/context.ts';
+import { DEFAULT_BRANCH } from '../../manager/current-branch.ts';
+import type { Engine } from '../../manager/engine.ts';
 import { readState } from '../../manager/loading.ts';
 import type { StoredCheckpoint } from '../../manager/repository.ts';
 import { KEEP_MARK } from '../../manager/retention-protections.ts';
 import { describeCheckpoint } from '../../manager/save-options.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
-import { createGraphParts, type GraphStorageOptions, toOptions } from './saver-options.ts';
+import { type GraphStorageOptions, openGraphEngine, toOptions } from './saver-options.ts';
 import { StoreChunks } from './store-chunks.ts';
 import { Contention } from './store-contention.ts';
 import { forgetHistory, type StorePruneReport } from './store-history.ts';
@@ -50,7 +50,7 @@ const EMPTY: Loaded = { head: undefined, root: EMPTY_ROOT, unstored: new Map() }
  * that changes it one checkpoint, so its past can be looked at, compared and forked like that of any other. Pass it as `store`.
  */
 export class SavestateStore extends BaseStore {
-  readonly #context: ManagerContext;
+  readonly #context: Engine;
   readonly #sessionId: SessionId;
   readonly #chunks: StoreChunks;
   readonly #tree: StoreTree;
@@ -62,7 +62,7 @@ export class SavestateStore extends BaseStore {
   constructor(storageOrOptions: ChunkStorage | SavestateStoreOptions) {
     super();
     const options: SavestateStoreOptions = toOptions(storageOrOptions);
-    this.#context = createGraphParts(options).context;
+    this.#context = openGraphEngine(options);
     this.#sessionId = parseName(`lg-store/${options.name ?? 'default'}`, 'The name of a store') as SessionId;
     this.#chunks = new StoreChunks(this.#context.repository);
     this.#items = new StoreItems(this.#context.codec, this.#chunks);

@@ -4,7 +4,7 @@ import type { Checkpoint } from '../../core/checkpoint.ts';
 import type { SessionId } from '../../core/id.ts';
 import type { KnownParts } from '../../core/known-parts.ts';
 import type { EncodedState, StateCodec } from '../../core/state-codec.ts';
-import type { ManagerContext } from '../../manager/context.ts';
+import type { Engine } from '../../manager/engine.ts';
 import type { ShadowBudget, ShadowHolder } from '../../manager/shadow-budget.ts';
 import type { ChunkStorage, Commit, CommitResult } from '../../storage/contract.ts';
 import type { Lull } from '../../storage/lull.ts';
@@ -46,7 +46,7 @@ export class SessionLane implements ShadowHolder {
   /** Saves that have not ended. LangGraph hands the next state over when they have. */
   #saving = 0;
 
-  constructor(place: Place, { shadows, storage }: Pick<ManagerContext, 'shadows' | 'storage'>, lull: Lull) {
+  constructor(place: Place, { shadows, storage }: Pick<Engine, 'shadows' | 'storage'>, lull: Lull) {
     this.place = place;
     this.sessionId = sessionOf(place);
     this.#shadows = shadows;

@@ -1,5 +1,5 @@
 import type { SessionId } from '../../core/id.ts';
-import type { ManagerContext } from '../../manager/context.ts';
+import type { Engine } from '../../manager/engine.ts';
 import { Lull } from '../../storage/lull.ts';
 import { SessionLane } from './session-lane.ts';
 import { type Place, sessionOf } from './thread-session.ts';
@@ -15,12 +15,12 @@ const PATIENT_HOPS = 20;
 
 /** The lanes of all sessions a saver is at work in. */
 export class SessionLanes {
-  readonly #context: ManagerContext;
+  readonly #context: Engine;
   readonly #lanes = new Map<string, SessionLane>();
   /** One for all: a graph that never waits may write to the lanes of its subgraphs only. */
   readonly #lull = new Lull({ hops: PATIENT_HOPS });
 
-  constructor(context: ManagerContext) {
+  constructor(context: Engine) {
     this.#context = context;
     context.endings.add((sessionId) => this.#lanes.get(sessionId)?.clear());
   }

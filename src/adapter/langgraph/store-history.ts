@@ -1,5 +1,5 @@
 import type { CheckpointId, SessionId } from '../../core/id.ts';
-import type { ManagerContext } from '../../manager/context.ts';
+import type { Engine } from '../../manager/engine.ts';
 import { readSession } from '../../manager/lineage.ts';
 import { deleteCheckpoints } from '../../manager/retention-runner.ts';
 
@@ -10,7 +10,7 @@ const DELETE_BATCH = 200;
 const REASON = 'only the latest state of its store was kept';
 
 /** Deletes all checkpoints of a session but those that a branch, tag or pin points at, and gives the space back. */
-export async function forgetHistory(context: ManagerContext, sessionId: SessionId): Promise<StorePruneReport> {
+export async function forgetHistory(context: Engine, sessionId: SessionId): Promise<StorePruneReport> {
   const ids: CheckpointId[] = [];
   for await (const { id, checkpoint } of readSession(context.storage, sessionId))
     if (checkpoint !== undefined) ids.push(id);

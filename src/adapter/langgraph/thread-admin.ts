@@ -1,6 +1,7 @@
 import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
 import type { CheckpointId, SessionId } from '../../core/id.ts';
-import type { ManagerContext } from '../../manager/context.ts';
+import { makeCurrent } from '../../manager/current-branch.ts';
+import type { Engine } from '../../manager/engine.ts';
 import { deleteSession, moveHeads } from '../../manager/forgetting.ts';
 import { type LineageEntry, readSession } from '../../manager/lineage.ts';
 import { findNeeded } from '../../manager/retention-needs.ts';
@@ -20,10 +21,10 @@ export type PruneStrategy = 'keep_latest' | 'delete';
 
 /** Whole threads: deleting, copying, thinning out. Each call gives the space back that it freed. */
 export class ThreadAdmin {
-  readonly #context: ManagerContext;
+  readonly #context: Engine;
   readonly #lanes: SessionLanes;
 
-  constructor(context: ManagerContext, lanes: SessionLanes) {
+  constructor(context: Engine, lanes: SessionLanes) {
     this.#context = context;
     this.#lanes = lanes;
   }
@@ -107,7 +108,7 @@ export class ThreadAdmin {
       sessionId,
       refs: [
         ...removed.map(({ name, target }) => ({ kind: 'branch' as const, name, expect: target, target: null })),
-        { kind: 'current', name: 'branch', target: latest.checkpoint.branch },
+        makeCurrent(latest.checkpoint.branch),
       ],
     });
   }

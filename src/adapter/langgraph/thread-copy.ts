@@ -3,7 +3,7 @@ import { type CheckpointHeader, digestCheckpoint } from '../../core/checkpoint-h
 import { type Chunk, digestText } from '../../core/chunk.ts';
 import { ConflictError } from '../../core/errors.ts';
 import { type CheckpointId, formatCheckpointId, idAfter, type SessionId } from '../../core/id.ts';
-import type { ManagerContext } from '../../manager/context.ts';
+import type { Engine } from '../../manager/engine.ts';
 import { readSession } from '../../manager/lineage.ts';
 import type { EffectRow, RefChange } from '../../storage/contract.ts';
 import { checkRef } from '../../storage/ref.ts';
@@ -20,7 +20,7 @@ const TAIL_HEX_CHARS = 15;
 const COPIED_KINDS: ReadonlySet<string> = new Set(['branch', 'tag', 'pin', 'current']);
 
 /** Copies a session, oldest checkpoint first. Chunks are shared; what is left of deleted checkpoints stays behind. */
-export async function copySession(context: ManagerContext, from: SessionId, place: Place): Promise<void> {
+export async function copySession(context: Engine, from: SessionId, place: Place): Promise<void> {
   const target = sessionOf(place);
   await checkFree(context, target, place);
   const sources: GraphCheckpoint[] = [];
@@ -38,7 +38,7 @@ export async function copySession(context: ManagerContext, from: SessionId, plac
   }
 }
 
-async function checkFree({ storage }: ManagerContext, target: SessionId, { threadId }: Place): Promise<void> {
+async function checkFree({ storage }: Engine, target: SessionId, { threadId }: Place): Promise<void> {
   const refs = await storage.readRefs({ sessionId: target });
   const rows = await storage.listCheckpoints({ sessionId: target, limit: 1 });
   if (refs.length + rows.length === 0) return;
@@ -48,7 +48,7 @@ async function checkFree({ storage }: ManagerContext, target: SessionId, { threa
 }
 
 async function copyCheckpoint(
-  context: ManagerContext,
+  context: Engine,
   source: GraphCheckpoint,
   { place, copies }: { place: Place; copies: Map<CheckpointId, Checkpoint> },
 ): Promise<void> {
@@ -91,7 +91,7 @@ function copiedId(
 }
 
 function rewriteHeader(
-  { codec }: ManagerContext,
+  { codec }: Engine,
   checkpoint: Checkpoint,
   { id, parent, graph }: { id: CheckpointId; parent: Checkpoint | undefined; graph: GraphHeader },
 ): CheckpointHeader {
@@ -110,7 +110,7 @@ type CopiedWrites = { readonly rows: EffectRow[]; readonly chunks: Chunk[]; read
 
 /** No checkpoint need reach what was written to one, so the copy brings it along. */
 async function copyWrites(
-  { storage, repository }: ManagerContext,
+  { storage, repository }: Engine,
   { checkpoint, graph }: GraphCheckpoint,
   target: SessionId,
 ): Promise<CopiedWrites> {
@@ -129,7 +129,7 @@ async function copyWrites(
 }
 
 async function copyRefs(
-  { storage }: ManagerContext,
+  { storage }: Engine,
   from: SessionId,
   { target, copies }: { target: SessionId; copies: ReadonlyMap<CheckpointId, Checkpoint> },
 ): Promise<void> {

@@ -7,7 +7,7 @@ import {
 } from '@langchain/langgraph-checkpoint';
 import type { KnownParts } from '../../core/known-parts.ts';
 import type { StateCodec } from '../../core/state-codec.ts';
-import type { ManagerContext } from '../../manager/context.ts';
+import type { Engine } from '../../manager/engine.ts';
 import { metadataOf } from './graph-header.ts';
 import type { StoredGraphCheckpoint } from './graph-rows.ts';
 import type { GraphState } from './graph-state.ts';
@@ -27,11 +27,11 @@ type Material = {
 
 /** Makes what LangGraph calls a tuple: a checkpoint with its state, metadata, parent and pending writes. */
 export class TupleReader {
-  readonly #context: ManagerContext;
+  readonly #context: Engine;
   readonly #writes: PendingWrites;
   readonly #firstVersion: () => number | string;
 
-  constructor(context: ManagerContext, writes: PendingWrites, firstVersion: () => number | string) {
+  constructor(context: Engine, writes: PendingWrites, firstVersion: () => number | string) {
     this.#context = context;
     this.#writes = writes;
     this.#firstVersion = firstVersion;

@@ -3,7 +3,6 @@ import { hasErrorCode } from '../../core/errors.ts';
 import type { CheckpointId } from '../../core/id.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { EffectMode } from '../../manager/effect-log.ts';
-import { partsOf } from '../../manager/manager-parts.ts';
 import type { SaveOptions } from '../../manager/save-options.ts';
 import type { Session } from '../../manager/session.ts';
 import type { AgentTotals } from '../agent/agent-state.ts';
@@ -85,7 +84,7 @@ export async function holdFleet(
     fleet,
     answers: new FleetAnswers(checkpoints),
     place,
-    ports: partsOf(checkpoints).context.ports,
+    ports: checkpoints.engine.ports,
     isLive: mode === 'live',
     ask,
     signal,

@@ -1,5 +1,4 @@
 import { hasErrorCode } from '../../core/errors.ts';
-import { partsOf } from '../../manager/manager-parts.ts';
 import { sleep } from '../../manager/ports.ts';
 import type { CheckpointingSettings } from '../config/config-schema.ts';
 import type { FleetRunResult } from './fleet-run.ts';
@@ -37,7 +36,7 @@ export async function superviseFleet(
   runner: FleetRunner,
   { task, settings, onRetry, signal }: SuperviseFleetOptions,
 ): Promise<SupervisedFleetResult> {
-  const { ports } = partsOf(runner.checkpoints).context;
+  const { ports } = runner.checkpoints.engine;
   const limit = settings.auto_resume_on_failure ? settings.auto_resume_limit : 0;
   const kinds = new Set<string>();
   for (let attempt = 1; ; attempt++) {

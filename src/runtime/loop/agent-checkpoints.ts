@@ -2,7 +2,6 @@ import type { Checkpoint } from '../../core/checkpoint.ts';
 import { hasErrorCode } from '../../core/errors.ts';
 import type { CheckpointId } from '../../core/id.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import { partsOf } from '../../manager/manager-parts.ts';
 import type { Session } from '../../manager/session.ts';
 import type { AgentState } from './agent-state.ts';
 import { errorText } from './error-text.ts';
@@ -68,7 +67,7 @@ export class AgentCheckpoints {
 
   async #findUnfinished(): Promise<void> {
     const { manager, session } = this.#parts;
-    const marks = await partsOf(manager).context.repository.readRefs({ sessionId: session.id, kind: 'mark' });
+    const marks = await manager.engine.repository.readRefs({ sessionId: session.id, kind: 'mark' });
     const marked = new Set(marks.map(({ target }) => target));
     const filter = { sessionId: session.id, branch: session.branch, type: 'pre_operation' };
     let cursor: string | undefined;
@@ -131,7 +130,7 @@ export class AgentCheckpoints {
   /** What an agent collects, or a watch remembers, may be what no codec takes; a checkpoint without that is better than none. */
   #capture(): AgentState {
     const { manager, live, tell } = this.#parts;
-    const { plainCodec } = partsOf(manager).context;
+    const { plainCodec } = manager.engine;
     const isSavable = (value: unknown, onError: (message: string) => void): boolean => {
       try {
         plainCodec.encode(value);

@@ -1,7 +1,7 @@
 import { parseName, parseSessionId } from '../../core/id.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
+import { engineOf } from '../../manager/engine.ts';
 import { type LeaseOptions, parseTerms } from '../../manager/lease-acquisition.ts';
-import { partsOf } from '../../manager/manager-parts.ts';
 import type { DriftOptions } from '../drift/index.ts';
 import type { AgentIdentity } from './agent-checkpoints.ts';
 import type { AgentMind } from './agent-state.ts';
@@ -74,7 +74,7 @@ export function readLoopOptions(options: AgentLoopOptions): ReadLoopOptions {
     createAgent: () => checkAgent(options.createAgent()),
     initial: readInitial(manager, options.initial),
     settings: readSettings(options.settings),
-    watch: createWatch(options.drift, partsOf(manager).context.ports.now),
+    watch: createWatch(options.drift, manager.engine.ports.now),
     lease: options.lease,
     refreshMode: options.refresh ?? 'in-process',
     heartbeatMs: options.heartbeatMs,
@@ -95,7 +95,7 @@ const LEASE_CHECKS: FieldChecks = {
 const WATCH_METHODS = ['observe', 'assess', 'snapshot', 'restore', 'reset'] as const;
 
 const OPTION_CHECKS = {
-  manager: (value: unknown) => void partsOf(value as object),
+  manager: (value: unknown) => void engineOf(value as CheckpointManager),
   agentId: (value: unknown) => void parseName(value, 'options.agentId'),
   createAgent: checkCreateAgent,
   agentType: (value: unknown) => void parseName(value, 'options.agentType'),
@@ -161,7 +161,7 @@ function checkMethods(value: unknown, name: string, methods: readonly string[]):
 /** Takes over what a new agent begins with; what could not be saved or read again is refused now. */
 function readInitial(manager: CheckpointManager, initial: Partial<AgentMind> = {}): Partial<AgentMind> {
   const given = givenFields(initial);
-  partsOf(manager).context.codec.encode(given);
+  manager.engine.codec.encode(given);
   checkSections(given);
   return given;
 }

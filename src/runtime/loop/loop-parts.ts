@@ -1,6 +1,5 @@
 import type { Checkpoint } from '../../core/checkpoint.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import { partsOf } from '../../manager/manager-parts.ts';
 import type { ManagerPorts } from '../../manager/ports.ts';
 import type { Session } from '../../manager/session.ts';
 import { AgentCheckpoints, type AgentIdentity } from './agent-checkpoints.ts';
@@ -47,7 +46,7 @@ export async function orClose<Result>(session: Session, run: () => Promise<Resul
 
 async function putTogether(options: ReadLoopOptions, session: Session): Promise<LoopParts> {
   const { manager, identity, settings, watch, refreshMode, heartbeatMs, isPruning } = options;
-  const { ports } = partsOf(manager).context;
+  const { ports } = manager.engine;
   if (options.lease !== undefined) await session.lease(options.lease);
   const live = new LiveAgent(options.createAgent, watch, {
     nowMs: ports.now(),

@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto';
 import { hasErrorCode } from '../../core/errors.ts';
 import type { EncodedState } from '../../core/state-codec.ts';
 import type { StepAttempt } from '../../manager/effect-log.ts';
-import { partsOf } from '../../manager/manager-parts.ts';
 import { type DriftEvent, textOf } from '../drift/drift-event.ts';
 import { type AgentMind, type Job, mindOf } from './agent-state.ts';
 import { type ErrorText, errorText } from './error-text.ts';
@@ -241,6 +240,6 @@ export class TurnTaker {
   }
 
   get #codec() {
-    return partsOf(this.#parts.manager).context.plainCodec;
+    return this.#parts.manager.engine.plainCodec;
   }
 }

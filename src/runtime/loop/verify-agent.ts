@@ -1,7 +1,6 @@
 import type { Checkpoint } from '../../core/checkpoint.ts';
 import { InvalidInputError } from '../../core/errors.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import { partsOf } from '../../manager/manager-parts.ts';
 import type { AgentState } from './agent-state.ts';
 import { errorText } from './error-text.ts';
 import { LiveAgent } from './live-agent.ts';
@@ -49,7 +48,7 @@ export async function verifyAgent(
   options: VerifyAgentOptions = {},
 ): Promise<AgentReport> {
   checkQuestion(agentId, options);
-  const { ports } = partsOf(manager).context;
+  const { ports } = manager.engine;
   const all = await listAll(manager, agentId);
   const newest = all.at(-1);
   const checks = [
@@ -167,7 +166,7 @@ async function checkRestore(
   all: readonly Checkpoint[],
   { createAgent = () => ({ handle: () => undefined }) }: VerifyAgentOptions,
 ): Promise<AgentCheck> {
-  const { plainCodec, ports } = partsOf(manager).context;
+  const { plainCodec, ports } = manager.engine;
   const digest = (state: Partial<AgentState>) =>
     plainCodec.encode(SECTION_NAMES.map((name) => state[name])).root.digest;
   const findings = await findIn(all, async ({ id }) => {

@@ -2,7 +2,6 @@ import { ConflictError, hasErrorCode, InvalidInputError, NotFoundError } from '.
 import { parseSessionId } from '../../core/id.ts';
 import { formatSuggestion, suggest } from '../../core/suggestion.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import { partsOf } from '../../manager/manager-parts.ts';
 
 /** The one answer that means no. It can always be given, except where words are asked for. */
 export const REJECT = 'reject';
@@ -61,7 +60,7 @@ export class RequestAnswers<State, Request extends AnyRequest> {
 
   /** The answer that was left for a request, if there is one. */
   async read(place: RequestPlace, requestId: string): Promise<RequestAnswer | undefined> {
-    const { repository } = partsOf(this.#manager).context;
+    const { repository } = this.#manager.engine;
     const { sessionId, branch } = await this.#locate(place);
     const headId = await repository.readRef(sessionId, 'branch', answerBranch(branch, requestId));
     if (headId === undefined) return undefined;
@@ -78,7 +77,7 @@ export class RequestAnswers<State, Request extends AnyRequest> {
     if (request === undefined) throw unknownRequest(sessionId, requestId, Object.keys(requests));
     checkOption(request, answer);
     this.#form.check?.(request, given);
-    const { ports } = partsOf(this.#manager).context;
+    const { ports } = this.#manager.engine;
     const said: RequestAnswer = { answer, by, atMs: ports.now(), ...(value !== undefined && { value }) };
     try {
       await this.#manager.fork(headId, {
@@ -106,14 +105,13 @@ export class RequestAnswers<State, Request extends AnyRequest> {
   }
 
   async #locate(place: RequestPlace) {
-    const { repository } = partsOf(this.#manager).context;
     const sessionId = parseSessionId(place.sessionId);
-    const branch = place.branch ?? (await repository.readRef(sessionId, 'current', 'branch')) ?? 'main';
+    const branch = place.branch ?? (await this.#manager.currentBranch(sessionId));
     return { sessionId, branch };
   }
 
   async #open(place: RequestPlace) {
-    const { repository } = partsOf(this.#manager).context;
+    const { repository } = this.#manager.engine;
     const { sessionId, branch } = await this.#locate(place);
     const headId = await repository.readRef(sessionId, 'branch', branch);
     if (headId === undefined)

@@ -1,7 +1,6 @@
 import { ConflictError, hasErrorCode, type SavestateError } from '../../core/errors.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { isLeaseConflict } from '../../manager/lease-conflict.ts';
-import { partsOf } from '../../manager/manager-parts.ts';
 import type { Session, SessionOptions } from '../../manager/session.ts';
 import { beginOwner, describeOwner, isGone } from './liveness.ts';
 
@@ -44,7 +43,7 @@ type Opening = { readonly options: Omit<SeatPlace, 'sessionId'>; readonly owner:
 
 /** What was read before the lease was had may be old: then it is read again. */
 async function openFresh(manager: CheckpointManager, sessionId: string, { options, owner }: Opening): Promise<Session> {
-  const { repository } = partsOf(manager).context;
+  const { repository } = manager.engine;
   const { branch, ...rest } = options;
   for (;;) {
     const session = await manager.session(sessionId, { ...rest, ...(branch !== undefined && { branch }) });

@@ -2,7 +2,6 @@ import type { ChunkContent } from '../../core/chunk.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { readEffects } from '../../manager/effect-log.ts';
 import type { RecordedEffect } from '../../manager/effect-record.ts';
-import { partsOf } from '../../manager/manager-parts.ts';
 import type { Session } from '../../manager/session.ts';
 import { type RunState, type StepEnd, type StepError, type Tries, UNTRIED } from './run-state.ts';
 
@@ -32,17 +31,17 @@ export async function readRecordedAttempts(
   manager: CheckpointManager,
   { id, branch, head }: Session,
 ): Promise<RecordedAttempt[]> {
-  const { context } = partsOf(manager);
+  const { engine } = manager;
   const isOnBranch = head?.branch === branch;
   const count = isOnBranch ? (head.header.effectCount ?? 0) : 0;
   const inFlight = new Set(isOnBranch ? (head.header.effectsInFlight ?? []) : []);
   const fromOrdinal = Math.min(count, ...inFlight);
-  const effects = await readEffects(context, { sessionId: id, branch, fromOrdinal });
+  const effects = await readEffects(engine, { sessionId: id, branch, fromOrdinal });
   const recent = effects.filter(({ ordinal }) => ordinal >= count || inFlight.has(ordinal));
   // One read for all results, however many there are.
   const refs = recent.flatMap(({ result }) => result?.refs ?? []);
-  const find = await context.repository.loadChunks({ text: '', refs });
-  return recent.map((effect) => parseAttempt(effect, (result) => context.codec.decode(result, find)));
+  const find = await engine.repository.loadChunks({ text: '', refs });
+  return recent.map((effect) => parseAttempt(effect, (result) => engine.codec.decode(result, find)));
 }
 
 function parseAttempt(effect: RecordedEffect, decode: (result: ChunkContent) => unknown): RecordedAttempt {

@@ -4,7 +4,6 @@ import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { freezeState } from '../../manager/freeze.ts';
 import type { Lease } from '../../manager/lease.ts';
 import { isLeaseConflict } from '../../manager/lease-conflict.ts';
-import { partsOf } from '../../manager/manager-parts.ts';
 import { sleep } from '../../manager/ports.ts';
 import type { Session, SessionOptions } from '../../manager/session.ts';
 import type { Answers } from './answers.ts';
@@ -39,7 +38,7 @@ export class RunOpener {
   }
 
   get #context() {
-    return partsOf(this.#manager).context;
+    return this.#manager.engine;
   }
 
   /** A run under a lease; one that is completed needs none. Close the session when done. */

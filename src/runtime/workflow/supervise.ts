@@ -1,5 +1,4 @@
 import { hasErrorCode } from '../../core/errors.ts';
-import { partsOf } from '../../manager/manager-parts.ts';
 import { sleep } from '../../manager/ports.ts';
 import type { CheckpointingSettings } from '../config/config-schema.ts';
 import type { RunOptions, WorkflowResult } from './executor-options.ts';
@@ -36,7 +35,7 @@ export async function superviseWorkflow(
   options: RunOptions,
   { settings, onRetry }: SuperviseOptions,
 ): Promise<SupervisedResult> {
-  const { ports } = partsOf(executor.manager).context;
+  const { ports } = executor.manager.engine;
   const limit = settings.auto_resume_on_failure ? settings.auto_resume_limit : 0;
   const marks = new Set<string>();
   let from = withPlace(options, () => `run-${ports.nextId().slice(4)}`);

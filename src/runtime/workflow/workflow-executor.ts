@@ -4,7 +4,6 @@ import type { CheckpointId } from '../../core/id.ts';
 import { formatSuggestion, suggest } from '../../core/suggestion.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { Lease } from '../../manager/lease.ts';
-import { partsOf } from '../../manager/manager-parts.ts';
 import type { Recovery } from '../../manager/recovery-options.ts';
 import type { Session } from '../../manager/session.ts';
 import type { GivenAnswer, RequestPlace } from '../request/request-answers.ts';
@@ -89,7 +88,7 @@ export class WorkflowExecutor {
     const record = new RunRecord(session, state, options);
     const signal = options.signal === undefined ? lease.signal : AbortSignal.any([lease.signal, options.signal]);
     const parts = { session, record, registry, answers: this.#answers, signal, timers: options.timers ?? 'sleep' };
-    const run = new WorkflowRun({ ...parts, ...this.#terms, ports: partsOf(manager).context.ports }, workflow);
+    const run = new WorkflowRun({ ...parts, ...this.#terms, ports: manager.engine.ports }, workflow);
     let end = await run.run(new Scope(workflow, { input: state.input }));
     while (end.status === 'open' && (await this.#hasNews(session, record.state)))
       end = await run.run(new Scope(workflow, { input: state.input }));

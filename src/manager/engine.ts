@@ -1,0 +1,120 @@
+import type { Checkpoint } from '../core/checkpoint.ts';
+import { InvalidInputError } from '../core/errors.ts';
+import type { CheckpointId, SessionId } from '../core/id.ts';
+import { StateCodec } from '../core/state-codec.ts';
+import type { ChunkStorage } from '../storage/contract.ts';
+import { isCheckpointStorage } from '../storage/whole/checkpoint-storage.ts';
+import { WholeCheckpointStorage } from '../storage/whole/whole-storage.ts';
+import { readCurrentBranch } from './current-branch.ts';
+import { type EventName, Events } from './events.ts';
+import type { CheckpointManagerOptions } from './manager-options.ts';
+import { Migrations } from './migrations.ts';
+import { createPorts, type ManagerPorts } from './ports.ts';
+import { createRedactor } from './redaction.ts';
+import { Repository } from './repository.ts';
+import { mergeRetention, type RetentionPolicy } from './retention-policy.ts';
+import { RetentionRunner } from './retention-runner.ts';
+import { ShadowBudget } from './shadow-budget.ts';
+
+const DEFAULT_SHADOW_BUDGET_BYTES = 256 * 1024 * 1024;
+
+/** How an engine is made: as a manager is. `keepsAll` leaves retention out, for adapters without a manager. */
+export type EngineOptions = Omit<CheckpointManagerOptions, 'agents'> & { readonly keepsAll?: boolean };
+
+type EngineParts = Pick<
+  Engine,
+  'storage' | 'repository' | 'codec' | 'plainCodec' | 'events' | 'ports' | 'shadows' | 'migrations' | 'endings'
+>;
+
+/** What everything inside this package builds on: a storage, and the one way to read it, write to it and tell of it. */
+export class Engine {
+  readonly storage: ChunkStorage;
+  readonly repository: Repository;
+  readonly codec: StateCodec;
+  /** Leaves no secrets out: for what was redacted before, and for copies that stay in this process. */
+  readonly plainCodec: StateCodec;
+  readonly events: Events;
+  readonly ports: ManagerPorts;
+  readonly shadows: ShadowBudget;
+  readonly migrations: Migrations;
+  /** Called with each session that was deleted here, by those who remember something of it. */
+  readonly endings: Set<(sessionId: SessionId) => void>;
+  readonly retention: RetentionRunner;
+
+  private constructor(parts: EngineParts, retention: RetentionPolicy | RetentionRunner) {
+    this.storage = parts.storage;
+    this.repository = parts.repository;
+    this.codec = parts.codec;
+    this.plainCodec = parts.plainCodec;
+    this.events = parts.events;
+    this.ports = parts.ports;
+    this.shadows = parts.shadows;
+    this.migrations = parts.migrations;
+    this.endings = parts.endings;
+    this.retention = retention instanceof RetentionRunner ? retention : new RetentionRunner(this, retention);
+  }
+
+  static open(options: EngineOptions): Engine {
+    const { storage: given, secrets, schemaVersion, migrations, now, random, setTimer } = options;
+    if (typeof given !== 'object' || given === null)
+      throw new InvalidInputError('A CheckpointManager needs a storage.');
+    const redaction = secrets === 'store-secrets-in-plain-text' ? {} : { redact: createRedactor(secrets) };
+    const plainCodec = new StateCodec({ classes: options.classes, limits: options.limits });
+    const storage = isCheckpointStorage(given) ? new WholeCheckpointStorage(given, plainCodec) : given;
+    const parts = {
+      storage,
+      repository: new Repository(storage),
+      codec: new StateCodec({ classes: options.classes, limits: options.limits, ...redaction }),
+      plainCodec,
+      events: new Events(options.onHandlerError ?? warnAboutHandler),
+      ports: createPorts({ now, random, setTimer }),
+      shadows: new ShadowBudget(options.shadowBudgetBytes ?? DEFAULT_SHADOW_BUDGET_BYTES),
+      migrations: new Migrations(schemaVersion, migrations),
+      endings: new Set<(sessionId: SessionId) => void>(),
+    };
+    return new Engine(parts, options.keepsAll === true ? {} : mergeRetention(options.retention, storage));
+  }
+
+  /** The same storage, events and retention without the caller's migrations: for states that are not the caller's. */
+  withoutMigrations(): Engine {
+    return new Engine({ ...this, migrations: new Migrations(undefined) }, this.retention);
+  }
+
+  /** The checkpoint with this id or unique prefix, without its state. Throws a NotFoundError. Reads no other. */
+  async open(idOrPrefix: string): Promise<Checkpoint> {
+    return (await this.repository.open(idOrPrefix)).checkpoint;
+  }
+
+  /** The newest checkpoint of a branch; undefined if there is no such branch. */
+  async headOf(sessionId: SessionId, branch: string): Promise<CheckpointId | undefined> {
+    return (await this.repository.readRef(sessionId, 'branch', branch)) as CheckpointId | undefined;
+  }
+
+  /** The branch that a session is opened on when none is named. */
+  currentBranch(sessionId: SessionId): Promise<string> {
+    return readCurrentBranch(this.repository, sessionId);
+  }
+
+  /** Tells the handlers of a save and applies retention. */
+  async afterSave(checkpoint: Checkpoint): Promise<void> {
+    await this.events.emit('checkpoint_saved', checkpoint);
+    try {
+      await this.retention.afterSave(checkpoint);
+    } catch (error) {
+      this.events.report(error, 'checkpoint_saved'); // the save itself is durable: it must not seem to have failed
+    }
+  }
+}
+
+/** The engine of a manager; throws an InvalidInputError for anything else. */
+export function engineOf(manager: { readonly engine: Engine }): Engine {
+  if (manager?.engine instanceof Engine) return manager.engine;
+  throw new InvalidInputError('This is not a CheckpointManager of this copy of savestate.');
+}
+
+function warnAboutHandler(error: unknown, event: EventName): void {
+  process.emitWarning(
+    `A handler of ${event} failed: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
+    'SavestateWarning',
+  );
+}
