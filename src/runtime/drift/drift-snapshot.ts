@@ -140,7 +140,13 @@ const SIGNALS: Readonly<Partial<Record<SignalName, ShapeCheck>>> = {
   }),
   'context-growth': fieldsLike({ tokens: isFiniteNumber, sizesSinceCut: isCount, cutIndex: optional(isIndex) }),
   'unfounded-answer': fieldsLike({ foundWords: isAmount, hasPlan: isFlag, hasActed: isFlag }),
-  'goal-adherence': fieldsLike({ terms: listOf(isText), share: isFiniteNumber, messages: isCount }),
+  'goal-adherence': fieldsLike({
+    terms: listOf(isText),
+    share: isFiniteNumber,
+    messages: isCount,
+    isTold: optional(isFlag),
+    asked: optional(listOf(isText)),
+  }),
 };
 
 /** Fields of a kept event that are texts; the others are numbers and a flag. */

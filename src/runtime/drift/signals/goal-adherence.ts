@@ -1,71 +1,99 @@
-import type { ReadEvent } from '../drift-event.ts';
+import { type ReadEvent, textOf } from '../drift-event.ts';
+import { countTerms, saysEnough, termsOf } from '../goal-words.ts';
 import type { Signal } from '../signal.ts';
 
-/** Finds where a text says what its goal is. */
+/** Finds where a long text says what the goal is. */
 const GOAL_SENTENCE =
   /\b(?:goal|objective|mission|aim|purpose)s?\b[^.!?\n]{0,30}?\b(?:is|are)\b:?\s*(?:to\b)?([^.!?\n]{10,300})/i;
-const STOP_WORDS = new Set(
-  'about also caused each first from have into just make should that their them these they this those used using were what when which will with your'.split(
-    ' ',
-  ),
-);
-/** Words are compared by their beginnings, so that "emission" counts as "emissions". */
-const STEM_CHARS = 6;
+/** Where the goal is stated, if anywhere, even in a very long task. */
+const MAX_GOAL_CHARS = 100_000;
 const MAX_TERMS = 24;
-/** Weight of the newest message in the moving mean: about the last twenty count. */
+/** Words of a question that are kept, to know an answer by. */
+const MAX_ASKED_TERMS = 48;
+/** Weight of the newest step in the moving mean: about the last twenty count. */
 const WEIGHT = 0.05;
-/** Messages before the mean means something. */
-const MIN_MESSAGES = 20;
-/** Agents that pursue a stated goal use, message by message, at least this part of its words. */
-const MIN_SHARE = 0.16;
+/** Steps before the mean means something. */
+const MIN_STEPS = 20;
+/** Agents use, step by step, at least this part of the words of the goal that their system prompt states. */
+const MIN_STATED_SHARE = 0.16;
+/** Of a goal as people write it less need be said: one of six words in every third step or so. */
+const MIN_TOLD_SHARE = 0.05;
+const MAX_EXPECTED_TERMS = 6;
 const SILENT_NATS = 0.5;
 const SPOKEN_NATS = -0.5;
 
-type AdherenceState = { readonly terms: readonly string[]; readonly share: number; readonly messages: number };
+type AdherenceState = {
+  readonly terms: readonly string[];
+  readonly share: number;
+  /** Steps that were looked at. */
+  readonly messages: number;
+  /** Whether the goal was given as such, in whatever words, and not stated in a system prompt. */
+  readonly isTold?: boolean | undefined;
+  /** Words of what a person said last: whoever answers that does what it is there for. */
+  readonly asked?: readonly string[] | undefined;
+};
 
-/** Speaks when the words of a stated goal fade from what the agents say. Needs a goal that is stated as one, or given. */
-export function createGoalAdherence(goal: string | undefined, state?: unknown): Signal {
-  let { terms, share, messages } = (state as AdherenceState | undefined) ?? {
-    terms: goal === undefined ? [] : termsOf(goal.slice(0, MAX_GOAL_CHARS)),
-    share: 0,
-    messages: 0,
-  };
+/** Speaks when the words of the goal fade from what the agents say and do. */
+export function createGoalAdherence(goal: string | undefined, saved?: unknown): Signal {
+  let state = (saved as AdherenceState | undefined) ?? begin(termsOf(goal ?? '', MAX_TERMS), goal !== undefined);
   return {
     name: 'goal-adherence',
     kind: 'goal',
     observe({ event }) {
-      if (terms.length === 0 && (event.kind === 'goal' || event.kind === 'system')) terms = statedTerms(event.text);
-      if (terms.length === 0 || !event.isAgent || event.kind !== 'message' || event.text === '') return undefined;
-      messages++;
-      share += Math.max(WEIGHT, 1 / messages) * (spokenShare(event, terms) - share);
-      if (messages < MIN_MESSAGES) return undefined;
+      if (goal === undefined) state = hearGoal(state, event);
+      state = hearPerson(state, event);
+      const said = state.terms.length === 0 ? undefined : textIn(event);
+      if (said === undefined) return undefined;
+      state = addStep(state, said);
+      const { messages, share } = state;
+      if (messages < MIN_STEPS) return undefined;
+      const minShare = state.isTold === true ? MIN_TOLD_SHARE : MIN_STATED_SHARE;
       return {
         agent: event.agent,
-        nats: share < MIN_SHARE ? SILENT_NATS : SPOKEN_NATS,
+        nats: share < minShare ? SILENT_NATS : SPOKEN_NATS,
         steps: [event.index],
-        reason: `The last messages use ${Math.round(share * 100)} % of the goal's words (${terms.slice(0, 6).join(', ')}).`,
+        reason: `The last messages and calls use ${Math.round(share * 100)} % of the goal's words (${state.terms.slice(0, 6).join(', ')}).`,
       };
     },
-    snapshot: (): AdherenceState => ({ terms, share, messages }),
+    snapshot: (): AdherenceState => state,
   };
 }
 
-function statedTerms(text: string): readonly string[] {
-  const sentence = GOAL_SENTENCE.exec(text.slice(0, MAX_GOAL_CHARS))?.[1];
-  return sentence === undefined ? [] : termsOf(sentence);
+function begin(terms: readonly string[], isTold: boolean): AdherenceState {
+  return { terms, share: 0, messages: 0, isTold };
 }
 
-function termsOf(text: string): readonly string[] {
-  const words = wordsOf(text).filter((word) => !STOP_WORDS.has(word));
-  return [...new Set(words.map((word) => word.slice(0, STEM_CHARS)))].slice(0, MAX_TERMS);
+/** The text of a `goal` event is the goal, or holds the sentence that says it; a system prompt only states it. */
+function hearGoal(state: AdherenceState, { kind, text }: ReadEvent): AdherenceState {
+  const isOpen = state.terms.length === 0 || state.isTold === true;
+  if (!isOpen || (kind !== 'goal' && kind !== 'system')) return state;
+  const whole = text.slice(0, MAX_GOAL_CHARS);
+  const sentence = GOAL_SENTENCE.exec(whole)?.[1] ?? (kind === 'goal' ? whole : '');
+  const terms = termsOf(sentence, MAX_TERMS);
+  return terms.length === 0 ? state : begin(terms, kind === 'goal');
 }
 
-function spokenShare(event: ReadEvent, terms: readonly string[]): number {
-  const said = new Set(wordsOf(event.text.slice(0, MAX_MESSAGE_CHARS)).map((word) => word.slice(0, STEM_CHARS)));
-  return terms.filter((term) => said.has(term)).length / terms.length;
+function hearPerson(state: AdherenceState, { kind, isAgent, text }: ReadEvent): AdherenceState {
+  if (state.isTold !== true || isAgent || kind !== 'message') return state;
+  return { ...state, asked: termsOf(text, MAX_ASKED_TERMS) };
 }
 
-/** Where the goal is stated, if anywhere, even in a very long task. */
-const MAX_GOAL_CHARS = 100_000;
-const MAX_MESSAGE_CHARS = 4000;
-const wordsOf = (text: string) => text.toLowerCase().match(/\p{L}{4,}/gu) ?? [];
+/** What an agent says or does; undefined for all else, and for what says too little to tell. */
+function textIn({ kind, isAgent, name, input, text }: ReadEvent): string | undefined {
+  if (!isAgent || (kind !== 'message' && kind !== 'call')) return undefined;
+  const said = kind === 'message' ? text : `${name} ${textOf(input)}`;
+  return saysEnough(said) ? said : undefined;
+}
+
+function addStep(state: AdherenceState, said: string): AdherenceState {
+  const messages = state.messages + 1;
+  const share = state.share + Math.max(WEIGHT, 1 / messages) * (spokenShare(state, said) - state.share);
+  return { ...state, messages, share };
+}
+
+/** How much of the goal a step speaks of, 0 to 1. */
+function spokenShare({ terms, isTold, asked = [] }: AdherenceState, said: string): number {
+  const used = countTerms(terms, said);
+  if (isTold !== true) return used / terms.length;
+  return used === 0 && countTerms(asked, said) > 0 ? 1 : Math.min(1, used / Math.min(terms.length, MAX_EXPECTED_TERMS));
+}

@@ -477,4 +477,42 @@ describe('goal', () => {
     expect(watch(off).alarm).toBeUndefined();
     expect(watch(off, { goal: 'reduce the water consumption of the gardens' }).alarm?.kinds).toEqual(['goal']);
   });
+
+  const off = times(45, (at) => say(`Caravans carried porcelain over the mountains: ${page(at)}`));
+
+  test.each([
+    ['English', 'Fix the failing unit tests in the payment module', 'The test of the payments is red because of'],
+    ['a sentence of one', 'Your objective is to lower the water bill of the gardens.', 'Watering the garden less:'],
+    ['German', 'Repariere die fehlschlagenden Tests im Zahlungsmodul', 'Der Test der Zahlungen schlägt fehl wegen'],
+    ['French', 'Corriger les tests du module de paiement', 'Le paiement échoue dans ce test à cause de'],
+    ['Russian', 'Исправь падающие тесты модуля оплаты', 'Тест оплаты снова падает из-за'],
+    ['Chinese', '修复支付模块中失败的单元测试', '支付模块的测试现在因为这个原因失败了'],
+    ['Japanese', '決済モジュールの失敗しているテストを直す', '決済のテストはまだ失敗しています'],
+    ['Korean', '결제 모듈의 실패하는 테스트를 수정하세요', '결제 테스트가 아직 실패합니다. 이유는 다음과 같습니다'],
+  ])('[U11] a goal in %s counts as it is written', (_language, text, about) => {
+    const on = times(45, (at) => say(`${at % 3 === 0 ? about : 'The next thing that came up was'} ${page(at)}`));
+    expect(watch([{ kind: 'goal', text }, ...off]).alarm?.kinds).toEqual(['goal']);
+    expect(watch([{ kind: 'goal', text }, ...on]).alarm).toBeUndefined();
+  });
+
+  test('[U11] calls count as messages do, unless they say too little to tell', () => {
+    const told = { kind: 'goal', text: 'Fix the failing unit tests in the payment module' };
+    const calls = (input: (at: number) => unknown) =>
+      times(45, (at) => [call('look_up', input(at)), result(page(at + 200))]);
+    const query = (at: number) => ({ query: `caravans and porcelain over the mountains ${page(at)}` });
+    expect(watch([told, ...calls(query)]).alarm?.kinds).toEqual(['goal']);
+    expect(watch([told, ...calls((at) => ({ path: `src/payment/p${at}.ts`, text: page(at) }))]).alarm).toBeUndefined();
+    expect(watch([told, ...calls((at) => ({ order: at }))]).alarm).toBeUndefined();
+  });
+
+  test('[U11] who answers what a person asks does not lose its goal, and a new goal replaces the one before', () => {
+    const told = { kind: 'goal', text: 'Keep the customers happy' };
+    const asked = times(45, (at) => [
+      { kind: 'message', role: 'user', text: `Where is the parcel with porcelain number ${at}?` },
+      say(`Parcel ${at} left the house on Tuesday: ${page(at)}`),
+    ]);
+    expect(watch([told, ...asked]).alarm).toBeUndefined();
+    const renewed = { kind: 'goal', text: 'Write about caravans and porcelain' };
+    expect(watch([told, ...off.slice(0, 25), renewed, ...off.slice(25)]).alarm).toBeUndefined();
+  });
 });
