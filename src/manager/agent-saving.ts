@@ -1,7 +1,10 @@
 import type { Checkpoint } from '../core/checkpoint.ts';
 import { InvalidInputError } from '../core/errors.ts';
 import { type CheckpointId, parseName, parseSessionId, type SessionId } from '../core/id.ts';
-import { type AgentFactory, AgentTypes, describeAgent, loadInto, stateOf } from './agent.ts';
+import { givenOptions } from '../core/options.ts';
+import { type AgentFactory, AgentTypes, stateOf } from './agent.ts';
+import { type AgentIdentity, describeAgent, identifyAgent } from './agent-description.ts';
+import { loadInto } from './agent-loading.ts';
 import { AgentSessions, type Assignment } from './agent-sessions.ts';
 import type { Engine } from './engine.ts';
 import { type LoadedState, loadState } from './loading.ts';
@@ -15,6 +18,8 @@ export type RestoreOptions = {
   /** A live agent that takes the state over. */
   readonly into?: object;
   readonly factory?: AgentFactory;
+  /** Takes the state of another agent or class, too. The agent stays who it is, and its saves go to a session of its own. */
+  readonly allowOther?: boolean;
 };
 
 /** A checkpoint that was read and checked, and the agent that is to take its state, if it goes into one. */
@@ -22,6 +27,8 @@ export type PreparedRestore = {
   readonly checkpoint: Checkpoint;
   readonly loaded: LoadedState;
   readonly agent: object | undefined;
+  /** Where the saves of an agent go that takes the state of another one. */
+  readonly elsewhere?: Assignment;
 };
 
 /** A frozen state is saved once; the next one is another object, and would silently begin another session. */
@@ -35,6 +42,8 @@ export class AgentSaving {
   readonly #agents: AgentTypes;
   readonly #agentSessions = new AgentSessions();
   readonly #reports = new WeakMap<object, RestoreReport>();
+  /** Who an object was when it was saved or restored: the options of `save` may say so, and not the object. */
+  readonly #identities = new WeakMap<object, AgentIdentity>();
 
   constructor(
     context: Engine,
@@ -50,13 +59,14 @@ export class AgentSaving {
   async save(agentOrState: unknown, options: SaveOptions & { readonly sessionId?: string }): Promise<CheckpointId> {
     const { sessionId, ...said } = options;
     const { codec } = this.#context;
-    const described: SaveOptions = { ...describeAgent(agentOrState, codec), ...said };
+    const described: SaveOptions = { ...said, ...describeAgent(agentOrState, said, codec) };
     const state = stateOf(agentOrState, codec);
     if (typeof agentOrState !== 'object' || agentOrState === null) {
       return (await this.#sessions.shared(this.#toSessionId(sessionId))).save(state, described);
     }
     const { defaults } = this.#assign(agentOrState, sessionId, described.agentId);
-    const whole = { ...defaults, ...described };
+    const whole: SaveOptions = { ...defaults, ...described };
+    this.#identities.set(agentOrState, { agentId: whole.agentId, agentType: whole.agentType });
     const session = this.#agentSessions.openSession(agentOrState);
     if (session !== undefined) return session.save(state, whole);
     // Captured before anything is awaited: the caller may go on changing it.
@@ -86,21 +96,52 @@ export class AgentSaving {
    */
   async restore(stored: StoredCheckpoint, options: RestoreOptions): Promise<unknown> {
     const prepared = await this.prepare(stored, options);
-    const { agent, loaded } = prepared;
-    const problems = agent === undefined ? [] : await loadInto(agent, loaded.state);
-    return (await this.finish(prepared, problems)).restored;
+    return (await this.finish(prepared, await this.load(prepared))).restored;
   }
 
   /** The first part of a restore: everything that can fail before an agent is touched. */
   async prepare(stored: StoredCheckpoint, options: RestoreOptions): Promise<PreparedRestore> {
     const { checkpoint } = stored;
     const loaded = await loadState(this.#context, stored);
-    return { checkpoint, loaded, agent: this.#createAgent(checkpoint, options) };
+    const agent = this.#createAgent(checkpoint, options);
+    if (agent === undefined || !this.#isOther(checkpoint, agent, options)) return { checkpoint, loaded, agent };
+    if (options.allowOther !== true) throw otherAgentError(checkpoint, this.#identify(agent));
+    return { checkpoint, loaded, agent, elsewhere: this.#elsewhere(checkpoint, agent) };
+  }
+
+  #identify(agent: object): AgentIdentity {
+    return this.#identities.get(agent) ?? identifyAgent(agent, this.#context.codec);
+  }
+
+  /** An agent that is made for a restore has no id of its own yet, and one that is registered for a type is meant for it. */
+  #isOther(checkpoint: Checkpoint, agent: object, { into, factory }: RestoreOptions): boolean {
+    const { agentId, agentType } = this.#identify(agent);
+    const isOfOtherType = (into ?? factory) !== undefined && differ(agentType, checkpoint.agentType);
+    return isOfOtherType || (into !== undefined && differ(agentId, checkpoint.agentId));
+  }
+
+  /** The session of an agent that takes the state of another one: its own as before, by its id, or a new one. */
+  #elsewhere({ sessionId }: Checkpoint, agent: object): Assignment {
+    const names = [this.#agentSessions.get(agent)?.sessionId, this.#identify(agent).agentId];
+    const id = this.#toSessionId(names.find((name) => name !== undefined && name !== sessionId));
+    return { sessionId: id, open: () => this.#sessions.shared(id) };
+  }
+
+  /** The part of a restore that touches the agent; returns what could not be put back. */
+  async load({ checkpoint, loaded, agent, elsewhere }: PreparedRestore): Promise<readonly RestoreProblem[]> {
+    if (agent === undefined) return [];
+    const isNew = this.#agentSessions.get(agent) === undefined;
+    const { codec } = this.#context;
+    if (elsewhere === undefined) return loadInto(agent, loaded.state, { codec, isNew });
+    const identity = this.#identify(agent);
+    const keep = differ(identity.agentId, checkpoint.agentId) ? ['id', 'agentId'] : [];
+    const problem = `The state is that of ${describe(checkpoint)}; it was put into ${describe(identity)}, which stays who it is.`;
+    return [{ path: '$', problem }, ...(await loadInto(agent, loaded.state, { codec, isNew, keep }))];
   }
 
   /** The last part, once the state is in the agent: remembers where its saves go on, and tells. */
   async finish(
-    { checkpoint, loaded, agent }: PreparedRestore,
+    { checkpoint, loaded, agent, elsewhere }: PreparedRestore,
     problems: readonly RestoreProblem[],
   ): Promise<{ readonly restored: unknown; readonly report: RestoreReport }> {
     const { state, encoded, migratedThrough } = loaded;
@@ -108,10 +149,11 @@ export class AgentSaving {
     const restored = agent ?? state;
     if (typeof restored === 'object' && restored !== null) {
       this.#reports.set(restored, report);
-      const { sessionId, agentId, userId } = checkpoint;
-      const defaults = { ...(agentId !== undefined && { agentId }), ...(userId !== undefined && { userId }) };
       const open = () => this.#sessions.resumeAt(checkpoint);
-      this.#agentSessions.assign(restored, { sessionId, open, before: encoded, defaults });
+      const { sessionId, agentId, agentType, userId } = checkpoint;
+      const defaults = givenOptions({ agentId, userId }) as SaveOptions;
+      this.#agentSessions.assign(restored, elsewhere ?? { sessionId, open, before: encoded, defaults });
+      if (elsewhere === undefined) this.#identities.set(restored, { agentId, agentType });
     }
     await this.#context.events.emit('checkpoint_restored', checkpoint, restored, report);
     return { restored, report };
@@ -132,4 +174,21 @@ export class AgentSaving {
   registerAgent(agentType: string, factory: AgentFactory): void {
     this.#agents.register(parseName(agentType, 'An agent type'), factory);
   }
+}
+
+/** Whether two names are known and not the same. */
+function differ(one: string | undefined, other: string | undefined): boolean {
+  return one !== undefined && other !== undefined && one !== other;
+}
+
+function describe({ agentId, agentType }: AgentIdentity): string {
+  const name = agentId === undefined ? 'an agent without an id' : `agent "${agentId}"`;
+  return agentType === undefined ? name : `${name} of type ${agentType}`;
+}
+
+function otherAgentError(checkpoint: Checkpoint, identity: AgentIdentity): InvalidInputError {
+  return new InvalidInputError(
+    `Checkpoint ${checkpoint.id} is of ${describe(checkpoint)}, and it was to be put into ${describe(identity)}. Restore it into that agent, or pass allowOther: true to take over the state of another one; saves then go to a session of its own.`,
+    { details: { id: checkpoint.id, agentId: checkpoint.agentId, agentType: checkpoint.agentType } },
+  );
 }

@@ -1,12 +1,13 @@
 import { findIn, type StateCodec } from '../core/state-codec.ts';
-import { loadInto, type StatefulAgent } from './agent.ts';
+import { hasMethod, type StatefulAgent } from './agent.ts';
 
-/** Notes what a live agent is now; answers how to make it that again. Throws if its state cannot be copied. */
+/** Notes what a live agent is now; returns how to make it that again. Throws if its state cannot be copied. */
 export function captureAgent(agent: object, codec: StateCodec): () => Promise<unknown> {
-  if (!('saveState' in agent) || typeof agent.saveState !== 'function') return captureFields(agent);
-  const { root, chunks } = codec.encode((agent as StatefulAgent).saveState());
+  if (!hasMethod(agent, 'saveState') || !hasMethod(agent, 'loadState')) return captureFields(agent);
+  const stateful = agent as StatefulAgent;
+  const { root, chunks } = codec.encode(stateful.saveState());
   const find = findIn(new Map(chunks.map((chunk) => [chunk.digest, chunk])));
-  return () => loadInto(agent, codec.decode(root, find));
+  return async () => stateful.loadState(codec.decode(root, find));
 }
 
 /** Fields are replaced by a restore and not changed, so that putting the values back is enough. */

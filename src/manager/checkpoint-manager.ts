@@ -3,7 +3,7 @@ import { ClosedError } from '../core/errors.ts';
 import { type CheckpointId, parseName, parseSessionId } from '../core/id.ts';
 import type { CollectResult, StorageStats } from '../storage/contract.ts';
 import { type AbandonedSession, listAbandoned, retryPoisoned } from './abandoned.ts';
-import type { AgentFactory } from './agent.ts';
+import { type AgentFactory, registerHandle } from './agent.ts';
 import { AgentSaving, type RestoreOptions } from './agent-saving.ts';
 import { Branching, type ForkOptions } from './branching.ts';
 import { type CheckpointComparison, compare } from './compare.ts';
@@ -60,6 +60,7 @@ export class CheckpointManager {
     this.#sessions = new SessionOpener(this.engine, this.#branching);
     this.#saving = new AgentSaving(this.engine, this.#sessions, options.agents);
     this.#groups = new Groups(this.engine, { saving: this.#saving, branching: this.#branching });
+    registerHandle(this);
   }
 
   // Saving and restoring

@@ -1,6 +1,6 @@
 import type { Checkpoint } from '../core/checkpoint.ts';
 import { CorruptError, InvalidInputError } from '../core/errors.ts';
-import { type AgentFactory, loadInto } from './agent.ts';
+import type { AgentFactory } from './agent.ts';
 import type { AgentSaving, PreparedRestore, RestoreOptions } from './agent-saving.ts';
 import { captureAgent } from './agent-undo.ts';
 import { forEachMember, memberError, tellFailure } from './each-member.ts';
@@ -15,6 +15,8 @@ export type RestoreGroupOptions = {
   /** Live agents that take the states over. */
   readonly into?: { readonly [name: string]: object };
   readonly factory?: { readonly [name: string]: AgentFactory };
+  /** As with `restore`. */
+  readonly allowOther?: boolean;
   /** Bring back just these members. Default: all. */
   readonly only?: readonly string[];
 };
@@ -76,7 +78,7 @@ export class GroupRestoring {
     return { checkpoint: stored.checkpoint, members: restored };
   }
 
-  async #prepare(entry: MemberEntry, { into, factory }: RestoreGroupOptions): Promise<PreparedMember> {
+  async #prepare(entry: MemberEntry, { into, factory, allowOther }: RestoreGroupOptions): Promise<PreparedMember> {
     const stored = await this.#context.repository.open(entry.checkpointId);
     if (stored.checkpoint.digest !== entry.digest)
       throw new CorruptError(`Checkpoint ${entry.checkpointId} is not the one that the group was saved with.`);
@@ -85,6 +87,7 @@ export class GroupRestoring {
     const options: RestoreOptions = {
       ...(live !== undefined && { into: live }),
       ...(make !== undefined && { factory: make }),
+      ...(allowOther !== undefined && { allowOther }),
     };
     const prepared = await this.#saving.prepare(stored, options);
     return { ...prepared, name: entry.name, entry, isLive: live !== undefined };
@@ -96,9 +99,10 @@ export class GroupRestoring {
       isLive && agent !== undefined ? captureAgent(agent, this.#context.plainCodec) : doNothing,
     );
     const problems = new Map<string, readonly RestoreProblem[]>();
-    for (const [at, { name, agent, loaded }] of members.entries()) {
+    for (const [at, member] of members.entries()) {
+      const { name } = member;
       try {
-        if (agent !== undefined) problems.set(name, await loadInto(agent, loaded.state));
+        problems.set(name, await this.#saving.load(member));
       } catch (error) {
         const touched = undos.slice(0, at + 1).map((undo, nth) => ({ name: members[nth]?.name ?? '', undo }));
         const changed = `The group was not restored (${tellFailure({ name, error })}), and agents are left changed.`;

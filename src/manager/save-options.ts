@@ -69,7 +69,7 @@ const TEXTS = ['note', 'author', 'reason', 'contextSummary'] as const;
 const VALUES = ['metadata', 'collectedFields', 'requiredFields', 'fingerprint'] as const;
 
 /** A header is read for every list entry, so what callers put into it is bounded; long things belong into the state. */
-const MAX_TEXT_CHARS = 16_384;
+export const MAX_TEXT_CHARS = 16_384;
 export const MAX_VALUE_CHARS = 65_536;
 
 /** Checks what the caller said and brings it into the stored form. */
