@@ -17,16 +17,17 @@ export type AgentIdentity = { readonly agentId: string | undefined; readonly age
 export function describeAgent(value: unknown, said: SaveOptions, codec: StateCodec): SaveOptions {
   if (typeof value !== 'object' || value === null) return {};
   const fields = value as Fields;
-  const described = {
-    agentId: said.agentId ?? readId(fields, fields.agentId === undefined ? 'id' : 'agentId'),
-    agentType: said.agentType ?? readType(value, codec),
-    userId: said.userId ?? readId(fields, 'userId'),
-    status: said.status ?? readText(fields.status, MAX_NAME_CHARS, codec)?.replaceAll(UNPRINTABLE, ' '),
-    contextSummary: said.contextSummary ?? readText(fields.contextSummary, MAX_TEXT_CHARS, codec),
-    collectedFields: said.collectedFields ?? readValue(fields.collectedFields, codec),
-    requiredFields: said.requiredFields ?? readValue(fields.requiredFields, codec),
+  const readers: { readonly [Name in keyof SaveOptions]: () => unknown } = {
+    agentId: () => readId(fields, fields.agentId === undefined ? 'id' : 'agentId'),
+    agentType: () => readType(value, codec),
+    userId: () => readId(fields, 'userId'),
+    status: () => readText(fields.status, MAX_NAME_CHARS, codec)?.replaceAll(UNPRINTABLE, ' '),
+    contextSummary: () => readText(fields.contextSummary, MAX_TEXT_CHARS, codec),
+    collectedFields: () => readValue(fields.collectedFields, codec),
+    requiredFields: () => readValue(fields.requiredFields, codec),
   };
-  return givenOptions(described) as SaveOptions;
+  const unsaid = Object.entries(readers).filter(([name]) => said[name as keyof SaveOptions] === undefined);
+  return givenOptions(Object.fromEntries(unsaid.map(([name, read]) => [name, read()])));
 }
 
 /** Who a live object is, as far as it says so. */

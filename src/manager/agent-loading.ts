@@ -30,8 +30,8 @@ export async function loadInto(agent: object, state: unknown, loading: Loading):
   const set = Object.entries(state).filter(([key]) => !keep.includes(key));
   return [
     ...kept,
-    ...set.flatMap(([key, value]) => setField(agent, key, value)),
-    ...set.flatMap(([key, value]) => checkComputed(agent, key, value, loading.codec)),
+    ...set.flatMap((field) => setField(agent, field)),
+    ...set.flatMap((field) => checkComputed(agent, field, loading.codec)),
   ];
 }
 
@@ -91,38 +91,53 @@ function isPlain(value: unknown): value is Readonly<Record<string, unknown>> {
   return isRecord(value) && Object.getPrototypeOf(value) === Object.prototype;
 }
 
-function setField(agent: object, key: string, value: unknown): RestoreProblem[] {
+type Field = readonly [key: string, value: unknown];
+
+function setField(agent: object, [key, value]: Field): RestoreProblem[] {
   if (value instanceof SecretRef) return []; // reported with all left-out secrets; the agent keeps what it has
   if (value === undefined && isHandle(Reflect.get(agent, key))) return [];
-  const path = formatPath([key]);
-  const inherited = findProperty(agent, key);
-  if (typeof inherited?.value === 'function')
-    return [{ path, problem: 'The agent has a method of this name, so the saved value was left out.' }];
-  if (inherited?.get !== undefined && inherited.set === undefined) return [];
-  try {
-    if (inherited?.set !== undefined) Reflect.set(agent, key, value);
-    else if (!Reflect.defineProperty(agent, key, { value, writable: true, enumerable: true, configurable: true }))
-      return [{ path, problem: 'The agent does not let this field be set.' }];
-  } catch (error) {
-    return [{ path, problem: `The agent refuses the saved value: ${error instanceof Error ? error.message : error}` }];
+  const problem = assign(agent, [key, value]);
+  return problem === undefined ? [] : [{ path: formatPath([key]), problem }];
+}
+
+function assign(agent: object, [key, value]: Field): string | undefined {
+  switch (kindOf(agent, key)) {
+    case 'computed':
+      return undefined;
+    case 'method':
+      return 'The agent has a method of this name, so the saved value was left out.';
+    case 'setter':
+      return assignBySetter(agent, [key, value]);
+    case 'field':
+      return Reflect.defineProperty(agent, key, { value, writable: true, enumerable: true, configurable: true })
+        ? undefined
+        : 'The agent does not let this field be set.';
   }
-  return [];
+}
+
+function assignBySetter(agent: object, [key, value]: Field): string | undefined {
+  try {
+    Reflect.set(agent, key, value);
+    return undefined;
+  } catch (error) {
+    return `The agent refuses the saved value: ${error instanceof Error ? error.message : String(error)}`;
+  }
 }
 
 /** What an agent computes from its other fields is right if it comes out as it was saved. */
-function checkComputed(agent: object, key: string, value: unknown, codec: StateCodec): RestoreProblem[] {
-  const { get, set } = findProperty(agent, key) ?? {};
-  if (get === undefined || set !== undefined || isSame(Reflect.get(agent, key), value, codec)) return [];
-  return [
-    { path: formatPath([key]), problem: 'The agent computes this field, and now to another value than was saved.' },
-  ];
+function checkComputed(agent: object, [key, value]: Field, codec: StateCodec): RestoreProblem[] {
+  if (kindOf(agent, key) !== 'computed' || isSame(Reflect.get(agent, key), value, codec)) return [];
+  const problem = 'The agent computes this field, and now to another value than was saved.';
+  return [{ path: formatPath([key]), problem }];
 }
 
-/** What an assignment would meet: accessors, and methods of the class. Fields of the agent's own are not met, but replaced. */
-function findProperty(agent: object, key: string): PropertyDescriptor | undefined {
+/** What an assignment would meet. Data of the agent's own is not met, but replaced. */
+function kindOf(agent: object, key: string): 'field' | 'setter' | 'computed' | 'method' {
   for (let at: object | null = agent; at !== null && at !== Object.prototype; at = Object.getPrototypeOf(at)) {
     const found = Reflect.getOwnPropertyDescriptor(at, key);
-    if (found !== undefined) return at === agent && 'value' in found ? undefined : found;
+    if (found?.set !== undefined) return 'setter';
+    if (found?.get !== undefined) return 'computed';
+    if (found !== undefined) return at !== agent && typeof found.value === 'function' ? 'method' : 'field';
   }
-  return undefined;
+  return 'field';
 }
