@@ -178,12 +178,13 @@ export class Context {
 
   /** Who is said to have made a change. */
   get author(): string | undefined {
-    return this.env.SAVESTATE_AUTHOR ?? this.env.USER ?? this.env.USERNAME;
+    const { SAVESTATE_AUTHOR, USER, USERNAME } = this.env;
+    return SAVESTATE_AUTHOR || USER || USERNAME || undefined;
   }
 
-  /** Who talks with a team unless `--user` says so; containers often have no name for anybody. */
+  /** Whose memory it is unless `--user` says so; containers often have no name for anybody. */
   get user(): string {
-    return this.author ?? 'user';
+    return this.env.SAVESTATE_USER || this.author || 'user';
   }
 
   /**

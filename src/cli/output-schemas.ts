@@ -35,9 +35,9 @@ const session = z.strictObject({
   id: z.string(),
   currentBranch: z.string(),
   branches: z.array(z.string()),
-  /** The newest of its heads. */
+  /** The head of the current branch. */
   headId: id,
-  /** The number of that head on its branch. */
+  /** Its number on that branch. */
   sequence: count,
   savedAt: time,
   status: z.string().optional(),
@@ -79,9 +79,10 @@ const stats = z.strictObject({
   growth: z.array(z.strictObject({ until: time, checkpoints: count, logicalBytes: count })),
 });
 
-const branchHead = z.strictObject({ sessionId: z.string(), branch: z.string(), headId: id });
+/** A branch; `name` says the same as `branch`, for scripts that read it. */
+const branchHead = z.strictObject({ sessionId: z.string(), branch: z.string(), name: z.string(), headId: id });
 const branch = z.union([
-  z.array(z.strictObject({ branch: z.string(), headId: id, isCurrent: z.boolean() })),
+  z.array(branchHead.omit({ sessionId: true }).extend({ isCurrent: z.boolean() })),
   branchHead,
   z.strictObject({ sessionId: z.string(), deleted: z.string(), headId: id }),
 ]);
@@ -212,7 +213,7 @@ export const OUTPUT_SCHEMAS = {
   doctor: z.strictObject({
     isHealthy: z.boolean(),
     checks: z.array(
-      z.strictObject({ name: z.string(), status: z.enum(['ok', 'warning', 'failed']), message: z.string() }),
+      z.strictObject({ name: z.string(), status: z.enum(['ok', 'note', 'warning', 'failed']), message: z.string() }),
     ),
   }),
 } as const;

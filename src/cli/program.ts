@@ -96,6 +96,9 @@ function define(commander: Commander, command: Command): void {
   }
   if (command.isPassedOn === true) commander.passThroughOptions().allowUnknownOption().helpOption(false);
   addGlobals(commander, true);
+  const [example] = command.examples;
+  if (example !== undefined)
+    commander.configureOutput({ outputError: (text, write) => write(`${text}For instance: ${example[0]}\n`) });
   commander.allowExcessArguments(false).addHelpText('after', formatMore(command));
 }
 

@@ -8,22 +8,29 @@ import { CHAT, DATABASE, ROUNDS, sharedChat } from './support/fixture.ts';
 const chat = sharedChat();
 
 describe.concurrent('sessions', () => {
-  test('[Z8] lists the sessions, the last used first', async () => {
-    const { folder, forkId } = await chat.get();
+  test('[Z8] lists the sessions, the last used first, with the head of the branch that it names', async () => {
+    const { folder, ids, forkId } = await chat.copy();
     const sessions = await json('sessions', [], { folder });
     expect(sessions).toEqual([
       expect.objectContaining({
         id: CHAT,
         currentBranch: 'main',
         branches: ['main', 'what-if'],
-        headId: forkId,
-        sequence: 6,
+        headId: ids[ROUNDS],
+        sequence: ROUNDS,
       }),
       expect.objectContaining({ id: 'other', branches: ['main'], sequence: 1, userId: 'user_2' }),
     ]);
     expect(await json('sessions', ['-n', '1'], { folder })).toHaveLength(1);
     const plain = await ok(['sessions'], { folder });
-    expect(plain.split('\n')[0]?.split('\t').slice(0, 4)).toEqual([CHAT, 'main', '2', '#6']);
+    expect(plain.split('\n')[0]?.split('\t').slice(0, 4)).toEqual([CHAT, 'main', '2', `#${ROUNDS}`]);
+    await ok(['switch', 'what-if'], { folder });
+    expect((await json('sessions', ['-n', '1'], { folder }))[0]).toMatchObject({
+      currentBranch: 'what-if',
+      headId: forkId,
+      sequence: 6,
+      savedAt: expect.any(String),
+    });
   });
 });
 
@@ -169,6 +176,10 @@ describe.concurrent('blame', () => {
     const [edited] = await json('blame', ['tone', 'what-if'], { folder });
     expect(edited?.checkpoint).toMatchObject({ author: 'ann', reason: 'try it warmer' });
     expect((await run(['blame', 'nowhere'], { folder })).code).toBe(13);
+    expect(await run(['blame'], { folder })).toMatchObject({
+      code: 2,
+      stderr: "error: missing required argument 'path'\nFor instance: savestate blame $.messages\n",
+    });
   });
 });
 

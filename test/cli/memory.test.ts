@@ -85,6 +85,8 @@ describe.concurrent('memory', () => {
     expect(damaged.code).toBe(4);
     expect(damaged.stderr).not.toMatch(/\n {4}at /);
     const known = await folderWithMemory();
+    const asRun = { USER: 'root', SAVESTATE_USER: 'ann' }; // "run" learns about this one, too
+    expect((await run(['memory', 'list'], { folder: known, env: asRun })).stderr).toContain('the memory of "ann"');
     const own = await run(['memory', 'list'], { folder: known, env: { SAVESTATE_AUTHOR: 'ann' } });
     expect([own.code, own.stderr]).toEqual([0, expect.stringContaining('This is the memory of "ann"')]);
     for (const args of [['forget'], ['learn'], ['search', ...ANN], ['list', ...ANN, '--kind', 'rumour'], ['why']])

@@ -12,7 +12,7 @@ describe.concurrent('fork', () => {
   test('[Z16] begins a branch, with values set, a reason and an author; the original stays', async () => {
     const { folder, ids } = await chat.copy();
     const plain = await json('fork', ['@~3', '-b', 'plain'], { folder });
-    expect(plain).toEqual({ sessionId: CHAT, branch: 'plain', headId: ids[5] });
+    expect(plain).toEqual({ sessionId: CHAT, branch: 'plain', name: 'plain', headId: ids[5] });
     const args = [
       'v1',
       '--set',
@@ -78,7 +78,7 @@ describe.concurrent('rewind', () => {
   test('[Z17] goes back in a new branch that is current; nothing is lost', async () => {
     const { folder, ids } = await chat.copy();
     const head = await json('rewind', ['@~3', '-b', 'again'], { folder });
-    expect(head).toEqual({ sessionId: CHAT, branch: 'again', headId: ids[5] });
+    expect(head).toEqual({ sessionId: CHAT, branch: 'again', name: 'again', headId: ids[5] });
     expect((await json('log', [], { folder })).map(({ id }) => id)).toEqual(ids.slice(1, 6).reverse());
     expect(await json('log', ['main'], { folder })).toHaveLength(8);
     const manager = new CheckpointManager({ storage: new SqliteCheckpointStorage({ path: join(folder, DATABASE) }) });
@@ -94,13 +94,14 @@ describe.concurrent('branches and tags', () => {
     expect(await json('branch', ['try', '@~2'], { folder })).toEqual({
       sessionId: CHAT,
       branch: 'try',
+      name: 'try',
       headId: ids[6],
     });
     expect(await json('switch', ['try'], { folder })).toEqual({ sessionId: CHAT, branch: 'try' });
     expect(await json('branch', [], { folder })).toEqual([
-      { branch: 'main', headId: ids[8], isCurrent: false },
-      { branch: 'try', headId: ids[6], isCurrent: true },
-      { branch: 'what-if', headId: forkId, isCurrent: false },
+      { branch: 'main', name: 'main', headId: ids[8], isCurrent: false },
+      { branch: 'try', name: 'try', headId: ids[6], isCurrent: true },
+      { branch: 'what-if', name: 'what-if', headId: forkId, isCurrent: false },
     ]);
     expect((await run(['branch', '-d', 'try'], { folder })).code).toBe(2); // the current one
     expect(await json('branch', ['-d', 'what-if'], { folder })).toEqual({

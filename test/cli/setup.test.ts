@@ -136,13 +136,13 @@ describe.concurrent('help', () => {
         `import { register } from 'node:module';\nregister('data:text/javascript,' + encodeURIComponent('export async function load(url, context, next) { process._rawDebug(url); return next(url, context); }'));\n`,
       );
       const { stderr } = await promisify(execFile)(process.execPath, ['--import', hook, MAIN, ...args]);
-      return stderr.split('\n').filter((url) => url.startsWith('file:') && url.includes('/dist/'));
+      return stderr.split('\n').flatMap((url) => url.split('/dist/')[1] ?? []);
     };
     expect((await loaded('--version')).map((url) => url.split('/').at(-1))).toEqual(['main.js']);
     const help = await loaded('--help');
-    expect(help.filter((url) => /\/(commands|storage|manager|repl)\//.test(url))).toEqual([]);
+    expect(help.filter((url) => /(^|\/)(commands|storage|manager|repl)\//.test(url))).toEqual([]);
     const log = await loaded('log', '--help');
-    expect(log.filter((url) => url.includes('/commands/')).map((url) => url.split('/').at(-1))).toEqual(['log.js']);
+    expect(log.filter((url) => url.includes('commands/')).map((url) => url.split('/').at(-1))).toEqual(['log.js']);
     expect(await ok(['--version'])).toBe(
       `${(JSON.parse(readFileSync(join(DIST, '..', 'package.json'), 'utf8')) as { version: string }).version}\n`,
     );
@@ -166,6 +166,8 @@ describe.concurrent('the rest', () => {
     expect(well.isHealthy).toBe(true);
     expect(well.checks.map(({ name }) => name)).toEqual([
       'node',
+      'sqlite',
+      'packages',
       'configuration',
       'storage',
       'content',
@@ -173,6 +175,17 @@ describe.concurrent('the rest', () => {
       'own files',
       'terminal',
     ]);
+    const messageOf = (wanted: string) => well.checks.find(({ name }) => name === wanted)?.message;
+    expect(messageOf('sqlite')).toMatch(
+      /^version 3\.\d+\.\d+, by (node:sqlite|@photostructure\/sqlite \d+\.\d+\.\d+)$/,
+    );
+    expect(messageOf('packages')).toMatch(/ai \d+\.\d+\.\d+/);
+    const fresh = await json('doctor', [], { folder: newFolder() });
+    expect(fresh.isHealthy).toBe(true);
+    expect(fresh.checks.find(({ name }) => name === 'storage')).toMatchObject({
+      status: 'note',
+      message: expect.stringContaining('not made yet'),
+    });
     const ill = await json('doctor', ['--storage', 'missing.db'], { folder, code: 1 });
     expect(ill.checks.find(({ name }) => name === 'storage')).toMatchObject({
       status: 'failed',

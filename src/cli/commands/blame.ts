@@ -10,7 +10,7 @@ import { toOutput } from '../state/checkpoint-text.ts';
 import { formatValue, toJsonForm } from '../state/json-form.ts';
 import { readMessage } from '../state/message-text.ts';
 import { clip, formatTime } from '../terminal/format.ts';
-import { formatPlain, formatTable } from '../terminal/table.ts';
+import { formatRows } from '../terminal/table.ts';
 
 /** Says where values come from. */
 export const command: Command = {
@@ -72,7 +72,7 @@ async function attribute(context: Context, { from, state, paths }: Task): Promis
 }
 
 function format({ terminal }: Context, found: Output<'blame'>): string {
-  const { style, isScreen, columns } = terminal;
+  const { style } = terminal;
   const rows = found.map(({ path, value, checkpoint }) => {
     const message = readMessage(value);
     const text = message === undefined ? formatValue(value) : `${message.speaker}: ${message.text}`;
@@ -82,8 +82,8 @@ function format({ terminal }: Context, found: Output<'blame'>): string {
       checkpoint.author ?? checkpoint.trigger ?? checkpoint.type,
       formatTime(new Date(checkpoint.savedAt)),
       path,
-      clip(text, isScreen ? Math.max(20, columns - 80) : 200),
+      clip(text, Number.POSITIVE_INFINITY),
     ];
   });
-  return isScreen ? formatTable(rows, { right: [0] }) : formatPlain(rows);
+  return formatRows(terminal, rows, { right: [0] });
 }

@@ -3,7 +3,7 @@ import type { Command } from '../command.ts';
 import type { Context } from '../context.ts';
 import { Journal } from '../place/journal.ts';
 import { resolveRevision } from '../revision/resolve-revision.ts';
-import { formatPlain, formatTable } from '../terminal/table.ts';
+import { formatRows } from '../terminal/table.ts';
 import { tellBranch } from './fork.ts';
 
 /** Lists, makes and deletes branches. */
@@ -27,14 +27,14 @@ async function list(context: Context): Promise<undefined> {
   const sessionId = await workspace.findSession();
   const current = sessionId === undefined ? '' : await workspace.currentBranch(sessionId);
   const heads = sessionId === undefined ? [] : await workspace.manager.branches(sessionId);
-  const branches = heads.map(({ branch, headId }) => ({ branch, headId, isCurrent: branch === current }));
-  const { isScreen, style } = context.terminal;
+  const branches = heads.map(({ branch, headId }) => ({ branch, name: branch, headId, isCurrent: branch === current }));
+  const { style } = context.terminal;
   const rows = branches.map(({ branch, headId, isCurrent }) => [
     isCurrent ? '*' : ' ',
     isCurrent ? style.green(branch) : branch,
     headId,
   ]);
-  await context.answer(branches, () => (isScreen ? formatTable(rows) : formatPlain(rows)));
+  await context.answer(branches, () => formatRows(context.terminal, rows));
   return undefined;
 }
 

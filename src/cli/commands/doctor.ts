@@ -1,5 +1,7 @@
-import { accessSync, constants, mkdirSync } from 'node:fs';
-import { formatStorageAddress } from '../../storage/address.ts';
+import { accessSync, constants, existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { formatStorageAddress, type StorageAddress, storageExists } from '../../storage/address.ts';
 import type { Command } from '../command.ts';
 import type { Context } from '../context.ts';
 import { EXIT } from '../exit-code.ts';
@@ -18,7 +20,7 @@ export const command: Command = {
     for (const [name, check] of CHECKS) checks.push(await attempt(name, () => check(context)));
     const isHealthy = checks.every(({ status }) => status !== 'failed');
     const { style } = context.terminal;
-    const paint = { ok: style.green, warning: style.yellow, failed: style.red };
+    const paint = { ok: style.green, note: style.cyan, warning: style.yellow, failed: style.red };
     await context.answer({ isHealthy, checks }, () =>
       checks.map(({ name, status, message }) => `${paint[status](status.padEnd(7))}  ${name}: ${message}\n`).join(''),
     );
@@ -26,10 +28,12 @@ export const command: Command = {
   },
 };
 
-type Finding = string | { readonly warning: string };
+type Finding = string | { readonly warning: string } | { readonly note: string };
 
 const CHECKS: readonly (readonly [name: string, check: (context: Context) => Promise<Finding>])[] = [
   ['node', checkNode],
+  ['sqlite', checkSqlite],
+  ['packages', checkPackages],
   ['configuration', checkConfig],
   ['storage', checkStorage],
   ['content', checkContent],
@@ -41,9 +45,9 @@ const CHECKS: readonly (readonly [name: string, check: (context: Context) => Pro
 async function attempt(name: string, check: () => Promise<Finding>): Promise<Check> {
   try {
     const found = await check();
-    return typeof found === 'string'
-      ? { name, status: 'ok', message: found }
-      : { name, status: 'warning', message: found.warning };
+    if (typeof found === 'string') return { name, status: 'ok', message: found };
+    if ('note' in found) return { name, status: 'note', message: found.note };
+    return { name, status: 'warning', message: found.warning };
   } catch (error) {
     return { name, status: 'failed', message: error instanceof Error ? error.message : String(error) };
   }
@@ -57,6 +61,42 @@ async function checkNode(): Promise<Finding> {
     : { warning: `version ${process.versions.node}; at least ${MIN_NODE.join('.')} is needed` };
 }
 
+const SQLITE_PACKAGE = '@photostructure/sqlite';
+
+async function checkSqlite({ folder }: Context): Promise<Finding> {
+  const { checkSqliteVersion, openDatabase, sqliteModuleName } = await import('../../storage/sqlite/sqlite-driver.ts');
+  const database = openDatabase(':memory:');
+  try {
+    const version = checkSqliteVersion(database);
+    const isBuiltIn = sqliteModuleName() === 'node:sqlite';
+    return `version ${version}, by ${isBuiltIn ? 'node:sqlite' : `${SQLITE_PACKAGE} ${findVersion(SQLITE_PACKAGE, folder)}`}`;
+  } finally {
+    database.close();
+  }
+}
+
+/** What may be installed beside this package, and which version of it a program here would get. */
+async function checkPackages({ folder }: Context): Promise<Finding> {
+  const { peerDependencies } = readManifest(new URL('../../../package.json', import.meta.url));
+  const versions = Object.keys(peerDependencies ?? {}).map((name) => `${name} ${findVersion(name, folder)}`);
+  return versions.join(', ');
+}
+
+function findVersion(name: string, folder: string): string {
+  const below = createRequire(join(folder, 'package.json')).resolve.paths(name) ?? [];
+  const beside = createRequire(import.meta.url).resolve.paths(name) ?? [];
+  const manifest = [...below, ...beside]
+    .map((path) => join(path, name, 'package.json'))
+    .find((path) => existsSync(path));
+  return manifest === undefined ? 'is not installed' : (readManifest(manifest).version ?? 'of no version');
+}
+
+type Manifest = { readonly version?: string; readonly peerDependencies?: Readonly<Record<string, string>> };
+
+function readManifest(path: string | URL): Manifest {
+  return JSON.parse(readFileSync(path, 'utf8')) as Manifest;
+}
+
 async function checkConfig(context: Context): Promise<Finding> {
   const found = await context.config();
   return found === undefined ? 'no savestate.yaml here or above, so the defaults hold' : found.path;
@@ -64,12 +104,20 @@ async function checkConfig(context: Context): Promise<Finding> {
 
 async function checkStorage(context: Context): Promise<Finding> {
   const address = await context.address();
+  if (isNotMadeYet(context, address))
+    return { note: `${formatStorageAddress(address)} is not made yet; "savestate run" or "savestate init" makes it` };
   const { storage } = await context.workspace();
   await storage.stats();
   return `${formatStorageAddress(address)} can be opened`;
 }
 
+/** A new project has no storage; one that was named just now and is not there is a mistake. */
+function isNotMadeYet({ globals, env }: Context, address: StorageAddress): boolean {
+  return !(globals.storage || env.SAVESTATE_STORAGE) && !storageExists(address);
+}
+
 async function checkContent(context: Context): Promise<Finding> {
+  if (isNotMadeYet(context, await context.address())) return { note: 'nothing yet' };
   const { manager } = await context.workspace();
   const { checkpoints, sessions } = await manager.stats();
   const latest = await manager.latest();

@@ -73,7 +73,7 @@ export function toForkOptions(context: Context, input: CommandInput, edit?: Stat
 export async function tellBranch(context: Context, head: BranchHead, what: string): Promise<void> {
   const { sessionId, branch, headId } = head;
   await context.answer(
-    { sessionId, branch, headId },
+    { sessionId, branch, name: branch, headId },
     () => `Branch "${branch}" of session "${sessionId}" ${what}; its head is ${headId}.\n`,
   );
 }

@@ -8,7 +8,7 @@ import { EXIT } from '../exit-code.ts';
 import type { Output } from '../output-schemas.ts';
 import { parseRange, readRange, resolveRevision } from '../revision/resolve-revision.ts';
 import { clip } from '../terminal/format.ts';
-import { formatPlain } from '../terminal/table.ts';
+import { formatRows } from '../terminal/table.ts';
 import type { Workspace } from '../workspace.ts';
 
 type Match = Output<'grep'>[number];
@@ -119,5 +119,5 @@ function format({ terminal }: Context, matches: readonly Match[]): string {
     style.bold(path),
     clip(text, isScreen ? CONTEXT_CHARS * 2 : 1_000),
   ]);
-  return isScreen ? rows.map((row) => `${row.join(' ')}\n`).join('') : formatPlain(rows);
+  return formatRows(terminal, rows, { right: [0] });
 }

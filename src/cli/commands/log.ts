@@ -18,7 +18,7 @@ import {
 import { Expression } from '../state/expression.ts';
 import { formatGraph } from '../state/graph.ts';
 import { formatSize, formatTime } from '../terminal/format.ts';
-import { formatPlain, formatTable } from '../terminal/table.ts';
+import { formatRows } from '../terminal/table.ts';
 import type { Workspace } from '../workspace.ts';
 
 /** Lists checkpoints. */
@@ -99,14 +99,15 @@ function createFilter({ manager }: Workspace, input: CommandInput): (checkpoint:
 }
 
 function format(context: Context, input: CommandInput, outputs: readonly CheckpointOutput[]): string {
-  const { style, isScreen } = context.terminal;
+  const { style } = context.terminal;
   if (input.flag('graph')) return formatGraph(outputs, (checkpoint) => formatLine(checkpoint, style), style);
   if (input.flag('long')) return outputs.map((checkpoint) => formatDetails(checkpoint, style)).join('\n');
   if (input.flag('oneline')) return outputs.map((checkpoint) => `${formatLine(checkpoint, style)}\n`).join('');
   const rows = outputs.map((checkpoint) => toRow(context, checkpoint));
-  return isScreen
-    ? formatTable(rows, { head: ['#', 'checkpoint', 'saved (UTC)', 'size', 'what'], right: [0, 3] })
-    : formatPlain(rows);
+  return formatRows(context.terminal, rows, {
+    head: ['#', 'checkpoint', 'saved (UTC)', 'size', 'what'],
+    right: [0, 3],
+  });
 }
 
 function toRow({ terminal: { style } }: Context, checkpoint: CheckpointOutput): string[] {

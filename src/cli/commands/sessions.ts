@@ -3,7 +3,7 @@ import { checkRef } from '../../storage/ref.ts';
 import type { Command } from '../command.ts';
 import type { Output } from '../output-schemas.ts';
 import { formatTime } from '../terminal/format.ts';
-import { formatPlain, formatTable } from '../terminal/table.ts';
+import { formatRows } from '../terminal/table.ts';
 import type { Workspace } from '../workspace.ts';
 
 type SessionOutput = Output<'sessions'>[number];
@@ -29,40 +29,40 @@ export const command: Command = {
       status ?? '',
     ]);
     const head = ['session', 'current', 'branches', 'head', 'saved (UTC)', 'status'];
-    await context.answer(sessions, () =>
-      context.terminal.isScreen ? formatTable(rows, { head, right: [2, 3] }) : formatPlain(rows),
-    );
+    await context.answer(sessions, () => formatRows(context.terminal, rows, { head, right: [2, 3] }));
     if (sessions.length === 0) context.say('There are no sessions yet.');
     return undefined;
   },
 };
 
-/** The sessions whose heads are newest; reads as many checkpoints as are shown. */
+type Heads = ReadonlyMap<string, CheckpointId>;
+
+/** The sessions that were saved to last; reads as many checkpoints as are shown. */
 async function listSessions(workspace: Workspace, limit: number): Promise<SessionOutput[]> {
-  const heads = new Map<SessionId, { headId: CheckpointId; branches: string[] }>();
+  const sessions = new Map<SessionId, Map<string, CheckpointId>>();
   for (const ref of await workspace.storage.readRefs({ kind: 'branch' })) {
     const { sessionId, name, target } = checkRef(ref);
-    const headId = target as CheckpointId;
-    const known = heads.get(sessionId) ?? { headId, branches: [] };
-    heads.set(sessionId, {
-      headId: [headId, known.headId].toSorted()[1] ?? headId,
-      branches: [...known.branches, name],
-    });
+    const heads = sessions.get(sessionId) ?? new Map<string, CheckpointId>();
+    sessions.set(sessionId, heads.set(name, target as CheckpointId));
   }
-  const newest = [...heads].sort(([, a], [, b]) => (a.headId < b.headId ? 1 : -1)).slice(0, limit);
-  return Promise.all(newest.map(([id, { headId, branches }]) => describe(workspace, id, { headId, branches })));
+  const newest = [...sessions].sort(([, a], [, b]) => (newestOf(a) < newestOf(b) ? 1 : -1)).slice(0, limit);
+  return Promise.all(newest.map(([id, heads]) => describe(workspace, id, heads)));
 }
 
-async function describe(
-  workspace: Workspace,
-  id: SessionId,
-  { headId, branches }: { readonly headId: CheckpointId; readonly branches: string[] },
-): Promise<SessionOutput> {
+/** Ids sort by time. */
+function newestOf(heads: Heads): string {
+  return [...heads.values()].reduce((newest, each) => (each > newest ? each : newest), '');
+}
+
+/** A session with the head of the branch that it names. */
+async function describe(workspace: Workspace, id: SessionId, heads: Heads): Promise<SessionOutput> {
+  const currentBranch = await workspace.currentBranch(id);
+  const headId = heads.get(currentBranch) ?? (newestOf(heads) as CheckpointId);
   const { sequence, timestamp, status, agentId, userId } = await workspace.openCheckpoint(headId);
   return {
     id,
-    currentBranch: await workspace.currentBranch(id),
-    branches,
+    currentBranch,
+    branches: [...heads.keys()],
     headId,
     sequence,
     savedAt: timestamp.toISOString(),

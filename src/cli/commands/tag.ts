@@ -3,7 +3,7 @@ import type { Command } from '../command.ts';
 import type { Context } from '../context.ts';
 import { Journal } from '../place/journal.ts';
 import { resolveRevision } from '../revision/resolve-revision.ts';
-import { formatPlain, formatTable } from '../terminal/table.ts';
+import { formatRows } from '../terminal/table.ts';
 
 /** Lists, sets and deletes tags. */
 export const command: Command = {
@@ -28,7 +28,7 @@ async function list(context: Context): Promise<undefined> {
   const sessionId = await workspace.findSession();
   const tags = sessionId === undefined ? [] : await workspace.manager.tags(sessionId);
   const rows = tags.map(({ name, checkpointId }) => [context.terminal.style.yellow(name), checkpointId]);
-  await context.answer(tags, () => (context.terminal.isScreen ? formatTable(rows) : formatPlain(rows)));
+  await context.answer(tags, () => formatRows(context.terminal, rows));
   return undefined;
 }
 

@@ -4,7 +4,7 @@ import type { Command } from '../command.ts';
 import type { Context } from '../context.ts';
 import { Journal, type Operation, type UndoStep } from '../place/journal.ts';
 import { formatTime } from '../terminal/format.ts';
-import { formatPlain, formatTable } from '../terminal/table.ts';
+import { formatRows } from '../terminal/table.ts';
 import type { Workspace } from '../workspace.ts';
 
 /** Takes back what was done to branches and tags. */
@@ -43,7 +43,7 @@ async function list(context: Context, journal: Journal): Promise<undefined> {
     formatTime(new Date(at)),
     `${summary}${isUndone ? ' (undone)' : ''}`,
   ]);
-  await context.answer(operations, () => (context.terminal.isScreen ? formatTable(rows) : formatPlain(rows)));
+  await context.answer(operations, () => formatRows(context.terminal, rows));
   return undefined;
 }
 

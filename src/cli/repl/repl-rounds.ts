@@ -1,6 +1,6 @@
 import { type CheckpointOutput, describeCheckpoint, formatNames } from '../state/checkpoint-text.ts';
 import { clip, formatTime } from '../terminal/format.ts';
-import { formatPlain, formatTable } from '../terminal/table.ts';
+import { formatRows } from '../terminal/table.ts';
 import type { Terminal } from '../terminal/terminal.ts';
 
 /** A round, and what was said in it as far as that is known. */
@@ -9,7 +9,8 @@ export type Round = { readonly checkpoint: CheckpointOutput; readonly said: stri
 const SAID_CHARS = 60;
 
 /** Checkpoints as the rounds of a conversation, with their times. */
-export function formatRounds(oldestFirst: readonly Round[], { style, isScreen }: Terminal): string {
+export function formatRounds(oldestFirst: readonly Round[], terminal: Terminal): string {
+  const { style } = terminal;
   const rows = oldestFirst.map(({ checkpoint, said }) => [
     String(checkpoint.sequence),
     formatTime(new Date(checkpoint.savedAt)),
@@ -17,7 +18,5 @@ export function formatRounds(oldestFirst: readonly Round[], { style, isScreen }:
     [describeCheckpoint(checkpoint), formatNames(checkpoint, style)].filter((part) => part !== '').join(' '),
     ...(said === undefined ? [] : [clip(said, SAID_CHARS)]),
   ]);
-  return isScreen
-    ? formatTable(rows, { head: ['round', 'saved (UTC)', 'checkpoint', 'what'], right: [0] })
-    : formatPlain(rows);
+  return formatRows(terminal, rows, { head: ['round', 'saved (UTC)', 'checkpoint', 'what'], right: [0] });
 }

@@ -24,7 +24,7 @@ export async function openTalk(
     logs: logs === undefined ? false : resolve(context.folder, logs),
     memory,
     userId,
-    author: context.user,
+    author: context.author ?? 'user',
   });
   const settings = await context.settings();
   return {

@@ -1,3 +1,5 @@
+import widthOf from 'string-width';
+
 const SIZE_UNITS = ['B', 'kB', 'MB', 'GB', 'TB'];
 const SIZE_STEP = 1000;
 
@@ -36,10 +38,21 @@ export function formatDuration(seconds: number): string {
   return `${Math.floor(whole / 3600)} h ${Math.floor((whole % 3600) / 60)} min`;
 }
 
-/** One line of at most so many characters; what does not fit is replaced by dots. Control characters become spaces. */
-export function clip(text: string, chars: number): string {
-  const line = text.replaceAll(/[\p{Cc}\s]+/gu, ' ').trim();
-  return line.length <= chars ? line : `${line.slice(0, Math.max(0, chars - 1))}…`;
+const CHARACTERS = new Intl.Segmenter();
+/** A character may have many parts, such as a family has; a long text is not measured whole. */
+const MAX_UNITS_PER_COLUMN = 16;
+
+/** One line that takes at most so many columns of a screen; what does not fit is replaced by dots. Control characters become spaces. */
+export function clip(text: string, columns: number): string {
+  const line = text.replaceAll(/[\p{Cc}\p{Bidi_Control}\s]+/gu, ' ').trim();
+  if (widthOf(line) <= columns) return line;
+  let [kept, width] = ['', 0];
+  for (const { segment } of CHARACTERS.segment(line.slice(0, columns * MAX_UNITS_PER_COLUMN))) {
+    width += widthOf(segment);
+    if (width > columns - 1) break;
+    kept += segment;
+  }
+  return `${kept}…`;
 }
 
 const BARS = '▁▂▃▄▅▆▇█';

@@ -47,10 +47,10 @@ export function sqliteModuleName(): string {
   return loadBuiltIn() === undefined ? createRequire(import.meta.url).resolve(PACKAGE) : 'node:sqlite';
 }
 
-/** Throws an UnsupportedError if this SQLite is too old to be trusted with several connections. */
-export function checkSqliteVersion(db: SqlDatabase): void {
+/** The version of this SQLite; throws an UnsupportedError if it is too old to be trusted with several connections. */
+export function checkSqliteVersion(db: SqlDatabase): string {
   const { version } = db.prepare('SELECT sqlite_version() AS version').get() as { version: string };
-  if (isAtLeast(version.split('.').map(Number), MIN_SQLITE_VERSION)) return;
+  if (isAtLeast(version.split('.').map(Number), MIN_SQLITE_VERSION)) return version;
   throw new UnsupportedError(
     `SQLite ${version} can corrupt a database that two processes use at once; version ${MIN_SQLITE_VERSION.join('.')} or newer is needed. Update Node.js.`,
     { details: { found: version, needed: MIN_SQLITE_VERSION.join('.') } },

@@ -7,10 +7,9 @@ import { EXIT, type ExitCode } from '../../exit-code.ts';
 import { toMemoryOutput } from '../../memory/memory-output.ts';
 import { useMemory } from '../../memory/use-memory.ts';
 import { clip, formatTime } from '../../terminal/format.ts';
-import { formatPlain, formatTable } from '../../terminal/table.ts';
+import { formatRows } from '../../terminal/table.ts';
 
 const DEFAULT_COUNT = 20;
-const MIN_TEXT_CHARS = 20;
 
 /** Lists what is known, the newest last. */
 export async function list(context: Context, input: CommandInput): Promise<undefined> {
@@ -49,21 +48,14 @@ function parseKind(text: string): MemoryKind {
 }
 
 async function tell(context: Context, memories: readonly (MemoryRecord | MemoryHit)[]): Promise<void> {
-  const { isScreen, columns, style } = context.terminal;
+  const { terminal } = context;
   const rows = memories.map((memory) => [
-    style.cyan(memory.id),
+    terminal.style.cyan(memory.id),
     memory.kind,
     memory.subject,
     formatTime(memory.observedAt),
     ...('score' in memory ? [memory.score.toFixed(2)] : []),
-    memory.memory,
+    clip(memory.memory, Number.POSITIVE_INFINITY),
   ]);
-  await context.answer(memories.map(toMemoryOutput), () => {
-    if (!isScreen) return formatPlain(rows.map((row) => row.map((cell) => clip(cell, Number.POSITIVE_INFINITY))));
-    const chars = Math.max(MIN_TEXT_CHARS, columns - OTHER_COLUMNS_CHARS);
-    return formatTable(rows.map((row) => row.with(-1, clip(row.at(-1) ?? '', chars))));
-  });
+  await context.answer(memories.map(toMemoryOutput), () => formatRows(terminal, rows));
 }
-
-/** Ids, kinds, subjects and times take about this much of a line. */
-const OTHER_COLUMNS_CHARS = 66;
