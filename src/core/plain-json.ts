@@ -31,8 +31,9 @@ function copyContainer(value: object, depth: number): JsonValue | typeof NOT_PLA
   if (depth > MAX_DEPTH) return NOT_PLAIN;
   const prototype: object | null = Object.getPrototypeOf(value);
   const keys = Object.keys(value);
+  if (Object.getOwnPropertySymbols(value).length > 0) return NOT_PLAIN;
   if (prototype === Array.prototype) return copyArray(value as unknown[], keys, depth);
-  const isPlain = prototype === Object.prototype && keys[0] !== '$' && Object.getOwnPropertySymbols(value).length === 0;
+  const isPlain = prototype === Object.prototype && keys[0] !== '$';
   return isPlain && !hasOddKey(keys) ? copyObject(value as { [key: string]: unknown }, keys, depth) : NOT_PLAIN;
 }
 

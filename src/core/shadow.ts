@@ -72,3 +72,39 @@ export class Shadow {
 const NO_REFS: readonly Digest[] = Object.freeze([]);
 const NO_KEYS: readonly string[] = Object.freeze([]);
 const NO_CHILDREN: readonly ShadowChild[] = Object.freeze([]);
+
+/** Notes that a live value was found equal to a shadow. */
+export function keep(shadow: Shadow, source: unknown): Shadow {
+  if (shadow.source !== source) {
+    shadow.source = source;
+    shadow.isFrozen = false;
+  }
+  if (!shadow.isFrozen && isFrozenContainer(shadow.kind, source))
+    shadow.isFrozen = shadow.children.every(isFrozenChild);
+  return shadow;
+}
+
+/** Whether a value's own fields or elements cannot change any more. */
+export function isFrozenContainer(kind: ShadowKind, source: unknown): boolean {
+  return (kind === 'object' || kind === 'Array' || kind === 'bare') && Object.isFrozen(source);
+}
+
+/** Whether nothing in a child can change any more. */
+export function isFrozenChild(child: ShadowChild): boolean {
+  return !(child instanceof Shadow) || child.isFrozen;
+}
+
+/** The live elements behind a deeply frozen array: comparing with them skips by identity. */
+export function frozenItems(shadow: Shadow): readonly unknown[] | undefined {
+  return shadow.isFrozen ? shadow.items : undefined;
+}
+
+/** The shadows among children from a place on, by the live objects they were taken from. */
+export function shadowsBySource(known: readonly ShadowChild[], from: number): Map<unknown, Shadow> {
+  const bySource = new Map<unknown, Shadow>();
+  for (let at = from; at < known.length; at++) {
+    const child = known[at];
+    if (child instanceof Shadow) bySource.set(child.source, child);
+  }
+  return bySource;
+}

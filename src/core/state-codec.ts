@@ -100,7 +100,7 @@ export class StateCodec {
     const chunks = adopted.flatMap((earlier) => this.compose(earlier).chunks);
     const composer = new Composer(this.#redact);
     const root = createChunk(composer.composeRoot(shadow));
-    chunks.push(...composer.chunks.values());
+    for (const chunk of composer.chunks.values()) chunks.push(chunk); // a spread would put all of them on the stack
     return { root, chunks, sizeBytes: sizeOf(shadow), shadow };
   }
 

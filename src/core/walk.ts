@@ -3,14 +3,24 @@ import { atomBytes, atomTag, encodeAtom } from './atom.ts';
 import type { CapturedInstances } from './captured-instances.ts';
 import type { ClassCodecs } from './class-codec.ts';
 import { errorClass, errorFields } from './error-value.ts';
-import { InvalidInputError } from './errors.ts';
+import { InvalidInputError, SavestateError } from './errors.ts';
 import { isUntouched, traceFields } from './field-trace.ts';
 import { FIELD_CHARS, type ValueLimits } from './format.ts';
 import { withTraces } from './list-trace.ts';
 import { formatPath, type PathStep } from './path.ts';
 import { commonEnds, countExactly, countSame, isSame, isSameList, replaceIfNew } from './sameness.ts';
-import { Shadow, type ShadowChild, type ShadowKind } from './shadow.ts';
+import {
+  frozenItems,
+  isFrozenChild,
+  isFrozenContainer,
+  keep,
+  Shadow,
+  type ShadowChild,
+  type ShadowKind,
+  shadowsBySource,
+} from './shadow.ts';
 import type { CapturedState } from './state-codec.ts';
+import { describeStray } from './stray-key.ts';
 import { isUnchanged, STRAY_CHECK_ITEMS } from './unchanged.ts';
 
 /** `fresh`: the children that are not known to be frozen already; all, if absent. */
@@ -22,6 +32,7 @@ type NewContent = {
   readonly holdsZero?: boolean;
 };
 
+type Entries = Map<unknown, unknown> | Set<unknown>;
 type Fields = { readonly [key: string]: unknown };
 
 /**
@@ -45,7 +56,17 @@ export class Walker {
     this.#limits = limits;
   }
 
+  /** Walks a whole value; what its own code throws (a getter, a proxy, a codec) is refused with the path it stands at. */
   walk(value: unknown, old: ShadowChild): ShadowChild {
+    try {
+      return this.#walk(value, old);
+    } catch (error) {
+      if (error instanceof SavestateError) throw error;
+      throw this.#refuse(`a value that cannot be read (${String(error)})`, 'Leave it out of the state', error);
+    }
+  }
+
+  #walk(value: unknown, old: ShadowChild): ShadowChild {
     switch (typeof value) {
       case 'object':
         return value === null ? null : this.#walkObject(value, old instanceof Shadow ? old : undefined);
@@ -86,11 +107,14 @@ export class Walker {
     if (prototype === Object.prototype) return this.#walkRecord('object', value as Fields, old);
     if (prototype === Array.prototype) return this.#walkArray(value as unknown[], old);
     if (prototype === null) return this.#walkRecord('bare', value as Fields, old);
-    if (prototype === Map.prototype)
-      return this.#walkItems('Map', [...(value as Map<unknown, unknown>)].flat(1), { source: value, old });
-    if (prototype === Set.prototype)
-      return this.#walkItems('Set', [...(value as Set<unknown>)], { source: value, old });
+    if (prototype === Map.prototype || prototype === Set.prototype) return this.#walkEntries(value as Entries, old);
     return this.#walkInstance(value, prototype, old);
+  }
+
+  #walkEntries(value: Entries, old: Shadow | undefined): Shadow {
+    this.#checkStray(value);
+    if (value instanceof Map) return this.#walkItems('Map', [...value].flat(1), { source: value, old });
+    return this.#walkItems('Set', [...value], { source: value, old });
   }
 
   #walkInstance(value: object, prototype: object, old: Shadow | undefined): Shadow {
@@ -103,13 +127,16 @@ export class Walker {
     }
     const tag = atomTag(prototype);
     if (tag !== undefined) return this.#walkAtom(tag, value, old);
-    if (value instanceof Error)
+    if (value instanceof Error) {
+      this.#checkSymbols(value);
       return this.#walkPayload(['Error', errorClass(value)], value, { payload: errorFields(value), old });
+    }
     const name = (prototype as { constructor?: { name?: string } }).constructor?.name || 'an unnamed class';
     throw this.#refuse(`an instance of ${name}`, 'Register a class codec for it, or save plain data');
   }
 
   #walkAtom(tag: string, value: object, old: Shadow | undefined): Shadow {
+    this.#checkStray(value);
     const bytes = atomBytes(value);
     const known = old?.keys[0] === tag ? old : undefined;
     if (bytes !== undefined) {
@@ -130,7 +157,7 @@ export class Walker {
     { payload, old }: { payload: unknown; old: Shadow | undefined },
   ): Shadow {
     const known = old?.kind === kind && old.keys[0] === tag ? old : undefined;
-    const child = this.walk(payload, known?.children[0]);
+    const child = this.#walk(payload, known?.children[0]);
     if (known !== undefined && isSame(child, known.children[0])) return keep(known, value);
     return this.#create(kind, value, { keys: [tag], children: [child] });
   }
@@ -154,13 +181,18 @@ export class Walker {
 
   #checkSymbols(value: object): void {
     if (Object.getOwnPropertySymbols(value).length === 0) return;
-    throw this.#refuse('an object with a symbol as key', 'Use texts as keys');
+    throw this.#refuse('an object with a symbol as key', 'Use strings as keys');
+  }
+
+  #checkStray(value: object): void {
+    const found = describeStray(value);
+    if (found !== undefined) throw this.#refuse(found, 'Save a plain copy, with what belongs to it beside it');
   }
 
   #walkChild(now: unknown, before: ShadowChild, step: PathStep): ShadowChild {
     if (now === before && typeof now !== 'function' && typeof now !== 'symbol') return now;
     this.#steps.push(step);
-    const after = this.walk(now, before);
+    const after = this.#walk(now, before);
     this.#steps.pop();
     return after;
   }
@@ -270,8 +302,7 @@ export class Walker {
   #checkArray(items: readonly unknown[]): void {
     const keys = Object.keys(items);
     if (keys.length < items.length) throw this.#refuse('an array with holes', 'Fill them, or use null');
-    if (keys.length > items.length)
-      throw this.#refuse(`an array with the extra property "${keys[items.length]}"`, 'Save an object instead');
+    this.#checkStray(items);
   }
 
   #create(kind: ShadowKind, source: unknown, content: NewContent): Shadow {
@@ -286,19 +317,10 @@ export class Walker {
     return shadow;
   }
 
-  #refuse(found: string, advice: string): InvalidInputError {
+  #refuse(found: string, advice: string, cause?: unknown): InvalidInputError {
     const path = formatPath(this.#steps);
-    return new InvalidInputError(`Cannot save ${path}: it is ${found}. ${advice}.`, { details: { path } });
+    return new InvalidInputError(`Cannot save ${path}: it is ${found}. ${advice}.`, { details: { path }, cause });
   }
-}
-
-function shadowsBySource(known: readonly ShadowChild[], from: number): Map<unknown, Shadow> {
-  const bySource = new Map<unknown, Shadow>();
-  for (let at = from; at < known.length; at++) {
-    const child = known[at];
-    if (child instanceof Shadow) bySource.set(child.source, child);
-  }
-  return bySource;
 }
 
 const NO_ENDS = { prefix: 0, suffix: 0 };
@@ -315,32 +337,8 @@ function withChange(shadow: Shadow, from: Shadow | undefined, ends?: { prefix: n
   return shadow;
 }
 
-/** Notes that a live value was found equal to a shadow. */
-function keep(shadow: Shadow, source: unknown): Shadow {
-  if (shadow.source !== source) {
-    shadow.source = source;
-    shadow.isFrozen = false;
-  }
-  if (!shadow.isFrozen && isFrozenContainer(shadow.kind, source))
-    shadow.isFrozen = shadow.children.every(isFrozenChild);
-  return shadow;
-}
-
-function isFrozenContainer(kind: ShadowKind, source: unknown): boolean {
-  return (kind === 'object' || kind === 'Array' || kind === 'bare') && Object.isFrozen(source);
-}
-
-function isFrozenChild(child: ShadowChild): boolean {
-  return !(child instanceof Shadow) || child.isFrozen;
-}
-
 /** Whether an element is the instance it was, with the fields it had. Nearly all of a long conversation is told by this alone. */
 function isTraced(item: unknown, before: ShadowChild): boolean {
   const trace = before instanceof Shadow ? before.trace : undefined;
   return trace !== undefined && trace[0] === item && isUntouched(trace);
-}
-
-/** The live elements behind a deeply frozen array: comparing with them skips by identity. */
-function frozenItems(shadow: Shadow): readonly unknown[] | undefined {
-  return shadow.isFrozen ? shadow.items : undefined;
 }

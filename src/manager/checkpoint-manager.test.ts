@@ -22,6 +22,37 @@ class Counter {
   }
 }
 
+/** Values of the closed set that carry something which their stored form cannot hold. */
+function withExtras(): object[] {
+  const values = () => [
+    new Map([[1, 2]]),
+    new Set([1]),
+    new Date(5),
+    new Uint8Array(2),
+    new Float64Array(100),
+    new DataView(new ArrayBuffer(2)),
+    Buffer.from('x'),
+    /x/,
+    new URL('http://a'),
+    new ArrayBuffer(2),
+  ];
+  const symbol = { [Symbol('extra')]: 1 };
+  return [
+    ...values().map((value) => Object.assign(value, { extra: 1 })),
+    ...[...values(), new Error('x')].map((value) => Object.assign(value, symbol)),
+  ];
+}
+
+function detached(): ArrayBuffer {
+  const buffer = new ArrayBuffer(2);
+  structuredClone(buffer, { transfer: [buffer] });
+  return buffer;
+}
+
+function fail(): never {
+  throw new TypeError('not today');
+}
+
 describe.each(STORAGES)('CheckpointManager on %s', (_, create) => {
   test('[M1] save and restore bring back what was there', async () => {
     const manager = createManager(create().storage, { agents: { Counter: () => new Counter() } });
@@ -109,6 +140,20 @@ describe.each(STORAGES)('CheckpointManager on %s', (_, create) => {
     await manager.close();
   });
 
+  test('[K16] a reason is stored without secrets, a step name or key with one is refused', async () => {
+    const { storage } = create();
+    const manager = createManager(storage);
+    const session = await manager.session('s');
+    const key = `sk-${'ant'}-api03-${'Ab3'.repeat(30)}`;
+    const id = await session.save({ n: 1 });
+    await session.save({ n: 2 });
+    await manager.delete(id, { reason: `leaked ${key}` });
+    await expect(manager.load(id)).rejects.toThrow('leaked [secret anthropic_key]');
+    await expect(session.step(`call ${key}`, () => 1)).rejects.toMatchObject({ code: 'INVALID_INPUT' });
+    await expect(session.save({ n: 3 }, { idempotencyKey: key })).rejects.toMatchObject({ code: 'INVALID_INPUT' });
+    await manager.close();
+  });
+
   test('[M6] what cannot be saved is named by its path, and nothing is written', async () => {
     const manager = createManager(create().storage);
     const failures: unknown[] = [];
@@ -123,10 +168,16 @@ describe.each(STORAGES)('CheckpointManager on %s', (_, create) => {
       [{ agent: new (class Odd {})() }, '$.agent'],
       [cyclic, '$.self.inner'],
       [{ list: Object.assign([], { 2: 'after two holes' }) }, '$.list'],
+      [{ list: Object.assign([1], { [Symbol('x')]: 1 }) }, '$.list'],
+      ...withExtras().map((value) => [{ deep: [{ value }] }, '$.deep[0].value'] as const),
+      [{ a: Reflect.construct(ArrayBuffer, [2, { maxByteLength: 4 }]) }, '$.a'],
+      [{ a: detached() }, '$.a'],
+      [{ a: new Proxy(new Map(), {}) }, '$.a'],
+      [{ a: Object.defineProperty({}, 'b', { enumerable: true, get: fail }) }, '$.a'],
     ] as const) {
       await expect(session.save(state)).rejects.toMatchObject({ code: 'INVALID_INPUT', details: { path } });
     }
-    expect(failures).toHaveLength(5);
+    expect(failures).toHaveLength(10 + withExtras().length);
     await session.save({ ok: 'still' });
     expect(session.head?.sequence).toBe(2);
     expect((await manager.stats()).checkpoints).toBe(2);

@@ -37,7 +37,7 @@ import type { RestoreReport } from './restore-report.ts';
 import { checkRetentionPolicy, type RetentionPolicy } from './retention.ts';
 import { checkUnneeded } from './retention-needs.ts';
 import { deleteCheckpoints, type PruneResult } from './retention-runner.ts';
-import type { SaveOptions } from './save-options.ts';
+import { redactText, type SaveOptions } from './save-options.ts';
 import type { Session, SessionOptions } from './session.ts';
 import { SessionOpener } from './session-opener.ts';
 import { type VerifyReport, verify } from './verify.ts';
@@ -279,7 +279,7 @@ export class CheckpointManager {
     const { checkpoint } = await this.#open(idOrPrefix);
     await checkUnneeded(this.engine.storage, checkpoint);
     const deleted = await deleteCheckpoints(this.engine, [
-      { id: checkpoint.id, reason: options.reason ?? 'deleted by hand' },
+      { id: checkpoint.id, reason: redactText(options.reason ?? 'deleted by hand', this.engine.codec) },
     ]);
     return deleted.length > 0;
   }

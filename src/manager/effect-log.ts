@@ -1,13 +1,14 @@
 import type { Checkpoint } from '../core/checkpoint.ts';
 import type { ChunkContent, Digest } from '../core/chunk.ts';
 import { InvalidInputError } from '../core/errors.ts';
-import { parseName, type SessionId } from '../core/id.ts';
+import type { SessionId } from '../core/id.ts';
 import type { Commit, RefChange } from '../storage/contract.ts';
 import { type EffectRecord, effectKey, formatEffect, parseEffect, type RecordedEffect } from './effect-record.ts';
 import type { Engine } from './engine.ts';
 import type { FencedCommits } from './fenced-commits.ts';
 import type { HeldLease } from './lease.ts';
 import { describeMismatch } from './replay-mismatch.ts';
+import { parseOpenName } from './save-options.ts';
 import { type StepIdentity, StepRecordings } from './step-recordings.ts';
 
 /**
@@ -105,7 +106,7 @@ export class EffectLog {
     run: (attempt: StepAttempt) => Promise<Result> | Result,
     options: StepOptions = {},
   ): Promise<Delivered<Result>> {
-    parseName(name, 'A step name');
+    parseOpenName(name, 'A step name', this.#context.codec);
     options.signal?.throwIfAborted();
     const asked = this.#identify(name, options);
     const recorded = this.#takeRecording(asked);

@@ -11,8 +11,9 @@ type Assigned = {
   readonly quote: string;
 };
 
-/** `:`, `=`, `:=` or `=>` after a name; not a comparison, and not the colon of an address. */
-const SEPARATOR = /(?<=\w["'`\\]{0,4}[ \t]?)(?::=|=>|[:=](?![=:/]))[ \t]{0,3}/g;
+/** `:`, `=`, `:=` or `=>` after a name, not a comparison, and not the colon of an address; or "is" after "password". */
+const SEPARATOR =
+  /(?<=\w["'`\\]{0,4}[ \t]?)(?::=|=>|[:=](?![=:/]))[ \t]{0,3}|(?<=\bpass(?:word|phrase|code)) (?:is|was):?[ \t]{1,3}/gi;
 const QUOTE = /\\{0,3}["'`]/y;
 const BARE_VALUE = /[^\s"'`,;&<>(){}[\]\\|]+/y;
 const REST_OF_LINE = /[^\r\n"'`\\]+/y;

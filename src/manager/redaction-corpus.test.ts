@@ -68,6 +68,30 @@ const TOKENS: [string, string][] = [
   ['docker', fake('dckr', '_pat_', chars(27))],
   ['grafana', fake('gl', 'sa_', chars(32), '_', hex(8))],
   ['tailscale', fake('ts', 'key-auth-', chars(17), '-', chars(32))],
+  ['heroku', fake('HR', 'KU-', chars(36))],
+  ['dropbox', fake('s', 'l.', chars(70), '-', chars(60))],
+  ['airtable', fake('pa', 't', chars(14), '.', hex(64))],
+  ['firebase', fake('APA', '91b', chars(134))],
+  ['doppler', fake('d', 'p.pt.', chars(43))],
+  ['fireworks', fake('f', 'w_', chars(24))],
+  ['elevenlabs', fake('s', 'k_', hex(48))],
+  ['voyage', fake('p', 'a-', chars(43))],
+  ['jina', fake('ji', 'na_', hex(32), chars(28))],
+  ['anyscale', fake('ese', 'cret_', chars(26, 'abcdefghijklmnopqrstuvwxyz0123456789'))],
+  ['cloudflare origin', fake('v', '1.0-', hex(24), '-', hex(146))],
+  ['neon', fake('na', 'pi_', chars(64, 'abcdefghijklmnopqrstuvwxyz0123456789'))],
+  ['vercel', fake('vc', 'p_', chars(32))],
+  ['aws session', fake('IQoJ', 'b3JpZ2lu', chars(300))],
+  ['twitter', fake('A'.repeat(21), 'b', chars(80))],
+  ['facebook', fake('EA', 'A', 'G', chars(120))],
+  ['linkedin', fake('A', 'QX', chars(180), '-', chars(100))],
+  ['linkedin secret', fake('WPL', '_AP1.', chars(16), '.', chars(8))],
+  [
+    'encoded key',
+    Buffer.from(fake('sk-', 'ant-', 'api03-', chars(91)))
+      .toString('base64')
+      .replaceAll('=', ''),
+  ],
 ];
 
 /** The ways a token gets into a state. */
@@ -154,6 +178,11 @@ const CONTEXTS: [string, string, string][] = [
     JSON.stringify({ type: 'service_account', private_key_id: hex(40), private_key: pem('') }),
     chars(64),
   ],
+  ['asana', `use 1/1204567890123456:${hex(32)} for it`, hex(32)],
+  ['in words', `The password is ${password}, tell nobody.`, password],
+  ['in more words', `Their old passphrase was: ${password}`, password],
+  ['mysql client', `mysqldump --host db -u app -p${password} shop > dump.sql`, password],
+  ['encoded pem', Buffer.from(pem('')).toString('base64'), Buffer.from(pem('')).toString('base64').slice(40, 90)],
   ['npmrc', `//packages.example/:_authToken=${opaque}`, opaque],
 ];
 

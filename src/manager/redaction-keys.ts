@@ -1,4 +1,4 @@
-/** Names under which any value is a secret. Compared in lower case, without separators, from the start of a word. */
+/** Names of secrets. Compared in lower case, without separators, from the start of a word. */
 const SECRET_NAMES = (
   'apikey xapikey authorization proxyauthorization basicauth cookie setcookie ' +
   'password passwd pwd passphrase passcode mnemonic seedphrase ' +
@@ -6,6 +6,18 @@ const SECRET_NAMES = (
   'accesstoken refreshtoken authtoken bearertoken sessiontoken idtoken apitoken sastoken ' +
   'privatekey signingkey encryptionkey connectionstring'
 ).split(' ');
+
+/** What the value of some of them must look like, because the name also means a pastry, a degree or a wire. */
+const SHAPES: readonly (readonly [name: RegExp, shape: RegExp])[] = [
+  [/passw(?:or)?d$|pwd$|passphrase$/i, /./s],
+  [/cookie$/i, /=|^\S{16}/],
+  [/connection.?string$/i, /[=:]/],
+  [/mnemonic$|seed.?phrase$/i, /^\s*(?:\S+\s+){5}/],
+  [/credentials?$|passcode$/i, /^\S{4,}$/],
+];
+
+/** Of the others: shorter values are flags and numbers. */
+const ANY_SECRET = /^.{4}/s;
 
 /** Names that are also used for harmless things: a secret only if the value looks like a credential. */
 const DOUBTFUL_NAMES = ['token', 'accesskey', 'accountkey', 'masterkey', 'authkey', 'sharedaccesskey'];
@@ -26,7 +38,7 @@ const HARMLESS_BEFORE = {
 
 /** Stands for a secret that is kept elsewhere, or was taken out already. */
 const REFERENCE =
-  /^(?:(?:env|file|vault|keychain):.|op:\/\/|arn:aws|\$\{[^}]*\}|\$\([^)]*\)|\$[A-Z_][A-Z0-9_]*$|%[A-Z_][A-Z0-9_]*%$|\{\{[^}]*\}\}|<[^>]*>$|\[[^\]]*\]$|[*•.xX]+$|(?:Bearer|Basic|Token) (?:\$|<|\{|\[))/;
+  /^(?:(?:env|file|vault|keychain):.|op:\/\/|arn:aws|\$\{[^}]*\}|\$\([^)]*\)|\$[A-Z_][A-Z0-9_]*$|%[A-Z_][A-Z0-9_]*%$|\{\{[^}]*\}\}|<[^>]*>$|\[[^\]]*\]$|\([^)]*\)$|[*•.xX]+$|(?:Bearer|Basic|Token) (?:\$|<|\{|\[))/;
 
 const PATH = /^(?:[/~.]|[A-Za-z]:[\\/])/;
 const CREDENTIAL_MIN_CHARS = 16;
@@ -35,7 +47,7 @@ const CREDENTIAL = /^(?![a-z]{2,10}:\/\/|[/~])\S+$/;
 /** Data decides which keys there are, so what is remembered about them needs a bound. */
 const MAX_REMEMBERED_KEYS = 2048;
 
-/** `sure`: any value is a secret; `doubtful`: one that looks like a credential is; `none`: the name says nothing. */
+/** `sure`: a value of the usual shape is a secret; `doubtful`: one that looks like a credential is; `none`: the name says nothing. */
 export type Suspicion = 'sure' | 'doubtful' | 'none';
 
 /** Judges key names. Remembers its answers, because states use few names and use them often. */
@@ -58,7 +70,7 @@ export class SecretKeys {
     if (suspicion === 'none' || value.trim() === '' || isReference(value)) return false;
     if (suspicion === 'doubtful') return isCredential(value);
     // `pwd` is also what shells call the current folder.
-    return !(PATH.test(value) && /pwd$/i.test(key));
+    return shapeOf(key).test(value) && !(PATH.test(value) && /pwd$/i.test(key));
   }
 
   suspect(key: string): Suspicion {
@@ -83,6 +95,10 @@ export class SecretKeys {
     }
     return GLUED_NAME.test(whole) && !isHarmless(words.at(-2), words.at(-1) ?? '') ? 'sure' : 'none';
   }
+}
+
+function shapeOf(key: string): RegExp {
+  return SHAPES.find(([name]) => name.test(key))?.[1] ?? ANY_SECRET;
 }
 
 /** Whether a text names a secret instead of being one: `env:NAME`, `${NAME}`, `<redacted>`. */

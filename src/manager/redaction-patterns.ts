@@ -66,6 +66,32 @@ const TOKEN_FORMATS: readonly TokenFormat[] = [
   ['planetscale_token', 'pscale_(?:tkn|pw|oauth)_', String.raw`[\w.-]{32,64}`],
   ['tailscale_key', 'tskey-[a-z]{3,10}-', '[A-Za-z0-9-]{16,100}'],
   ['age_key', 'AGE-SECRET-KEY-1', '[0-9A-Z]{58}'],
+  ['heroku_key', 'HRKU-', `${WORD}{20,80}`],
+  ['dropbox_token', String.raw`sl\.`, String.raw`(?:u\.)?[\w-]{60,2000}`],
+  ['airtable_token', String.raw`pat(?=[A-Za-z0-9]{14}\.)`, String.raw`[A-Za-z0-9]{14}\.[0-9a-f]{64}`],
+  ['firebase_key', 'APA91b', `${WORD}{120,140}`],
+  ['doppler_token', String.raw`dp\.(?:pt|st|ct|sa|scim|audit)\.`, String.raw`[\w.-]{40,80}`],
+  ['fireworks_key', 'fw_', '[A-Za-z0-9]{20,48}'],
+  ['elevenlabs_key', 'sk_', '[0-9a-f]{40,64}'],
+  ['voyage_key', 'pa-', `${WORD}{40,64}`],
+  ['jina_key', 'jina_', `${WORD}{30,80}`],
+  ['anyscale_key', 'esecret_', '[a-z0-9]{20,40}'],
+  ['cloudflare_key', String.raw`v1\.0-`, '[0-9a-f]{20,40}-[0-9a-f]{100,160}'],
+  ['neon_key', 'napi_', '[a-z0-9]{40,80}'],
+  ['vercel_token', 'vc[aciprs]_', '[A-Za-z0-9]{24,60}'],
+  ['aws_session_token', '(?:IQoJb3JpZ2lu|FwoGZXIvYXdz)', '[A-Za-z0-9+/=]{80,4000}'],
+  ['twitter_token', 'A{18,22}', '[A-Za-z0-9%]{60,140}'],
+  ['facebook_token', 'EAA', '[A-Za-z0-9]{80,400}'],
+  ['linkedin_token', 'AQ[U-X]', `${WORD}{150,600}`],
+  ['linkedin_secret', String.raw`WPL_AP1\.`, String.raw`[A-Za-z0-9]{14,20}\.[A-Za-z0-9+/=]{6,12}`],
+  ['asana_token', String.raw`(?<=\b[0-2]\/\d{10,20}(?:\/\d{10,20})?:)`, '[0-9a-f]{32}'],
+  // Keys and private keys that were written in base64 once more.
+  ['encoded_key', 'c2st(?:YW50|cHJva|b3It)', '[A-Za-z0-9+/]{24,600}={0,2}'],
+  [
+    'private_key',
+    'LS0tLS1CRUdJTiB(?:QUklWQVRF|SU0EgUFJJ|PUEVOU1NI|FQyBQUklW|FTkNSWVBU)',
+    '[A-Za-z0-9+/]{40,32000}={0,2}',
+  ],
 ];
 
 /** Secrets at the end of web addresses: nothing in the word itself gives them away, but the address before it does. */
@@ -103,6 +129,12 @@ export const PRIVATE_KEY_PATTERN: SecretPattern = {
 export const URL_PASSWORD_PATTERN: SecretPattern = {
   name: 'url_password',
   pattern: /(?<=[a-z0-9]:\/\/[^\s:@/?#"'`<>]{0,128}:)(?![$<{[*%])[^\s/"'`<>\\]{1,256}(?=@[\w[.-])/gi,
+};
+
+/** A password behind the flag of a client of MySQL, which takes no space. */
+export const MYSQL_PASSWORD_PATTERN: SecretPattern = {
+  name: 'password',
+  pattern: /(?<=\bmysql\w{0,12}\b[^\n|;&]{0,200}\s-p)[^\s"'`|;&$<{[]{4,64}(?!\S)/g,
 };
 
 /** A credential after the word "Bearer", also where no header's name comes before it. */

@@ -7,11 +7,30 @@ const OPAQUE = 'Zx9'.repeat(8);
 const secret = (name: string) => `{"$":["secret",${JSON.stringify(name)}]}`;
 
 describe('key names', () => {
+  const passwords = 'password dbPassword dbpassword DB_PASSWORD passwd pwd passphrase confirmPassword';
+  test.each(passwords.split(' '))('[K1] the value of %s is a secret, whatever it is', (key) => {
+    for (const value of ['q', 'short', 'two words']) expect(redact(value, key)).toBe(secret(key));
+  });
+
   const sure =
-    'apiKey api_key API-KEY OPENAI_API_KEY x-api-key authorization Authorization Proxy-Authorization password dbPassword dbpassword DB_PASSWORD passwd pwd passphrase secret client_secret clientSecret jwtSecret AWS_SECRET_ACCESS_KEY secretKey access_token accessToken refreshToken authToken _authToken bearerToken sessionToken idToken privateKey private_key cookie Cookie set-cookie connectionString credentials credential signingKey encryption_key confirmPassword';
-  test.each(sure.split(' '))('[K1] the value of %s is a secret, whatever it is', (key) => {
-    expect(redact('short', key)).toBe(secret(key));
-    expect(redact('two words', key)).toBe(secret(key));
+    'apiKey api_key API-KEY OPENAI_API_KEY x-api-key authorization Authorization Proxy-Authorization secret client_secret clientSecret jwtSecret AWS_SECRET_ACCESS_KEY secretKey access_token accessToken refreshToken authToken _authToken bearerToken sessionToken idToken privateKey private_key signingKey encryption_key';
+  test.each(sure.split(' '))('[K1] the value of %s is a secret if it has four characters', (key) => {
+    for (const value of ['short', 'two words']) expect(redact(value, key)).toBe(secret(key));
+    for (const value of ['no', '42']) expect(redact(value, key)).toBeUndefined();
+  });
+
+  test.each([
+    ['cookie', 'oatmeal', 'sid=31'],
+    ['set-cookie', 'none today', 'sid=31; Path=/'],
+    ['Cookie', 'cookies are off', OPAQUE],
+    ['connectionString', 'green wire', 'Server=db;Pwd=x'],
+    ['credentials', 'BSc in Biology', 'app:x1'],
+    ['credential', 'a letter of recommendation', 'hunt'],
+    ['passcode', 'see front desk', '4711'],
+    ['mnemonic', 'ROYGBIV', 'legal winner thank year wave sausage worth useful legal winner thank yellow'],
+  ])('[K1] the value of %s must look like one: %j is none', (key, harmless, found) => {
+    expect(redact(harmless, key)).toBeUndefined();
+    expect(redact(found, key)).toBe(secret(key));
   });
 
   test('[K1] a name with spaces is a name', () => {
@@ -37,7 +56,15 @@ describe('key names', () => {
   test.each(
     [
       ['', '   ', 'env:OPENAI_API_KEY', 'file:/run/secrets/key', 'vault:kv/app#key', `\${API_KEY}`, '$API_KEY'],
-      ['<redacted>', '{{ secrets.API_KEY }}', '********', '[secret apiKey]', 'Bearer <token>', 'op://vault/item/field'],
+      [
+        '<redacted>',
+        '(empty)',
+        '{{ secrets.API_KEY }}',
+        '********',
+        '[secret apiKey]',
+        'Bearer <token>',
+        'op://vault/item/field',
+      ],
     ].flat(),
   )('[K4] empty texts and references are left alone: %j', (value) => {
     for (const key of ['apiKey', 'password', 'token', 'authorization']) expect(redact(value, key)).toBeUndefined();

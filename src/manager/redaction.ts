@@ -4,6 +4,7 @@ import { findAssigned } from './redaction-assigned.ts';
 import { SecretKeys } from './redaction-keys.ts';
 import {
   BEARER_PATTERN,
+  MYSQL_PASSWORD_PATTERN,
   PRIVATE_KEY_PATTERN,
   SAS_PATTERN,
   type SecretPattern,
@@ -72,6 +73,7 @@ function findKnown(text: string, keys: SecretKeys): Span[] {
   const spans = [...tokens];
   if (text.includes('PRIVATE KEY')) spans.push(...findPatterns(text, [PRIVATE_KEY_PATTERN]));
   if (text.includes('@')) spans.push(...findPatterns(text, [URL_PASSWORD_PATTERN]));
+  if (text.includes('mysql')) spans.push(...findPatterns(text, [MYSQL_PASSWORD_PATTERN]));
   if (text.includes('&sig=') || text.includes('?sig=')) spans.push(...findPatterns(text, [SAS_PATTERN]));
   if (hasAssigned || PASSWORD_HINT.test(text) || SHORT_HINTS.some((hint) => text.includes(hint)))
     spans.push(...findPatterns(text, [BEARER_PATTERN]), ...findAssigned(text, keys));

@@ -63,10 +63,17 @@ export type DescribedHeader = Pick<
   | 'idempotencyKey'
 >;
 
-const NAMES = ['agentId', 'agentType', 'userId', 'idempotencyKey'] as const;
-const LABELS = ['trigger', 'status', 'name'] as const;
-const TEXTS = ['note', 'author', 'reason', 'contextSummary'] as const;
-const VALUES = ['metadata', 'collectedFields', 'requiredFields', 'fingerprint'] as const;
+type Field = Exclude<keyof DescribedHeader, 'type'>;
+type ReadField = (value: unknown, field: Field, codec: StateCodec) => unknown;
+
+/** How what the caller gives for each field comes into its stored form. */
+const READERS: readonly (readonly [ReadField, readonly Field[]])[] = [
+  [parseName, ['agentId', 'agentType', 'userId']],
+  [parseOpenName, ['idempotencyKey']],
+  [(value, field, codec) => redactText(parseName(value, field), codec), ['trigger', 'status', 'name']],
+  [(value, field, codec) => redactText(parseText(value, field), codec), ['note', 'author', 'reason', 'contextSummary']],
+  [encodeValue, ['metadata', 'collectedFields', 'requiredFields', 'fingerprint']],
+];
 
 /** A header is read for every list entry, so what callers put into it is bounded; long things belong into the state. */
 export const MAX_TEXT_CHARS = 16_384;
@@ -75,13 +82,8 @@ export const MAX_VALUE_CHARS = 65_536;
 /** Checks what the caller said and brings it into the stored form. */
 export function describeCheckpoint(options: SaveOptions, codec: StateCodec): DescribedHeader {
   const header: Record<string, unknown> = { type: parseType(options.type ?? 'manual') };
-  for (const field of NAMES) if (options[field] !== undefined) header[field] = parseName(options[field], field);
-  for (const field of LABELS)
-    if (options[field] !== undefined) header[field] = redactText(parseName(options[field], field), codec);
-  for (const field of TEXTS)
-    if (options[field] !== undefined) header[field] = redactText(parseText(options[field], field), codec);
-  for (const field of VALUES)
-    if (options[field] !== undefined) header[field] = encodeValue(options[field], field, codec);
+  for (const [read, fields] of READERS)
+    for (const field of fields) if (options[field] !== undefined) header[field] = read(options[field], field, codec);
   return header as DescribedHeader;
 }
 
@@ -101,8 +103,17 @@ function parseText(text: unknown, field: string): string {
   );
 }
 
-/** Texts of the header are cleaned of secrets like those of the state. */
-function redactText(text: string, codec: StateCodec): string {
+/** A name that something is found by again, so that nothing can be left out of it: one with a secret in it is refused. */
+export function parseOpenName(text: unknown, field: string, codec: StateCodec): string {
+  const name = parseName(text, field);
+  if (redactText(name, codec) === name) return name;
+  throw new InvalidInputError(`${field} holds what looks like a secret, and would be stored. Use another name.`, {
+    details: { field },
+  });
+}
+
+/** Texts that are stored beside states are cleaned of secrets like those of the state. */
+export function redactText(text: string, codec: StateCodec): string {
   const json = codec.encodeJson(text);
   return typeof json === 'string' ? json : '[secret]';
 }
