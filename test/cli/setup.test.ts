@@ -213,11 +213,11 @@ describe.concurrent('the rest', () => {
     expect(stdout.trim()).toBe('what-if');
   });
 
-  test('[Z45] demo is the tour, and langgraph passes everything on', async () => {
+  test('[Z45] demo is the tour, and langgraph is explained like the others', async () => {
     const tour = await ok(['demo']);
     expect(tour).toContain('killed by SIGKILL');
     expect(tour).toContain('verify: clean');
-    expect(await ok(['langgraph', '--help'])).toContain('langgraph import <from> --to <savestate>');
+    expect(await ok(['langgraph', '--help'])).toContain('import <from> --to <storage>');
     expect((await run(['langgraph', 'import', 'missing.db', '--to', 'x.db'])).code).toBe(1);
     expect((await run(['langgraph', 'sideways'])).code).toBe(2);
   });

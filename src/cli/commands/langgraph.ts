@@ -1,22 +1,59 @@
-import { UnsupportedError } from '../../core/errors.ts';
+import { InvalidInputError, UnsupportedError } from '../../core/errors.ts';
 import type { Command } from '../command.ts';
-import type { ExitCode } from '../exit-code.ts';
-import { createTerminal } from '../langgraph/terminal.ts';
+import type { CommandInput } from '../command-input.ts';
+import type { Transfer } from '../langgraph/transfer.ts';
+
+const DIRECTIONS = ['import', 'export'] as const;
 
 /** Moves threads from and to LangGraph's own savers. */
 export const command: Command = {
-  arguments: '[words...]',
-  isPassedOn: true,
+  arguments: '<action> [from]',
+  options: [
+    ['--to <place>', 'where the threads go; a file is made if it does not exist'],
+    ['--from <place>', 'the same as the first argument'],
+    ['--threads <a,b>', 'only these threads; default all'],
+    ['--allow-lossy', "export also what LangGraph's serializer changes"],
+  ],
+  details: `Actions: import <from> --to <storage> (from a database of SqliteSaver or PostgresSaver), export <storage> --to <place> (back into one).
+A place is the path of a SQLite file, or an address that begins with postgres://; a storage is written as for --storage.
+--tenant says whose threads these are where Savestate is in PostgreSQL, --schema where the tables of PostgresSaver are.
+The source is only read. Whatever is there already is left alone, so a command that was stopped can be run again.
+Exits with 3 if the report names what was skipped or is not whole.`,
   examples: [
     ['savestate langgraph import checkpoints.db --to threads.db', 'from a database of SqliteSaver'],
-    ['savestate langgraph --help', 'everything it takes'],
+    [
+      'savestate langgraph import postgres://app@db/app --to threads.db --threads alice,bob',
+      'two threads of PostgresSaver',
+    ],
+    ['savestate langgraph import checkpoints.db --to postgres://app@db/app --tenant acme', 'into PostgreSQL'],
+    ['savestate langgraph export threads.db --to checkpoints.db', 'back'],
   ],
   run: async (context, input) => {
-    const { runCommand } = await import('../langgraph/run-command.ts').catch((cause: unknown) => {
-      throw new UnsupportedError('LangGraph is not installed here: npm install @langchain/langgraph @langchain/core', {
-        cause,
-      });
+    const wanted = readTransfer(input);
+    const { transfer } = await import('../langgraph/transfer.ts').catch((cause: unknown) => {
+      throw new UnsupportedError(
+        'LangGraph is not installed here. Install it: npm install @langchain/langgraph @langchain/core',
+        { cause },
+      );
     });
-    return (await runCommand(input.words, createTerminal(process), context.signal)) as ExitCode;
+    return transfer(context, wanted);
   },
 };
+
+function readTransfer(input: CommandInput): Transfer {
+  const action = input.need(0, 'what to do: import or export');
+  const direction = DIRECTIONS.find((name) => name === action);
+  if (direction === undefined)
+    throw new InvalidInputError(`langgraph has no action "${action}". It has: ${DIRECTIONS.join(', ')}.`);
+  const [place, from = place] = [input.word(1), input.text('from')];
+  const to = input.text('to');
+  if (!from) throw new InvalidInputError(`Say where to ${direction} from.`);
+  if (place !== undefined && place !== from)
+    throw new InvalidInputError(`There are two places to ${direction} from: ${place} and ${from}. Name one.`);
+  if (!to) throw new InvalidInputError('Say where the threads go: --to <place>.');
+  const threads = input
+    .text('threads')
+    ?.split(',')
+    .filter((name) => name !== '');
+  return { direction, from, to, allowLossy: input.flag('allowLossy'), ...(threads !== undefined && { threads }) };
+}

@@ -1,14 +1,16 @@
-import { existsSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
+import { resolve } from 'node:path';
 import type { BaseCheckpointSaver } from '@langchain/langgraph-checkpoint';
 import {
   openPostgresSaverDatabase,
   openSqliteSaverDatabase,
   type ThreadSource,
 } from '../../adapter/langgraph/index.ts';
-import { NotFoundError, StorageError, UnsupportedError } from '../../core/errors.ts';
+import { StorageError, UnsupportedError } from '../../core/errors.ts';
+import { parseStorageAddress } from '../../storage/address.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
-import { SqliteCheckpointStorage } from '../../storage/sqlite/sqlite-storage.ts';
-import { type Arguments, UsageError } from './arguments.ts';
+import { openStorage } from '../../storage/open.ts';
+import type { Context } from '../context.ts';
 import { checkExportFile } from './export-file.ts';
 
 /** An official saver that is open for writing. */
@@ -41,37 +43,35 @@ export function showPlace(place: string): string {
 }
 
 /** Opens a database of an official saver for reading. */
-export async function openSource({ from, schema }: Arguments): Promise<ThreadSource> {
-  if (!isAddress(from)) return openSqliteSaverDatabase(from);
+export async function openSource({ folder, globals: { schema } }: Context, from: string): Promise<ThreadSource> {
+  if (!isAddress(from)) return openSqliteSaverDatabase(resolve(folder, from));
   return openPostgresSaverDatabase({ connectionString: from, ...(schema !== undefined && { schema }) });
 }
 
-/** Opens a storage of ours. */
-export async function openStorage(
+/** Opens a storage of ours. `--schema` is about the tables of LangGraph's saver. */
+export async function openThreadStorage(
+  { folder, globals, env }: Context,
   place: string,
-  { tenant, mustExist }: { readonly tenant: string | undefined; readonly mustExist: boolean },
+  { create }: { readonly create: boolean },
 ): Promise<ChunkStorage> {
-  if (!isAddress(place)) {
-    if (mustExist && !existsSync(place)) throw new NotFoundError(`There is no file ${place}.`, { details: { place } });
-    return new SqliteCheckpointStorage({ path: place });
-  }
-  if (tenant === undefined) throw new UsageError('Savestate in PostgreSQL needs --tenant <name>.');
-  const { PostgresCheckpointStorage } = await import('../../storage/postgres/index.ts');
-  return new PostgresCheckpointStorage({ connectionString: place, tenant });
+  const address = parseStorageAddress(place, { folder, tenant: globals.tenant ?? env.SAVESTATE_TENANT });
+  return openStorage(address, { create, isInteractive: true });
 }
 
 /** Opens an official saver for writing; its package must be installed. */
-export async function openOfficialSaver({ to, schema }: Arguments): Promise<OfficialSaver> {
+export async function openOfficialSaver({ folder, globals }: Context, to: string): Promise<OfficialSaver> {
   if (!isAddress(to)) {
-    checkExportFile(to);
+    const path = resolve(folder, to);
+    checkExportFile(path);
     const { SqliteSaver } = await load<SqliteModule>('@langchain/langgraph-checkpoint-sqlite');
-    return explainFailure(to, async () => {
-      const saver = SqliteSaver.fromConnString(to);
+    return explainFailure(path, async () => {
+      const saver = SqliteSaver.fromConnString(path);
       saver.setup();
       return { saver, close: async () => saver.db.close() };
     });
   }
   const { PostgresSaver } = await load<PostgresModule>('@langchain/langgraph-checkpoint-postgres');
+  const { schema } = globals;
   return explainFailure(to, async () => {
     const saver = PostgresSaver.fromConnString(to, schema === undefined ? {} : { schema });
     await saver.setup();
@@ -102,7 +102,9 @@ async function load<Module>(name: string): Promise<Module> {
   }
 }
 
-/** What a file takes up once it is closed, when its log is part of it; undefined for an address. */
-export function measureFile(place: string): number | undefined {
-  return isAddress(place) ? undefined : statSync(place, { throwIfNoEntry: false })?.size;
+/** What a file takes up once it is closed, when its log is part of it; undefined for anything else. */
+export function measureFile({ folder }: Context, place: string): number | undefined {
+  if (isAddress(place)) return undefined;
+  const found = statSync(resolve(folder, place.replace(/^sqlite:/, '')), { throwIfNoEntry: false });
+  return found?.isFile() ? found.size : undefined;
 }

@@ -1,21 +1,22 @@
 import type { TransferNote, TransferReport } from '../../adapter/langgraph/index.ts';
-import type { Arguments } from './arguments.ts';
+import { formatCount, formatSize } from '../terminal/format.ts';
 import { showPlace } from './places.ts';
+import type { Transfer } from './transfer.ts';
 
 /** Notes that are printed; more are counted, and all are in the JSON. */
 const MAX_NOTES = 10;
 
-const UNITS = ['bytes', 'KB', 'MB', 'GB', 'TB'];
-const UNIT_STEP = 1_000;
+/** Smaller databases say nothing about how much less room threads take. */
+const MIN_TELLING_BYTES = 1_000_000;
 
 /** What an import or export did, in plain words. */
-export function formatReport(report: TransferReport, args: Arguments): string {
+export function formatReport(report: TransferReport, wanted: Transfer): string {
   const { threads, checkpoints, writes, present, skipped, lossy } = report;
-  const verb = args.command === 'import' ? 'Imported' : 'Exported';
+  const verb = wanted.direction === 'import' ? 'Imported' : 'Exported';
   const lines = [
-    `${verb} ${count(checkpoints, 'checkpoint')} and ${count(writes, 'write')} of ${count(threads, 'thread')}.`,
-    ...(present > 0 ? [formatPresent(present, args)] : []),
-    ...formatBytes(report, args),
+    `${verb} ${formatCount(checkpoints, 'checkpoint')} and ${formatCount(writes, 'write')} of ${formatCount(threads, 'thread')}.`,
+    ...(present > 0 ? [formatPresent(present, wanted)] : []),
+    ...formatBytes(report, wanted),
     ...formatNamed({ skipped, lossy }),
   ];
   return `${lines.join('\n')}\n`;
@@ -27,17 +28,13 @@ export function formatNamed({ skipped, lossy }: Pick<TransferReport, 'skipped' |
 }
 
 /** What was lost is seen when a checkpoint is read from the source, and those that are there are not read again. */
-function formatPresent(present: number, { command }: Arguments): string {
-  const there = `${count(present, 'checkpoint')} ${present === 1 ? 'was' : 'were'} there already`;
-  return command === 'import' ? `${there}; what is not whole of them is not named again.` : `${there}.`;
+function formatPresent(present: number, { direction }: Transfer): string {
+  const there = `${formatCount(present, 'checkpoint')} ${present === 1 ? 'was' : 'were'} there already`;
+  return direction === 'import' ? `${there}; what is not whole of them is not named again.` : `${there}.`;
 }
 
-function count(number: number, noun: string): string {
-  return `${number.toLocaleString('en')} ${noun}${number === 1 ? '' : 's'}`;
-}
-
-function formatBytes({ bytesBefore, bytesAfter }: TransferReport, { from, to }: Arguments): string[] {
-  if (bytesBefore === undefined || bytesAfter === undefined) return [];
+function formatBytes({ bytesBefore, bytesAfter }: TransferReport, { from, to }: Transfer): string[] {
+  if (bytesBefore === undefined || bytesAfter === undefined || bytesBefore < MIN_TELLING_BYTES) return [];
   const factor = bytesBefore / Math.max(1, bytesAfter);
   const change = factor >= 1 ? `${formatFactor(factor)} times less` : `${formatFactor(1 / factor)} times more`;
   return [
@@ -48,17 +45,6 @@ function formatBytes({ bytesBefore, bytesAfter }: TransferReport, { from, to }: 
 
 function formatFactor(factor: number): string {
   return factor < 10 ? factor.toFixed(1) : String(Math.round(factor));
-}
-
-/** A size as people read it: `1.5 MB`. */
-export function formatSize(bytes: number): string {
-  let size = bytes;
-  let unit = 0;
-  while (size >= UNIT_STEP && unit < UNITS.length - 1) {
-    size /= UNIT_STEP;
-    unit++;
-  }
-  return `${unit === 0 ? size : size.toFixed(1)} ${UNITS[unit]}`;
 }
 
 function formatNotes(title: string, notes: readonly TransferNote[]): string[] {

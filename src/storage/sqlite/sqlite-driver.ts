@@ -93,9 +93,17 @@ function loadPackage(): SqliteModule {
  */
 function leavingNoLog({ DatabaseSync }: SqliteModule): SqliteModule {
   class ClosedWhole extends DatabaseSync {
+    /** A file that was only looked at, because it is another program's, is left in the mode it is in. */
+    #hasLog = false;
+
+    override exec(sql: string): void {
+      super.exec(sql);
+      if (sql.includes('journal_mode=WAL')) this.#hasLog = true;
+    }
+
     override close(): void {
       try {
-        this.exec('PRAGMA journal_mode=DELETE');
+        if (this.#hasLog) this.exec('PRAGMA journal_mode=DELETE');
       } catch {
         // Another connection uses the file, or it is damaged: the log stays, as it would after a crash.
       } finally {
