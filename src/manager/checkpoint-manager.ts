@@ -34,9 +34,9 @@ import type { RecoveryReport } from './recovery-report.ts';
 import { type Subscription, watchSaves } from './remote-saves.ts';
 import type { StoredCheckpoint } from './repository.ts';
 import type { RestoreReport } from './restore-report.ts';
-import { checkRetentionPolicy, type RetentionPolicy } from './retention.ts';
+import { checkRetentionPolicy } from './retention.ts';
 import { checkUnneeded } from './retention-needs.ts';
-import { deleteCheckpoints, type PruneResult } from './retention-runner.ts';
+import { deleteCheckpoints, type PruneOptions, type PruneResult } from './retention-runner.ts';
 import { redactText, type SaveOptions } from './save-options.ts';
 import type { Session, SessionOptions } from './session.ts';
 import { SessionOpener } from './session-opener.ts';
@@ -257,11 +257,14 @@ export class CheckpointManager {
     await this.#branching.mark(idOrPrefix, 'cleared');
   }
 
-  /** Applies the retention policy, or another one; with `dryRun` only says what it would do and why. */
-  async prune(options: { readonly policy?: RetentionPolicy; readonly dryRun?: boolean } = {}): Promise<PruneResult> {
+  /** Applies the retention policy, or another one, to everything or to one session; with `dryRun` only says what it would do and why. */
+  async prune({ sessionId, ...options }: PruneOptions = {}): Promise<PruneResult> {
     this.#checkOpen();
     if (options.policy !== undefined) checkRetentionPolicy(options.policy);
-    return this.engine.retention.prune(options);
+    return this.engine.retention.prune({
+      ...options,
+      ...(sessionId !== undefined && { sessionId: parseSessionId(sessionId) }),
+    });
   }
 
   /** Deletes checkpoints older than this, except what is protected; answers how many. */

@@ -1,4 +1,4 @@
-import type { CheckpointId } from '../core/id.ts';
+import type { CheckpointId, SessionId } from '../core/id.ts';
 import type { Ref } from '../storage/contract.ts';
 import { forEachMember } from './each-member.ts';
 import type { Engine } from './engine.ts';
@@ -44,15 +44,15 @@ export async function unpinMembers(
 
 /**
  * Finds, and unless `dryRun` removes, the pins that protect nothing any more: of group checkpoints that were deleted, and of cuts
- * that were aborted when their process died. Cuts whose deadline has passed are aborted first.
+ * that were aborted when their process died. Cuts whose deadline has passed are aborted first, unless this is about one session only.
  */
 export async function releaseStalePins(
   context: Engine,
-  { dryRun }: { readonly dryRun: boolean },
+  { sessionId, dryRun }: { readonly sessionId?: SessionId | undefined; readonly dryRun: boolean },
 ): Promise<ReadonlySet<string>> {
-  const pins = await context.repository.readRefs({ kind: 'pin' });
+  const pins = await context.repository.readRefs({ ...(sessionId !== undefined && { sessionId }), kind: 'pin' });
   // Read after the pins: a cut is open before its pins are made, so a pin seen above without one belongs to a cut that has ended.
-  const open = await readOpenCuts(context, dryRun);
+  const open = await readOpenCuts(context, { isAlone: sessionId !== undefined, dryRun });
   const gone = new Set<CheckpointId | undefined>();
   for (const groupId of new Set(pins.map(groupOfPin)))
     if (groupId !== undefined && !open.has(groupId) && !(await isLive(context, groupId))) gone.add(groupId);
@@ -63,11 +63,14 @@ export async function releaseStalePins(
   return new Set(stale.map(({ name }) => name));
 }
 
-/** The cuts that may still be committed. */
-async function readOpenCuts(context: Engine, dryRun: boolean): Promise<Set<CheckpointId>> {
+/** The cuts that may still be committed; aborts those whose deadline has passed, unless this is about one session only. */
+async function readOpenCuts(
+  context: Engine,
+  { isAlone, dryRun }: { readonly isAlone: boolean; readonly dryRun: boolean },
+): Promise<Set<CheckpointId>> {
   const open = new Set<CheckpointId>();
   for (const cut of await readCuts(context)) {
-    if (!(await isOverdue(context, cut))) open.add(cut.id);
+    if (isAlone || !(await isOverdue(context, cut))) open.add(cut.id);
     else if (!dryRun) {
       await abortCut(context, cut);
       await deleteReports(context, cut);

@@ -56,6 +56,34 @@ describe.each(STORAGES)('limits on %s', (_, create) => {
     await manager.close();
   });
 
+  test('[R22] one session is pruned alone; what its agent saved elsewhere counts', async () => {
+    const manager = new CheckpointManager({ storage: create().storage, retention: { types: { routine: {} } } });
+    const save = (sessionId: string, agentId: string) => manager.save({}, { sessionId, agentId, type: 'routine' });
+    const kept = [await save('here', 'a'), await save('there', 'b'), await save('there', 'b')];
+    kept.push(await save('here', 'a'), await save('there', 'a'), await save('there', 'a'));
+    const policy = { types: { routine: { keepLast: 1 } } };
+    const { verdicts, deleted } = await manager.prune({ sessionId: 'here', policy });
+    expect(verdicts.map(({ id, reason }) => [kept.indexOf(id), reason])).toEqual([
+      [3, 'head of branch main'],
+      [0, 'routine: 4th newest of agent a, 1 are kept'],
+    ]);
+    expect(deleted).toEqual([kept[0]]);
+    expect(await idsOf(manager)).toEqual(['here', 'there', 'there', 'there', 'there']);
+    await manager.close();
+  });
+
+  test('[R22] limits given for a session count in it; those of the manager are for all', async () => {
+    const manager = new CheckpointManager({ storage: create().storage, retention: { maxCheckpoints: 100 } });
+    for (const id of ['a', 'b']) for (let n = 0; n < 3; n++) await manager.save({ n }, { sessionId: id });
+    const other = new CheckpointManager({ storage: manager.engine.storage, retention: { maxCheckpoints: 1 } });
+    expect((await other.prune({ sessionId: 'a' })).deleted).toEqual([]);
+    expect((await other.prune({ sessionId: 'a', policy: { maxCheckpoints: 2 }, dryRun: true })).deleted).toEqual([]);
+    expect((await other.prune({ sessionId: 'a', policy: { maxCheckpoints: 2 } })).deleted).toHaveLength(1);
+    expect(await idsOf(manager)).toEqual(['a', 'a', 'b', 'b', 'b']);
+    await expect(other.prune({ sessionId: '' })).rejects.toMatchObject({ code: 'INVALID_INPUT' });
+    await manager.close();
+  });
+
   test('[R10] maxAgeDays ends idle sessions with all that is in them, and forgotten branches', async () => {
     let nowMs = Date.UTC(2026, 0, 1);
     const manager = new CheckpointManager({ storage: create().storage, now: () => nowMs });

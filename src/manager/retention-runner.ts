@@ -19,6 +19,16 @@ export type PruneResult = {
   readonly isDryRun: boolean;
 };
 
+/** What `prune` judges, by which policy, and whether it deletes. */
+export type PruneOptions = {
+  /** Judges and deletes in this session only. Limits of `policy` then count in it; the manager's own limits are left out. */
+  readonly sessionId?: string;
+  /** Replaces the manager's general rules; the rules of types still hold. */
+  readonly policy?: RetentionPolicy;
+  /** Only says what would be deleted, and why. */
+  readonly dryRun?: boolean;
+};
+
 /** After a save the storage's own guard is enough: it never deletes what a branch, tag or pin points at. */
 const UNKNOWN = { protections: new Map(), completed: new Set<CheckpointId>(), cleared: new Set<CheckpointId>() };
 
@@ -46,16 +56,16 @@ export class RetentionRunner {
     this.#needs = new SessionNeeds(context.storage);
   }
 
-  /** Judges everything; deletes what is not kept unless `dryRun`. Another policy still follows the types' own rules. */
+  /** Judges everything, or one session; deletes what is not kept unless `dryRun`. */
   async prune({
-    policy = this.#policy,
+    sessionId,
+    policy,
     dryRun = false,
-  }: {
-    policy?: RetentionPolicy;
-    dryRun?: boolean;
-  } = {}): Promise<PruneResult> {
-    const stalePins = await releaseStalePins(this.#context, { dryRun });
-    const judgement = await this.#judge({ types: this.#policy.types ?? {}, ...policy }, stalePins);
+  }: PruneOptions & { sessionId?: SessionId } = {}): Promise<PruneResult> {
+    const { maxCheckpoints: _all, maxCheckpointsPerUser: _perUser, ...ofSession } = this.#policy;
+    const own = sessionId === undefined ? this.#policy : ofSession;
+    const stalePins = await releaseStalePins(this.#context, { sessionId, dryRun });
+    const judgement = await this.#judge({ types: this.#policy.types ?? {}, ...(policy ?? own) }, sessionId, stalePins);
     const { verdicts } = judgement;
     return { verdicts, deleted: dryRun ? [] : await this.#apply(judgement), isDryRun: dryRun };
   }
@@ -129,13 +139,19 @@ export class RetentionRunner {
     return this.#delete(verdicts.filter(({ id }) => !needed.has(id)));
   }
 
-  async #judge(policy: RetentionPolicy, stalePins: ReadonlySet<string>): Promise<Judgement> {
+  async #judge(
+    policy: RetentionPolicy,
+    sessionId: SessionId | undefined,
+    stalePins: ReadonlySet<string>,
+  ): Promise<Judgement> {
+    const sessions = sessionId === undefined ? undefined : [sessionId];
     // Both before and after: a head that moved meanwhile may be needed by one that is not among those read.
-    const before = await readProtections(this.#context, undefined, stalePins);
-    const headers = await this.#readAll({});
-    const after = await readProtections(this.#context, undefined, stalePins);
+    const before = await readProtections(this.#context, sessions, stalePins);
+    const headers = await this.#readAll(sessionId === undefined ? {} : { sessionId });
+    const after = await readProtections(this.#context, sessions, stalePins);
     const verdicts = judge({
       checkpoints: headers,
+      peers: sessionId === undefined ? [] : await this.#readPeers(sessionId, headers, policy),
       policy,
       ...after,
       protections: new Map([...before.protections, ...after.protections]),
@@ -145,6 +161,19 @@ export class RetentionRunner {
       nowMs: this.#context.ports.now(),
     });
     return { headers, verdicts, refs: before.refs };
+  }
+
+  /** What agents of a session saved elsewhere of the types whose last ones are kept: that counts, too. */
+  async #readPeers(
+    sessionId: SessionId,
+    headers: readonly CheckpointHeader[],
+    { types = {} }: RetentionPolicy,
+  ): Promise<CheckpointHeader[]> {
+    const counted = headers.filter(({ type, agentId }) => agentId !== undefined && types[type]?.keepLast !== undefined);
+    const owners = new Map(counted.map(({ type, agentId }) => [JSON.stringify([type, agentId]), { type, agentId }]));
+    const peers: CheckpointHeader[] = [];
+    for (const { type, agentId = '' } of owners.values()) peers.push(...(await this.#readAll({ type, agentId })));
+    return peers.filter((peer) => peer.sessionId !== sessionId);
   }
 
   async #readAll(filter: Omit<CheckpointQuery, 'limit'>): Promise<CheckpointHeader[]> {

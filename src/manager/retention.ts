@@ -17,6 +17,8 @@ export type Verdict = { readonly id: CheckpointId; readonly keep: boolean; reado
 /** Everything a judgement depends on. `checkpoints` are all the live ones in question: ranks and counts are taken among them. */
 export type RetentionCase = {
   readonly checkpoints: readonly CheckpointHeader[];
+  /** Others, without a verdict: they count where the last ones of an agent are kept. */
+  readonly peers?: readonly CheckpointHeader[];
   readonly policy: RetentionPolicy;
   /** Why a checkpoint must stay: `tagged v1`, `pinned`, `leased by worker-1`, ... Its session stays with it. */
   readonly protections: ReadonlyMap<CheckpointId, readonly string[]>;
@@ -37,7 +39,7 @@ export type RetentionCase = {
 
 /** Decides what to keep: one verdict per checkpoint, in the order given. Deletes nothing itself. */
 export function judge(input: RetentionCase): Verdict[] {
-  const newestFirst = input.checkpoints.toSorted((a, b) => (a.id < b.id ? 1 : -1));
+  const newestFirst = sortNewestFirst(input.checkpoints);
   const verdicts = new Verdicts(input, newestFirst);
   const { maxCheckpoints, maxCheckpointsPerUser, maxAgeDays } = input.policy;
   if (maxAgeDays !== undefined) {
@@ -68,7 +70,8 @@ class Verdicts {
     this.#newestFirst = newestFirst;
     this.#bySession = groupBy(newestFirst, ({ sessionId }) => sessionId);
     this.#held = new Set(input.held);
-    const ranks = rankInType(newestFirst);
+    const { peers = [] } = input;
+    const ranks = rankInType(peers.length === 0 ? newestFirst : sortNewestFirst([...newestFirst, ...peers]));
     const general = newestFirst.filter(({ type }) => ruleOf(input.policy, type) === undefined);
     const kept = findKept(general, input.policy, input.nowMs);
     for (const header of newestFirst) {
@@ -211,6 +214,10 @@ class Verdicts {
     this.#verdicts.set(id, { id, keep: false, reason });
     return true;
   }
+}
+
+function sortNewestFirst(headers: readonly CheckpointHeader[]): CheckpointHeader[] {
+  return headers.toSorted((a, b) => (a.id < b.id ? 1 : -1));
 }
 
 function ruleOf({ types }: RetentionPolicy, type: string): TypeRetention | undefined {

@@ -29,7 +29,7 @@ export const command: Command = {
     ['--dry-run', 'only say what would be deleted, and why'],
     ['--gc', 'give the space back afterwards'],
   ],
-  details: `Rules hold for all sessions of the storage. With a keep rule, what none of them asks for goes.
+  details: `Rules hold for all sessions of the storage, or for the one of --session. With a keep rule, what none of them asks for goes.
 Tags, pins and leased branches are always kept, and so is what types ask for: the last 3 routine checkpoints of an agent, those of
 operations that still run, recovery ones for 7 days or until they are cleared; retention: { types } in savestate.yaml says otherwise.
 --older-than also ends sessions and branches that were not saved to since; where only heads of branches
@@ -43,13 +43,15 @@ Without rules those of savestate.yaml hold (retention:). It shows what it would 
   run: async (context, input) => {
     const policy = await readPolicy(context, input);
     const { manager } = await context.workspace();
-    const preview = await context.busy('judging', manager.prune({ policy, dryRun: true }));
+    const { session: sessionId } = context.globals;
+    const what = { policy, ...(sessionId !== undefined && { sessionId }) };
+    const preview = await context.busy('judging', manager.prune({ ...what, dryRun: true }));
     const doomed = preview.verdicts.filter(({ keep }) => !keep).length;
     if (input.flag('dryRun') || doomed === 0) return tell(context, preview);
     if (!context.globals.yes) context.terminal.note(formatReasons(preview));
     const isAgreed = await context.confirm(`This deletes ${formatCount(doomed, 'checkpoint')} for good.`);
     if (!isAgreed) return tell(context, preview);
-    const result = await context.busy('deleting', manager.prune({ policy }));
+    const result = await context.busy('deleting', manager.prune(what));
     return tell(
       context,
       result,

@@ -164,9 +164,9 @@ export class CheckpointRestorer {
   }
 
   async #openStored(idOrPrefix: string): Promise<Opened> {
-    const [entry] = await this.#checkpoints.pathToRoot(idOrPrefix);
-    const state = parseChatState(await this.#checkpoints.load(entry?.id ?? idOrPrefix));
-    return { checkpoint: entry?.checkpoint as Checkpoint, state, isStored: true };
+    const checkpoint = await this.#checkpoints.open(idOrPrefix);
+    const state = parseChatState(await this.#checkpoints.load(checkpoint.id));
+    return { checkpoint, state, isStored: true };
   }
 
   #rebuild({ checkpoint, state }: Opened, options: RestoreChatOptions): Omit<RestoredChat, 'checkpoint'> {

@@ -110,9 +110,9 @@ export class FleetRestorer {
   }
 
   async #open(idOrPrefix: string): Promise<Opened> {
-    const [entry] = await this.#checkpoints.pathToRoot(idOrPrefix);
-    const state = parseFleetState(await this.#checkpoints.load(entry?.id ?? idOrPrefix));
-    return { checkpoint: entry?.checkpoint as Checkpoint, state };
+    const checkpoint = await this.#checkpoints.open(idOrPrefix);
+    const state = parseFleetState(await this.#checkpoints.load(checkpoint.id));
+    return { checkpoint, state };
   }
 
   #rebuild({ checkpoint, state }: Opened, options: RestoreFleetOptions): Omit<RestoredFleet, 'checkpoint'> {

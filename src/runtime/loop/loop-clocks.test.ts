@@ -1,6 +1,7 @@
 import { EventEmitter } from 'node:events';
 import { describe, expect, test } from 'vitest';
 import { HOUR, MINUTE, World } from '../../../test/loop/world.ts';
+import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { nextPoint } from './deadline-grid.ts';
 import { type LoopAgent, onTerminate, type Turn } from './index.ts';
 
@@ -19,6 +20,18 @@ describe('the schedule', () => {
     await world.clock.pass(61 * MINUTE);
     expect(await minutesOf(world, startMs, 'routine')).toEqual([0, 30, 60]);
     expect((await world.history()).map(({ trigger }) => trigger)).toEqual(['started', 'schedule', 'schedule']);
+  });
+
+  test('[R22] with each checkpoint it prunes its own session only', async () => {
+    const world = new World();
+    const past = new CheckpointManager({ storage: world.storage, now: () => world.clock.now() - 192 * HOUR });
+    const ids: string[] = [];
+    for (const sessionId of ['agent-1', 'other', 'agent-1', 'other'])
+      ids.push(await past.save({}, { sessionId, agentId: sessionId, type: 'recovery' }));
+    await world.start({ createAgent: idle, sessionId: 'agent-1', prune: true });
+    await world.clock.pass(31 * MINUTE);
+    const left = await world.history({ type: 'recovery' });
+    expect(left.map(({ id }) => ids.indexOf(id))).toEqual([1, 3]);
   });
 
   test('[Y14] the grid does not move: late timers, pauses and restarts change nothing', async () => {

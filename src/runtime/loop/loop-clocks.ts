@@ -69,7 +69,7 @@ export class LoopClocks {
   /** Gives up what nothing goes on from any more, and from time to time its space. */
   async #tidy(): Promise<void> {
     const { manager, session } = this.#parts;
-    await manager.prune();
+    await manager.prune({ sessionId: session.id });
     await manager.dropRecordings(session.id);
     if (!this.#isCollectionDue) return;
     this.#isCollectionDue = false;
