@@ -25,6 +25,8 @@ export type PendingSave = {
   /** What the effect log held then: whatever comes later comes after the checkpoint. */
   readonly effects: Place['effects'];
   readonly signal: AbortSignal | undefined;
+  /** Whether nothing is stored if nothing changed since the last checkpoint. */
+  readonly ifChanged: boolean;
   /** Which life of the session it was captured in. */
   readonly life: number;
 };
@@ -86,13 +88,16 @@ export class BranchWriter {
   }
 
   /** Stores a checkpoint and makes it the head. */
-  async store({ described, encoded, effects, signal, life }: PendingSave): Promise<Checkpoint> {
+  async store(pending: PendingSave): Promise<Checkpoint> {
+    const { described, encoded, effects, signal, life } = pending;
     // It was encoded against a state that is gone, so its chunks are not all there are.
     if (life !== this.#life)
       throw new ConflictError(`Session "${this.#sessionId}" was deleted meanwhile. Save again to begin it anew.`);
     for (const chunk of encoded.chunks) this.#unstored.set(chunk.digest, chunk);
     signal?.throwIfAborted();
     if (this.isInDoubt) await this.settleDoubt();
+    const { storedHead } = this;
+    if (pending.ifChanged && storedHead !== undefined && isUnchanged(pending, storedHead)) return storedHead;
     const place = { sessionId: this.#sessionId, branch: this.#branch, parent: this.#head, effects };
     const { checkpoint, record } = buildCheckpoint(this.#context, place, { described, encoded });
     const delivery = { checkpoint, chunks: [...this.#unstored.values()] };
@@ -149,4 +154,22 @@ export class BranchWriter {
     this.#branch = `${this.#branch}~${this.#context.ports.nextId().slice(-8)}`;
     this.#isBranchStored = false;
   }
+}
+
+/** What a checkpoint says of its agent. Why it was saved does not count. */
+const ABOUT_AGENT = [
+  'agentId',
+  'agentType',
+  'userId',
+  'status',
+  'contextSummary',
+  'collectedFields',
+  'requiredFields',
+  'metadata',
+  'fingerprint',
+] as const;
+
+function isUnchanged({ described, encoded }: PendingSave, { header }: Checkpoint): boolean {
+  const about = (said: DescribedHeader): string => JSON.stringify(ABOUT_AGENT.map((field) => said[field] ?? null));
+  return encoded.root.digest === header.stateDigest && about(described) === about(header);
 }

@@ -37,6 +37,8 @@ export type SaveOptions = {
    * in the middle of something that a resume begins again: what was recorded since is then used, and not run again.
    */
   readonly effects?: 'seen' | 'of_parent';
+  /** Stores nothing if the state, and what is said of the agent, are as in the last checkpoint; resolves to the id of that one. */
+  readonly ifChanged?: boolean;
   /** A save that is repeated with the same key is stored once. */
   readonly idempotencyKey?: string;
   readonly signal?: AbortSignal;

@@ -122,16 +122,23 @@ export class Session {
       options.signal?.throwIfAborted();
       const described = describeCheckpoint(options, this.#context.codec);
       const effects = options.effects === 'of_parent' ? this.#parentEffects() : this.#effects.position;
-      pending = { described, encoded: capture(), effects, signal: options.signal, life: this.#writer.life };
+      const { signal, ifChanged = false } = options;
+      pending = { described, encoded: capture(), effects, signal, ifChanged, life: this.#writer.life };
     } catch (error) {
       await this.#reportFailure(error);
       throw error;
     }
     this.#savesUnderWay++;
-    const save = this.#lastSave.then(() => this.#store(pending)).finally(() => this.#savesUnderWay--);
+    let before: Checkpoint | undefined;
+    const save = this.#lastSave
+      .then(() => {
+        before = this.head;
+        return this.#store(pending);
+      })
+      .finally(() => this.#savesUnderWay--);
     this.#lastSave = save.catch(() => undefined);
     const checkpoint = await save;
-    await this.#context.afterSave(checkpoint);
+    if (checkpoint !== before) await this.#context.afterSave(checkpoint);
     return checkpoint.id;
   }
 

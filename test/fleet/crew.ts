@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { CheckpointManager } from '../../src/manager/checkpoint-manager.ts';
+import type { StandardAgentOptions } from '../../src/runtime/agent/agent-options.ts';
 import { AgentRegistry } from '../../src/runtime/agent/agent-registry.ts';
-import { StandardAgent, type StandardAgentOptions } from '../../src/runtime/agent/standard-agent.ts';
+import { StandardAgent } from '../../src/runtime/agent/standard-agent.ts';
 import { defineTool } from '../../src/runtime/agent/tool.ts';
 import { Fleet } from '../../src/runtime/fleet/fleet.ts';
 import type { FleetOptions } from '../../src/runtime/fleet/fleet-options.ts';

@@ -1,11 +1,16 @@
+import { inspect } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
+import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
 import { scriptedModel } from '../../testing/model/scripted-model.ts';
 import { UnrecordedEffects } from '../effect/effects.ts';
+import type { StandardAgentOptions } from './agent-options.ts';
 import { AgentRegistry } from './agent-registry.ts';
 import { type AgentStatus, changeStatus } from './agent-status.ts';
 import { EXIT } from './human.ts';
-import { type ReplyContext, StandardAgent, type StandardAgentOptions } from './standard-agent.ts';
+import type { ReplyContext } from './reply.ts';
+import { StandardAgent } from './standard-agent.ts';
 import { callTool, defineTool, type Tool } from './tool.ts';
 
 const ATTEMPT = { attempt: 1, idempotencyKey: 'key', signal: undefined };
@@ -109,7 +114,7 @@ describe('an agent', () => {
     const model = scriptedModel([{ toolCalls: [{ name: 'tool', input: { n: 4 } }] }, 'It is 16.'], { id: 'm' });
     const registry = new AgentRegistry({ models: { m: model } });
     const ann = agent({ model, tools: [tool((input) => (input as { n: number }).n ** 2)], systemMessage: 'Be brief.' });
-    const outcome = await ann.reply(context({ registry }));
+    const outcome = await ann.respond(context({ registry }));
     expect(outcome.message?.content).toBe('It is 16.');
     expect(outcome.message?.turn?.map(({ role }) => role)).toEqual(['assistant', 'tool', 'assistant']);
     expect(ann.history('boss').map(({ name }) => name)).toEqual(['boss', 'ann']);
@@ -118,12 +123,46 @@ describe('an agent', () => {
     expect(model.requests[0]?.system).toBe('Be brief.');
   });
 
+  test('[H4] an agent can be asked on its own, also after a restore, and a failure can be tried again', async () => {
+    let isDown = false;
+    const model = scriptedModel(
+      ({ messages }) => {
+        if (isDown) throw new Error('down');
+        return `${messages.length} heard`;
+      },
+      { id: 'm' },
+    );
+    const make = () => new StandardAgent({ name: 'helper', model });
+    const manager = new CheckpointManager({
+      storage: new InMemoryCheckpointStorage(),
+      agents: { StandardAgent: make },
+    });
+    const first = make();
+    expect(await first.reply('one')).toMatchObject({ name: 'helper', content: '1 heard' });
+    const helper = await manager.restore<StandardAgent>(await manager.save(first));
+    const before = helper.saveState();
+    isDown = true;
+    await expect(helper.reply('two')).rejects.toThrow('down');
+    expect(helper.saveState()).toEqual(before);
+    isDown = false;
+    expect(await helper.reply({ content: 'two' })).toMatchObject({ content: '3 heard' });
+    expect(helper.history('user').map(({ name }) => name)).toEqual(['user', 'helper', 'user', 'helper']);
+    await expect(helper.reply(5 as never)).rejects.toMatchObject({ code: 'INVALID_INPUT' });
+  });
+
+  test('[H8] an agent shows what it is', () => {
+    const llmConfig = { provider: 'openai', model: 'gpt' } as const;
+    const shown = new StandardAgent({ name: 'librarian', systemMessage: 'You help.', llmConfig });
+    expect(inspect(shown)).toMatch(/^StandardAgent \{\s+name: 'librarian',.*'You help.'.*model: 'gpt'/s);
+    expect([shown.systemMessage, shown.llmConfig?.model, shown.description]).toEqual(['You help.', 'gpt', 'You help.']);
+  });
+
   test('[H4] a failed reply changes nothing', async () => {
     const model = scriptedModel([{ toolCalls: [{ name: 'tool', input: { n: 4 } }] }, { status: 500 }], { id: 'm' });
     const registry = new AgentRegistry({ models: { m: model } });
     const ann = agent({ model, tools: [tool(() => 'done')] });
     const before = ann.saveState();
-    await expect(ann.reply(context({ registry }))).rejects.toMatchObject({ code: 'MODEL' });
+    await expect(ann.respond(context({ registry }))).rejects.toMatchObject({ code: 'MODEL' });
     expect(ann.saveState()).toBe(before);
   });
 
@@ -133,7 +172,7 @@ describe('an agent', () => {
       { id: 'm' },
     );
     const ann = agent({ model, tools: [tool(() => 'again')], maxToolRounds: 3 });
-    const outcome = await ann.reply(context({ registry: new AgentRegistry({ models: { m: model } }) }));
+    const outcome = await ann.respond(context({ registry: new AgentRegistry({ models: { m: model } }) }));
     expect(outcome.message?.content).toBe('Enough.');
     expect(model.requests.length).toBe(3);
   });
@@ -141,7 +180,7 @@ describe('an agent', () => {
   test('[H6] an unknown tool is told to the model, not to the run', async () => {
     const model = scriptedModel([{ toolCalls: [{ name: 'fax', input: {} }] }, 'I see.'], { id: 'm' });
     const ann = agent({ model });
-    await ann.reply(context({ registry: new AgentRegistry({ models: { m: model } }) }));
+    await ann.respond(context({ registry: new AgentRegistry({ models: { m: model } }) }));
     expect(JSON.stringify(model.requests[1]?.messages.at(-1))).toContain('There is no tool \\"fax\\"');
   });
 
@@ -153,18 +192,18 @@ describe('an agent', () => {
     { humanInputMode: 'TERMINATE', maxConsecutiveAutoReplies: 0, typed: 'Hi.', said: 'Hi.' },
   ] as const)('[H7] $humanInputMode with "$typed" typed says "$said"', async ({ typed, said, ...options }) => {
     const ann = agent({ ...options, defaultReply: 'auto' });
-    const outcome = await ann.reply(context({ ask: async () => typed }));
+    const outcome = await ann.respond(context({ ask: async () => typed }));
     expect(outcome.message?.content).toBe(said);
     expect(ann.saveState().autoReplies.boss).toBe(said === 'auto' ? 1 : 0);
   });
 
   test('[H7] silence has a reason: the limit, the person, or nothing to say', async () => {
     const spent = agent({ maxConsecutiveAutoReplies: 1, defaultReply: 'auto' });
-    await spent.reply(context());
-    expect(await spent.reply(context())).toEqual({ silence: 'limit' });
+    await spent.respond(context());
+    expect(await spent.respond(context())).toEqual({ silence: 'limit' });
     const left = agent({ humanInputMode: 'ALWAYS', defaultReply: 'auto' });
-    expect(await left.reply(context({ ask: async () => EXIT }))).toEqual({ silence: 'exit' });
-    expect(await agent().reply(context())).toEqual({ silence: 'nothing_to_say' });
+    expect(await left.respond(context({ ask: async () => EXIT }))).toEqual({ silence: 'exit' });
+    expect(await agent().respond(context())).toEqual({ silence: 'nothing_to_say' });
   });
 
   test('[H8] a state comes back into another agent exactly, and what it lacks is listed', async () => {
@@ -182,7 +221,7 @@ describe('an agent', () => {
   test('[H9] a key never enters the state, and a missing one is named when the model is built', async () => {
     const llmConfig = { provider: 'openai', model: 'gpt-x' } as const;
     const ann = agent({ llmConfig });
-    await expect(ann.reply(context())).rejects.toThrow('OPENAI_API_KEY');
+    await expect(ann.respond(context())).rejects.toThrow('OPENAI_API_KEY');
     expect(JSON.stringify(ann.saveState())).not.toContain('sk-');
     expect(() => agent({ llmConfig: { ...llmConfig, apiKey: 'sk-secret' } })).toThrow(/environment variable/);
   });

@@ -1,44 +1,23 @@
 import { InvalidInputError } from '../../core/errors.ts';
-import { parseName } from '../../core/id.ts';
 import { freezeState } from '../../manager/freeze.ts';
 import type { RestoreProblem } from '../../manager/restore-report.ts';
-import { parseCodeExecutionConfig } from '../code/code-config.ts';
-import type { CodeBlock, CodeExecutionConfig } from '../code/code-executor.ts';
+import type { CodeBlock } from '../code/code-executor.ts';
 import { extractCodeBlocks } from '../code/extract-code-blocks.ts';
-import type { Effects } from '../effect/effects.ts';
+import { UnrecordedEffects } from '../effect/effects.ts';
 import type { ChatModel } from '../model/chat-model.ts';
 import type { LanguageModel } from '../model/language-model.ts';
 import { type LlmConfig, parseLlmConfig, requestSettings } from '../model/llm-config.ts';
-import { type AgentRegistry, modelIdOf } from './agent-registry.ts';
-import { type AgentState, NO_TOTALS, parseAgentState } from './agent-state.ts';
+import { createState, type StandardAgentOptions } from './agent-options.ts';
+import { AgentRegistry } from './agent-registry.ts';
+import { type AgentState, parseAgentState } from './agent-state.ts';
 import { type AgentStatus, changeStatus } from './agent-status.ts';
 import { takeTurn } from './agent-turn.ts';
-import { type ChatMessage, toModelMessages } from './chat-message.ts';
+import { type ChatMessage, PERSON, toModelMessages } from './chat-message.ts';
 import { runCode } from './code-turn.ts';
-import { EXIT, type HumanInputMode } from './human.ts';
-import type { FilledPrompt, Recall } from './run-memory.ts';
-import { DEFAULT_RUNTIME, type RuntimeFlags } from './runtime-flags.ts';
+import { EXIT } from './human.ts';
+import { type HeardMessage, parseMessage, type ReplyContext, type ReplyOptions, type ReplyOutcome } from './reply.ts';
+import type { FilledPrompt } from './run-memory.ts';
 import { fingerprintTool, type Tool } from './tool.ts';
-
-/** What an agent is made of. */
-export type StandardAgentOptions = {
-  readonly name: string;
-  readonly systemMessage?: string;
-  /** What others, and whoever selects speakers, are told of it; default: its system message. */
-  readonly description?: string;
-  readonly llmConfig?: LlmConfig;
-  /** A model given as an object. A checkpoint holds only its id; on restore it is looked up in the registry. */
-  readonly model?: ChatModel | LanguageModel;
-  readonly tools?: readonly Tool[];
-  readonly humanInputMode?: HumanInputMode;
-  readonly maxConsecutiveAutoReplies?: number;
-  /** How often a model is asked in one turn; the last time it has to speak. Default 8. */
-  readonly maxToolRounds?: number;
-  readonly defaultReply?: string;
-  /** Off unless configured. */
-  readonly codeExecution?: CodeExecutionConfig;
-  readonly runtime?: Partial<RuntimeFlags>;
-};
 
 /** What may be changed of an agent for a what-if experiment. */
 export type AgentOverride = Partial<
@@ -54,31 +33,13 @@ export type AgentOverride = Partial<
   >
 >;
 
-/** The world as an agent sees it while it replies. */
-export type ReplyContext = {
-  readonly effects: Effects;
-  readonly registry: AgentRegistry;
-  /** Whose conversation this is: one partner, or the manager of a group. */
-  readonly partner: string;
-  /** Asks the person behind this agent. */
-  readonly ask: (prompt: string) => Promise<string>;
-  readonly signal?: AbortSignal | undefined;
-  readonly onText?: ((delta: string) => void) | undefined;
-  /** Fills the `{memory}` blocks of its prompt; without it they stay as they are. */
-  readonly recall?: Recall | undefined;
-};
-
-/** What came of asking for a reply; without a message, why there is none. */
-export type ReplyOutcome =
-  | { readonly message: ChatMessage }
-  | { readonly message?: undefined; readonly silence: 'exit' | 'limit' | 'nothing_to_say' };
-
 /** An agent whose whole state is plain data: it can be saved at any moment between two replies, and restored exactly. */
 export class StandardAgent {
   readonly #tools = new Map<string, Tool>();
   readonly #model: ChatModel | LanguageModel | undefined;
   readonly #listeners = new Set<() => void>();
   readonly #codeFolder: string | undefined;
+  #ownRegistry: AgentRegistry | undefined;
   #state: AgentState;
 
   constructor(options: StandardAgentOptions) {
@@ -97,6 +58,18 @@ export class StandardAgent {
   /** The class by its registered name; a checkpoint of the agent alone is found by it. */
   get agentType(): string {
     return this.#state.agentType;
+  }
+
+  get systemMessage(): string {
+    return this.#state.systemMessage;
+  }
+
+  get description(): string {
+    return this.#state.description;
+  }
+
+  get llmConfig(): LlmConfig | undefined {
+    return this.#state.llmConfig ?? undefined;
   }
 
   get status(): AgentStatus {
@@ -164,11 +137,46 @@ export class StandardAgent {
     this.#change({ autoReplies: {} });
   }
 
+  /** Replies to a message, on its own. Nothing is recorded, and if it fails the agent is as if it had not been asked. */
+  async reply(message: string | HeardMessage, options: ReplyOptions = {}): Promise<ChatMessage> {
+    const { partner = PERSON, remembers = true, signal, onText } = options;
+    const heard = parseMessage(message);
+    const before = this.#state;
+    let isForgotten = true;
+    try {
+      this.receive(heard, partner);
+      const effects = new UnrecordedEffects(options.idempotencyKey);
+      const registry = options.registry ?? this.#createRegistry();
+      const outcome = await this.respond({ effects, registry, partner, ask: async () => '', signal, onText });
+      isForgotten = !remembers;
+      return outcome.message ?? { name: this.name, content: '' };
+    } finally {
+      if (isForgotten) this.#forget(partner, before);
+    }
+  }
+
+  #createRegistry(): AgentRegistry {
+    if (this.#ownRegistry === undefined) {
+      this.#ownRegistry = new AgentRegistry();
+      this.#ownRegistry.addAgent(this);
+    }
+    return this.#ownRegistry;
+  }
+
+  /** Makes a conversation what it was in another state. */
+  #forget(partner: string, before: Pick<AgentState, 'histories' | 'autoReplies'>): void {
+    const { histories, autoReplies } = this.#state;
+    this.#change({
+      histories: takeBack(histories, before.histories, partner),
+      autoReplies: takeBack(autoReplies, before.autoReplies, partner),
+    });
+  }
+
   /**
    * Says something: what the person behind it types, what came of the code it was shown, or what its model answers. Nothing of the agent
    * changes unless the reply is complete.
    */
-  async reply(context: ReplyContext): Promise<ReplyOutcome> {
+  async respond(context: ReplyContext): Promise<ReplyOutcome> {
     const typed = await this.#askPerson(context);
     if (typed === EXIT) return { silence: 'exit' };
     if (typed) return this.#say({ name: this.name, content: typed }, context.partner, 'person');
@@ -292,51 +300,36 @@ export class StandardAgent {
     return () => this.#listeners.delete(listener);
   }
 
+  /** What `console.log` shows. */
+  [Symbol.for('nodejs.util.inspect.custom')](
+    _: number,
+    options: object,
+    inspect: (value: object, options: object) => string,
+  ) {
+    const { name, status, systemMessage, modelId, llmConfig, tools } = this.#state;
+    const model = modelId ?? llmConfig?.model;
+    const shown = { name, status, systemMessage, ...(model !== undefined && { model }), tools: Object.keys(tools) };
+    return `${this.constructor.name} ${inspect({ ...shown, ...this }, options)}`;
+  }
+
   #change(change: Partial<AgentState>): void {
     this.#state = freeze({ ...this.#state, ...change });
     for (const listener of this.#listeners) listener();
   }
 }
 
-/** What an agent begins with, where its options do not say otherwise. */
-const BEGINNING = {
-  humanInputMode: 'NEVER',
-  maxConsecutiveAutoReplies: null,
-  maxToolRounds: 8,
-  defaultReply: '',
-  status: 'initializing',
-  statusBeforePause: null,
-  autoReplies: {},
-  histories: {},
-  workspace: null,
-  memoryIds: [],
-  totals: NO_TOTALS,
-} as const;
-
-function createState(options: StandardAgentOptions, agentType: string): AgentState {
-  const { name, systemMessage = '', description = systemMessage, llmConfig, model, tools = [] } = options;
-  const { codeExecution = false, runtime, ...rest } = options;
-  const given = Object.keys(BEGINNING).flatMap((key) => {
-    const value = rest[key as keyof typeof rest];
-    return value === undefined ? [] : [[key, value]];
-  });
-  return {
-    ...BEGINNING,
-    ...(Object.fromEntries(given) as Partial<AgentState>),
-    name: parseName(name, "An agent's name"),
-    agentType,
-    systemMessage,
-    description,
-    llmConfig: llmConfig === undefined ? null : parseLlmConfig(llmConfig),
-    modelId: model === undefined ? null : modelIdOf(model),
-    tools: Object.fromEntries(tools.map((tool) => [tool.name, fingerprintTool(tool)])),
-    codeExecution: parseCodeExecutionConfig(codeExecution),
-    runtime: { ...DEFAULT_RUNTIME, ...runtime },
-  };
-}
-
 /** Frozen parts are skipped by identity when they are saved again. */
 function freeze<Value>(value: Value): Value {
   freezeState(value);
   return value;
+}
+
+function takeBack<Value>(
+  values: Readonly<Record<string, Value>>,
+  before: Readonly<Record<string, Value>>,
+  key: string,
+): Readonly<Record<string, Value>> {
+  const { [key]: _, ...rest } = values;
+  const value = before[key];
+  return value === undefined ? rest : { ...rest, [key]: value };
 }

@@ -124,7 +124,7 @@ export class ChatLoop {
 
   async #reply(name: string): Promise<void> {
     const { effects, signal, onText, recall } = this.#world;
-    const outcome = await this.#openAgent(name).reply({
+    const outcome = await this.#openAgent(name).respond({
       effects,
       registry: this.#chat.registry,
       partner: this.#chat.record.settings.managerName,

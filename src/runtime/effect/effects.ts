@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import type { StepAttempt } from '../../manager/effect-log.ts';
 import type { Session } from '../../manager/session.ts';
 
@@ -33,11 +34,17 @@ export class SessionEffects implements Effects {
 
 /** Makes calls without recording them, for agents that are used without a session. */
 export class UnrecordedEffects implements Effects {
+  readonly #key: string;
   #count = 0;
+
+  /** Calls of one and the same attempt at something, however often it is made, are given one key. Default: a new one. */
+  constructor(key = `unrecorded-${randomUUID()}`) {
+    this.#key = key;
+  }
 
   async run<Result>(call: EffectCall, perform: (attempt: StepAttempt) => Promise<Result>): Promise<Result> {
     call.signal?.throwIfAborted();
-    const idempotencyKey = `unrecorded-${call.kind}-${call.name}-${++this.#count}`;
+    const idempotencyKey = `${this.#key}-${call.kind}-${call.name}-${++this.#count}`;
     return perform({ attempt: 1, idempotencyKey, signal: call.signal });
   }
 }

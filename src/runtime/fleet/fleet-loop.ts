@@ -188,7 +188,7 @@ export class FleetLoop {
     const { rounds, settings } = this.#fleet.record;
     const { onText, signal, recall } = this.#world;
     const turnId = `round-${rounds}`;
-    const outcome = await agent.reply({
+    const outcome = await agent.respond({
       effects: new GatedEffects({
         effects: this.#effects,
         policy: settings.policy,

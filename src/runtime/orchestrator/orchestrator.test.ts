@@ -1,12 +1,14 @@
 import { describe, expect, test } from 'vitest';
+import { TestClock } from '../../../test/support/clock.ts';
 import { STORAGES } from '../../../test/support/storages.ts';
 import { StorageError } from '../../core/errors.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { Commit } from '../../storage/contract.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
 import { scriptedModel } from '../../testing/model/scripted-model.ts';
+import type { StandardAgentOptions } from '../agent/agent-options.ts';
 import type { AgentState } from '../agent/agent-state.ts';
-import { StandardAgent, type StandardAgentOptions } from '../agent/standard-agent.ts';
+import { StandardAgent } from '../agent/standard-agent.ts';
 import { Orchestrator } from './orchestrator.ts';
 
 const agentNamed = (name: string, options: Partial<StandardAgentOptions> = {}) =>
@@ -100,19 +102,22 @@ describe('automatic checkpointing', () => {
     expect(await checkpointManager.latest()).toBeUndefined();
   });
 
-  test('[Q19] what has not changed is not saved, and nothing is after close', async () => {
+  test('[Q19] what has not changed is not saved again, and nothing is after close', async () => {
     const ann = agentNamed('ann');
     const { orchestrator, checkpointManager } = createWorld([ann]);
-    ann.setStatus('initializing');
-    await orchestrator.flush();
-    expect(await checkpointManager.latest()).toBeUndefined();
+    for (let time = 0; time < 3; time++) {
+      ann.setStatus('initializing');
+      orchestrator.changed(ann);
+      await orchestrator.flush();
+    }
+    expect(await savedOf(checkpointManager, 'ann')).toHaveLength(1);
     hear(ann, 'one');
     await orchestrator.close();
     hear(ann, 'two');
     orchestrator.changed(ann);
     await nextTick();
     await orchestrator.close();
-    expect(await savedOf(checkpointManager, 'ann')).toHaveLength(1);
+    expect(await savedOf(checkpointManager, 'ann')).toHaveLength(2);
   });
 
   test('[Q20] a save that fails stops nobody: it is told, and the state is stored with the next change or flush', async () => {
@@ -220,52 +225,97 @@ describe('runtime flags', () => {
 });
 
 describe('other agents', () => {
-  test('[Q23] a tracked plain object is saved when anything in it changes', async () => {
-    const { orchestrator, checkpointManager } = createWorld([]);
-    const counter = orchestrator.track({
-      name: 'counter',
-      count: 0,
-      log: [] as { at: number }[],
-      deep: { list: [1, 2] },
-    });
-    counter.count++;
-    counter.log.push({ at: 1 });
-    await nextTick();
-    const [first] = counter.log;
-    if (first !== undefined) first.at = 2;
-    await nextTick();
-    counter.deep.list.splice(0, 1);
-    await nextTick();
-    counter.deep = { list: counter.deep.list };
-    delete (counter as { log?: unknown }).log;
+  class Worker {
+    name = 'worker';
+    list = [1, 2];
+    checkpointManager: CheckpointManager | undefined = undefined;
+    readonly #notes = new Map<string, number>();
+    note(key: string): void {
+      this.#notes.set(key, this.#notes.size);
+    }
+  }
+  class Secretive extends Worker {
+    saveState(): unknown {
+      return { list: this.list, has: this.checkpointManager !== undefined };
+    }
+  }
+  class Collecting extends StandardAgent {
+    collectedFields: Record<string, string> = {};
+  }
+
+  test('[Q23] flush saves every agent as it is, whatever its fields are', async () => {
+    const plain = { name: 'plain', n: 0, deep: { list: [1] } };
+    const [worker, secretive] = [new Worker(), Object.assign(new Secretive(), { name: 'secretive' })];
+    const collecting = new Collecting({ name: 'collecting' });
+    const agents = [plain, worker, secretive, collecting];
+    const { orchestrator, checkpointManager } = createWorld([], { agents });
+    const late = orchestrator.track({ name: 'late', n: 0 });
+    await orchestrator.flush();
+    plain.n++;
+    plain.deep.list.push(2);
+    worker.list.push(3);
+    secretive.list.push(4);
+    secretive.note('does not throw');
+    collecting.collectedFields.email = 'ann@example.org';
+    late.n++;
     await orchestrator.close();
-    const saved = await savedOf<object>(checkpointManager, 'counter');
-    expect(saved).toEqual([
-      { name: 'counter', count: 1, log: [{ at: 1 }], deep: { list: [1, 2] } },
-      { name: 'counter', count: 1, log: [{ at: 2 }], deep: { list: [1, 2] } },
-      { name: 'counter', count: 1, log: [{ at: 2 }], deep: { list: [2] } },
-      { name: 'counter', count: 1, deep: { list: [2] } },
+    expect((await savedOf<object>(checkpointManager, 'plain')).at(-1)).toEqual({ ...plain });
+    expect(await savedOf<object>(checkpointManager, 'worker')).toEqual([
+      { name: 'worker', list: [1, 2] },
+      { name: 'worker', list: [1, 2, 3] },
     ]);
+    expect((await savedOf<object>(checkpointManager, 'secretive')).at(-1)).toEqual({ list: [1, 2, 4], has: true });
+    expect((await checkpointManager.latest({ sessionId: 'collecting' }))?.collectedFields).toEqual({
+      email: 'ann@example.org',
+    });
+    expect(await savedOf<object>(checkpointManager, 'late')).toHaveLength(2);
   });
 
-  test('[Q23] what cannot be noticed is told', async () => {
-    class Secretive {
-      readonly name = 'secretive';
-      #notes = new Map<string, number>();
-      note(key: string): void {
-        this.#notes.set(key, this.#notes.size);
-      }
-      saveState(): unknown {
-        return { notes: new Map(this.#notes) };
-      }
+  test('[Q23] agents that do not tell of their changes are looked at every second, and only changes are saved', async () => {
+    const clock = new TestClock();
+    const checkpointManager = new CheckpointManager({
+      storage: new InMemoryCheckpointStorage(),
+      now: clock.now,
+      setTimer: clock.setTimer,
+    });
+    const plain = { name: 'plain', n: 0 };
+    const orchestrator = new Orchestrator({ agents: [plain], checkpointManager, autoCheckpoint: true });
+    const saved = async () => (await savedOf<{ n: number }>(checkpointManager, 'plain')).map(({ n }) => n);
+    for (let second = 0; second < 4; second++) {
+      plain.n = Math.floor(second / 2);
+      await clock.pass(1_000);
     }
-    const agent = new Secretive();
-    const { orchestrator, checkpointManager } = createWorld([], { agents: [agent] });
-    agent.note('a');
-    orchestrator.changed(agent);
+    expect(await saved()).toEqual([0, 1]);
+    await orchestrator.close();
+    plain.n = 9;
+    await clock.pass(5_000);
+    expect(await saved()).toEqual([0, 1]);
+  });
+
+  test('[Q23] an agent that says it changed is saved at the end of the turn', async () => {
+    const plain = { name: 'plain', n: 0 };
+    const { orchestrator, checkpointManager } = createWorld([], { agents: [plain] });
+    for (plain.n = 1; plain.n < 4; plain.n++) {
+      orchestrator.changed(plain);
+      await nextTick();
+    }
     await orchestrator.flush();
-    expect(await savedOf<object>(checkpointManager, 'secretive')).toEqual([{ notes: new Map([['a', 0]]) }]);
+    expect((await savedOf<{ n: number }>(checkpointManager, 'plain')).map(({ n }) => n)).toEqual([1, 2, 3, 4]);
     expect(() => orchestrator.changed({ name: 'stranger' })).toThrow('"stranger" is not one of the orchestrator');
+  });
+
+  test('[Q21] checkpoints are of the user of the orchestrator, unless an agent has one of its own', async () => {
+    const [ann, worker] = [agentNamed('ann'), new Worker()];
+    const agents = [ann, worker, { name: 'bob', userId: 'bob' }];
+    const { orchestrator, checkpointManager } = createWorld([], { agents, userId: 'u' });
+    await worker.checkpointManager?.save(worker);
+    await orchestrator.close();
+    const { checkpoints } = await checkpointManager.list({}, { limit: 10 });
+    expect(checkpoints.map(({ agentId, userId }) => `${agentId}: ${userId}`).toSorted()).toEqual([
+      'ann: u',
+      'bob: bob',
+      'worker: u',
+    ]);
   });
 
   test('[Q24] restore brings every agent back, and saves go on from there', async () => {
@@ -276,7 +326,7 @@ describe('other agents', () => {
     const again = agentNamed('ann');
     const { checkpointManager } = first;
     const second = new Orchestrator({ agents: [again, agentNamed('bob')], checkpointManager, autoCheckpoint: true });
-    expect(Object.keys(await second.restore())).toEqual(['ann']);
+    expect(Object.keys(await second.restore())).toEqual(['ann', 'bob']);
     expect(again.saveState()).toEqual(ann.saveState());
     hear(again, 'two');
     await second.close();

@@ -1,30 +1,31 @@
 import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
 import { parseName } from '../../core/id.ts';
+import type { RestoreOptions } from '../../manager/agent-saving.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { RestoreReport } from '../../manager/restore-report.ts';
 import { AgentRegistry } from '../agent/agent-registry.ts';
-import { type ChatMessage, PERSON } from '../agent/chat-message.ts';
+import type { ChatMessage } from '../agent/chat-message.ts';
 import { DEFAULT_RUNTIME, type RuntimeFlags } from '../agent/runtime-flags.ts';
 import { StandardAgent } from '../agent/standard-agent.ts';
-import { UnrecordedEffects } from '../effect/effects.ts';
 import { AutoSaves, type FailedSave } from './auto-saves.ts';
-import { originalOf, trackChanges } from './track-changes.ts';
 
 /** What an orchestrator looks after. */
 export type OrchestratorOptions = {
-  /** StandardAgents and whatever else has a `name`. */
+  /** StandardAgents, and any other objects with a `name`. */
   readonly agents: readonly NamedAgent[];
   readonly checkpointManager: CheckpointManager;
-  /** Whether every change of an agent is saved; default false. */
+  /** Whether agents are saved when they change; default false. */
   readonly autoCheckpoint?: boolean;
   /** The flags of agents that have none of their own, by name. */
   readonly runtime?: Readonly<Record<string, Partial<RuntimeFlags>>>;
   /** What sessions of agents without an id are called: this and the agent's name. Default: the name alone. */
   readonly sessionPrefix?: string;
+  /** Whose checkpoints these are, unless an agent has a `userId` of its own. */
+  readonly userId?: string;
   readonly registry?: AgentRegistry;
   /** Told the words of agents with the `stream` flag, as they come. */
   readonly onText?: (agent: string, delta: string) => void;
-  /** Told when an agent could not be saved. It is tried again with its next change, and by `flush`. */
+  /** Told when an agent could not be saved. It is tried again, and by `flush`. */
   readonly onSaveFailed?: (failed: FailedSave) => void;
 };
 
@@ -46,11 +47,16 @@ export class Orchestrator {
   constructor(options: OrchestratorOptions) {
     this.#options = options;
     this.#registry = options.registry ?? new AgentRegistry();
-    this.#saves = new AutoSaves(options.checkpointManager, (failed) => {
-      this.#failed.push(failed);
-      options.onSaveFailed?.(failed);
+    this.#saves = new AutoSaves({
+      manager: options.checkpointManager,
+      agents: () => this.agents.filter((agent) => this.#isAutoSaved(agent)),
+      onFailure: (failed) => {
+        this.#failed.push(failed);
+        options.onSaveFailed?.(failed);
+      },
     });
     for (const agent of options.agents) this.#add(agent);
+    if (options.autoCheckpoint === true) this.#saves.start();
   }
 
   get checkpointManager(): CheckpointManager {
@@ -78,22 +84,24 @@ export class Orchestrator {
     return { ...DEFAULT_RUNTIME, ...own, ...this.#options.runtime?.[name] };
   }
 
-  /** Looks after a plain object, too: change it through what this answers, and each change is saved. */
+  /** Looks after one more agent. */
   track<Agent extends NamedAgent>(agent: Agent): Agent {
     if (this.#agents.get(agent.name) !== agent) this.#add(agent);
-    return trackChanges(agent, () => this.changed(agent));
+    return agent;
   }
 
-  /** Says that an agent changed, where that cannot be noticed: a private field, a map. */
+  /** Says that an agent changed: it is saved at the end of this turn of the event loop, and not at the next look. */
   changed(agent: NamedAgent): void {
-    const original = originalOf(agent);
-    if (this.#agents.get(original.name) !== original) {
-      throw new InvalidInputError(`"${original.name}" is not one of the orchestrator's agents. Add it, or track it.`, {
-        details: { agent: original.name },
+    if (this.#agents.get(agent.name) !== agent) {
+      throw new InvalidInputError(`"${agent.name}" is not one of the orchestrator's agents. Add it with track().`, {
+        details: { agent: agent.name },
       });
     }
-    if (this.#isClosed || this.#options.autoCheckpoint !== true) return;
-    if (this.runtimeOf(original.name).checkpoint) this.#saves.mark(original);
+    if (!this.#isClosed && this.#isAutoSaved(agent)) this.#saves.mark(agent);
+  }
+
+  #isAutoSaved({ name }: NamedAgent): boolean {
+    return this.#options.autoCheckpoint === true && this.runtimeOf(name).checkpoint;
   }
 
   /** Lets an agent answer a message. Its words are streamed if its flags say so, and what changes is saved. */
@@ -102,42 +110,39 @@ export class Orchestrator {
     if (!(agent instanceof StandardAgent))
       throw new InvalidInputError(`"${name}" is not a StandardAgent, so it cannot be asked to reply.`);
     const { onText } = this.#options;
-    agent.receive({ name: PERSON, content: message }, PERSON);
-    const outcome = await agent.reply({
-      effects: new UnrecordedEffects(),
+    return agent.reply(message, {
       registry: this.#registry,
-      partner: PERSON,
-      ask: async () => '',
       signal: options.signal,
       onText: onText && ((delta) => onText(name, delta)),
     });
-    return outcome.message ?? { name, content: '' };
   }
 
-  /** Brings every agent back as it was last saved; answers what each restore did. Agents that were never saved stay as they are. */
-  async restore(): Promise<Readonly<Record<string, RestoreReport>>> {
+  /** Brings every agent back as it was last saved; returns what each restore did. Agents that were never saved stay as they are. */
+  async restore(options: Pick<RestoreOptions, 'allowOther'> = {}): Promise<Readonly<Record<string, RestoreReport>>> {
     const { checkpointManager } = this.#options;
     const reports: Record<string, RestoreReport> = {};
     for (const [name, agent] of this.#agents) {
       const latest = await checkpointManager.latest({ sessionId: sessionOf(agent) });
       if (latest === undefined) continue;
-      await checkpointManager.restore(latest.id, { into: agent });
+      await checkpointManager.restore(latest.id, { ...options, into: agent });
       const report = checkpointManager.reportOf(agent);
       if (report !== undefined) reports[name] = report;
     }
     return reports;
   }
 
-  /** Saves what changed now, and waits until everything is stored; throws if something cannot be. */
+  /** Waits until every agent is stored as it is now; throws if one cannot be. */
   async flush(): Promise<void> {
     await this.#saves.flush();
   }
 
-  /** Stops watching, and waits until everything is stored. Idempotent. The manager stays open. */
+  /** Stops watching, and waits until every agent is stored as it is now. Idempotent. The manager stays open. */
   async close(): Promise<void> {
-    this.#isClosed = true;
+    if (this.#isClosed) return;
+    this.#saves.stop();
     for (const stop of this.#unwatch.splice(0)) stop();
     await this.flush();
+    this.#isClosed = true;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -150,10 +155,18 @@ export class Orchestrator {
       throw new InvalidInputError(`Two agents have the name "${name}". Give one of them another.`);
     this.#agents.set(name, agent);
     if (agent instanceof StandardAgent) this.#registry.addAgent(agent);
-    nameSession(agent, `${this.#options.sessionPrefix ?? ''}${name}`);
-    handManager(agent, this.#options.checkpointManager);
+    this.#equip(agent);
     if (this.#options.autoCheckpoint === true && isWatchable(agent))
       this.#unwatch.push(agent.onChange(() => this.changed(agent)));
+  }
+
+  /** Its own saves are to be like those of the orchestrator; and it may save itself before something risky. */
+  #equip(agent: NamedAgent): void {
+    const { sessionPrefix = '', userId, checkpointManager } = this.#options;
+    if (idOf(agent) === undefined) give(agent, 'agentId', `${sessionPrefix}${agent.name}`);
+    if (userId !== undefined && isUnset(agent, 'userId')) give(agent, 'userId', userId);
+    if ('checkpointManager' in agent && isUnset(agent, 'checkpointManager'))
+      give(agent, 'checkpointManager', checkpointManager);
   }
 
   #open(name: string): NamedAgent {
@@ -165,10 +178,13 @@ export class Orchestrator {
   }
 }
 
-/** Gives an agent an id if it has none, so that its own saves and those of the orchestrator are in one session. */
-function nameSession(agent: NamedAgent, sessionId: string): void {
-  if (idOf(agent) !== undefined) return;
-  Object.defineProperty(agent, 'agentId', { value: sessionId, configurable: true });
+/** Gives an agent something that is not part of its state. */
+function give(agent: NamedAgent, field: 'agentId' | 'userId' | 'checkpointManager', value: unknown): void {
+  Object.defineProperty(agent, field, { value, configurable: true, writable: true, enumerable: false });
+}
+
+function isUnset(agent: NamedAgent, field: string): boolean {
+  return (Reflect.get(agent, field) ?? undefined) === undefined;
 }
 
 function sessionOf(agent: NamedAgent): string {
@@ -179,12 +195,6 @@ function idOf(agent: NamedAgent): string | undefined {
   const { agentId, id }: { agentId?: unknown; id?: unknown } = agent as object;
   const given = agentId ?? id;
   return typeof given === 'string' && given !== '' ? given : undefined;
-}
-
-/** An agent with an empty `checkpointManager` gets this one, to save itself before something risky. */
-function handManager(agent: NamedAgent, manager: CheckpointManager): void {
-  if (!('checkpointManager' in agent) || (agent.checkpointManager ?? undefined) !== undefined) return;
-  Object.defineProperty(agent, 'checkpointManager', { value: manager, configurable: true, writable: true });
 }
 
 function isWatchable(agent: object): agent is Watchable {

@@ -1,6 +1,6 @@
 import { InvalidInputError } from '../../core/errors.ts';
 import type { HumanRequest } from '../agent/human.ts';
-import type { ReplyOutcome } from '../agent/standard-agent.ts';
+import type { ReplyOutcome } from '../agent/reply.ts';
 import type { GroupChat } from '../chat/group-chat.ts';
 import { selectSpeaker } from '../chat/speaker-selection.ts';
 import type { Effects } from '../effect/effects.ts';
@@ -65,7 +65,7 @@ async function replyAgain(
 ): Promise<ReplyOutcome> {
   const agent = chat.agent(speaker);
   if (agent === undefined) throw new InvalidInputError(`"${speaker}" is no agent of the conversation.`);
-  return agent.reply({
+  return agent.respond({
     effects,
     registry: chat.registry,
     partner: chat.record.settings.managerName,

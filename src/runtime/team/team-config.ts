@@ -1,6 +1,7 @@
 import { InvalidInputError } from '../../core/errors.ts';
+import type { StandardAgentOptions } from '../agent/agent-options.ts';
 import { AgentRegistry } from '../agent/agent-registry.ts';
-import { StandardAgent, type StandardAgentOptions } from '../agent/standard-agent.ts';
+import { StandardAgent } from '../agent/standard-agent.ts';
 import type { Tool } from '../agent/tool.ts';
 import type { EndRules } from '../chat/chat-end.ts';
 import { GroupChat, type GroupChatOptions } from '../chat/group-chat.ts';

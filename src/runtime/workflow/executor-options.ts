@@ -58,8 +58,11 @@ export type WorkflowResult = {
   /** When it is worth running it again, if nobody answers before. */
   readonly wakeAtMs?: number;
   /** How steps ended, in that order. */
-  readonly steps: readonly StepEnd[];
+  readonly steps: readonly EndedStep[];
 };
+
+/** How a step ended, and the checkpoint after it, if there is one: resume from it to do again what came after the step. */
+export type EndedStep = StepEnd & { readonly checkpointId?: CheckpointId };
 
 const SECOND_MS = 1_000;
 const DEFAULT_MAX_CONCURRENCY = 32;

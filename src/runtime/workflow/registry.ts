@@ -1,4 +1,5 @@
 import { formatSuggestion, suggest } from '../../core/suggestion.ts';
+import type { StandardAgent } from '../agent/standard-agent.ts';
 import { type Problem, problemsError } from '../config/problem.ts';
 import type { NamedAction, Workflow } from './workflow.ts';
 
@@ -19,7 +20,7 @@ export type StepContext = {
 /** Code behind a `function` step. What it gets is frozen; what it answers must be data that can be saved. */
 export type StepFunction = (input: never, context: StepContext) => unknown;
 
-/** Whoever answers a prompt. */
+/** Whoever replies to a prompt. */
 export interface WorkflowAgent {
   reply(prompt: string, context: StepContext): Promise<{ readonly text: string } | string>;
 }
@@ -27,7 +28,8 @@ export interface WorkflowAgent {
 /** The code that definitions refer to by name. */
 export type WorkflowRegistry = {
   readonly functions?: { readonly [name: string]: StepFunction };
-  readonly agents?: { readonly [name: string]: WorkflowAgent };
+  /** A StandardAgent begins each step anew: what it is to know stands in the prompt. */
+  readonly agents?: { readonly [name: string]: WorkflowAgent | StandardAgent };
   /** Sub-workflows, and workflows that are run or recovered by name. */
   readonly workflows?: { readonly [name: string]: Workflow };
 };

@@ -15,6 +15,7 @@ export class RunRecord {
   readonly #labels: RunLabels;
   readonly #ends: StepEnd[];
   readonly #byPath: Map<string, StepEnd>;
+  readonly #checkpoints = new Map<string, CheckpointId>();
   readonly #gate = new SaveGate();
   readonly #statusBefore: RunStatus;
   #state: RunState;
@@ -36,6 +37,11 @@ export class RunRecord {
 
   get failures(): readonly StepFailure[] {
     return this.#state.failures;
+  }
+
+  /** The checkpoints that were taken after steps here, by path. */
+  get checkpoints(): ReadonlyMap<string, CheckpointId> {
+    return this.#checkpoints;
   }
 
   /** How a step ended, if it has. */
@@ -99,9 +105,9 @@ export class RunRecord {
    * Saves after a step. That its result is durable does not hang on this, so a storage that fails now does not stop the run: the manager
    * tells of it as `save_failed`, and the next save brings what this one would have.
    */
-  async checkpoint(): Promise<void> {
+  async checkpoint(path: string): Promise<void> {
     try {
-      await this.#save('step_completed');
+      this.#checkpoints.set(path, await this.#save('step_completed', { step: path }));
     } catch (error) {
       if (!hasErrorCode(error, 'STORAGE')) throw error;
     }
@@ -130,13 +136,14 @@ export class RunRecord {
     this.#state = { ...this.#state, ...part };
   }
 
-  async #save(trigger: string): Promise<CheckpointId> {
+  async #save(trigger: string, about?: { readonly step: string }): Promise<CheckpointId> {
     const { workflow, fingerprint, status } = this.#state;
     return this.#gate.save(() => {
       this.#change({ ends: Object.freeze([...this.#ends]) });
       return this.#session.save(this.#state, {
         agentId: workflow,
         ...this.#labels,
+        ...(about !== undefined && { metadata: { ...this.#labels.metadata, ...about } }),
         type: 'auto',
         trigger,
         status,

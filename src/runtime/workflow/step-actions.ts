@@ -1,9 +1,10 @@
 import type { Lookup } from '../../core/expression/evaluate.ts';
 import { freezeState } from '../../manager/freeze.ts';
+import { StandardAgent } from '../agent/standard-agent.ts';
 import type { Activity } from './activity.ts';
 import { Approvals } from './approvals.ts';
 import type { Outcome } from './outcome.ts';
-import type { StepContext } from './registry.ts';
+import type { StepContext, WorkflowAgent } from './registry.ts';
 import type { Scope } from './scope.ts';
 import { StepAttempts } from './step-attempts.ts';
 import { formatValue, render } from './template.ts';
@@ -85,10 +86,7 @@ export class StepActions {
     const { functions, agents } = this.#parts.registry;
     const input = this.#inputOf(action, place);
     if (action.kind === 'function') return (context) => functions?.[action.name]?.(input as never, context);
-    return async (context) => {
-      const reply = await agents?.[action.name]?.reply(formatValue(input), context);
-      return typeof reply === 'object' ? reply.text : reply;
-    };
+    return (context) => ask(agents?.[action.name], formatValue(input), context);
   }
 
   #inputOf(action: NamedAction, { step, scope, lookup }: Place): unknown {
@@ -96,4 +94,15 @@ export class StepActions {
     freezeState(input); // it may be part of what others ended with
     return input;
   }
+}
+
+/** What a StandardAgent knows of earlier steps would be lost in another process, so it is not to know it in this one. */
+async function ask(agent: WorkflowAgent | StandardAgent | undefined, prompt: string, context: StepContext) {
+  if (agent instanceof StandardAgent) {
+    const { sessionId, step, signal, idempotencyKey } = context;
+    const options = { partner: `${sessionId}/${step}`, remembers: false, idempotencyKey, signal };
+    return (await agent.reply(prompt, options)).content;
+  }
+  const reply = await agent?.reply(prompt, context);
+  return typeof reply === 'object' ? reply.text : reply;
 }

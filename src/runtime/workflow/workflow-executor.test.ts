@@ -5,6 +5,8 @@ import { TestClock } from '../../../test/support/clock.ts';
 import { temporaryFolder } from '../../../test/support/storages.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
+import { scriptedModel } from '../../testing/model/scripted-model.ts';
+import { StandardAgent } from '../agent/standard-agent.ts';
 import type { StepDefinition } from './definition-schema.ts';
 import { defineWorkflow } from './parse-workflow.ts';
 import type { StepContext, WorkflowRegistry } from './registry.ts';
@@ -324,7 +326,54 @@ describe('running', () => {
     expect(steps.map(({ path }) => path)).toEqual(['each[0]/add', 'each[0]', 'each[1]/add', 'each[1]', 'each']);
   });
 
-  test('[J26] an agent gets a text and answers a text', async () => {
+  test('[J22] a checkpoint says after which step it was taken, and the result where to resume after each', async () => {
+    const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
+    const process = () => new WorkflowExecutor({ manager, registry: { functions: { f: (input: unknown) => input } } });
+    const workflow = defineWorkflow({
+      steps: [
+        { id: 'a', function: 'f', checkpoint: true },
+        { id: 'b', function: 'f', checkpoint: true },
+        { id: 'c', function: 'f', checkpoint: false },
+      ],
+    });
+    const { steps, sessionId } = await process().run({ workflow, metadata: { order: 7 } });
+    const found = await Promise.all(steps.map(({ checkpointId: id = '' }) => manager.get(id)));
+    expect(found.map((checkpoint) => checkpoint?.metadata)).toEqual([
+      { order: 7, step: 'a' },
+      { order: 7, step: 'b' },
+      undefined,
+    ]);
+    expect((await process().run({ workflow, sessionId })).steps).toEqual(steps);
+    const [first, second] = steps;
+    const resumed = await process().run({ workflow, checkpointId: first?.checkpointId ?? '' });
+    expect(resumed.steps[0]).toEqual(first);
+    expect(resumed.steps[1]?.checkpointId).not.toBe(second?.checkpointId);
+  });
+
+  test('[J26] a StandardAgent can be the agent of a step, and knows of no other', async () => {
+    const seen: unknown[] = [];
+    const model = scriptedModel(
+      ({ messages }) => {
+        seen.push(messages.map(({ content }) => content));
+        return messages.length === 1 ? 'Hello from helper' : 'too much';
+      },
+      { id: 'm' },
+    );
+    const helper = new StandardAgent({ name: 'helper', systemMessage: 'You help.', model });
+    const before = helper.saveState();
+    const { run } = setUp(
+      [
+        { id: 'a', agent: 'helper' },
+        { id: 'b', agent: 'helper' },
+      ],
+      { agents: { helper } },
+    );
+    expect((await run('hi')).output).toBe('Hello from helper');
+    expect(seen).toEqual([['hi'], ['Hello from helper']]);
+    expect({ ...helper.saveState(), totals: before.totals }).toEqual(before);
+  });
+
+  test('[J26] an agent gets a text and replies with a text', async () => {
     const prompts: string[] = [];
     const agents = {
       Plain: { reply: async (prompt: string) => `${prompts.push(prompt)} plain` },

@@ -47,7 +47,7 @@ export class WorkflowExecutor {
     checkRegistry(workflow, this.#options.registry);
     const { session, state, lease } = await this.#opener.open(workflow, options);
     try {
-      if (lease === undefined) return resultOf({ session, state }, headOf(session));
+      if (lease === undefined) return await this.#resultOf({ session, state }, headOf(session));
       return await this.#runUnder(lease, { session, state }, { ...options, workflow });
     } finally {
       await session.close();
@@ -57,7 +57,7 @@ export class WorkflowExecutor {
   /** Goes on with a run whose process died; a handler for `manager.recoverAbandoned`. A run that fails comes up again later. */
   async recover(session: Session, { lease }: Pick<Recovery, 'lease'>): Promise<WorkflowResult> {
     const saved = parseRunState(session.state, session.id);
-    if (saved.status === 'completed') return resultOf({ session, state: saved }, headOf(session));
+    if (saved.status === 'completed') return this.#resultOf({ session, state: saved }, headOf(session));
     const workflow = await this.#findWorkflow(saved.workflow);
     checkRegistry(workflow, this.#options.registry);
     const state = await this.#opener.adopt(session, workflow);
@@ -94,7 +94,28 @@ export class WorkflowExecutor {
       end = await run.run(new Scope(workflow, { input: state.input }));
     const status = STATUS[end.status];
     const id = await record.finish(status, end.status === 'done' ? end.output : undefined);
-    return resultOf({ session, state: record.state }, id);
+    return this.#resultOf({ session, state: record.state }, id, record.checkpoints);
+  }
+
+  /** What this process did not see ending is looked up. */
+  async #resultOf(
+    run: OpenRun,
+    checkpointId: CheckpointId,
+    seen: ReadonlyMap<string, CheckpointId> = new Map(),
+  ): Promise<WorkflowResult> {
+    const isAllSeen = run.state.ends.every(({ path }) => seen.has(path));
+    const checkpoints = isAllSeen ? seen : await this.#findCheckpoints(checkpointId);
+    const steps = run.state.ends.map((end) => {
+      const after = checkpoints.get(end.path);
+      return after === undefined ? end : { ...end, checkpointId: after };
+    });
+    return { ...resultOf(run, checkpointId), steps };
+  }
+
+  async #findCheckpoints(head: CheckpointId): Promise<Map<string, CheckpointId>> {
+    const path = await this.manager.pathToRoot(head);
+    const ofSteps = path.filter(({ checkpoint }) => checkpoint?.trigger === 'step_completed').toReversed();
+    return new Map(ofSteps.map(({ id, checkpoint }) => [String(checkpoint?.metadata?.step), id]));
   }
 
   /** Whether somebody answered in the moment between the last look and the end. */
@@ -130,7 +151,7 @@ function headOf({ head }: Session): CheckpointId {
   return head.id;
 }
 
-function resultOf({ session, state }: OpenRun, checkpointId: CheckpointId): WorkflowResult {
+function resultOf({ session, state }: OpenRun, checkpointId: CheckpointId): Omit<WorkflowResult, 'steps'> {
   const status = state.status === 'completed' || state.status === 'failed' ? state.status : 'waiting';
   const approvals = Object.values(state.requests).filter(({ answer }) => answer === undefined);
   const timers = Object.entries(state.timers).map(([path, atMs]) => ({ path, atMs }));
@@ -145,7 +166,6 @@ function resultOf({ session, state }: OpenRun, checkpointId: CheckpointId): Work
     ...(status === 'failed' && failure !== undefined && { failure }),
     pending: { approvals, timers },
     ...(status === 'waiting' && times.length > 0 && { wakeAtMs: Math.min(...times) }),
-    steps: state.ends,
   };
 }
 

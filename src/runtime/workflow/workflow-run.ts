@@ -115,7 +115,7 @@ export class WorkflowRun {
     const { record, ports } = this.#parts;
     const whole = { ...end, endedAtMs: ports.now() };
     record.add(whole);
-    if (step.checkpoint) await this.#activity.during(() => record.checkpoint());
+    if (step.checkpoint) await this.#activity.during(() => record.checkpoint(end.path));
     return whole;
   }
 

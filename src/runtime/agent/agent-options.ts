@@ -1,0 +1,69 @@
+import { parseName } from '../../core/id.ts';
+import { parseCodeExecutionConfig } from '../code/code-config.ts';
+import type { CodeExecutionConfig } from '../code/code-executor.ts';
+import type { ChatModel } from '../model/chat-model.ts';
+import type { LanguageModel } from '../model/language-model.ts';
+import { type LlmConfig, parseLlmConfig } from '../model/llm-config.ts';
+import { modelIdOf } from './agent-registry.ts';
+import { type AgentState, NO_TOTALS } from './agent-state.ts';
+import type { HumanInputMode } from './human.ts';
+import { DEFAULT_RUNTIME, type RuntimeFlags } from './runtime-flags.ts';
+import { fingerprintTool, type Tool } from './tool.ts';
+
+/** What an agent is made of. */
+export type StandardAgentOptions = {
+  readonly name: string;
+  readonly systemMessage?: string;
+  /** What others, and whoever selects speakers, are told of it; default: its system message. */
+  readonly description?: string;
+  readonly llmConfig?: LlmConfig;
+  /** A model given as an object. A checkpoint holds only its id; on restore it is looked up in the registry. */
+  readonly model?: ChatModel | LanguageModel;
+  readonly tools?: readonly Tool[];
+  readonly humanInputMode?: HumanInputMode;
+  readonly maxConsecutiveAutoReplies?: number;
+  /** How often a model is asked in one turn; the last time it has to speak. Default 8. */
+  readonly maxToolRounds?: number;
+  readonly defaultReply?: string;
+  /** Off unless configured. */
+  readonly codeExecution?: CodeExecutionConfig;
+  readonly runtime?: Partial<RuntimeFlags>;
+};
+
+/** What an agent begins with, where its options do not say otherwise. */
+const BEGINNING = {
+  humanInputMode: 'NEVER',
+  maxConsecutiveAutoReplies: null,
+  maxToolRounds: 8,
+  defaultReply: '',
+  status: 'initializing',
+  statusBeforePause: null,
+  autoReplies: {},
+  histories: {},
+  workspace: null,
+  memoryIds: [],
+  totals: NO_TOTALS,
+} as const;
+
+/** The state of an agent that was just made. */
+export function createState(options: StandardAgentOptions, agentType: string): AgentState {
+  const { name, systemMessage = '', description = systemMessage, llmConfig, model, tools = [] } = options;
+  const { codeExecution = false, runtime, ...rest } = options;
+  const given = Object.keys(BEGINNING).flatMap((key) => {
+    const value = rest[key as keyof typeof rest];
+    return value === undefined ? [] : [[key, value]];
+  });
+  return {
+    ...BEGINNING,
+    ...(Object.fromEntries(given) as Partial<AgentState>),
+    name: parseName(name, "An agent's name"),
+    agentType,
+    systemMessage,
+    description,
+    llmConfig: llmConfig === undefined ? null : parseLlmConfig(llmConfig),
+    modelId: model === undefined ? null : modelIdOf(model),
+    tools: Object.fromEntries(tools.map((tool) => [tool.name, fingerprintTool(tool)])),
+    codeExecution: parseCodeExecutionConfig(codeExecution),
+    runtime: { ...DEFAULT_RUNTIME, ...runtime },
+  };
+}

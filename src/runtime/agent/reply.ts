@@ -1,0 +1,49 @@
+import { checkValue, filledString, string } from '../../core/options.ts';
+import type { Effects } from '../effect/effects.ts';
+import type { AgentRegistry } from './agent-registry.ts';
+import { type ChatMessage, PERSON } from './chat-message.ts';
+import type { Recall } from './run-memory.ts';
+
+/** The world as an agent sees it while it replies. */
+export type ReplyContext = {
+  readonly effects: Effects;
+  readonly registry: AgentRegistry;
+  /** Whose conversation this is: one partner, or the manager of a group. */
+  readonly partner: string;
+  /** Asks the person behind this agent. */
+  readonly ask: (prompt: string) => Promise<string>;
+  readonly signal?: AbortSignal | undefined;
+  readonly onText?: ((delta: string) => void) | undefined;
+  /** Fills the `{memory}` blocks of its prompt; without it they stay as they are. */
+  readonly recall?: Recall | undefined;
+};
+
+/** What is said to an agent, by the user unless it has a name. */
+export type HeardMessage = { readonly name?: string; readonly content: string };
+
+/** How an agent is asked outside of a team. */
+export type ReplyOptions = {
+  /** Finds what the agent does not bring along itself: a model by its id, tools, keys in its `env`. */
+  readonly registry?: AgentRegistry;
+  /** Whose conversation this is; default: the user's. */
+  readonly partner?: string;
+  /** Whether the agent remembers what it was asked and said; default true. */
+  readonly remembers?: boolean;
+  /** The same for every attempt at one request: tools and models get keys made of it. */
+  readonly idempotencyKey?: string;
+  readonly signal?: AbortSignal | undefined;
+  readonly onText?: ((delta: string) => void) | undefined;
+};
+
+/** What came of asking for a reply; without a message, why there is none. */
+export type ReplyOutcome =
+  | { readonly message: ChatMessage }
+  | { readonly message?: undefined; readonly silence: 'exit' | 'limit' | 'nothing_to_say' };
+
+/** Accepts what is said to an agent, or throws. */
+export function parseMessage(message: string | HeardMessage): ChatMessage {
+  const { name = PERSON, content } = typeof message === 'object' ? message : { content: message };
+  checkValue(name, filledString, 'The name of who speaks');
+  checkValue(content, string, 'A message');
+  return Object.freeze({ name, content });
+}
