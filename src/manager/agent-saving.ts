@@ -11,6 +11,7 @@ import { type LoadedState, loadState } from './loading.ts';
 import type { StoredCheckpoint } from './repository.ts';
 import { createReport, findLeftOutSecrets, type RestoreProblem, type RestoreReport } from './restore-report.ts';
 import type { SaveOptions } from './save-options.ts';
+import { isSelfSaving, readOwnSave } from './self-saving.ts';
 import type { SessionOpener } from './session-opener.ts';
 
 /** Where a state is put on restore; without either, the checkpoint's agent type is looked up. */
@@ -57,6 +58,10 @@ export class AgentSaving {
 
   /** Saves an agent or a state, on top of what was saved of it before. Resolves when the checkpoint is durable. */
   async save(agentOrState: unknown, options: SaveOptions & { readonly sessionId?: string }): Promise<CheckpointId> {
+    if (isSelfSaving(agentOrState)) {
+      const own = readOwnSave(agentOrState, options);
+      return own.session.save(own.state, own.options);
+    }
     const { sessionId, ...said } = options;
     const { codec } = this.#context;
     const described: SaveOptions = { ...said, ...describeAgent(agentOrState, said, codec) };
@@ -160,6 +165,10 @@ export class AgentSaving {
   }
 
   #createAgent(checkpoint: Checkpoint, { into, factory }: RestoreOptions): object | undefined {
+    if (isSelfSaving(into))
+      throw new InvalidInputError(
+        `Checkpoint ${checkpoint.id} cannot be restored into an agent loop. Stop the loop, and open it again with restoreFrom.`,
+      );
     if (into !== undefined) return into;
     if (factory !== undefined) return factory(checkpoint);
     return checkpoint.agentType === undefined ? undefined : this.#agents.create(checkpoint, checkpoint.agentType);

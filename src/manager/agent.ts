@@ -52,8 +52,17 @@ export function isAgent(value: unknown, codec: StateCodec): value is object {
 /** The state of an agent, or the value itself if it is one already. */
 export function stateOf(value: unknown, codec: StateCodec): unknown {
   if (isAgent(value, codec))
-    return hasMethod(value, 'saveState') ? (value as StatefulAgent).saveState() : dropHandles({ ...value });
+    return hasMethod(value, 'saveState') ? (value as StatefulAgent).saveState() : fieldsOf(value);
   return isRecord(value) && Object.values(value).some(isHandle) ? dropHandles({ ...value }) : value;
+}
+
+/** The fields of an instance. One without any would be saved as nothing, and nobody would know. */
+function fieldsOf(agent: object): Record<string, unknown> {
+  const fields = dropHandles({ ...agent });
+  if (Reflect.ownKeys(fields).length > 0) return fields;
+  throw new InvalidInputError(
+    `The agent (${agent.constructor?.name || 'of no class'}) has no field that can be read and no saveState method: there is nothing to save. Give it saveState and loadState, or public fields.`,
+  );
 }
 
 function dropHandles(fields: Record<string, unknown>): Record<string, unknown> {

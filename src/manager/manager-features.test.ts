@@ -290,6 +290,23 @@ test('[M23] shadows are bounded over all sessions; a session without one saves t
   expect(await manager.verify()).toMatchObject({ status: 'clean' });
 });
 
+test('[M24] an instance without a field that can be read, and without saveState, is refused: there is nothing to save', async () => {
+  const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
+  class Closed {
+    #notes = ['private'];
+    read = undefined as unknown;
+    constructor() {
+      Object.defineProperty(this, 'read', { value: () => this.#notes, enumerable: false });
+    }
+  }
+  const nothing = { code: 'INVALID_INPUT', message: expect.stringContaining('there is nothing to save') };
+  await expect(manager.save(new Closed(), { sessionId: 's' })).rejects.toMatchObject(nothing);
+  await expect(manager.saveGroup([{ name: 'a', agent: new Closed() }], { groupId: 'g' })).rejects.toMatchObject(
+    nothing,
+  );
+  expect(await manager.save({}, { sessionId: 's' })).toMatch(/^chk_/);
+});
+
 test('[M24] an agent may say itself what its state is, and what it could not take back', async () => {
   class Tool {
     id = 'tool';

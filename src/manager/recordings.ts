@@ -45,6 +45,20 @@ async function readAfter(
   return effects.filter(({ ordinal }) => ordinal >= count || inFlight.has(ordinal));
 }
 
+/** What a branch recorded since its head, oldest first, with results decoded from one read; what did not end has none. */
+export async function readRecorded(
+  context: Engine,
+  place: { sessionId: SessionId; branch: string; head: Checkpoint | undefined },
+): Promise<(RecordedEffect & { readonly value: unknown })[]> {
+  const effects = await readAfter(context, place, place.branch);
+  const refs = effects.flatMap(({ result }) => result?.refs ?? []);
+  const find = await context.repository.loadChunks({ text: '', refs });
+  return effects.map((effect) => ({
+    ...effect,
+    value: effect.result === undefined ? undefined : context.codec.decode(effect.result, find),
+  }));
+}
+
 /** A step whose recording a damaged index hides would run again: every effect up to the mark must be there. */
 function checkComplete(
   { sessionId, branch, head }: { sessionId: SessionId; branch: string; head: Checkpoint | undefined },

@@ -2,6 +2,8 @@ import type { Checkpoint } from '../../core/checkpoint.ts';
 import { hasErrorCode } from '../../core/errors.ts';
 import type { CheckpointId } from '../../core/id.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
+import type { SaveOptions } from '../../manager/save-options.ts';
+import type { OwnSave } from '../../manager/self-saving.ts';
 import type { Session } from '../../manager/session.ts';
 import type { AgentState } from './agent-state.ts';
 import { errorText } from './error-text.ts';
@@ -103,28 +105,31 @@ export class AgentCheckpoints {
   }
 
   async #take({ type, trigger, note, metadata, key }: CheckpointReason): Promise<CheckpointId> {
-    const { session, live, identity, tell } = this.#parts;
-    const { status: health, score, signals, sinceMs } = live.reading;
+    const { session, live, tell } = this.#parts;
+    const health = live.reading.status;
     if (health !== 'healthy') await this.#protectHealthy();
-    const state = this.#capture();
+    const { state, options } = this.prepare();
     const id = await session.save(state, {
-      ...identity,
+      ...options,
       type,
       trigger,
       ...(note !== undefined && { note }),
       ...(key !== undefined && { idempotencyKey: key }),
-      metadata: {
-        health,
-        driftScore: score,
-        driftSignals: signals,
-        ...(sinceMs !== undefined && { driftSinceMs: sinceMs }),
-        turn: state.loop.turn,
-        ...metadata,
-      },
+      metadata: { ...options.metadata, ...metadata },
     });
     if (health === 'healthy') await this.#noteHealthy(id);
     tell({ kind: 'checkpoint', id, type, trigger });
     return id;
+  }
+
+  /** The agent as it is now, and what a checkpoint of it says; nothing is waited for. */
+  prepare(): OwnSave & { readonly options: SaveOptions } {
+    const { session, live, identity } = this.#parts;
+    const { status: health, score, signals, sinceMs } = live.reading;
+    const state = this.#capture();
+    const drift = { health, driftScore: score, driftSignals: signals };
+    const metadata = { ...drift, ...(sinceMs !== undefined && { driftSinceMs: sinceMs }), turn: state.loop.turn };
+    return { session, state, options: { ...identity, metadata } };
   }
 
   /** What an agent collects, or a watch remembers, may be what no codec takes; a checkpoint without that is better than none. */

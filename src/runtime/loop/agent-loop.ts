@@ -1,4 +1,5 @@
 import { ClosedError, hasErrorCode, NotFoundError } from '../../core/errors.ts';
+import { type OwnSave, SAVES_ITSELF, type SelfSaving } from '../../manager/self-saving.ts';
 import type { AgentState } from './agent-state.ts';
 import { type ErrorText, errorText } from './error-text.ts';
 import { checkFields, checkFlag, checkText, type FieldChecks, givenFields, listOf, wholeFrom } from './field-checks.ts';
@@ -28,7 +29,7 @@ const RESUME_CHECKS: FieldChecks = { retry: listOf(checkText) };
  * Drives an agent for days: hands it its messages one by one, lets it go on with its task in between, saves it on schedule, and
  * brings it back when it drifts. One loop is one run of the agent in this process.
  */
-export class AgentLoop {
+export class AgentLoop implements SelfSaving {
   readonly #parts: LoopParts;
   readonly #inbox: Inbox;
   readonly #loop: TurnLoop;
@@ -62,6 +63,11 @@ export class AgentLoop {
   get status(): 'running' | 'escalated' | 'ended' {
     if (this.#close !== undefined || this.#loop.ending !== undefined) return 'ended';
     return this.state.loop.escalation === null ? 'running' : 'escalated';
+  }
+
+  /** What `manager.save` and `manager.saveGroup` save of it, in its own session; also in the middle of a turn. */
+  [SAVES_ITSELF](): OwnSave {
+    return this.#parts.checkpoints.prepare();
   }
 
   /** Calls a listener for everything that happens; answers how to stop that. */

@@ -12,7 +12,7 @@ export type AgentTask = {
 
 /** Tells the agent what happened to it while it could not know. */
 export type RecoveryNote = {
-  readonly kind: 'drift' | 'refresh' | 'task_failed';
+  readonly kind: 'drift' | 'restored' | 'refresh' | 'task_failed';
   readonly atMs: number;
   readonly text: string;
   readonly restoredFrom?: string;

@@ -171,6 +171,11 @@ export class LiveAgent {
   clean(): void {
     if (this.isActing && this.current !== undefined) this.current = { ...this.current, isCleanDue: true };
     else this.change(cleanContext(mindOf(this.#state)));
+    this.forgetDrift();
+  }
+
+  /** Is not blamed for what was before. */
+  forgetDrift(): void {
     this.reading = HEALTHY;
     this.#watch?.reset();
     this.watchBeginnings++;

@@ -23,7 +23,13 @@ export type LoopEvent =
       readonly undone?: readonly UndoneCall[];
     }
   | { readonly kind: 'drift'; readonly reading: DriftReading }
-  | { readonly kind: 'restored'; readonly from: CheckpointId; readonly report: SectionsReport }
+  | {
+      readonly kind: 'restored';
+      readonly from: CheckpointId;
+      readonly report: SectionsReport;
+      /** What the agent is told of it. */
+      readonly note: string;
+    }
   | { readonly kind: 'refreshed'; readonly from: CheckpointId; readonly report: SectionsReport }
   | { readonly kind: 'escalated'; readonly reason: string }
   | { readonly kind: 'section_failed'; readonly section: SectionName; readonly error: ErrorText }

@@ -10,6 +10,7 @@ import {
   checkFields,
   checkFlag,
   checkFunction,
+  checkText,
   describeValue,
   type FieldChecks,
   givenFields,
@@ -30,6 +31,11 @@ export type AgentLoopOptions = AgentIdentity & {
   readonly createAgent: () => LoopAgent;
   /** Default: the agent's id. */
   readonly sessionId?: string;
+  /**
+   * Brings the agent back, when it runs, to what it knew at this checkpoint of its session; its messages do not go back. For one
+   * call, not for every start: see `docs/LOOP.md`.
+   */
+  readonly restoreFrom?: string;
   /** What a new agent begins with. */
   readonly initial?: Partial<AgentMind>;
   readonly settings?: Partial<LoopSettings>;
@@ -50,6 +56,7 @@ export type ReadLoopOptions = {
   readonly manager: CheckpointManager;
   readonly identity: AgentIdentity;
   readonly sessionId: string;
+  readonly restoreFrom: string | undefined;
   readonly createAgent: () => LoopAgent;
   readonly initial: Partial<AgentMind>;
   readonly settings: LoopSettings;
@@ -71,6 +78,7 @@ export function readLoopOptions(options: AgentLoopOptions): ReadLoopOptions {
     manager,
     identity: { agentId, ...(agentType !== undefined && { agentType }), ...(userId !== undefined && { userId }) },
     sessionId,
+    restoreFrom: options.restoreFrom,
     createAgent: () => checkAgent(options.createAgent()),
     initial: readInitial(manager, options.initial),
     settings: readSettings(options.settings),
@@ -101,6 +109,7 @@ const OPTION_CHECKS = {
   agentType: (value: unknown) => void parseName(value, 'options.agentType'),
   userId: (value: unknown) => void parseName(value, 'options.userId'),
   sessionId: (value: unknown) => void parseSessionId(value as string),
+  restoreFrom: checkText,
   initial: (value: unknown, field: string) =>
     checkFields(value, field, { task: () => undefined, context: () => undefined, memory: () => undefined }),
   settings: (value: unknown) => void readSettings(value as Partial<LoopSettings>),

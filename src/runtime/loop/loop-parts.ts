@@ -4,6 +4,7 @@ import type { ManagerPorts } from '../../manager/ports.ts';
 import type { Session } from '../../manager/session.ts';
 import { AgentCheckpoints, type AgentIdentity } from './agent-checkpoints.ts';
 import { type DriftReading, type DriftWatch, type GuardedWatch, HEALTHY } from './drift-watch.ts';
+import { findRestore, type HandRestore, isRewound, takeUpElsewhere } from './hand-restore.ts';
 import { LiveAgent } from './live-agent.ts';
 import { LoopEvents } from './loop-events.ts';
 import { type AgentLoopOptions, type ReadLoopOptions, readLoopOptions } from './loop-options.ts';
@@ -25,6 +26,8 @@ export type LoopParts = {
   readonly refreshMode: 'in-process' | 'exit';
   readonly heartbeatMs: number | undefined;
   readonly isPruning: boolean;
+  /** What a person brings the agent back to, once everything that was recorded has been gone through. */
+  readonly restore: HandRestore | undefined;
 };
 
 /** Opens an agent where it was left: at its head, before anything that was recorded since. If that fails, nothing stays open. */
@@ -53,7 +56,9 @@ async function putTogether(options: ReadLoopOptions, session: Session): Promise<
     mind: options.initial,
     works: new OpenWorks(session),
   });
-  takeUp(session, live);
+  const restore = await findRestore(manager, session, options.restoreFrom);
+  if (isRewound(session)) await takeUpElsewhere(manager, session, live);
+  else takeUp(session, live);
   watch?.assume(live.reading);
   const events = new LoopEvents();
   const { tell } = events;
@@ -61,7 +66,7 @@ async function putTogether(options: ReadLoopOptions, session: Session): Promise<
   const checkpoints = new AgentCheckpoints({ manager, session, live, identity, tell });
   await checkpoints.open();
   const shared = { manager, session, ports, settings, identity, live, watch, checkpoints, events, tell };
-  return { ...shared, refreshMode, heartbeatMs, isPruning };
+  return { ...shared, refreshMode, heartbeatMs, isPruning, restore };
 }
 
 function tellOfProblems(tell: LoopEvents['tell'], live: LiveAgent, watch: GuardedWatch | undefined): void {

@@ -3,13 +3,14 @@ import type { CheckpointId } from '../../core/id.ts';
 import { DAY_MS } from '../../manager/retention-policy.ts';
 import { addNote, type Job, mindOf, type RecoveryNote, taskAfterDrift } from './agent-state.ts';
 import { type ErrorText, errorText } from './error-text.ts';
+import type { HandRestore } from './hand-restore.ts';
 import type { LoopAgent } from './loop-agent.ts';
 import type { LoopParts } from './loop-parts.ts';
 import { retryDelayMs } from './loop-settings.ts';
 import type { CallsAfterDrift } from './open-works.ts';
 import type { OperationLog } from './operation.ts';
 import { RateLimit } from './rate-limit.ts';
-import { readSections } from './sections.ts';
+import { readSections, type SectionsReport } from './sections.ts';
 
 /** Triggers of the recovery checkpoints that errors make. */
 const ERROR_TRIGGERS = ['error', 'operation_failed'] as const;
@@ -165,14 +166,9 @@ export class Recovery {
   ): Promise<void> {
     const { live, checkpoints, ports, tell } = this.#parts;
     const backToDrift = this.#rememberDrift();
-    const task = taskAfterDrift(kept.task, live.state.task);
-    const note = this.#noteOn(from, {
-      handledBefore: kept.mailbox.processedCount,
-      reason: `${reason} ${describeCalls(live.works.afterDrift())}`.trim(),
-      isNewTask: task !== kept.task,
-    });
+    const why = `You were brought back to an earlier state because you got nowhere. ${reason} Try another way.`;
+    const note = this.#goBack(kept, { kind: 'drift', why, from });
     this.#restores.note(ports.now());
-    live.change(addNote({ ...mindOf(kept), task }, note));
     live.changeLoop({ restoredAtMs: this.#restores.timesMs(ports.now()), workFailures: 0 });
     live.clean();
     const restored = new Map([...problems].filter(([section]) => section !== 'mailbox'));
@@ -184,34 +180,72 @@ export class Recovery {
       backToDrift();
       throw error;
     }
-    tell({ kind: 'restored', from, report });
+    tell({ kind: 'restored', from, report, note: note.text });
+  }
+
+  /**
+   * Goes back because a person says so, before the agent is made. The same as after a drift, but that short-term memory comes back, too,
+   * and that restores are counted anew.
+   */
+  async restoreByHand({ from, state }: HandRestore): Promise<SectionsReport> {
+    const { live, checkpoints, tell } = this.#parts;
+    const { kept, problems } = readSections(state);
+    const before = this.#rememberDrift();
+    const why = 'A person brought you back to an earlier state.';
+    const note = this.#goBack(kept, { kind: 'restored', why, from });
+    live.changeLoop({ escalation: null, restoredAtMs: [], workFailures: 0 });
+    live.forgetDrift();
+    this.#restores = this.#restoreLimit([]);
+    try {
+      await checkpoints.take({
+        type: 'recovery',
+        trigger: 'restored',
+        note: note.text,
+        metadata: { restoredFrom: from },
+      });
+    } catch (error) {
+      before();
+      throw error;
+    }
+    const report = await live.renew(new Map([...problems].filter(([section]) => section !== 'mailbox')));
+    tell({ kind: 'restored', from, report, note: note.text });
+    return report;
+  }
+
+  /** Puts task, context and memory back, with a note on what was not undone. */
+  #goBack(
+    kept: ReturnType<typeof readSections>['kept'],
+    { kind, why, from }: { readonly kind: RecoveryNote['kind']; readonly why: string; readonly from: CheckpointId },
+  ): RecoveryNote {
+    const { live, ports } = this.#parts;
+    const { mailbox } = live.state;
+    const task = taskAfterDrift(kept.task, live.state.task);
+    const handled = mailbox.processedCount - kept.mailbox.processedCount;
+    const handledSince = handled > 0 ? mailbox.recentIds.slice(-handled) : [];
+    const text = [
+      why,
+      describeCalls(live.works.afterDrift()),
+      ...(handledSince.length > 0 ? [`Handled since, and not handled again: ${listOf(handledSince)}.`] : []),
+      ...(task !== null && task !== kept.task
+        ? [`Your task "${task.id}" was given since; you have it from its beginning.`]
+        : []),
+    ];
+    const note = { kind, atMs: ports.now(), text: text.filter(Boolean).join(' '), restoredFrom: from, handledSince };
+    live.change(addNote({ ...mindOf(kept), task }, note));
+    return note;
   }
 
   /** A restore that was not stored did not happen: turns that went on from it could not be gone through again after a crash. */
   #rememberDrift(): () => void {
     const { live } = this.#parts;
     const { state, reading } = live;
-    const { restoredAtMs, workFailures } = state.loop;
+    const { restoredAtMs, workFailures, escalation } = state.loop;
     return () => {
       live.change(mindOf(state));
-      live.changeLoop({ restoredAtMs, workFailures });
+      live.changeLoop({ restoredAtMs, workFailures, escalation });
       live.reading = reading;
       this.#restores = this.#restoreLimit(restoredAtMs);
     };
-  }
-
-  #noteOn(
-    from: CheckpointId,
-    { handledBefore, reason, isNewTask }: { handledBefore: number; reason: string; isNewTask: boolean },
-  ): RecoveryNote {
-    const { live, ports } = this.#parts;
-    const { mailbox, task } = live.state;
-    const handled = mailbox.processedCount - handledBefore;
-    const handledSince = handled > 0 ? mailbox.recentIds.slice(-handled) : [];
-    const kept =
-      isNewTask && task !== null ? ` Your task "${task.id}" was given since; you have it from its beginning.` : '';
-    const text = `You were brought back to an earlier state because you got nowhere. ${reason} Try another way.${kept}`;
-    return { kind: 'drift', atMs: ports.now(), text, restoredFrom: from, handledSince };
   }
 
   /** Says that a job was given up; too many messages that wait for a person are a reason to call one. */

@@ -151,9 +151,9 @@ export class TurnLoop {
 
   /** Makes the agent, once everything that was recorded has been gone through, and starts the clocks. */
   async #awaken(): Promise<void> {
-    const { live, session, checkpoints, tell } = this.#parts;
+    const { live, session, checkpoints, tell, restore } = this.#parts;
     if (live.isAwake) return;
-    const report = await live.renew();
+    const report = restore === undefined ? await live.renew() : await this.recovery.restoreByHand(restore);
     tell({ kind: 'started', turn: live.state.loop.turn, report });
     if (session.head === undefined) await checkpoints.take({ type: 'routine', trigger: 'started' });
     this.turns.stateGoals();

@@ -1,7 +1,5 @@
-import type { ChunkContent } from '../../core/chunk.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import { readEffects } from '../../manager/effect-log.ts';
-import type { RecordedEffect } from '../../manager/effect-record.ts';
+import { readRecorded } from '../../manager/recordings.ts';
 import type { Session } from '../../manager/session.ts';
 import { type RunState, type StepEnd, type StepError, type Tries, UNTRIED } from './run-state.ts';
 
@@ -31,24 +29,12 @@ export async function readRecordedAttempts(
   manager: CheckpointManager,
   { id, branch, head }: Session,
 ): Promise<RecordedAttempt[]> {
-  const { engine } = manager;
-  const isOnBranch = head?.branch === branch;
-  const count = isOnBranch ? (head.header.effectCount ?? 0) : 0;
-  const inFlight = new Set(isOnBranch ? (head.header.effectsInFlight ?? []) : []);
-  const fromOrdinal = Math.min(count, ...inFlight);
-  const effects = await readEffects(engine, { sessionId: id, branch, fromOrdinal });
-  const recent = effects.filter(({ ordinal }) => ordinal >= count || inFlight.has(ordinal));
-  // One read for all results, however many there are.
-  const refs = recent.flatMap(({ result }) => result?.refs ?? []);
-  const find = await engine.repository.loadChunks({ text: '', refs });
-  return recent.map((effect) => parseAttempt(effect, (result) => engine.codec.decode(result, find)));
-}
-
-function parseAttempt(effect: RecordedEffect, decode: (result: ChunkContent) => unknown): RecordedAttempt {
-  const { name, status, result, startedAtMs, durationMs = 0 } = effect;
-  const [, path = name, attempt = '1'] = /^(.*?)(?:\^\d+)?#(\d+)$/.exec(name) ?? [];
-  const end = status === 'done' && result !== undefined ? (decode(result) as AttemptEnd) : undefined;
-  return { path, attempt: Number(attempt), end, endedAtMs: startedAtMs + durationMs };
+  const recorded = await readRecorded(manager.engine, { sessionId: id, branch, head });
+  return recorded.map(({ name, status, value, startedAtMs, durationMs = 0 }) => {
+    const [, path = name, attempt = '1'] = /^(.*?)(?:\^\d+)?#(\d+)$/.exec(name) ?? [];
+    const end = status === 'done' ? (value as AttemptEnd | undefined) : undefined;
+    return { path, attempt: Number(attempt), end, endedAtMs: startedAtMs + durationMs };
+  });
 }
 
 /** The state with what was recorded since it was saved. What was cut off has been begun, and will be again, as the next attempt. */
