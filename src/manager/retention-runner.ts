@@ -133,9 +133,15 @@ export class RetentionRunner {
   /** Deletes what is not kept, except what something in its session needs that was not judged, or that the storage guards. */
   async #deleteUnneeded(judged: readonly CheckpointHeader[], verdicts: readonly Verdict[]): Promise<CheckpointId[]> {
     const doomed = new Set(verdicts.flatMap(({ id, keep }) => (keep ? [] : [id])));
-    const sessions = new Set(judged.flatMap(({ id, sessionId }) => (doomed.has(id) ? [sessionId] : [])));
+    const sessions = new Map<SessionId, CheckpointId[]>();
+    for (const { id, sessionId } of judged.filter((header) => doomed.has(header.id))) {
+      const known = sessions.get(sessionId);
+      if (known === undefined) sessions.set(sessionId, [id]);
+      else known.push(id);
+    }
     const needed = new Set<CheckpointId>();
-    for (const sessionId of sessions) for (const id of await this.#needs.find(sessionId, doomed)) needed.add(id);
+    for (const [sessionId, all] of sessions)
+      for (const id of await orIfDamaged(this.#needs.find(sessionId, doomed), all)) needed.add(id);
     return this.#delete(verdicts.filter(({ id }) => !needed.has(id)));
   }
 
@@ -197,10 +203,10 @@ export class RetentionRunner {
     const deleted: CheckpointId[] = [];
     for (const sessionId of new Set(headers.map((header) => header.sessionId))) {
       const names = refs.get(sessionId) ?? [];
-      const own = kept.has(sessionId) ? [] : await this.#endSession(sessionId, names, doomed);
+      const own = kept.has(sessionId) ? [] : await orIfDamaged(this.#endSession(sessionId, names, doomed), []);
       for (const id of own) doomed.delete(id);
       deleted.push(...own);
-      if (own.length === 0) await this.#endBranches(sessionId, names, doomed);
+      if (own.length === 0) await orIfDamaged(this.#endBranches(sessionId, names, doomed), undefined);
     }
     return [...deleted, ...(await this.#deleteUnneeded(headers, [...doomed.values()]))];
   }
@@ -246,6 +252,16 @@ export class RetentionRunner {
       await breather.breathe();
     }
     return deleted;
+  }
+}
+
+/** Of a damaged session nothing is deleted: what its names point at is not known. The others are not held up by it. */
+async function orIfDamaged<Result>(work: Promise<Result>, result: Result): Promise<Result> {
+  try {
+    return await work;
+  } catch (error) {
+    if (hasErrorCode(error, 'CORRUPT')) return result;
+    throw error;
   }
 }
 

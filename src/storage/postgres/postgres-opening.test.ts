@@ -153,7 +153,7 @@ describe('who connects', () => {
     [{ schema: 'x'.repeat(60) }, /59 bytes/],
     [{ connectionString: undefined }, /either a connectionString or a pool/],
     [{ timeoutMs: 0 }, /timeoutMs/],
-    [{ maxConnections: 1 }, /maxConnections.*at least 2/],
+    [{ maxConnections: 1 }, /maxConnections.*2 or more/],
     [{ maxConnections: 2.5 }, /maxConnections/],
   ])('[P14] options that cannot be right are refused before anything is opened: %o', (wrong, message) => {
     const options = { connectionString: 'postgres://nowhere', tenant: 'acme', ...wrong } as PostgresStorageOptions;

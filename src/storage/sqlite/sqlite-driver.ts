@@ -78,40 +78,13 @@ function loadBuiltIn(): SqliteModule | undefined {
 
 function loadPackage(): SqliteModule {
   try {
-    return leavingNoLog(createRequire(import.meta.url)(PACKAGE) as SqliteModule);
+    return createRequire(import.meta.url)(PACKAGE) as SqliteModule;
   } catch (cause) {
     throw new UnsupportedError(
       `Node.js ${process.version} has no node:sqlite, and the package ${PACKAGE} cannot be loaded. Use Node.js 22.13 or newer, or install that package.`,
       { cause },
     );
   }
-}
-
-/**
- * The package's `close` keeps the connection open until the garbage collector has found its statements; only then would SQLite delete the log,
- * by name, even if another database has taken its place by then. Out of WAL mode there is no log left to delete.
- */
-function leavingNoLog({ DatabaseSync }: SqliteModule): SqliteModule {
-  class ClosedWhole extends DatabaseSync {
-    /** A file that was only looked at, because it is another program's, is left in the mode it is in. */
-    #hasLog = false;
-
-    override exec(sql: string): void {
-      super.exec(sql);
-      if (sql.includes('journal_mode=WAL')) this.#hasLog = true;
-    }
-
-    override close(): void {
-      try {
-        if (this.#hasLog) this.exec('PRAGMA journal_mode=DELETE');
-      } catch {
-        // Another connection uses the file, or it is damaged: the log stays, as it would after a crash.
-      } finally {
-        super.close();
-      }
-    }
-  }
-  return { DatabaseSync: ClosedWhole };
 }
 
 /** Node 22 warns that its SQLite is experimental. Whoever uses this package cannot act on that; every other warning passes. */

@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import {
   chmodSync,
   chownSync,
+  copyFileSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -113,14 +114,15 @@ test.each(['power', 'process'] as const)('durability %s is set again on every op
   expect(withDatabase((db) => db.prepare('PRAGMA journal_mode').get())).toMatchObject({ journal_mode: 'wal' });
 });
 
-test('closing leaves one file, and everything is in it', async () => {
+test('after closing everything is in one file', async () => {
   const make = new Builders();
   const checkpoint = make.checkpoint();
   const storage = new SqliteCheckpointStorage({ path });
   await storage.commit(commitOf(checkpoint, { refs: [moveBranch('main', checkpoint, null)] }));
   await storage.close();
-  expect(existsSync(`${path}-wal`)).toBe(false);
-  await using again = new SqliteCheckpointStorage({ path, compress: true });
+  const copy = join(folder, 'copy.db');
+  copyFileSync(path, copy);
+  await using again = new SqliteCheckpointStorage({ path: copy, compress: true });
   expect(await again.readCheckpoint(checkpoint.header.id)).toEqual(rowWithRootOf(checkpoint));
 });
 
@@ -149,6 +151,7 @@ function collectGarbage(): void {
 
 test('a read-only file in a read-only folder is refused', async () => {
   await new SqliteCheckpointStorage({ path }).close();
+  for (const log of [`${path}-wal`, `${path}-shm`]) rmSync(log, { force: true }); // empty, and there until it is collected
   chmodSync(path, 0o444);
   chmodSync(folder, 0o555);
   try {
