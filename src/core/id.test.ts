@@ -33,6 +33,6 @@ test('[I3] names are data: anything but control characters and lone surrogates i
   for (const name of ['../../etc', 'a b', "x'); DROP", 'ключ', '😀', 'CON', '.', 'a'.repeat(512)])
     expect(parseSessionId(name)).toBe(name);
   for (const name of ['', 'a\0b', 'a\nb', '\ud800', 'a'.repeat(513), 5, null, undefined]) {
-    expect(() => parseName(name, 'A branch name')).toThrow(/A branch name must be a text/);
+    expect(() => parseName(name, 'A branch name')).toThrow(/A branch name must be a string/);
   }
 });

@@ -1,4 +1,4 @@
-import { InvalidInputError } from './errors.ts';
+import { accepts, checkValue, type OptionCheck } from './options.ts';
 
 declare const brand: unique symbol;
 type Branded<Name extends string> = string & { readonly [brand]: Name };
@@ -91,31 +91,25 @@ export function isCheckpointId(text: string): text is CheckpointId {
   return CHECKPOINT_ID.test(text);
 }
 
-/** Accepts a session id or throws; any text of 1 to 512 characters without control characters will do. */
+/** Whether a checkpoint id may begin like this. */
+export function isCheckpointIdPart(text: string): boolean {
+  return CHECKPOINT_ID.test(text.padEnd(PREFIX.length + TIME_CHARS + TAIL_CHARS, SMALLEST));
+}
+
+/** Accepts a session id or throws; any string of 1 to 512 characters without control characters will do. */
 export function parseSessionId(text: unknown): SessionId {
   return parseName(text, 'A session id') as SessionId;
 }
 
 /** Accepts a branch, tag, user, agent or type name or throws. Names are data: they never become paths or SQL. */
 export function parseName(text: unknown, what: string): string {
-  if (
-    typeof text !== 'string' ||
-    text.length === 0 ||
-    text.length > MAX_NAME_CHARS ||
-    hasControlOrLoneSurrogate(text)
-  ) {
-    throw new InvalidInputError(
-      `${what} must be a text of 1 to ${MAX_NAME_CHARS} characters without control characters; found ${describe(text)}.`,
-    );
-  }
-  return text;
+  checkValue(text, name, what);
+  return text as string;
 }
 
-function hasControlOrLoneSurrogate(text: string): boolean {
-  return /\p{Cc}|\p{Cs}/u.test(text);
-}
-
-function describe(value: unknown): string {
-  if (typeof value !== 'string') return value === null ? 'null' : typeof value;
-  return value.length > 40 ? `a text of ${value.length} characters` : JSON.stringify(value);
-}
+/** Accepts a name as `parseName` does, for the options of a call. */
+export const name: OptionCheck = accepts(
+  `a string of 1 to ${MAX_NAME_CHARS} characters without control characters`,
+  (value) =>
+    typeof value === 'string' && value.length > 0 && value.length <= MAX_NAME_CHARS && !/\p{Cc}|\p{Cs}/u.test(value),
+);

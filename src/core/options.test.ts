@@ -36,7 +36,7 @@ describe('options of a call', () => {
     expect(messageOf({})).toBe('');
     expect(messageOf({ branch: 'x', limit: 1, onDifference: undefined })).toBe('');
     expect(messageOf({ onDrift: undefined, branch: undefined })).toBe(
-      'The option "onDrift" of session() is now called "onDifference".',
+      '"onDrift" is not an option of session(); use "onDifference".',
     );
   });
 
@@ -67,7 +67,7 @@ describe('options of a call', () => {
   });
 
   test('[I4] checks say what is allowed and what was found', () => {
-    expect(listOf(flag)([true, 'x'])).toBe('must be true or false; found "x" at [1]');
+    expect(listOf(flag)([true, 'x'])).toEqual({ at: '[1]', problem: 'must be true or false; found "x"' });
     expect(delayFrom(0)(2 ** 31)).toBe(`must be a whole number from 0 to ${2 ** 31 - 1}; found ${2 ** 31}`);
     expect(positive(0.5)).toBeUndefined();
     expect(positive(new Map())).toBe('must be a number above 0; found a Map');
@@ -82,6 +82,7 @@ describe('suggestions', () => {
     ['agentid', 'agentId'],
     ['max_age_days', 'maxAgeDays'],
     ['typ', 'type'],
+    ['max', 'maxAgeDays'],
     ['q', undefined],
     ['something else', undefined],
     ['', undefined],

@@ -2,15 +2,21 @@ import { InvalidInputError } from './errors.ts';
 import { suggest } from './suggestion.ts';
 
 /** Says what is wrong with a value, as the end of a sentence ("must be true or false; found 3"); undefined if nothing is. */
-export type OptionCheck = (value: unknown) => string | undefined;
+export type OptionCheck = (value: unknown) => string | InnerProblem | undefined;
 
-/** An option that has another name now. */
+/** What is wrong with a part of a value: `.ttlMs`, `[2]`. */
+type InnerProblem = { readonly at: string; readonly problem: string };
+
+/** An option that has another name, or another place: `policy.keepLast`. */
 export type RenamedOption = { readonly renamedTo: string };
+
+/** An option that must be given. */
+export type RequiredOption = { readonly required: OptionCheck };
 
 /** What each option of a call accepts; `OptionChecks<T>` lists every option of `T`. */
 export type OptionChecks<Options extends object = Record<never, never>> = {
-  readonly [Key in keyof Options]-?: OptionCheck;
-} & Readonly<Record<string, OptionCheck | RenamedOption>>;
+  readonly [Key in keyof Options]-?: OptionCheck | RequiredOption;
+} & Readonly<Record<string, OptionCheck | RequiredOption | RenamedOption>>;
 
 /** The longest delay a timer takes; Node lets a longer one fire at once. */
 export const MAX_DELAY_MS = 2 ** 31 - 1;
@@ -25,33 +31,78 @@ const MAX_SHOWN_CHARS = 40;
 export function checkOptions(options: unknown, checks: OptionChecks, of: string): void {
   if (!isRecord(options))
     throw new InvalidInputError(`The options of ${of} must be an object; found ${describeValue(options)}.`);
-  for (const key of Object.keys(options)) {
-    const check = Object.hasOwn(checks, key) ? checks[key] : undefined;
-    if (typeof check !== 'function') throw unknownOption(key, checks, of);
-    const value = options[key];
-    const problem = value === undefined ? undefined : check(value);
-    if (problem !== undefined) throw badOption(`The option "${key}" of ${of}`, problem, key);
-  }
+  const found = findProblem(options, checks);
+  if (found === undefined) return;
+  throw found.problem === undefined ? unknownOption(found.key, checks, of) : badOption(found.key, found.problem, of);
 }
 
-/** Accepts one value, such as an argument or an option that must be given, or throws an `InvalidInputError`. */
+/** The first option that is not as it must be; one without a problem of its own is unknown. */
+function findProblem(given: Readonly<Record<string, unknown>>, checks: OptionChecks): Found | undefined {
+  for (const key of Object.keys(given)) {
+    const check = checkOf(checks, key);
+    if (check === undefined) return { key, problem: undefined };
+    const value = given[key];
+    const problem = value === undefined ? undefined : check(value);
+    if (problem !== undefined) return { key, problem };
+  }
+  for (const [key, check] of requiredIn(checks))
+    if (given[key] === undefined) return { key, problem: check(undefined) ?? 'must be given' };
+  return undefined;
+}
+
+type Found = { readonly key: string; readonly problem: string | InnerProblem | undefined };
+
+/** Accepts one value, such as an argument, or throws an `InvalidInputError` that begins with its name. */
 export function checkValue(value: unknown, check: OptionCheck, name: string): void {
   const problem = check(value);
-  if (problem !== undefined) throw badOption(name, problem, name);
+  if (problem === undefined) return;
+  const { at, problem: text } = toInner(problem);
+  throw new InvalidInputError(`${name}${at} ${text}.`, { details: { option: `${name}${at}` } });
 }
 
+function checkOf(checks: OptionChecks, key: string): OptionCheck | undefined {
+  const check = Object.hasOwn(checks, key) ? checks[key] : undefined;
+  if (typeof check === 'function') return check;
+  return check !== undefined && 'required' in check ? check.required : undefined;
+}
+
+const required = new WeakMap<OptionChecks, readonly (readonly [string, OptionCheck])[]>();
+
+/** The options that must be given; looked up once for each call that there is. */
+function requiredIn(checks: OptionChecks): readonly (readonly [string, OptionCheck])[] {
+  const known = required.get(checks);
+  if (known !== undefined) return known;
+  const found = Object.entries(checks).flatMap(([key, check]) =>
+    typeof check === 'object' && 'required' in check ? [[key, check.required] as const] : [],
+  );
+  required.set(checks, found);
+  return found;
+}
+
+/** The same fields, each of which may be left out or undefined. */
+export type Optional<Fields extends object> = { readonly [Key in keyof Fields]?: Fields[Key] | undefined };
+
+/** Options of which none is undefined. */
+export type GivenOptions<Options extends object> = { [Key in keyof Options]: Exclude<Options[Key], undefined> };
+
 /** A copy without the options that are undefined, which would hide their defaults. */
-export function givenOptions<Options extends object>(options: Options): Options {
-  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as Options;
+export function givenOptions<Options extends object>(options: Options): GivenOptions<Options> {
+  return Object.fromEntries(
+    Object.entries(options).filter(([, value]) => value !== undefined),
+  ) as GivenOptions<Options>;
 }
 
 function unknownOption(key: string, checks: OptionChecks, of: string): InvalidInputError {
   const renamed = Object.hasOwn(checks, key) ? checks[key] : undefined;
-  if (typeof renamed === 'object')
-    return new InvalidInputError(`The option "${key}" of ${of} is now called "${renamed.renamedTo}".`, {
+  if (typeof renamed === 'object' && 'renamedTo' in renamed)
+    return new InvalidInputError(`${describeValue(key)} is not an option of ${of}; use "${renamed.renamedTo}".`, {
       details: { option: key, suggestion: renamed.renamedTo },
     });
-  return unknownKey(key, { known: Object.keys(checks).filter((name) => typeof checks[name] === 'function'), of });
+  return unknownKey(key, { known: knownIn(checks), of });
+}
+
+function knownIn(checks: OptionChecks): string[] {
+  return Object.keys(checks).filter((key) => checkOf(checks, key) !== undefined);
 }
 
 /** The error for a key that is none of the known ones. */
@@ -60,14 +111,25 @@ export function unknownKey(
   { known, of, kind = 'an option' }: { readonly known: readonly string[]; readonly of: string; readonly kind?: string },
 ): InvalidInputError {
   const suggestion = suggest(key, known);
-  const help = suggestion === undefined ? `known: ${known.join(', ')}.` : `did you mean "${suggestion}"?`;
-  return new InvalidInputError(`${describeValue(key)} is not ${kind} of ${of}; ${help}`, {
+  return new InvalidInputError(`${describeValue(key)} is not ${kind} of ${of}; ${meant(suggestion, known)}`, {
     details: { option: key, known, ...(suggestion !== undefined && { suggestion }) },
   });
 }
 
-function badOption(name: string, problem: string, option: string): InvalidInputError {
-  return new InvalidInputError(`${name} ${problem}.`, { details: { option } });
+function meant(suggestion: string | undefined, known: readonly string[]): string {
+  return suggestion === undefined ? `known: ${known.join(', ')}.` : `did you mean "${suggestion}"?`;
+}
+
+function badOption(key: string, problem: string | InnerProblem, of: string): InvalidInputError {
+  const { at, problem: text } = toInner(problem);
+  const end = text.endsWith('?') || text.endsWith('.') ? '' : '.';
+  return new InvalidInputError(`The option "${key}${at}" of ${of} ${text}${end}`, {
+    details: { option: `${key}${at}` },
+  });
+}
+
+function toInner(problem: string | InnerProblem): InnerProblem {
+  return typeof problem === 'string' ? { at: '', problem } : problem;
 }
 
 /** A value in a few words. */
@@ -118,16 +180,61 @@ export const filledString: OptionCheck = accepts(
 /** Accepts an `AbortSignal`, also one of another realm. */
 export const signal: OptionCheck = accepts('an AbortSignal', (value) => isRecord(value) && 'aborted' in value);
 
+/** Accepts an object with these options and no others. */
+export function options(checks: OptionChecks): OptionCheck {
+  return (value) => {
+    if (!isRecord(value)) return `must be an object; found ${describeValue(value)}`;
+    const found = findProblem(value, checks);
+    if (found === undefined) return undefined;
+    return found.problem === undefined
+      ? unknownInside(found.key, knownIn(checks))
+      : inside(`.${found.key}`, found.problem);
+  };
+}
+
+function unknownInside(key: string, known: readonly string[]): string {
+  return `has the unknown key ${describeValue(key)}; ${meant(suggest(key, known), known)}`;
+}
+
+function inside(at: string, problem: string | InnerProblem): InnerProblem {
+  const inner = toInner(problem);
+  return { at: `${at}${inner.at}`, problem: inner.problem };
+}
+
+/** Accepts an object whose values all pass, under keys of the caller's own. */
+export function recordOf(check: OptionCheck): OptionCheck {
+  return (value) => {
+    if (!isRecord(value)) return `must be an object; found ${describeValue(value)}`;
+    for (const [key, part] of Object.entries(value)) {
+      const problem = part === undefined ? undefined : check(part);
+      if (problem !== undefined) return inside(`[${JSON.stringify(key)}]`, problem);
+    }
+    return undefined;
+  };
+}
+
 /** Accepts a list whose items all pass. */
 export function listOf(check: OptionCheck): OptionCheck {
   return (value) => {
     if (!Array.isArray(value)) return `must be a list; found ${describeValue(value)}`;
     for (const [at, item] of value.entries()) {
       const problem = check(item);
-      if (problem !== undefined) return `${problem} at [${at}]`;
+      if (problem !== undefined) return inside(`[${at}]`, problem);
     }
     return undefined;
   };
+}
+
+/** Accepts what any of the checks lets through; `allowed` ends the sentence "must be ...". */
+export function either(allowed: string, ...checks: readonly OptionCheck[]): OptionCheck {
+  return accepts(allowed, (value) => checks.some((check) => check(value) === undefined));
+}
+
+/** Accepts an object that has these methods. */
+export function having(...methods: readonly string[]): OptionCheck {
+  return accepts(`an object with ${methods.map((method) => `${method}()`).join(', ')}`, (value) =>
+    methods.every((name) => isRecord(value) && typeof value[name] === 'function'),
+  );
 }
 
 /** Accepts one of these words. */
@@ -155,4 +262,10 @@ export function delayFrom(min: number): OptionCheck {
 export const positive: OptionCheck = accepts(
   'a number above 0',
   (value) => typeof value === 'number' && value > 0 && Number.isFinite(value),
+);
+
+/** Accepts a date that is one. */
+export const date: OptionCheck = accepts(
+  'a valid Date',
+  (value) => value instanceof Date && !Number.isNaN(value.getTime()),
 );

@@ -9,7 +9,14 @@ export function suggest(word: string, known: Iterable<string>): string | undefin
     const distance = editDistance(given, simple);
     if (distance < bestDistance) [best, bestDistance] = [candidate, distance];
   }
-  return best;
+  return best ?? onlyLonger(given, known);
+}
+
+/** The one that goes on after the word, as `ttlMs` after `ttl`. */
+function onlyLonger(given: string, known: Iterable<string>): string | undefined {
+  if (given.length < 3) return undefined;
+  const [first, ...others] = [...known].filter((candidate) => simplify(candidate).startsWith(given));
+  return others.length === 0 ? first : undefined;
 }
 
 /** ` Did you mean "x"?`, or nothing. */

@@ -22,7 +22,7 @@ export type AbandonedSession = {
 /** What is due now, oldest first, and then what is poisoned. Touches nothing, and leaves out what is damaged. */
 export async function listAbandoned(
   context: Engine,
-  { limit = 1_000 }: { readonly limit?: number } = {},
+  { limit = 1_000 }: { readonly limit?: number | undefined } = {},
 ): Promise<AbandonedSession[]> {
   const { storage } = context;
   const due = await storage.readDue({ before: dueBefore(await readClock(context)), limit });

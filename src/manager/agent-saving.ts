@@ -1,7 +1,7 @@
 import type { Checkpoint } from '../core/checkpoint.ts';
 import { InvalidInputError } from '../core/errors.ts';
 import { type CheckpointId, parseName, parseSessionId, type SessionId } from '../core/id.ts';
-import { givenOptions } from '../core/options.ts';
+import { callback, checkValue, describeValue, givenOptions } from '../core/options.ts';
 import { type AgentFactory, AgentTypes, stateOf } from './agent.ts';
 import { type AgentIdentity, describeAgent, identifyAgent } from './agent-description.ts';
 import { loadInto } from './agent-loading.ts';
@@ -17,10 +17,10 @@ import type { SessionOpener } from './session-opener.ts';
 /** Where a state is put on restore; without either, the checkpoint's agent type is looked up. */
 export type RestoreOptions = {
   /** A live agent that takes the state over. */
-  readonly into?: object;
-  readonly factory?: AgentFactory;
+  readonly into?: object | undefined;
+  readonly factory?: AgentFactory | undefined;
   /** Takes the state of another agent or class, too. The agent stays who it is, and its saves go to a session of its own. */
-  readonly allowOther?: boolean;
+  readonly allowOther?: boolean | undefined;
 };
 
 /** A checkpoint that was read and checked, and the agent that is to take its state, if it goes into one. */
@@ -57,7 +57,10 @@ export class AgentSaving {
   }
 
   /** Saves an agent or a state, on top of what was saved of it before. Resolves when the checkpoint is durable. */
-  async save(agentOrState: unknown, options: SaveOptions & { readonly sessionId?: string }): Promise<CheckpointId> {
+  async save(
+    agentOrState: unknown,
+    options: SaveOptions & { readonly sessionId?: string | undefined },
+  ): Promise<CheckpointId> {
     if (isSelfSaving(agentOrState)) {
       const own = readOwnSave(agentOrState, options);
       return own.session.save(own.state, own.options);
@@ -181,6 +184,7 @@ export class AgentSaving {
 
   /** Lets `restore` make agents of this type by itself. */
   registerAgent(agentType: string, factory: AgentFactory): void {
+    checkValue(factory, callback, `The factory of ${describeValue(agentType)}`);
     this.#agents.register(parseName(agentType, 'An agent type'), factory);
   }
 }

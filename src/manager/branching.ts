@@ -20,11 +20,11 @@ export type StateEdit = readonly JsonPatchOperation[] | ((state: unknown) => unk
 /** How a fork is made. */
 export type ForkOptions = {
   /** The new branch's name; chosen if absent. */
-  readonly branch?: string;
+  readonly branch?: string | undefined;
   /** The new branch begins with a checkpoint of the edited state. */
-  readonly edit?: StateEdit;
-  readonly author?: string;
-  readonly reason?: string;
+  readonly edit?: StateEdit | undefined;
+  readonly author?: string | undefined;
+  readonly reason?: string | undefined;
 };
 
 const NAME_TRIES = 100;
@@ -174,8 +174,15 @@ export class Branching {
   }
 
   /** Notes something about a checkpoint that retention goes by: its operation completed, or it was cleared. */
-  async mark(idOrPrefix: string, mark: 'completed' | 'cleared'): Promise<CheckpointId> {
-    return this.#addRef(idOrPrefix, 'mark', (id) => `${mark}:${id}`, { isIdempotent: true });
+  async mark(idOrPrefix: string, mark: 'completed' | 'cleared', isMeant: (type: string) => boolean): Promise<void> {
+    const { checkpoint } = await this.#context.repository.open(idOrPrefix);
+    const { id, type } = checkpoint;
+    if (!isMeant(type))
+      throw new InvalidInputError(
+        `Checkpoint ${id} is of type "${type}", and nothing keeps those until they are ${mark}. Give one of a type that retention keeps until then.`,
+        { details: { id, type, mark } },
+      );
+    await this.#addRef(id, 'mark', () => `${mark}:${id}`, { isIdempotent: true });
   }
 
   async #addRef(

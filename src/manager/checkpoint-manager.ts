@@ -1,11 +1,13 @@
 import type { Checkpoint, CheckpointJson } from '../core/checkpoint.ts';
 import { ClosedError } from '../core/errors.ts';
 import { type CheckpointId, parseName, parseSessionId } from '../core/id.ts';
+import { callback, checkValue, givenOptions, string } from '../core/options.ts';
 import type { CollectResult, StorageStats } from '../storage/contract.ts';
 import { type AbandonedSession, listAbandoned, retryPoisoned } from './abandoned.ts';
 import { type AgentFactory, registerHandle } from './agent.ts';
 import { AgentSaving, type RestoreOptions } from './agent-saving.ts';
 import { Branching, type ForkOptions } from './branching.ts';
+import { checkCall } from './call-options.ts';
 import { type CheckpointComparison, compare } from './compare.ts';
 import { Engine } from './engine.ts';
 import type { EventHandler, EventName } from './events.ts';
@@ -34,7 +36,6 @@ import type { RecoveryReport } from './recovery-report.ts';
 import { type Subscription, watchSaves } from './remote-saves.ts';
 import type { StoredCheckpoint } from './repository.ts';
 import type { RestoreReport } from './restore-report.ts';
-import { checkRetentionPolicy } from './retention.ts';
 import { checkUnneeded } from './retention-needs.ts';
 import { deleteCheckpoints, type PruneOptions, type PruneResult } from './retention-runner.ts';
 import { redactText, type SaveOptions } from './save-options.ts';
@@ -54,6 +55,7 @@ export class CheckpointManager {
   #isClosed = false;
 
   constructor(options: CheckpointManagerOptions) {
+    checkCall(options, 'new CheckpointManager()');
     this.engine = Engine.open(options);
     this.#history = new History(this.engine);
     this.#branching = new Branching(this.engine);
@@ -68,9 +70,10 @@ export class CheckpointManager {
   /** Saves an agent or a state, on top of what was saved of it before. Resolves when the checkpoint is durable. */
   async save(
     agentOrState: unknown,
-    options: SaveOptions & { readonly sessionId?: string } = {},
+    options: SaveOptions & { readonly sessionId?: string | undefined } = {},
   ): Promise<CheckpointId> {
     this.#checkOpen();
+    checkCall(options, 'save()');
     return this.#saving.save(agentOrState, options);
   }
 
@@ -79,6 +82,7 @@ export class CheckpointManager {
    * from plain data, as that data. Saving it afterwards goes on from there, in a new branch if history had moved on.
    */
   async restore<Agent = unknown>(idOrPrefix: string, options: RestoreOptions = {}): Promise<Agent> {
+    checkCall(options, 'restore()');
     return (await this.#saving.restore(await this.#open(idOrPrefix), options)) as Agent;
   }
 
@@ -95,6 +99,7 @@ export class CheckpointManager {
   /** Opens a session: resumes it at its head if it exists, begins it otherwise. */
   async session(sessionId: string, options: SessionOptions = {}): Promise<Session> {
     this.#checkOpen();
+    checkCall(options, 'session()');
     return this.#sessions.open(sessionId, options);
   }
 
@@ -103,12 +108,15 @@ export class CheckpointManager {
   /** Goes on with sessions whose leases lapsed: claims each for one worker and hands it to the handler, oldest first. */
   async recoverAbandoned(handler: RecoveryHandler, options: RecoveryOptions = {}): Promise<RecoveryReport> {
     this.#checkOpen();
+    checkCall(options, 'recoverAbandoned()');
+    checkValue(handler, callback, 'The handler of recoverAbandoned()');
     return new RecoveryLoop(this.engine, this.#sessions, { ...options, handler }).run();
   }
 
   /** The sessions that are up for recovery now, or poisoned; touches nothing. */
-  async abandoned(options: { readonly limit?: number } = {}): Promise<AbandonedSession[]> {
+  async abandoned(options: { readonly limit?: number | undefined } = {}): Promise<AbandonedSession[]> {
     this.#checkOpen();
+    checkCall(options, 'abandoned()');
     return listAbandoned(this.engine, options);
   }
 
@@ -130,18 +138,21 @@ export class CheckpointManager {
    */
   async saveGroup(members: readonly GroupMember[], options: SaveGroupOptions): Promise<Checkpoint> {
     this.#checkOpen();
+    checkCall(options, 'saveGroup()');
     return this.#groups.save(members, options);
   }
 
   /** Brings the members of a group checkpoint back, all or none; answers them with the messages that were under way to them. */
   async restoreGroup(idOrPrefix: string, options: RestoreGroupOptions = {}): Promise<RestoredGroup> {
     this.#checkOpen();
+    checkCall(options, 'restoreGroup()');
     return this.#groups.restore(idOrPrefix, options);
   }
 
   /** Lets an agent of this process take part, under a name, in the group checkpoints that any process makes of the group. */
   async joinGroup(groupId: string, name: string, options: JoinOptions): Promise<GroupMembership> {
     this.#checkOpen();
+    checkCall(options, 'joinGroup()');
     return this.#groups.join(groupId, name, options);
   }
 
@@ -160,23 +171,28 @@ export class CheckpointManager {
   /** A checkpoint without its state; undefined if there is none with exactly this id. */
   async get(id: string): Promise<Checkpoint | undefined> {
     this.#checkOpen();
+    checkValue(id, string, 'A checkpoint id');
     const row = await this.engine.storage.readCheckpoint(id as CheckpointId);
     return row === undefined || row.isDeleted ? undefined : (await this.engine.repository.open(row.id)).checkpoint;
   }
 
   /** The newest checkpoint that fits. */
   async latest(filter: ListFilter = {}): Promise<Checkpoint | undefined> {
+    checkCall(filter, 'a filter of checkpoints');
     return this.#history.latest(filter);
   }
 
   async listByUser(
     userId: string,
-    page: { readonly limit?: number; readonly offset?: number } = {},
+    page: { readonly limit?: number | undefined; readonly offset?: number | undefined } = {},
   ): Promise<readonly Checkpoint[]> {
+    checkCall(page, 'listByUser()');
     return (await this.#history.list({ userId: parseName(userId, 'A user id') }, page)).checkpoints;
   }
 
   async list(filter: ListFilter = {}, page: ListPage = {}): Promise<CheckpointPage> {
+    checkCall(filter, 'a filter of checkpoints');
+    checkCall(page, 'list()');
     return this.#history.list(filter, page);
   }
 
@@ -209,11 +225,13 @@ export class CheckpointManager {
 
   // Branching and naming
 
-  async fork(idOrPrefix: string, options?: ForkOptions): Promise<BranchHead> {
+  async fork(idOrPrefix: string, options: ForkOptions = {}): Promise<BranchHead> {
+    checkCall(options, 'fork()');
     return this.#branching.fork(idOrPrefix, options);
   }
 
-  async rewind(idOrPrefix: string, options?: ForkOptions): Promise<BranchHead> {
+  async rewind(idOrPrefix: string, options: ForkOptions = {}): Promise<BranchHead> {
+    checkCall(options, 'rewind()');
     return this.#branching.rewind(idOrPrefix, options);
   }
 
@@ -249,18 +267,27 @@ export class CheckpointManager {
 
   /** Notes that the operation behind a `pre_operation` checkpoint completed; retention may drop it now. */
   async completeOperation(idOrPrefix: string): Promise<void> {
-    await this.#branching.mark(idOrPrefix, 'completed');
+    await this.#branching.mark(
+      idOrPrefix,
+      'completed',
+      (type) => this.engine.retention.rulesOf(type).untilCompleted === true,
+    );
   }
 
   /** Notes that a `recovery` checkpoint is not needed any more; retention may drop it now. */
   async clearRecovery(idOrPrefix: string): Promise<void> {
-    await this.#branching.mark(idOrPrefix, 'cleared');
+    await this.#branching.mark(
+      idOrPrefix,
+      'cleared',
+      (type) => this.engine.retention.rulesOf(type).untilCleared === true,
+    );
   }
 
   /** Applies the retention policy, or another one, to everything or to one session; with `dryRun` only says what it would do and why. */
-  async prune({ sessionId, ...options }: PruneOptions = {}): Promise<PruneResult> {
+  async prune(given: PruneOptions = {}): Promise<PruneResult> {
     this.#checkOpen();
-    if (options.policy !== undefined) checkRetentionPolicy(options.policy);
+    checkCall(given, 'prune()');
+    const { sessionId, ...options } = given;
     return this.engine.retention.prune({
       ...options,
       ...(sessionId !== undefined && { sessionId: parseSessionId(sessionId) }),
@@ -268,8 +295,9 @@ export class CheckpointManager {
   }
 
   /** Deletes checkpoints older than this, except what is protected; answers how many. */
-  async cleanupOldCheckpoints({ maxAgeDays }: { readonly maxAgeDays: number }): Promise<number> {
-    return (await this.prune({ policy: { maxAgeDays } })).deleted.length;
+  async cleanupOldCheckpoints(options: { readonly maxAgeDays: number }): Promise<number> {
+    checkCall(options, 'cleanupOldCheckpoints()');
+    return (await this.prune({ policy: { maxAgeDays: options.maxAgeDays } })).deleted.length;
   }
 
   /** Deletes everything of a user; answers how many checkpoints that were. */
@@ -278,7 +306,8 @@ export class CheckpointManager {
   }
 
   /** Deletes one checkpoint, unless a branch, tag or pin protects it; answers whether it was. One that another needs is refused. */
-  async delete(idOrPrefix: string, options: { readonly reason?: string } = {}): Promise<boolean> {
+  async delete(idOrPrefix: string, options: { readonly reason?: string | undefined } = {}): Promise<boolean> {
+    checkCall(options, 'delete()');
     const { checkpoint } = await this.#open(idOrPrefix);
     await checkUnneeded(this.engine.storage, checkpoint);
     const deleted = await deleteCheckpoints(this.engine, [
@@ -300,15 +329,17 @@ export class CheckpointManager {
   }
 
   /** Removes chunks that nothing needs any more and gives the space back. */
-  async gc(options: { readonly signal?: AbortSignal } = {}): Promise<CollectResult> {
-    return this.engine.storage.collect(options);
+  async gc(options: { readonly signal?: AbortSignal | undefined } = {}): Promise<CollectResult> {
+    checkCall(options, 'gc()');
+    return this.engine.storage.collect(givenOptions(options));
   }
 
   // Trusting
 
   /** Checks everything that is stored and names what is damaged. */
-  async verify(options: { readonly readData?: boolean } = {}): Promise<VerifyReport> {
+  async verify(options: { readonly readData?: boolean | undefined } = {}): Promise<VerifyReport> {
     this.#checkOpen();
+    checkCall(options, 'verify()');
     return verify(this.engine, options);
   }
 
@@ -336,19 +367,20 @@ export class CheckpointManager {
   on<Name extends EventName>(
     event: Name,
     handler: EventHandler<Name>,
-    options?: { readonly await?: boolean; readonly from?: 'here' },
+    options?: { readonly await?: boolean | undefined; readonly from?: 'here' | undefined },
   ): () => void;
   /** Calls a handler also for what other processes save, on a storage that can tell. */
   on(
     event: 'checkpoint_saved',
     handler: EventHandler<'checkpoint_saved'>,
-    options: { readonly await?: boolean; readonly from: 'everywhere' },
+    options: { readonly await?: boolean | undefined; readonly from: 'everywhere' },
   ): Subscription;
   on<Name extends EventName>(
     event: Name,
     handler: EventHandler<Name>,
-    options: { readonly await?: boolean; readonly from?: 'here' | 'everywhere' } = {},
+    options: { readonly await?: boolean | undefined; readonly from?: 'here' | 'everywhere' | undefined } = {},
   ): () => void {
+    checkCall(options, 'on()');
     if (options.from !== 'everywhere') return this.engine.events.on(event, handler, options);
     this.#checkOpen();
     return watchSaves(this.engine, handler as EventHandler<'checkpoint_saved'>, options);

@@ -27,9 +27,9 @@ export type StepAttempt = {
 export type StepOptions = {
   /** Give one to each of several steps of one name: a recording is found by name and input, whatever the order. */
   readonly input?: unknown;
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
   /** @internal */
-  readonly work?: WorkPlace;
+  readonly work?: WorkPlace | undefined;
 };
 
 /** Where a step belongs whose key and place follow from a named piece of work, and not from the attempt. */

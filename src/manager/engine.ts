@@ -56,8 +56,6 @@ export class Engine {
 
   static open(options: EngineOptions): Engine {
     const { storage: given, secrets, schemaVersion, migrations, now, random, setTimer } = options;
-    if (typeof given !== 'object' || given === null)
-      throw new InvalidInputError('A CheckpointManager needs a storage.');
     const redaction = secrets === 'store-secrets-in-plain-text' ? {} : { redact: createRedactor(secrets) };
     const plainCodec = new StateCodec({ classes: options.classes, limits: options.limits });
     const storage = isCheckpointStorage(given) ? new WholeCheckpointStorage(given, plainCodec) : given;

@@ -1,5 +1,6 @@
 import type { Checkpoint } from '../core/checkpoint.ts';
 import type { CheckpointId, SessionId } from '../core/id.ts';
+import { callback, checkValue, unknownKey } from '../core/options.ts';
 import type { RestoreReport } from './restore-report.ts';
 
 /** What each event hands to its handlers. */
@@ -11,6 +12,14 @@ export type ManagerEvents = {
 };
 
 export type EventName = keyof ManagerEvents;
+
+const EVENT_NAMES: readonly EventName[] = [
+  'checkpoint_saved',
+  'checkpoint_restored',
+  'checkpoint_deleted',
+  'save_failed',
+];
+
 export type EventHandler<Name extends EventName> = (...args: ManagerEvents[Name]) => unknown;
 
 type Subscription = { readonly handler: (...args: never[]) => unknown; readonly isAwaited: boolean };
@@ -30,8 +39,11 @@ export class Events {
   on<Name extends EventName>(
     name: Name,
     handler: EventHandler<Name>,
-    options: { readonly await?: boolean } = {},
+    options: { readonly await?: boolean | undefined } = {},
   ): () => void {
+    if (!EVENT_NAMES.includes(name))
+      throw unknownKey(name, { known: EVENT_NAMES, of: 'CheckpointManager', kind: 'an event' });
+    checkValue(handler, callback, `The handler of ${name}`);
     const subscription: Subscription = { handler, isAwaited: options.await === true };
     const known = this.#subscriptions.get(name) ?? new Set();
     this.#subscriptions.set(name, known.add(subscription));

@@ -1,6 +1,8 @@
 import { InvalidInputError } from '../core/errors.ts';
 import { parseName } from '../core/id.ts';
+import { anything, checkValue, givenOptions, listOf } from '../core/options.ts';
 import type { AgentSaving } from './agent-saving.ts';
+import { checkCall } from './call-options.ts';
 import type { Engine } from './engine.ts';
 import type { MemberSave } from './group-report.ts';
 import { type Channels, type GivenChannels, parseChannels } from './in-flight.ts';
@@ -14,7 +16,7 @@ export type MemberState = GivenChannels &
     | { readonly session: Session; readonly state: unknown }
   ) & {
     /** What its own checkpoint says besides; its type is `group_member` unless said otherwise. */
-    readonly options?: SaveOptions;
+    readonly options?: SaveOptions | undefined;
   };
 
 /** A member of this process with its state, or the name of one in another process, which takes part by `joinGroup`. */
@@ -28,6 +30,7 @@ const MAX_MEMBERS = 256;
 
 /** The names of a group's members, in order; throws unless they are names, and different ones. */
 export function parseMembers(members: readonly GroupMember[]): string[] {
+  checkValue(members, listOf(anything), 'The members of saveGroup()');
   const names = members.map((member) => parseName(typeof member === 'string' ? member : member.name, 'A member name'));
   const double = names.find((name, at) => names.indexOf(name) !== at);
   if (double !== undefined) throw new InvalidInputError(`There are two members with the name "${double}".`);
@@ -42,7 +45,8 @@ export async function saveMember(
   member: MemberState,
 ): Promise<MemberSave> {
   const channels = captureChannels(context, name, member);
-  const options: SaveOptions = { type: 'group_member', trigger: 'group_cut', ...member.options };
+  checkCall(member.options ?? {}, 'session.save()');
+  const options: SaveOptions = { type: 'group_member', trigger: 'group_cut', ...givenOptions(member.options ?? {}) };
   const save =
     'session' in member
       ? member.session.save(member.state, options)

@@ -25,9 +25,9 @@ export type JoinOptions = {
   /** Told what `onCut` throws, and when watching has trouble; it goes on by itself. */
   readonly onError: (error: unknown) => void;
   /** How often to look for a cut; default 200. */
-  readonly pollMs?: number;
+  readonly pollMs?: number | undefined;
   /** Ends the membership like `close`. */
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 };
 
 /** Where and as whom a process takes part. */

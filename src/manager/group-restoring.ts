@@ -13,12 +13,12 @@ import type { RestoreProblem, RestoreReport } from './restore-report.ts';
 /** Where the states of a group's members go, by their names; what is not said is as with `restore`. */
 export type RestoreGroupOptions = {
   /** Live agents that take the states over. */
-  readonly into?: { readonly [name: string]: object };
-  readonly factory?: { readonly [name: string]: AgentFactory };
+  readonly into?: { readonly [name: string]: object } | undefined;
+  readonly factory?: { readonly [name: string]: AgentFactory } | undefined;
   /** As with `restore`. */
-  readonly allowOther?: boolean;
+  readonly allowOther?: boolean | undefined;
   /** Bring back just these members. Default: all. */
-  readonly only?: readonly string[];
+  readonly only?: readonly string[] | undefined;
 };
 
 /** A member that was brought back. */

@@ -1,5 +1,4 @@
 import type { Checkpoint } from '../core/checkpoint.ts';
-import { InvalidInputError } from '../core/errors.ts';
 import { parseName, parseSessionId, type SessionId } from '../core/id.ts';
 import type { AgentSaving } from './agent-saving.ts';
 import type { Branching } from './branching.ts';
@@ -18,9 +17,9 @@ export type SaveGroupOptions = Omit<SaveOptions, 'type' | 'agentId' | 'agentType
   /** The session that the group's checkpoints are in. */
   readonly groupId: string;
   /** When the cut is aborted if members of other processes have not answered; default 30,000. */
-  readonly timeoutMs?: number;
+  readonly timeoutMs?: number | undefined;
   /** How often to look for answers; default 200. */
-  readonly pollMs?: number;
+  readonly pollMs?: number | undefined;
 };
 
 type GroupParts = {
@@ -49,7 +48,6 @@ export class Groups {
     const { groupId, timeoutMs = DEFAULT_TIMEOUT_MS, pollMs = DEFAULT_POLL_MS, ...said } = options;
     const id = parseSessionId(groupId);
     const names = parseMembers(members);
-    checkDurations({ timeoutMs, pollMs });
     said.signal?.throwIfAborted();
     const saves = this.#saveLocal(id, members);
     const saved = Promise.allSettled([saves]);
@@ -108,7 +106,6 @@ export class Groups {
   /** Lets a member of this process take part in the cuts that any process makes of its group. */
   join(groupId: string, name: string, options: JoinOptions): GroupMembership {
     const place = { groupId: parseSessionId(groupId), name: parseName(name, 'A member name') };
-    if (options.pollMs !== undefined) checkDurations({ pollMs: options.pollMs });
     const membership = new GroupMembership({ context: this.#context, saving: this.#parts.saving }, place, options);
     const forget = () => void this.#memberships.delete(membership);
     this.#memberships.add(membership);
@@ -119,12 +116,5 @@ export class Groups {
   /** Ends all memberships. */
   async close(): Promise<void> {
     await Promise.all([...this.#memberships].map((membership) => membership.close()));
-  }
-}
-
-function checkDurations(durations: { readonly [name: string]: number }): void {
-  for (const [name, durationMs] of Object.entries(durations)) {
-    if (Number.isFinite(durationMs) && durationMs > 0) continue;
-    throw new InvalidInputError(`${name} must be a number of milliseconds above 0; found ${durationMs}.`);
   }
 }

@@ -2,6 +2,7 @@ import type { Checkpoint } from '../core/checkpoint.ts';
 import type { JsonValue, Tombstone } from '../core/checkpoint-header.ts';
 import { CorruptError, InvalidInputError } from '../core/errors.ts';
 import { type CheckpointId, isCheckpointId, parseSessionId, type SessionId } from '../core/id.ts';
+import { givenOptions } from '../core/options.ts';
 import type { CheckpointQuery } from '../storage/contract.ts';
 import { checkRef } from '../storage/ref.ts';
 import type { Engine } from './engine.ts';
@@ -10,26 +11,26 @@ import { parseRow } from './repository.ts';
 
 /** Which checkpoints a list is about; conditions are combined with "and", names match exactly. */
 export type ListFilter = {
-  readonly sessionId?: string;
-  readonly branch?: string;
-  readonly agentId?: string;
-  readonly userId?: string;
-  readonly type?: string;
-  readonly status?: string;
-  readonly from?: Date;
-  readonly to?: Date;
-  readonly metadata?: { readonly [key: string]: unknown };
+  readonly sessionId?: string | undefined;
+  readonly branch?: string | undefined;
+  readonly agentId?: string | undefined;
+  readonly userId?: string | undefined;
+  readonly type?: string | undefined;
+  readonly status?: string | undefined;
+  readonly from?: Date | undefined;
+  readonly to?: Date | undefined;
+  readonly metadata?: { readonly [key: string]: unknown } | undefined;
 };
 
 /** How much of a list is wanted, and from where on. */
 export type ListPage = {
   /** `newest` (default) or `oldest` first, in the order of lineage. */
-  readonly order?: 'newest' | 'oldest';
+  readonly order?: 'newest' | 'oldest' | undefined;
   /** At most this many; default 50, at most 1,000. */
-  readonly limit?: number;
-  readonly offset?: number;
+  readonly limit?: number | undefined;
+  readonly offset?: number | undefined;
   /** The `nextCursor` of the page before. */
-  readonly cursor?: string;
+  readonly cursor?: string | undefined;
 };
 
 /** One page of checkpoints, without their states. `nextCursor` is absent on the last page. */
@@ -57,7 +58,6 @@ export type SessionTree = {
 export type BranchHead = { readonly sessionId: SessionId; readonly branch: string; readonly headId: CheckpointId };
 
 const DEFAULT_LIMIT = 50;
-const MAX_LIMIT = 1000;
 
 /** Looks at checkpoints without loading states. */
 export class History {
@@ -68,7 +68,7 @@ export class History {
   }
 
   async list(filter: ListFilter, page: ListPage = {}): Promise<CheckpointPage> {
-    const limit = checkCount(page.limit ?? DEFAULT_LIMIT, 'limit', { min: 1, max: MAX_LIMIT });
+    const { limit = DEFAULT_LIMIT } = page;
     const query = { ...this.#toQuery(filter), ...toPaging(page), limit: limit + 1 };
     const rows = await this.#context.storage.listCheckpoints(query);
     const checkpoints = rows.slice(0, limit).map((row) => checkAnswer(parseRow(row), filter));
@@ -82,7 +82,7 @@ export class History {
 
   #toQuery({ from, to, metadata, ...names }: ListFilter): Omit<CheckpointQuery, 'limit'> {
     return {
-      ...names,
+      ...givenOptions(names),
       ...(from !== undefined && { fromMs: from.getTime() }),
       ...(to !== undefined && { toMs: to.getTime() }),
       ...(metadata !== undefined && { metadata: this.#encodeFields(metadata) }),
@@ -178,12 +178,5 @@ function toPaging({
   if (cursor !== undefined && !isCheckpointId(cursor)) {
     throw new InvalidInputError(`A cursor must be the nextCursor of an earlier page; found ${JSON.stringify(cursor)}.`);
   }
-  checkCount(offset, 'offset', { min: 0, max: Number.MAX_SAFE_INTEGER });
   return { order, offset, ...(cursor !== undefined && { after: cursor }) };
-}
-
-/** Accepts a whole number within bounds or throws. */
-export function checkCount(value: number, what: string, { min, max }: { min: number; max: number }): number {
-  if (Number.isSafeInteger(value) && value >= min && value <= max) return value;
-  throw new InvalidInputError(`${what} must be a whole number from ${min} to ${max}; found ${String(value)}.`);
 }

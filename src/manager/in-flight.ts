@@ -11,9 +11,9 @@ export type SentMessages = {
 /** What a member says about its messages at a cut; a member without channels says nothing. */
 export type GivenChannels = {
   /** By the name of the member they went to. */
-  readonly sent?: { readonly [to: string]: SentMessages };
+  readonly sent?: { readonly [to: string]: SentMessages } | undefined;
   /** The number of the last message that arrived, by the name of the member it came from. */
-  readonly received?: { readonly [from: string]: number };
+  readonly received?: { readonly [from: string]: number } | undefined;
 };
 
 /** The same, checked. As maps, because a name may be any text. */

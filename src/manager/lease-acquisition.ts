@@ -1,5 +1,3 @@
-import { InvalidInputError } from '../core/errors.ts';
-import { parseName } from '../core/id.ts';
 import type { Engine } from './engine.ts';
 import { HeldLease, type LeaseTerms } from './lease.ts';
 import { describeHeld } from './lease-conflict.ts';
@@ -7,31 +5,29 @@ import { type LeasePlace, type LeaseState, moveLease, readClock, readLease } fro
 import { sleep } from './ports.ts';
 
 /** How a lease is asked for. */
-export type LeaseOptions = Partial<LeaseTerms> & {
+export type LeaseOptions = {
+  readonly ttlMs?: number | undefined;
+  readonly renew?: LeaseTerms['renew'] | undefined;
   /** A readable name for messages: `worker-7`. */
-  readonly owner?: string;
+  readonly owner?: string | undefined;
   /** How long to wait for a lease that another holds; default: not at all. */
-  readonly waitMs?: number;
+  readonly waitMs?: number | undefined;
   /** @internal Whether a holder is over for certain: its lease is taken over at once. The fence decides if that was wrong. */
   readonly isGone?: (owner: string | undefined) => boolean;
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 };
 
 /** How a free lease is taken. */
 export type ClaimTerms = LeaseTerms & { readonly owner?: string | undefined; readonly attempts: number };
 
 const DEFAULT_TTL_MS = 30_000;
-/** The longest delay a timer takes. */
-const MAX_TTL_MS = 2 ** 31 - 1;
-/** A lease target is a name, and an epoch and a holder stand beside the owner in it. */
-const MAX_OWNER_CHARS = 256;
 /** While it waits, a lease is looked at when it should lapse, and this often because it may be released or renewed before. */
 const MAX_POLL_MS = 1_000;
 const MIN_POLL_MS = 20;
 
 /** Takes the lease of a branch; waits for it if asked to. A held one is a ConflictError that says by whom. */
 export async function acquireLease(context: Engine, place: LeasePlace, options: LeaseOptions): Promise<HeldLease> {
-  const terms = parseTerms(options);
+  const terms = toTerms(options);
   const { waitMs = 0, signal } = options;
   const giveUpAtMs = context.ports.now() + waitMs;
   for (;;) {
@@ -72,15 +68,11 @@ export async function claimLease(
 /** The random part of an id. */
 const HOLDER_CHARS = 12;
 
-/** Checks what the caller said about a lease, and adds the defaults. */
-export function parseTerms({
+/** Adds the defaults to what the caller said about a lease. */
+export function toTerms({
   ttlMs = DEFAULT_TTL_MS,
   owner,
   renew = 'auto',
-}: LeaseOptions): Omit<ClaimTerms, 'attempts'> {
-  if (!Number.isSafeInteger(ttlMs) || ttlMs < 1 || ttlMs > MAX_TTL_MS)
-    throw new InvalidInputError(`ttlMs must be a whole number from 1 to ${MAX_TTL_MS}; found ${String(ttlMs)}.`);
-  if (owner !== undefined && parseName(owner, 'An owner').length > MAX_OWNER_CHARS)
-    throw new InvalidInputError(`An owner may have up to ${MAX_OWNER_CHARS} characters; found ${owner.length}.`);
+}: Pick<LeaseOptions, 'ttlMs' | 'owner' | 'renew'>): Omit<ClaimTerms, 'attempts'> {
   return { ttlMs, owner, renew };
 }

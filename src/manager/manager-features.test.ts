@@ -31,6 +31,11 @@ describe.each(STORAGES)('on %s', (_, create) => {
     const cleared = await session.save({ n: 3 }, { type: 'recovery' });
     await session.save({ n: 4 });
     expect((await manager.prune()).deleted).toEqual([]);
+    await expect(manager.completeOperation(recovery)).rejects.toMatchObject({
+      code: 'INVALID_INPUT',
+      message: expect.stringContaining('of type "recovery"'),
+    });
+    await expect(manager.clearRecovery(before)).rejects.toMatchObject({ code: 'INVALID_INPUT' });
     await manager.completeOperation(before);
     await manager.clearRecovery(cleared);
     expect(new Set((await manager.prune()).deleted)).toEqual(new Set([before, cleared]));

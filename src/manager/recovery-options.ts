@@ -1,7 +1,7 @@
 import { InvalidInputError } from '../core/errors.ts';
 import type { SessionId } from '../core/id.ts';
 import type { Lease } from './lease.ts';
-import { type ClaimTerms, parseTerms } from './lease-acquisition.ts';
+import { type ClaimTerms, toTerms } from './lease-acquisition.ts';
 import type { Session, SessionOptions } from './session.ts';
 
 /** What a recovery is told besides the session. */
@@ -33,27 +33,27 @@ export type Backoff = { readonly firstMs: number; readonly factor: number; reado
 /** How abandoned sessions are recovered. */
 export type RecoveryOptions = {
   /** How long a worker may be silent before the next one takes over; default 30 seconds. */
-  readonly ttlMs?: number;
+  readonly ttlMs?: number | undefined;
   /** So many attempts, failed or died, make a session poisoned: it does not come up again by itself. Default 5. */
-  readonly maxAttempts?: number;
+  readonly maxAttempts?: number | undefined;
   /** Default: 1 second, doubled each time, at most 5 minutes. */
-  readonly backoffMs?: Backoff | ((attempt: number) => number);
+  readonly backoffMs?: Backoff | ((attempt: number) => number) | undefined;
   /** Handlers that run at the same time; default 1. */
-  readonly concurrency?: number;
+  readonly concurrency?: number | undefined;
   /** At most this many sessions are recovered in one pass. */
-  readonly limit?: number;
+  readonly limit?: number | undefined;
   /** A readable name of this worker. */
-  readonly owner?: string;
+  readonly owner?: string | undefined;
   /** Looks again after this time, until `signal` aborts; without it there is one pass. */
-  readonly everyMs?: number;
+  readonly everyMs?: number | undefined;
   /** Takes no more sessions; resolves when the handlers under way are done. */
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
   /** How sessions are opened, such as `{ replayFrom: 'start' }`. */
-  readonly session?: Omit<SessionOptions, 'branch'>;
+  readonly session?: Omit<SessionOptions, 'branch'> | undefined;
   /** Told of each session that has used up its attempts. */
-  readonly onPoisoned?: (outcome: RecoveryOutcome) => void;
+  readonly onPoisoned?: ((outcome: RecoveryOutcome) => void) | undefined;
   /** Told when a pass could not look for sessions; the next one comes all the same. Without it that ends everything. */
-  readonly onError?: (error: unknown) => void;
+  readonly onError?: ((error: unknown) => void) | undefined;
 };
 
 /** What recovery goes by, checked and complete. */
@@ -70,16 +70,14 @@ const DEFAULT_BACKOFF: Backoff = { firstMs: 1_000, factor: 2, maxMs: 300_000 };
 /** About 30 years: what is meant to come up again must be a time. */
 const MAX_BACKOFF_MS = 1e12;
 
-/** Checks what the caller said, and adds the defaults. */
+/** Adds the defaults. */
 export function parseRecoveryOptions(options: RecoveryOptions): RecoveryTerms {
-  const { maxAttempts = DEFAULT_MAX_ATTEMPTS, backoffMs = DEFAULT_BACKOFF, concurrency = 1, ttlMs, owner } = options;
-  if (options.everyMs !== undefined) checkCount(options.everyMs, 'everyMs');
-  if (options.limit !== undefined) checkCount(options.limit, 'limit');
+  const { maxAttempts = DEFAULT_MAX_ATTEMPTS, backoffMs = DEFAULT_BACKOFF, concurrency = 1 } = options;
   return {
-    lease: parseTerms({ ...(ttlMs !== undefined && { ttlMs }), ...(owner !== undefined && { owner }) }),
-    maxAttempts: checkCount(maxAttempts, 'maxAttempts'),
+    lease: toTerms(options),
+    maxAttempts,
     backoffMs: (attempt) => checkDelay(typeof backoffMs === 'function' ? backoffMs(attempt) : grow(backoffMs, attempt)),
-    concurrency: checkCount(concurrency, 'concurrency'),
+    concurrency,
     session: options.session ?? {},
   };
 }
@@ -91,13 +89,6 @@ function grow({ firstMs, factor, maxMs }: Backoff, attempt: number): number {
 function checkDelay(delayMs: number): number {
   if (delayMs >= 0 && delayMs <= MAX_BACKOFF_MS) return delayMs;
   throw new InvalidInputError(`backoffMs must give a number from 0 to ${MAX_BACKOFF_MS}; found ${String(delayMs)}.`, {
-    details: { field: 'backoffMs' },
-  });
-}
-
-function checkCount(count: number, field: string): number {
-  if (Number.isSafeInteger(count) && count > 0) return count;
-  throw new InvalidInputError(`${field} must be a whole number of 1 or more; found ${String(count)}.`, {
-    details: { field },
+    details: { option: 'backoffMs' },
   });
 }

@@ -18,13 +18,13 @@ export type { SecretPattern } from './redaction-patterns.ts';
 /** What to look for besides the built-in names and formats, and what to leave alone. */
 export type RedactionOptions = {
   /** More key names whose values are secrets, in any spelling: `tenantPin` also covers `TENANT_PIN` and `oldTenantPin`. */
-  readonly extraKeys?: readonly string[];
+  readonly extraKeys?: readonly string[] | undefined;
   /** More formats. The whole match is the secret; state and flags `g` and `y` of the expression are ignored. */
-  readonly extraPatterns?: readonly SecretPattern[];
+  readonly extraPatterns?: readonly SecretPattern[] | undefined;
   /** Secrets in use now, looked for verbatim, and as they appear inside JSON and in addresses. */
-  readonly values?: readonly string[];
+  readonly values?: readonly string[] | undefined;
   /** Key names that are no secrets here. Values are still searched for the formats. */
-  readonly allowKeys?: readonly string[];
+  readonly allowKeys?: readonly string[] | undefined;
 };
 
 /** Nothing shorter is recognised inside a text. */

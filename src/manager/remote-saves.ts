@@ -16,7 +16,7 @@ export type Subscription = (() => void) & { readonly ready: Promise<void> };
 export function watchSaves(
   { storage, events }: Engine,
   handler: EventHandler<'checkpoint_saved'>,
-  options: { readonly await?: boolean },
+  options: { readonly await?: boolean | undefined },
 ): Subscription {
   if (storage.watch === undefined) {
     throw new UnsupportedError(

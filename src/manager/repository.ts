@@ -3,7 +3,8 @@ import type { CheckpointHeader } from '../core/checkpoint-header.ts';
 import { type Chunk, type ChunkContent, checkChunk, createChunk, type Digest } from '../core/chunk.ts';
 import type { FindChunk } from '../core/decode.ts';
 import { CorruptError, NotFoundError } from '../core/errors.ts';
-import { type CheckpointId, isCheckpointId } from '../core/id.ts';
+import { type CheckpointId, isCheckpointId, isCheckpointIdPart } from '../core/id.ts';
+import { checkValue, string } from '../core/options.ts';
 import { findIn } from '../core/state-codec.ts';
 import type { CheckpointRow, ChunkStorage, Ref, RefKind } from '../storage/contract.ts';
 import { checkRef } from '../storage/ref.ts';
@@ -25,6 +26,7 @@ export class Repository {
 
   /** The checkpoint with this id or unique prefix; throws a NotFoundError that lists candidates. */
   async open(idOrPrefix: string): Promise<StoredCheckpoint> {
+    checkValue(idOrPrefix, string, 'A checkpoint id');
     const id = isCheckpointId(idOrPrefix) ? idOrPrefix : await this.#resolve(idOrPrefix);
     const row = await this.storage.readCheckpoint(id);
     if (row === undefined)
@@ -45,7 +47,7 @@ export class Repository {
     const candidates = rows.slice(0, CANDIDATES).map((row) => row.id);
     throw new NotFoundError(
       first === undefined
-        ? `No checkpoint has an id that starts with ${JSON.stringify(prefix)}.`
+        ? `No checkpoint has an id that starts with ${JSON.stringify(prefix)}.${isCheckpointIdPart(wanted) ? '' : ' Give a checkpoint id; branches() and tags() return those of names.'}`
         : `"${prefix}" fits more than one checkpoint: ${candidates.join(', ')}${rows.length > CANDIDATES ? ', ...' : ''}. Give more characters.`,
       { details: { prefix, candidates } },
     );

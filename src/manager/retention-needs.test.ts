@@ -294,7 +294,7 @@ test('[R15] a header without the need is written as before; callers of save cann
   const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
   const session = await manager.session('s');
   await session.save({ n: 1 });
-  await session.save({ n: 2 }, { needsParent: true } as never);
+  await expect(session.save({ n: 2 }, { needsParent: true } as never)).rejects.toMatchObject({ code: 'INVALID_INPUT' });
   for (const { header: saved } of (await manager.list({ sessionId: 's' })).checkpoints)
     expect(saved).not.toHaveProperty('needsParent');
   await manager.close();

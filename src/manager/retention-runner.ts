@@ -2,6 +2,7 @@ import type { Checkpoint } from '../core/checkpoint.ts';
 import type { CheckpointHeader } from '../core/checkpoint-header.ts';
 import { hasErrorCode } from '../core/errors.ts';
 import type { CheckpointId, SessionId } from '../core/id.ts';
+import { givenOptions } from '../core/options.ts';
 import { Breather } from '../storage/breather.ts';
 import type { CheckpointQuery, Ref } from '../storage/contract.ts';
 import type { Engine } from './engine.ts';
@@ -22,11 +23,11 @@ export type PruneResult = {
 /** What `prune` judges, by which policy, and whether it deletes. */
 export type PruneOptions = {
   /** Judges and deletes in this session only. Limits of `policy` then count in it; the manager's own limits are left out. */
-  readonly sessionId?: string;
+  readonly sessionId?: string | undefined;
   /** Replaces the manager's general rules; the rules of types still hold. */
-  readonly policy?: RetentionPolicy;
+  readonly policy?: RetentionPolicy | undefined;
   /** Only says what would be deleted, and why. */
-  readonly dryRun?: boolean;
+  readonly dryRun?: boolean | undefined;
 };
 
 /** After a save the storage's own guard is enough: it never deletes what a branch, tag or pin points at. */
@@ -56,16 +57,25 @@ export class RetentionRunner {
     this.#needs = new SessionNeeds(context.storage);
   }
 
+  /** What is said of checkpoints of one type; nothing, if all are kept. */
+  rulesOf(type: string): TypeRetention {
+    return this.#policy.types?.[type] ?? {};
+  }
+
   /** Judges everything, or one session; deletes what is not kept unless `dryRun`. */
   async prune({
     sessionId,
     policy,
     dryRun = false,
-  }: PruneOptions & { sessionId?: SessionId } = {}): Promise<PruneResult> {
+  }: PruneOptions & { sessionId?: SessionId | undefined } = {}): Promise<PruneResult> {
     const { maxCheckpoints: _all, maxCheckpointsPerUser: _perUser, ...ofSession } = this.#policy;
     const own = sessionId === undefined ? this.#policy : ofSession;
     const stalePins = await releaseStalePins(this.#context, { sessionId, dryRun });
-    const judgement = await this.#judge({ types: this.#policy.types ?? {}, ...(policy ?? own) }, sessionId, stalePins);
+    const judgement = await this.#judge(
+      { types: this.#policy.types ?? {}, ...givenOptions(policy ?? own) },
+      sessionId,
+      stalePins,
+    );
     const { verdicts } = judgement;
     return { verdicts, deleted: dryRun ? [] : await this.#apply(judgement), isDryRun: dryRun };
   }

@@ -4,13 +4,8 @@ import type { CheckpointHeader } from '../core/checkpoint-header.ts';
 import type { Digest } from '../core/chunk.ts';
 import { InvalidInputError } from '../core/errors.ts';
 import type { CheckpointId, SessionId } from '../core/id.ts';
-import {
-  checkRetentionPolicy,
-  DEFAULT_RETENTION,
-  judge,
-  type RetentionCase,
-  type RetentionPolicy,
-} from './retention.ts';
+import { checkCall } from './call-options.ts';
+import { DEFAULT_RETENTION, judge, type RetentionCase, type RetentionPolicy } from './retention.ts';
 
 const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
@@ -305,7 +300,7 @@ const headers = fc
 test('[R13] the verdicts depend on nothing but the input: not on its order; pinned ones stay; limits hold', () => {
   fc.assert(
     fc.property(headers, policies, (rows, policy: RetentionPolicy) => {
-      checkRetentionPolicy(policy);
+      checkCall(policy as object, 'retention');
       const checkpoints = rows.map((row) => row.checkpoint);
       const pinned = rows.filter((row) => row.isPinned).map((row) => row.checkpoint.id);
       const protections = new Map(pinned.map((pinnedId) => [pinnedId, ['pinned']]));
@@ -322,35 +317,31 @@ test('[R13] the verdicts depend on nothing but the input: not on its order; pinn
 
 describe('bad policies', () => {
   const bad: [string, unknown, string[]][] = [
-    ['a negative count', { keepLast: -1 }, ['retention.keepLast', '-1', 'a whole number, 0 or more']],
-    ['a limit of 0', { maxCheckpoints: 0 }, ['retention.maxCheckpoints', '0', 'a whole number, 1 or more']],
-    ['an age of 0', { maxAgeDays: 0 }, ['retention.maxAgeDays', '0', 'a whole number, 1 or more']],
-    ['a fraction', { maxAgeDays: 1.5 }, ['retention.maxAgeDays', '1.5', 'a whole number']],
-    ['NaN', { keepLast: Number.NaN }, ['retention.keepLast', 'NaN']],
-    ['Infinity', { keepDaily: Infinity }, ['retention.keepDaily', 'Infinity']],
-    ['a text', { keepHourly: '3' }, ['retention.keepHourly', '"3"']],
-    ['null', { keepWeekly: null }, ['retention.keepWeekly', 'null']],
-    ['an unknown key', { keepYearly: 1 }, ['retention', '"keepYearly"', 'keepWeekly']],
+    ['a negative count', { keepLast: -1 }, ['"keepLast" of retention', '-1', 'a whole number of 0 or more']],
+    ['a limit of 0', { maxCheckpoints: 0 }, ['"maxCheckpoints" of retention', '0', 'a whole number of 1 or more']],
+    ['an age of 0', { maxAgeDays: 0 }, ['"maxAgeDays" of retention', '0', 'a whole number of 1 or more']],
+    ['a fraction', { maxAgeDays: 1.5 }, ['"maxAgeDays" of retention', '1.5', 'a whole number']],
+    ['NaN', { keepLast: Number.NaN }, ['"keepLast" of retention', 'NaN']],
+    ['Infinity', { keepDaily: Infinity }, ['"keepDaily"', 'Infinity']],
+    ['a text', { keepHourly: '3' }, ['"keepHourly"', '"3"']],
+    ['null', { keepWeekly: null }, ['"keepWeekly"', 'null']],
+    ['an unknown key', { keepYearly: 1 }, ['retention', '"keepYearly"', 'keepHourly']],
     ['an inherited name', { toString: 1 }, ['retention', '"toString"']],
-    [
-      'an unknown key of a type',
-      { types: { routine: { keep: 3 } } },
-      ['retention.types["routine"]', '"keep"', 'keepLast'],
-    ],
-    ['a bad count of a type', { types: { 'a b': { maxAgeMs: -5 } } }, ['retention.types["a b"].maxAgeMs', '-5']],
-    ['a flag that is none', { types: { x: { untilCleared: 1 } } }, ['retention.types["x"].untilCleared', '1', 'true']],
-    ['a type that is no object', { types: { routine: 3 } }, ['retention.types["routine"]', '3', 'an object']],
-    ['types as a list', { types: [] }, ['retention.types', 'a list', 'an object']],
+    ['an unknown key of a type', { types: { routine: { keep: 3 } } }, ['types["routine"]', '"keep"', 'keepLast']],
+    ['a bad count of a type', { types: { 'a b': { maxAgeMs: -5 } } }, ['types["a b"].maxAgeMs', '-5']],
+    ['a flag that is none', { types: { x: { untilCleared: 1 } } }, ['types["x"].untilCleared', '1', 'true']],
+    ['a type that is no object', { types: { routine: 3 } }, ['types["routine"]', '3', 'an object']],
+    ['types as a list', { types: [] }, ['types', 'a list', 'an object']],
     ['no policy', undefined, ['retention', 'undefined', 'an object']],
   ];
   test.each(bad)('[R14] %s is refused by name', (_, policy, parts) => {
-    const check = () => checkRetentionPolicy(policy);
+    const check = () => checkCall(policy as object, 'retention');
     expect(check).toThrow(InvalidInputError);
     for (const part of parts) expect(check).toThrow(part);
   });
 
   test('[R14] the default, the empty policy and undefined options are taken', () => {
     for (const policy of [DEFAULT_RETENTION, {}, { types: {} }, { keepLast: undefined }, { types: { mine: {} } }])
-      expect(() => checkRetentionPolicy(policy)).not.toThrow();
+      expect(() => checkCall(policy as object, 'retention')).not.toThrow();
   });
 });

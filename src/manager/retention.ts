@@ -5,7 +5,6 @@ import { findNeeded } from './retention-needs.ts';
 import { DAY_MS, type RetentionPolicy, type TypeRetention } from './retention-policy.ts';
 
 export {
-  checkRetentionPolicy,
   DEFAULT_RETENTION,
   type RetentionPolicy,
   type TypeRetention,

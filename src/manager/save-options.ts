@@ -15,33 +15,33 @@ export const OWN_TYPES: ReadonlySet<string> = new Set([GROUP_TYPE, REPORT_TYPE])
 /** What a caller may say about a checkpoint. Whatever is absent is not recorded. */
 export type SaveOptions = {
   /** `routine`, `pre_operation`, `recovery`, `auto`, `manual` (the default), or a name of your own; retention goes by it. */
-  readonly type?: string;
+  readonly type?: string | undefined;
   /** What made it be saved: `message_appended`, `step_completed`, ... */
-  readonly trigger?: string;
-  readonly status?: string;
-  readonly name?: string;
-  readonly note?: string;
-  readonly metadata?: { readonly [key: string]: unknown };
-  readonly agentId?: string;
-  readonly agentType?: string;
-  readonly userId?: string;
-  readonly author?: string;
-  readonly reason?: string;
+  readonly trigger?: string | undefined;
+  readonly status?: string | undefined;
+  readonly name?: string | undefined;
+  readonly note?: string | undefined;
+  readonly metadata?: { readonly [key: string]: unknown } | undefined;
+  readonly agentId?: string | undefined;
+  readonly agentType?: string | undefined;
+  readonly userId?: string | undefined;
+  readonly author?: string | undefined;
+  readonly reason?: string | undefined;
   readonly collectedFields?: unknown;
   readonly requiredFields?: unknown;
-  readonly contextSummary?: string;
+  readonly contextSummary?: string | undefined;
   /** Prompts, model, tools, workflow: whatever must be the same for a resume to make sense. */
   readonly fingerprint?: unknown;
   /**
    * Which results of steps the state holds: all that were `seen` before the save (default), or only those `of_parent`, for a checkpoint
    * in the middle of something that a resume begins again: what was recorded since is then used, and not run again.
    */
-  readonly effects?: 'seen' | 'of_parent';
+  readonly effects?: 'seen' | 'of_parent' | undefined;
   /** Stores nothing if the state, and what is said of the agent, are as in the last checkpoint; resolves to the id of that one. */
-  readonly ifChanged?: boolean;
+  readonly ifChanged?: boolean | undefined;
   /** A save that is repeated with the same key is stored once. */
-  readonly idempotencyKey?: string;
-  readonly signal?: AbortSignal;
+  readonly idempotencyKey?: string | undefined;
+  readonly signal?: AbortSignal | undefined;
 };
 
 /** The part of a header that comes from the caller. */

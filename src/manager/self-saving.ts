@@ -19,7 +19,10 @@ export function isSelfSaving(value: unknown): value is SelfSaving {
 }
 
 /** What to save of an object that is saved in a session of its own; refuses another session. */
-export function readOwnSave(agent: SelfSaving, { sessionId, ...said }: SaveOptions & { sessionId?: string }): OwnSave {
+export function readOwnSave(
+  agent: SelfSaving,
+  { sessionId, ...said }: SaveOptions & { sessionId?: string | undefined },
+): OwnSave {
   const { session, state, options } = agent[SAVES_ITSELF]();
   if (sessionId !== undefined && sessionId !== session.id)
     throw new InvalidInputError(

@@ -4,6 +4,7 @@ import { ClosedError, hasErrorCode } from '../core/errors.ts';
 import type { CheckpointId, SessionId } from '../core/id.ts';
 import type { EncodedState } from '../core/state-codec.ts';
 import { type BranchStart, BranchWriter, type PendingSave } from './branch-writer.ts';
+import { checkCall } from './call-options.ts';
 import { type Delivered, EffectLog, type EffectMode, type StepAttempt, type StepOptions } from './effect-log.ts';
 import type { RecordedEffect } from './effect-record.ts';
 import type { Engine } from './engine.ts';
@@ -17,17 +18,17 @@ import { describeCheckpoint, type SaveOptions } from './save-options.ts';
 /** How a session is opened. */
 export type SessionOptions = {
   /** Default: the branch a rewind made current, else `main`. A branch that does not exist yet begins with the first save. */
-  readonly branch?: string;
+  readonly branch?: string | undefined;
   /** When someone else moved the branch: `error` (default) throws a ConflictError, `branch` goes on in a branch of its own. */
-  readonly onConflict?: 'error' | 'branch';
+  readonly onConflict?: 'error' | 'branch' | undefined;
   /** How `step` uses recordings; default `live`. */
-  readonly mode?: EffectMode;
+  readonly mode?: EffectMode | undefined;
   /** Which recordings `step` uses: those after the head (default), or all since the session began. */
-  readonly replayFrom?: 'head' | 'start';
+  readonly replayFrom?: 'head' | 'start' | undefined;
   /** The branch whose recordings `step` uses; default: its own, or in a replay mode the one it was forked from. */
-  readonly replayBranch?: string;
+  readonly replayBranch?: string | undefined;
   /** Freeze what was saved: later saves cost what changed, and a mutation in place throws where it happens. */
-  readonly freeze?: boolean;
+  readonly freeze?: boolean | undefined;
 };
 
 /** What a session starts from; made by the manager. */
@@ -107,6 +108,7 @@ export class Session {
    */
   async save(state: unknown, options: SaveOptions = {}): Promise<CheckpointId> {
     this.#checkOpen();
+    checkCall(options, 'session.save()');
     return this.#save(options, () => this.#capture(state, this.#context.codec.encode(state, this.#encoded)));
   }
 
@@ -218,6 +220,7 @@ export class Session {
     options: StepOptions | undefined,
   ): Promise<Delivered<Result>> {
     this.#checkOpen();
+    if (options !== undefined) checkCall(options, 'step()');
     if (this.#savesUnderWay > 0) await this.#lastSave; // a step stands on the saves that were called before it
     if (this.#writer.isInDoubt) await this.#writer.settleDoubt();
     return this.#effects.step(name, run, options);
@@ -240,6 +243,7 @@ export class Session {
    */
   async lease(options: LeaseOptions = {}): Promise<Lease> {
     this.#checkOpen();
+    checkCall(options, 'lease()');
     return this.#commits.acquire({ sessionId: this.id, branch: this.branch }, options);
   }
 

@@ -27,7 +27,10 @@ export type VerifyReport = {
 const PAGE = 500;
 
 /** Checks every record, chain, head and effect, and, if `readData`, every chunk; names what is damaged and what that affects. */
-export async function verify(context: Engine, { readData = true }: { readData?: boolean } = {}): Promise<VerifyReport> {
+export async function verify(
+  context: Engine,
+  { readData = true }: { readData?: boolean | undefined } = {},
+): Promise<VerifyReport> {
   const verification = new Verification(context);
   await verification.checkBackend();
   if (readData) await verification.checkChunks();

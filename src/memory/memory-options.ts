@@ -3,8 +3,10 @@ import {
   anything,
   callback,
   checkOptions,
+  date,
   filledString,
   flag,
+  having,
   isRecord,
   listOf,
   type OptionCheck,
@@ -24,20 +26,12 @@ import type { AddOptions } from './proposal.ts';
 import type { RenderOptions } from './rendering.ts';
 import type { TeacherOptions, ViewOptions } from './views.ts';
 
-const date = accepts('a valid Date', (value) => value instanceof Date && !Number.isNaN(value.getTime()));
 const share = accepts('a number from 0 to 1', (value) => typeof value === 'number' && value >= 0 && value <= 1);
 const place = accepts(
   'a session, or { id, branch }',
   (value) => isRecord(value) && typeof value.id === 'string' && typeof value.branch === 'string',
 );
 const moment: OptionCheck = (value) => (typeof value === 'string' ? undefined : date(value));
-
-/** An object with these methods. */
-function having(...methods: readonly string[]): OptionCheck {
-  return accepts(`an object with ${methods.join(', ')}()`, (value) =>
-    methods.every((name) => isRecord(value) && typeof value[name] === 'function'),
-  );
-}
 
 // Names are checked where they are used, with what they are.
 const SCOPE: OptionChecks<MemoryScope> = { userId: anything, agentId: anything, runId: anything };

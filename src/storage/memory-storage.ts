@@ -47,7 +47,7 @@ export class InMemoryCheckpointStorage implements ChunkStorage {
   #isClosed = false;
 
   /** With `maxCheckpoints` no more are kept, over all sessions, and the memory of what goes is freed. */
-  constructor(options: { readonly maxCheckpoints?: number } = {}) {
+  constructor(options: { readonly maxCheckpoints?: number | undefined } = {}) {
     checkOptions(options, { maxCheckpoints: wholeFrom(1) }, 'InMemoryCheckpointStorage');
     this.limits = givenOptions(options);
   }

@@ -1,8 +1,16 @@
 import { ClosedError, hasErrorCode, NotFoundError } from '../../core/errors.ts';
+import {
+  checkOptions,
+  delayFrom,
+  filledString,
+  flag,
+  givenOptions,
+  listOf,
+  type OptionChecks,
+} from '../../core/options.ts';
 import { type OwnSave, SAVES_ITSELF, type SelfSaving } from '../../manager/self-saving.ts';
 import type { AgentState } from './agent-state.ts';
 import { type ErrorText, errorText } from './error-text.ts';
-import { checkFields, checkFlag, checkText, type FieldChecks, givenFields, listOf, wholeFrom } from './field-checks.ts';
 import { Inbox } from './inbox.ts';
 import type { LoopListener } from './loop-events.ts';
 import type { AgentLoopOptions } from './loop-options.ts';
@@ -13,17 +21,17 @@ import { type LoopEnding, TurnLoop } from './turn-loop.ts';
 /** How a loop is stopped. */
 export type StopOptions = {
   /** Whether to save once more; default true. */
-  readonly checkpoint?: boolean;
+  readonly checkpoint?: boolean | undefined;
   /** How long the turn under way may take to end; then it is aborted, and taken up again by the next run. Default: 5 seconds. */
-  readonly graceMs?: number;
+  readonly graceMs?: number | undefined;
 };
 
 const DEFAULT_STOP = { checkpoint: true, graceMs: 5000 };
 
 /** What `stop` accepts. */
-export const STOP_CHECKS: FieldChecks = { checkpoint: checkFlag, graceMs: wholeFrom(0) };
+export const STOP: OptionChecks<StopOptions> = { checkpoint: flag, graceMs: delayFrom(0) };
 
-const RESUME_CHECKS: FieldChecks = { retry: listOf(checkText) };
+const RESUME = { retry: listOf(filledString) };
 
 /**
  * Drives an agent for days: hands it its messages one by one, lets it go on with its task in between, saves it on schedule, and
@@ -107,7 +115,7 @@ export class AgentLoop implements SelfSaving {
 
   /** Lets a loop that runs go on after an escalation; messages that were set aside may be tried again. */
   async resume(options: { readonly retry?: readonly string[] } = {}): Promise<void> {
-    checkFields(options, 'options', RESUME_CHECKS);
+    checkOptions(options, RESUME, 'resume()');
     const { live, checkpoints } = this.#parts;
     await this.#awakened();
     const retry = new Set(options.retry);
@@ -144,8 +152,8 @@ export class AgentLoop implements SelfSaving {
 
   /** Ends the run: after the turn under way, if that ends in time. Saves, and lets others have the agent. Idempotent. */
   async stop(options: StopOptions = {}): Promise<void> {
-    checkFields(options, 'options', STOP_CHECKS);
-    const { checkpoint, graceMs } = { ...DEFAULT_STOP, ...givenFields(options) };
+    checkOptions(options, STOP, 'stop()');
+    const { checkpoint, graceMs } = { ...DEFAULT_STOP, ...givenOptions(options) };
     this.#isSavedAtEnd ||= checkpoint;
     this.#loop.end('stopped');
     await Promise.race([this.#run?.catch(() => undefined), this.#waitFor(graceMs)]);

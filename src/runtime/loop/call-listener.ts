@@ -1,4 +1,4 @@
-import { isObject } from './field-checks.ts';
+import { isRecord } from '../../core/options.ts';
 
 /** Calls a listener that must break nothing: if it throws, or answers a promise that rejects, that is a process warning. */
 export function callListener(what: string, call: () => unknown): void {
@@ -6,7 +6,7 @@ export function callListener(what: string, call: () => unknown): void {
     process.emitWarning(`A listener of ${what} failed: ${String(error)}`, 'SavestateWarning');
   try {
     const answer = call();
-    if (isObject(answer) && 'then' in answer) Promise.resolve(answer).catch(warn);
+    if (isRecord(answer) && 'then' in answer) Promise.resolve(answer).catch(warn);
   } catch (error) {
     warn(error);
   }

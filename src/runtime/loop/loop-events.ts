@@ -1,9 +1,9 @@
 import type { CheckpointId } from '../../core/id.ts';
+import { callback, checkValue } from '../../core/options.ts';
 import type { Job } from './agent-state.ts';
 import { callListener } from './call-listener.ts';
 import type { DriftReading } from './drift-watch.ts';
 import type { ErrorText } from './error-text.ts';
-import { checkFunction } from './field-checks.ts';
 import type { UndoneCall } from './operation.ts';
 import type { SectionName, SectionsReport } from './sections.ts';
 
@@ -46,7 +46,7 @@ export class LoopEvents {
   readonly #listeners = new Set<LoopListener>();
 
   on(listener: LoopListener): () => void {
-    checkFunction(listener, 'the listener');
+    checkValue(listener, callback, 'The listener of a loop');
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
   }

@@ -8,7 +8,7 @@ import { AgentLoop, type AgentLoopOptions, type LoopAgent, onTerminate } from '.
 
 const createAgent = (): LoopAgent => ({ handle: () => undefined });
 const REFUSAL = { code: 'INVALID_INPUT' };
-const REFUSAL_WITH_HELP = { ...REFUSAL, message: expect.stringContaining('; allowed: ') };
+const REFUSAL_WITH_HELP = { ...REFUSAL, message: expect.stringMatching(/; (found|known:|did you mean|use) /) };
 
 /** A storage that counts what is written to it. */
 function countCommits() {
@@ -17,8 +17,11 @@ function countCommits() {
   const counting = new Proxy(storage, {
     get: (target, name) => {
       const value: unknown = Reflect.get(target, name);
-      if (name === 'commit') commits++;
-      return typeof value === 'function' ? value.bind(target) : value;
+      if (typeof value !== 'function') return value;
+      return (...args: unknown[]) => {
+        if (name === 'commit') commits++;
+        return Reflect.apply(value, target, args);
+      };
     },
   });
   return { manager: new CheckpointManager({ storage: counting }), commits: () => commits };
@@ -100,6 +103,17 @@ describe('what is said to open', () => {
     const given = { manager, agentId: 'a', createAgent, ...left, ...rest, ...more } as unknown as AgentLoopOptions;
     const loop = await AgentLoop.open(given);
     expect(loop.state).toMatchObject({ task: null });
+    await loop.stop();
+  });
+
+  test('[Y62] may begin with goals alone, or with one half of the memory', async () => {
+    const { manager } = countCommits();
+    const initial = { context: { goals: ['write it'], notes: undefined }, memory: { session: { city: 'Oslo' } } };
+    const loop = await AgentLoop.open({ manager, agentId: 'a', createAgent, initial });
+    expect(loop.state).toMatchObject({
+      context: { goals: ['write it'], constraints: [], decisions: [], notes: [] },
+      memory: { shortTerm: {}, session: { city: 'Oslo' } },
+    });
     await loop.stop();
   });
 

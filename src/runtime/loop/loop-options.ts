@@ -1,27 +1,32 @@
-import { parseName, parseSessionId } from '../../core/id.ts';
+import { name } from '../../core/id.ts';
+import {
+  accepts,
+  anything,
+  callback,
+  checkOptions,
+  checkValue,
+  delayFrom,
+  filledString,
+  flag,
+  givenOptions,
+  having,
+  isRecord,
+  type Optional,
+  type OptionCheck,
+  type OptionChecks,
+  oneOf,
+  options as optionsOf,
+} from '../../core/options.ts';
+import { leaseOptions, manager } from '../../manager/call-options.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import { engineOf } from '../../manager/engine.ts';
-import { type LeaseOptions, parseTerms } from '../../manager/lease-acquisition.ts';
-import type { DriftOptions } from '../drift/index.ts';
+import type { LeaseOptions } from '../../manager/lease-acquisition.ts';
+import { type DriftOptions, driftOptions } from '../drift/drift-options.ts';
 import type { AgentIdentity } from './agent-checkpoints.ts';
 import type { AgentMind } from './agent-state.ts';
 import { DetectorWatch, type DriftWatch, GuardedWatch } from './drift-watch.ts';
-import {
-  checkFields,
-  checkFlag,
-  checkFunction,
-  checkText,
-  describeValue,
-  type FieldChecks,
-  givenFields,
-  isObject,
-  oneOf,
-  refuse,
-  wholeFrom,
-} from './field-checks.ts';
 import type { LoopAgent } from './loop-agent.ts';
-import { type LoopSettings, readSettings } from './loop-settings.ts';
-import { checkSections, SECTION_NAMES } from './sections.ts';
+import { type LoopSettings, loopSettings, readSettings } from './loop-settings.ts';
+import { checkSections, completeSections, SECTION_NAMES } from './sections.ts';
 
 /** How a loop is made. */
 export type AgentLoopOptions = AgentIdentity & {
@@ -30,25 +35,32 @@ export type AgentLoopOptions = AgentIdentity & {
   /** Makes the agent: at the start, at a refresh, and after a drift. */
   readonly createAgent: () => LoopAgent;
   /** Default: the agent's id. */
-  readonly sessionId?: string;
+  readonly sessionId?: string | undefined;
   /**
    * Brings the agent back, when it runs, to what it knew at this checkpoint of its session; its messages do not go back. For one
    * call, not for every start: see `docs/LOOP.md`.
    */
-  readonly restoreFrom?: string;
-  /** What a new agent begins with. */
-  readonly initial?: Partial<AgentMind>;
-  readonly settings?: Partial<LoopSettings>;
+  readonly restoreFrom?: string | undefined;
+  /** What a new agent begins with; fields of the context and of the memory that are left out begin empty. */
+  readonly initial?: InitialMind | undefined;
+  readonly settings?: Optional<LoopSettings> | undefined;
   /** `exit` ends the run at a refresh, for a supervisor that starts a new process. Default: `in-process`. */
-  readonly refresh?: 'in-process' | 'exit';
+  readonly refresh?: 'in-process' | 'exit' | undefined;
   /** The built-in detector with these options, a watch of your own, or none. Default: the detector. */
-  readonly drift?: DriftOptions | { readonly watch: DriftWatch } | false;
+  readonly drift?: DriftOptions | { readonly watch: DriftWatch } | false | undefined;
   /** Tells a heartbeat this often, unless a turn is overdue. Default: never. */
-  readonly heartbeatMs?: number;
+  readonly heartbeatMs?: number | undefined;
   /** Keeps other processes from driving the same agent. */
-  readonly lease?: LeaseOptions;
+  readonly lease?: LeaseOptions | undefined;
   /** Whether the retention policy is applied after each routine checkpoint, and space given back. Default: true. */
-  readonly prune?: boolean;
+  readonly prune?: boolean | undefined;
+};
+
+/** What a new agent begins with, as far as it is given. */
+export type InitialMind = {
+  readonly task?: AgentMind['task'] | undefined;
+  readonly context?: Optional<AgentMind['context']> | undefined;
+  readonly memory?: Optional<AgentMind['memory']> | undefined;
 };
 
 /** Options that were checked, with their defaults. */
@@ -69,20 +81,17 @@ export type ReadLoopOptions = {
 
 /** Checks everything that a caller said about a loop, before anything is opened or taken. */
 export function readLoopOptions(options: AgentLoopOptions): ReadLoopOptions {
-  checkFields(options, 'options', OPTION_CHECKS);
-  const { manager, agentId, agentType, userId, sessionId = agentId } = options;
-  OPTION_CHECKS.manager(manager);
-  OPTION_CHECKS.agentId(agentId);
-  OPTION_CHECKS.createAgent(options.createAgent, 'options.createAgent');
+  checkOptions(options, OPTIONS, 'AgentLoop.open()');
+  const { agentId, agentType, userId, sessionId = agentId } = options;
   return {
-    manager,
+    manager: options.manager,
     identity: { agentId, ...(agentType !== undefined && { agentType }), ...(userId !== undefined && { userId }) },
     sessionId,
     restoreFrom: options.restoreFrom,
     createAgent: () => checkAgent(options.createAgent()),
-    initial: readInitial(manager, options.initial),
+    initial: readInitial(options.manager, options.initial),
     settings: readSettings(options.settings),
-    watch: createWatch(options.drift, manager.engine.ports.now),
+    watch: createWatch(options.drift, options.manager.engine.ports.now),
     lease: options.lease,
     refreshMode: options.refresh ?? 'in-process',
     heartbeatMs: options.heartbeatMs,
@@ -90,104 +99,88 @@ export function readLoopOptions(options: AgentLoopOptions): ReadLoopOptions {
   };
 }
 
-const LEASE_CHECKS: FieldChecks = {
-  ttlMs: wholeFrom(1),
-  owner: (value) => void parseName(value, 'lease.owner'),
-  renew: oneOf('auto', 'manual'),
-  waitMs: wholeFrom(0),
-  signal: (value, field) => {
-    if (!(value instanceof AbortSignal)) throw refuse(`${field} is ${describeValue(value)}`, ['an AbortSignal']);
-  },
+const watch = having('observe', 'assess', 'snapshot', 'restore', 'reset');
+
+const drift: OptionCheck = (value) => {
+  if (value === false) return undefined;
+  if (!isRecord(value)) return accepts('options of the detector, { watch } or false', isRecord)(value);
+  return 'watch' in value ? optionsOf({ watch: { required: watch } })(value) : driftOptions(value);
 };
 
-const WATCH_METHODS = ['observe', 'assess', 'snapshot', 'restore', 'reset'] as const;
+const createAgent: OptionCheck = (value) =>
+  Object.prototype.toString.call(value) === '[object AsyncFunction]'
+    ? `must be ${PLAIN_AGENT}; found an async function`
+    : callback(value);
 
-const OPTION_CHECKS = {
-  manager: (value: unknown) => void engineOf(value as CheckpointManager),
-  agentId: (value: unknown) => void parseName(value, 'options.agentId'),
-  createAgent: checkCreateAgent,
-  agentType: (value: unknown) => void parseName(value, 'options.agentType'),
-  userId: (value: unknown) => void parseName(value, 'options.userId'),
-  sessionId: (value: unknown) => void parseSessionId(value as string),
-  restoreFrom: checkText,
-  initial: (value: unknown, field: string) =>
-    checkFields(value, field, { task: () => undefined, context: () => undefined, memory: () => undefined }),
-  settings: (value: unknown) => void readSettings(value as Partial<LoopSettings>),
+const PLAIN_AGENT = 'a function that returns the agent itself; what takes time belongs before open, or into handle';
+
+const OPTIONS = {
+  manager: { required: manager },
+  agentId: { required: name },
+  createAgent: { required: createAgent },
+  agentType: name,
+  userId: name,
+  sessionId: name,
+  restoreFrom: filledString,
+  initial: optionsOf({ task: anything, context: anything, memory: anything } satisfies OptionChecks<AgentMind>),
+  settings: loopSettings,
   refresh: oneOf('in-process', 'exit'),
-  drift: checkDrift,
-  heartbeatMs: wholeFrom(1),
-  lease: (value: unknown, field: string) => {
-    checkFields(value, field, LEASE_CHECKS);
-    parseTerms(givenFields(value as LeaseOptions));
-  },
-  prune: checkFlag,
-} satisfies FieldChecks;
-
-function checkCreateAgent(value: unknown, field: string): void {
-  checkFunction(value, field);
-  if (Object.prototype.toString.call(value) === '[object AsyncFunction]')
-    throw refuse(`${field} is async`, [PLAIN_AGENT]);
-}
-
-const PLAIN_AGENT = 'a function that answers the agent itself; what takes time belongs before open, or into handle';
+  drift,
+  heartbeatMs: delayFrom(1),
+  lease: leaseOptions,
+  prune: flag,
+} satisfies OptionChecks<AgentLoopOptions>;
 
 /** What an agent must have to be driven; the rest of it is its own. */
 function checkAgent(agent: LoopAgent): LoopAgent {
-  const name = 'what createAgent answered';
-  if (!isObject(agent)) throw refuse(`${name} is ${describeValue(agent)}`, ['an agent with handle']);
-  if ('then' in agent) throw refuse(`${name} is a promise`, [PLAIN_AGENT]);
-  checkFunction(agent.handle, `${name}.handle`);
-  if (agent.work !== undefined) checkFunction(agent.work, `${name}.work`);
-  for (const [tool, parts] of partsIn(agent.tools, `${name}.tools`)) checkTool(parts, `${name}.tools.${tool}`);
-  for (const [section, hooks] of partsIn(agent.sections, `${name}.sections`)) {
-    oneOf(...SECTION_NAMES)(section, `a key of ${name}.sections`);
-    checkMethods(hooks, `${name}.sections.${section}`, ['collect', 'restore']);
+  const of = 'createAgent()';
+  checkValue(agent, accepts('an agent with handle()', isRecord), of);
+  checkValue(
+    agent,
+    accepts(PLAIN_AGENT, (value) => isRecord(value) && !('then' in value)),
+    of,
+  );
+  checkValue(agent.handle, callback, `${of}.handle`);
+  if (agent.work !== undefined) checkValue(agent.work, callback, `${of}.work`);
+  for (const [tool, parts] of partsIn(agent.tools, `${of}.tools`)) checkTool(parts, `${of}.tools.${tool}`);
+  for (const [section, hooks] of partsIn(agent.sections, `${of}.sections`)) {
+    checkValue(section, oneOf(...SECTION_NAMES), `A key of ${of}.sections`);
+    checkMethods(hooks, `${of}.sections.${section}`, ['collect', 'restore']);
   }
   return agent;
 }
 
 /** The parts of a table of an agent; a map or a list would be taken for an empty one. */
-function partsIn(table: object | undefined, name: string): [string, unknown][] {
+function partsIn(table: object | undefined, of: string): [string, unknown][] {
   if (table === undefined) return [];
-  if (!isObject(table) || Symbol.iterator in table) throw refuse(`${name} is ${describeValue(table)}`, ['an object']);
+  checkValue(
+    table,
+    accepts('an object', (value) => isRecord(value) && !(Symbol.iterator in value)),
+    of,
+  );
   return Object.entries(table).filter(([, part]) => part !== undefined);
 }
 
-function checkTool(tool: unknown, name: string): void {
-  checkMethods(tool, name, ['run', 'undo']);
-  checkFunction((tool as { readonly run?: unknown }).run, `${name}.run`);
+function checkTool(tool: unknown, of: string): void {
+  checkMethods(tool, of, ['run', 'undo']);
+  checkValue((tool as { readonly run?: unknown }).run, callback, `${of}.run`);
 }
 
 /** Accepts an object whose methods of these names, if it has them, are functions. */
-function checkMethods(value: unknown, name: string, methods: readonly string[]): void {
-  if (!isObject(value)) throw refuse(`${name} is ${describeValue(value)}`, [`an object with ${methods.join(', ')}`]);
+function checkMethods(value: unknown, of: string, methods: readonly string[]): void {
+  checkValue(value, accepts(`an object with ${methods.join(', ')}`, isRecord), of);
   for (const method of methods) {
-    const found: unknown = Reflect.get(value, method);
-    if (found !== undefined) checkFunction(found, `${name}.${method}`);
+    const found: unknown = Reflect.get(value as object, method);
+    if (found !== undefined) checkValue(found, callback, `${of}.${method}`);
   }
 }
 
 /** Takes over what a new agent begins with; what could not be saved or read again is refused now. */
-function readInitial(manager: CheckpointManager, initial: Partial<AgentMind> = {}): Partial<AgentMind> {
-  const given = givenFields(initial);
-  manager.engine.codec.encode(given);
+function readInitial(checkpoints: CheckpointManager, initial: InitialMind = {}): Partial<AgentMind> {
+  const given = completeSections(givenOptions(initial));
+  checkpoints.engine.codec.encode(given);
   checkSections(given);
   return given;
-}
-
-function checkDrift(value: unknown, field: string): void {
-  if (value === false) return;
-  if (!isObject(value) || Array.isArray(value))
-    throw refuse(`${field} is ${describeValue(value)}`, ['options of the detector', '{ watch }', 'false']);
-  if (!('watch' in value)) return;
-  const { watch } = value;
-  checkFields(value, field, {
-    watch: () => {
-      if (!isObject(watch)) throw refuse(`${field}.watch is ${describeValue(watch)}`, ['a watch']);
-    },
-  });
-  for (const method of WATCH_METHODS)
-    checkFunction((watch as { readonly [method: string]: unknown })[method], `${field}.watch.${method}`);
 }
 
 function createWatch(given: AgentLoopOptions['drift'], now: () => number): GuardedWatch | undefined {

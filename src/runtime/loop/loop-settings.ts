@@ -1,4 +1,4 @@
-import { checkFields, givenFields, wholeFrom } from './field-checks.ts';
+import { delayFrom, givenOptions, type Optional, options } from '../../core/options.ts';
 
 /** When the loop does what; all of it has defaults. */
 export type LoopSettings = {
@@ -43,12 +43,14 @@ export const DEFAULT_SETTINGS: LoopSettings = Object.freeze({
 /** The longest rest between two tries. */
 const MAX_RETRY_DELAY_MS = MINUTE_MS;
 
-/** Fills in defaults; an unknown or senseless setting is an `InvalidInputError`. */
-export function readSettings(given: Partial<LoopSettings> = {}): LoopSettings {
-  const check = wholeFrom(1);
-  const checks = Object.fromEntries(Object.keys(DEFAULT_SETTINGS).map((name) => [name, check]));
-  checkFields(given, 'settings', checks);
-  return { ...DEFAULT_SETTINGS, ...givenFields(given) };
+/** Accepts settings; each is a number that a timer can wait for. */
+export const loopSettings = options(
+  Object.fromEntries(Object.keys(DEFAULT_SETTINGS).map((setting) => [setting, delayFrom(1)])),
+);
+
+/** Fills in defaults. */
+export function readSettings(given: Optional<LoopSettings> = {}): LoopSettings {
+  return { ...DEFAULT_SETTINGS, ...givenOptions(given) };
 }
 
 /** How long to rest after so many failures in a row. */

@@ -1,9 +1,9 @@
 import { InvalidInputError } from '../../core/errors.ts';
-import { parseName } from '../../core/id.ts';
+import { name } from '../../core/id.ts';
+import { anything, checkOptions, type OptionChecks, oneOf } from '../../core/options.ts';
 import { freezeState } from '../../manager/freeze.ts';
 import type { OpenWork } from '../run/work.ts';
 import type { ErrorText } from './error-text.ts';
-import { checkFields, type FieldChecks, oneOf } from './field-checks.ts';
 import { MailboxQueue } from './mailbox-queue.ts';
 
 /** A message to an agent. Its id is its identity: a second one with the same id is the same message. */
@@ -53,18 +53,17 @@ export const EMPTY_MAILBOX: MailboxState = Object.freeze({
   setAside: [],
 });
 
-const MESSAGE_CHECKS: FieldChecks = {
-  id: () => undefined,
-  body: () => undefined,
-  from: (value) => void parseName(value, 'message.from'),
+const MESSAGE: OptionChecks<Message> = {
+  id: { required: name },
+  body: anything,
+  from: name,
   delivery: oneOf('at-least-once', 'at-most-once'),
 };
 
 /** Accepts a copy of a message, which its sender may go on changing, or throws. */
 export function parseMessage(message: Message): Message {
-  checkFields(message, 'message', MESSAGE_CHECKS);
+  checkOptions(message, MESSAGE, 'a message');
   const { id, body, from, delivery } = message;
-  parseName(id, 'A message id');
   return {
     id,
     body: copyBody(id, body),

@@ -1,5 +1,13 @@
-import { type AgentLoop, STOP_CHECKS, type StopOptions } from './agent-loop.ts';
-import { checkFields, checkFunction, checkText, listOf } from './field-checks.ts';
+import {
+  callback,
+  checkOptions,
+  checkValue,
+  filledString,
+  having,
+  listOf,
+  type OptionChecks,
+} from '../../core/options.ts';
+import { type AgentLoop, STOP, type StopOptions } from './agent-loop.ts';
 
 /** What sends signals: `process`, or anything like it. */
 export interface SignalSource {
@@ -9,9 +17,11 @@ export interface SignalSource {
 
 /** How a loop is stopped by a signal. */
 type TerminateOptions = StopOptions & {
-  readonly signals?: readonly string[];
-  readonly onError?: (error: unknown) => void;
+  readonly signals?: readonly string[] | undefined;
+  readonly onError?: ((error: unknown) => void) | undefined;
 };
+
+const TERMINATE: OptionChecks<TerminateOptions> = { ...STOP, signals: listOf(filledString), onError: callback };
 
 /** Stops a loop, with a checkpoint, when its process is told to end; answers how to call that off. */
 export function onTerminate(
@@ -19,11 +29,10 @@ export function onTerminate(
   loop: Pick<AgentLoop, 'stop'>,
   options: TerminateOptions = {},
 ): () => void {
-  checkFunction(source?.on, 'source.on');
-  checkFunction(source?.off, 'source.off');
-  checkFunction(loop?.stop, 'loop.stop');
+  checkValue(source, having('on', 'off'), 'The source of onTerminate()');
+  checkValue(loop, having('stop'), 'The loop of onTerminate()');
   // Now, because nobody would hear of it when the signal comes.
-  checkFields(options, 'options', { ...STOP_CHECKS, signals: listOf(checkText), onError: checkFunction });
+  checkOptions(options, TERMINATE, 'onTerminate()');
   const { signals = ['SIGTERM', 'SIGINT'], onError = () => undefined, ...stop } = options;
   const end = (): void => void loop.stop(stop).catch(onError);
   for (const signal of signals) source.on(signal, end);

@@ -1,4 +1,5 @@
 import { InvalidInputError } from '../../core/errors.ts';
+import { givenOptions } from '../../core/options.ts';
 import { freezeState } from '../../manager/freeze.ts';
 import { findLeftOutSecrets, type RestoreProblem } from '../../manager/restore-report.ts';
 import type { AgentState } from './agent-state.ts';
@@ -67,6 +68,19 @@ function collectSection(hooks: SectionHooks<unknown>, name: SectionName, value: 
   throwIfAny(findSectionProblems(name, collected), 'What `collect` answered cannot be kept');
   freezeState(collected);
   return collected;
+}
+
+/** Sections that were given in part, with the rest of them empty. */
+export function completeSections(
+  given: {
+    readonly [Name in keyof SectionValues]?: object | null;
+  },
+): Partial<SectionValues> {
+  const whole = Object.entries(given).map(([name, value]) => {
+    const isPartial = (name === 'context' || name === 'memory') && isObject(value);
+    return [name, isPartial ? { ...EMPTY_SECTIONS[name], ...givenOptions(value) } : value];
+  });
+  return Object.fromEntries(whole) as Partial<SectionValues>;
 }
 
 /** Refuses sections that could not be read again later; those that are the same as before are not looked at. */

@@ -1,40 +1,40 @@
 import {
-  checkFields,
-  checkFunction,
-  checkText,
-  describeValue,
-  type FieldChecks,
-  givenFields,
-  isObject,
+  accepts,
+  callback,
+  checkOptions,
+  delayFrom,
+  filledString,
+  givenOptions,
   listOf,
+  type OptionChecks,
   oneOf,
-  refuse,
+  record,
   wholeFrom,
-} from './field-checks.ts';
+} from '../../core/options.ts';
 
 /** What to run, and how long to bear with it. */
 export type SuperviseOptions = {
   readonly command: string;
-  readonly args?: readonly string[];
-  readonly cwd?: string;
-  readonly env?: NodeJS.ProcessEnv;
+  readonly args?: readonly string[] | undefined;
+  readonly cwd?: string | undefined;
+  readonly env?: NodeJS.ProcessEnv | undefined;
   /** Where the process reads and writes; a channel for messages is added. Default: where this one does. */
-  readonly stdio?: readonly ('inherit' | 'ignore' | 'pipe')[];
+  readonly stdio?: readonly ('inherit' | 'ignore' | 'pipe')[] | undefined;
   /** A process that gives no sign of life for so long hangs, and is killed. Default: 60 seconds. */
-  readonly hangMs?: number;
+  readonly hangMs?: number | undefined;
   /** Which messages are signs of life; default: the loop's `heartbeat` events, which stop when a turn does not end. */
-  readonly isHeartbeat?: (message: unknown) => boolean;
+  readonly isHeartbeat?: ((message: unknown) => boolean) | undefined;
   /** The exit code by which a process asks for a new one at once. Default: 75. Before its first sign of life, that is a crash. */
-  readonly refreshCode?: number;
+  readonly refreshCode?: number | undefined;
   /** Crashes and hangs within `windowMs` that are borne; it gives up at the next one. Default: 5 within 10 minutes. */
-  readonly maxRestarts?: number;
-  readonly windowMs?: number;
+  readonly maxRestarts?: number | undefined;
+  readonly windowMs?: number | undefined;
   /** The pause before the first restart; doubles with each within the window, up to a minute. Default: 1 second. */
-  readonly backoffMs?: number;
+  readonly backoffMs?: number | undefined;
   /** How long a process that was told to stop may take before it is killed. Default: 10 seconds. */
-  readonly stopMs?: number;
-  readonly onMessage?: (message: unknown) => void;
-  readonly onEvent?: (event: SupervisionEvent) => void;
+  readonly stopMs?: number | undefined;
+  readonly onMessage?: ((message: unknown) => void) | undefined;
+  readonly onEvent?: ((event: SupervisionEvent) => void) | undefined;
 };
 
 /** What happens to the process. */
@@ -62,37 +62,30 @@ export type ReadSuperviseOptions = SuperviseOptions & typeof DEFAULTS;
 /** The channel for messages comes after these. */
 const STREAMS = 3;
 
-const CHECKS = {
-  command: checkText,
-  args: listOf((value, field) => {
-    if (typeof value !== 'string' || value.includes('\0'))
-      throw refuse(`${field} is ${describeValue(value)}`, ['a text without NUL']);
-  }),
-  cwd: checkText,
-  env: (value: unknown, field: string) => {
-    if (!isObject(value)) throw refuse(`${field} is ${describeValue(value)}`, ['an object']);
-  },
-  stdio: checkStdio,
-  hangMs: wholeFrom(1),
-  isHeartbeat: checkFunction,
+const stream = oneOf('inherit', 'ignore', 'pipe');
+
+const OPTIONS = {
+  command: { required: filledString },
+  args: listOf(accepts('a string without NUL', (value) => typeof value === 'string' && !value.includes('\0'))),
+  cwd: filledString,
+  env: record,
+  stdio: accepts(
+    `a list of ${STREAMS} or more of "inherit", "ignore", "pipe": stdin, stdout, stderr`,
+    (value) => listOf(stream)(value) === undefined && (value as readonly unknown[]).length >= STREAMS,
+  ),
+  hangMs: delayFrom(1),
+  isHeartbeat: callback,
   refreshCode: wholeFrom(1, 255),
   maxRestarts: wholeFrom(0),
-  windowMs: wholeFrom(1),
-  backoffMs: wholeFrom(0),
-  stopMs: wholeFrom(0),
-  onMessage: checkFunction,
-  onEvent: checkFunction,
-} satisfies FieldChecks;
-
-function checkStdio(value: unknown, field: string): void {
-  listOf(oneOf('inherit', 'ignore', 'pipe'))(value, field);
-  const { length } = value as readonly unknown[];
-  if (length < STREAMS) throw refuse(`${field} has ${length} entries`, [`${STREAMS} or more: stdin, stdout, stderr`]);
-}
+  windowMs: delayFrom(1),
+  backoffMs: delayFrom(0),
+  stopMs: delayFrom(0),
+  onMessage: callback,
+  onEvent: callback,
+} satisfies OptionChecks<SuperviseOptions>;
 
 /** Checks what a caller said about a process before one is started, and adds the defaults. */
 export function readSuperviseOptions(options: SuperviseOptions): ReadSuperviseOptions {
-  checkFields(options, 'options', CHECKS);
-  CHECKS.command(options.command, 'options.command');
-  return { ...DEFAULTS, ...givenFields(options) };
+  checkOptions(options, OPTIONS, 'superviseProcess()');
+  return { ...DEFAULTS, ...givenOptions(options) };
 }

@@ -1,5 +1,6 @@
 import type { Checkpoint } from '../../core/checkpoint.ts';
-import { InvalidInputError } from '../../core/errors.ts';
+import { parseName } from '../../core/id.ts';
+import { callback, checkOptions, type OptionChecks, positive, wholeFrom } from '../../core/options.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { AgentState } from './agent-state.ts';
 import { errorText } from './error-text.ts';
@@ -12,11 +13,11 @@ import { asStored, readSections, SECTION_NAMES } from './sections.ts';
 /** How an agent is looked at. */
 export type VerifyAgentOptions = {
   /** Makes an agent that a checkpoint may be restored into without doing any harm. Without one the sections alone are restored. */
-  readonly createAgent?: () => LoopAgent;
+  readonly createAgent?: (() => LoopAgent) | undefined;
   /** How far apart scheduled checkpoints should be; default: 30 minutes. */
-  readonly routineEveryMs?: number;
+  readonly routineEveryMs?: number | undefined;
   /** By how much they may be off; default: 5 minutes. */
-  readonly toleranceMs?: number;
+  readonly toleranceMs?: number | undefined;
 };
 
 /** One look at an agent. */
@@ -41,13 +42,20 @@ const PAGE = 200;
 const TOLERANCE_MS = 300_000;
 const LOOP_TYPES: ReadonlySet<string> = new Set(['routine', 'pre_operation', 'recovery']);
 
+const OPTIONS: OptionChecks<VerifyAgentOptions> = {
+  createAgent: callback,
+  routineEveryMs: positive,
+  toleranceMs: wholeFrom(0),
+};
+
 /** Looks at everything that is stored of an agent, and really restores each of its checkpoints into a scratch agent. */
 export async function verifyAgent(
   manager: CheckpointManager,
   agentId: string,
   options: VerifyAgentOptions = {},
 ): Promise<AgentReport> {
-  checkQuestion(agentId, options);
+  parseName(agentId, 'An agent id');
+  checkOptions(options, OPTIONS, 'verifyAgent()');
   const { ports } = manager.engine;
   const all = await listAll(manager, agentId);
   const newest = all.at(-1);
@@ -71,20 +79,6 @@ export async function verifyAgent(
 }
 
 /** A question that means nothing would be answered with `passed`. */
-function checkQuestion(agentId: unknown, { createAgent, routineEveryMs, toleranceMs }: VerifyAgentOptions): void {
-  if (typeof agentId !== 'string' || agentId === '')
-    throw new InvalidInputError(`The id of the agent to look at must be a text; it was ${String(agentId)}.`);
-  if (createAgent !== undefined && typeof createAgent !== 'function')
-    throw new InvalidInputError('`createAgent` must be a function that answers an agent.');
-  checkDuration('routineEveryMs', routineEveryMs, 1);
-  checkDuration('toleranceMs', toleranceMs, 0);
-}
-
-function checkDuration(name: string, value: number | undefined, min: number): void {
-  if (value === undefined || (Number.isFinite(value) && value >= min)) return;
-  throw new InvalidInputError(`\`${name}\` must be a number of ${min} or more; it was ${String(value)}.`);
-}
-
 /** All checkpoints of exactly this agent that the loop took, oldest first. */
 async function listAll(manager: CheckpointManager, agentId: string): Promise<Checkpoint[]> {
   const all: Checkpoint[] = [];

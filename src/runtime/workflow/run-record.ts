@@ -1,5 +1,6 @@
 import { hasErrorCode } from '../../core/errors.ts';
 import type { CheckpointId } from '../../core/id.ts';
+import { givenOptions } from '../../core/options.ts';
 import { freezeState } from '../../manager/freeze.ts';
 import type { SaveOptions } from '../../manager/save-options.ts';
 import type { Session } from '../../manager/session.ts';
@@ -21,9 +22,9 @@ export class RunRecord {
   #state: RunState;
   #isChanged = false;
 
-  constructor(session: Session, state: RunState, labels: RunLabels = {}) {
+  constructor(session: Session, state: RunState, { userId, agentId, metadata }: RunLabels = {}) {
     this.#session = session;
-    this.#labels = labels;
+    this.#labels = givenOptions({ userId, agentId, metadata });
     this.#ends = [...state.ends];
     this.#byPath = new Map(state.ends.map((end) => [end.path, end]));
     this.#statusBefore = state.status;

@@ -41,9 +41,9 @@ export type FileStorageOptions = {
   /** The folder of the store; made if it is missing. */
   readonly path: string;
   /** Another disk than this machine's, for tests. */
-  readonly fileSystem?: FileSystem;
+  readonly fileSystem?: FileSystem | undefined;
   /** How long to wait for another process that deletes or collects, or saves; then a StorageError names it. */
-  readonly lockTimeoutMs?: number;
+  readonly lockTimeoutMs?: number | undefined;
 };
 
 const OPTIONS = {

@@ -1,5 +1,6 @@
 import pg from 'pg';
 import { ClosedError } from '../../core/errors.ts';
+import { givenOptions } from '../../core/options.ts';
 import { Connections } from './connections.ts';
 import { answerOf, type Doubt } from './doubt.ts';
 import { isOutcomeUnknown, toSavestateError } from './postgres-error.ts';
@@ -64,7 +65,7 @@ export class PostgresConnection {
   async open(): Promise<Access> {
     this.#checkOpen();
     this.#opening ??= openSchema(this.#connections, {
-      ...this.#options,
+      ...givenOptions(this.#options),
       schema: this.#schema,
       place: this.place,
     }).catch((error) => {

@@ -20,28 +20,28 @@ const MAX_SCHEMA_BYTES = 59;
 
 /** How a PostgresCheckpointStorage is opened: by a connection string, or on connections that you keep yourself. */
 export type PostgresStorageOptions = {
-  readonly connectionString?: string;
+  readonly connectionString?: string | undefined;
   /** A pool of the `pg` package. It stays open when the storage is closed. With `pipeline: true` reads take one round trip instead of three. */
-  readonly pool?: PostgresPool;
+  readonly pool?: PostgresPool | undefined;
   /** Where the tables are; default `savestate`. Made at the first use if it is missing. */
-  readonly schema?: string;
+  readonly schema?: string | undefined;
   /** Whose data this is; default `default`. Nothing is shared between tenants, not even equal chunks. */
-  readonly tenant?: string;
+  readonly tenant?: string | undefined;
   /** `auto` (default) makes or updates the tables at the first use; `never` leaves that to `migratePostgres`. */
-  readonly migrate?: 'auto' | 'never';
+  readonly migrate?: 'auto' | 'never' | undefined;
   /** The role that statements run as when the login could see more than its tenant; default `<schema>_app`. */
-  readonly appRole?: string;
-  readonly maxCheckpointsPerUser?: number;
+  readonly appRole?: string | undefined;
+  readonly maxCheckpointsPerUser?: number | undefined;
   /** Connections of our own pool at most, at least 2; default 10. */
-  readonly maxConnections?: number;
+  readonly maxConnections?: number | undefined;
   /** How long a call is tried again while the server cannot be reached; default 30 s. */
-  readonly retryForMs?: number;
+  readonly retryForMs?: number | undefined;
   /** How long one statement may take before its connection is given up; default 30 s. */
-  readonly timeoutMs?: number;
+  readonly timeoutMs?: number | undefined;
   /** Text that commits may hold in memory while they wait for the server; beyond it they are refused. Default 64 MiB. */
-  readonly maxQueuedBytes?: number;
+  readonly maxQueuedBytes?: number | undefined;
   /** `false` for a pooler that cannot keep prepared statements. */
-  readonly prepare?: boolean;
+  readonly prepare?: boolean | undefined;
 };
 
 const OPTIONS = {

@@ -46,13 +46,13 @@ const COMPRESSED_PAGE_BYTES = 8192;
 export type SqliteStorageOptions = {
   /** The database file; it is created if it does not exist, its folder is not. */
   readonly path: string;
-  readonly maxCheckpointsPerUser?: number;
+  readonly maxCheckpointsPerUser?: number | undefined;
   /** `power` (default): what was committed survives a power loss. `process`: it survives the end of the process. */
-  readonly durability?: 'power' | 'process';
+  readonly durability?: 'power' | 'process' | undefined;
   /** Deflates what is written from now on. What is stored already is read either way. */
-  readonly compress?: boolean;
+  readonly compress?: boolean | undefined;
   /** How long to wait for another process that writes (10 s by default). */
-  readonly busyTimeoutMs?: number;
+  readonly busyTimeoutMs?: number | undefined;
 };
 
 const OPTIONS = {

@@ -1,0 +1,252 @@
+import { name } from '../core/id.ts';
+import {
+  accepts,
+  anything,
+  callback,
+  checkOptions,
+  date,
+  delayFrom,
+  either,
+  filledString,
+  flag,
+  having,
+  isRecord,
+  listOf,
+  type OptionCheck,
+  type OptionChecks,
+  oneOf,
+  options,
+  positive,
+  record,
+  recordOf,
+  signal,
+  wholeFrom,
+} from '../core/options.ts';
+import type { RestoreOptions } from './agent-saving.ts';
+import type { ForkOptions } from './branching.ts';
+import type { StepOptions } from './effect-log.ts';
+import type { SaveGroupOptions } from './group.ts';
+import type { JoinOptions } from './group-membership.ts';
+import type { RestoreGroupOptions } from './group-restoring.ts';
+import type { ListFilter, ListPage } from './history.ts';
+import type { LeaseOptions } from './lease-acquisition.ts';
+import type { CheckpointManagerOptions } from './manager-options.ts';
+import type { Backoff, RecoveryOptions } from './recovery-options.ts';
+import type { RetentionPolicy, TypeRetention } from './retention-policy.ts';
+import type { SaveOptions } from './save-options.ts';
+import type { SessionOptions } from './session.ts';
+
+/** A list is read at once. */
+const MAX_LIMIT = 1000;
+/** A lease target is a name, and an epoch and a holder stand beside the owner in it. */
+const MAX_OWNER_CHARS = 256;
+
+const number = accepts('a number of 0 or more', (value) => typeof value === 'number' && value >= 0);
+const owner = accepts(
+  `a name of at most ${MAX_OWNER_CHARS} characters`,
+  (value) => name(value) === undefined && String(value).length <= MAX_OWNER_CHARS,
+);
+
+/** A limit of nothing would delete everything, which is never what an unset variable meant. */
+const limit = wholeFrom(1);
+const count = wholeFrom(0);
+
+const RETENTION: OptionChecks<RetentionPolicy> = {
+  types: recordOf(
+    options({
+      keepLast: count,
+      maxAgeMs: count,
+      untilCompleted: flag,
+      untilCleared: flag,
+    } satisfies OptionChecks<TypeRetention>),
+  ),
+  maxCheckpoints: limit,
+  maxCheckpointsPerUser: limit,
+  maxAgeDays: limit,
+  keepLast: count,
+  keepHourly: count,
+  keepDaily: count,
+  keepWeekly: count,
+  keepMonthly: count,
+  keepWithinMs: count,
+};
+
+// What a checkpoint says of itself is checked where it is brought into its stored form.
+const SAVE: OptionChecks<SaveOptions> = {
+  type: anything,
+  trigger: anything,
+  status: anything,
+  name: anything,
+  note: anything,
+  metadata: record,
+  agentId: anything,
+  agentType: anything,
+  userId: anything,
+  author: anything,
+  reason: anything,
+  collectedFields: anything,
+  requiredFields: anything,
+  contextSummary: anything,
+  fingerprint: anything,
+  effects: oneOf('seen', 'of_parent'),
+  ifChanged: flag,
+  idempotencyKey: anything,
+  signal,
+};
+
+const { type: _type, agentId: _agentId, agentType: _agentType, ...SAVE_GROUP } = SAVE;
+
+const SESSION: OptionChecks<SessionOptions> = {
+  branch: name,
+  onConflict: oneOf('error', 'branch'),
+  mode: oneOf('live', 'recorded', 'frozen'),
+  replayFrom: oneOf('head', 'start'),
+  replayBranch: name,
+  freeze: flag,
+};
+
+const { branch: _branch, ...RECOVERED_SESSION } = SESSION;
+
+const FORK: OptionChecks<ForkOptions> = {
+  branch: name,
+  edit: either('a JSON Patch or a function', callback, listOf(record)),
+  author: anything,
+  reason: anything,
+};
+
+const PAGE = { limit: wholeFrom(1, MAX_LIMIT), offset: count };
+
+function isClassCodec(value: unknown): boolean {
+  const { tag, class: instances, encode, decode } = isRecord(value) ? value : {};
+  return filledString(tag) === undefined && [instances, encode, decode].every((part) => typeof part === 'function');
+}
+
+/** Rules of a policy that were given beside it: followed by nobody, they would let the defaults delete. */
+const MISPLACED_RULES = Object.fromEntries(
+  Object.keys(RETENTION).map((rule) => [rule, { renamedTo: `policy.${rule}` }] as const),
+);
+
+const CHECKS = {
+  'new CheckpointManager()': {
+    storage: {
+      required: either(
+        'a storage, such as new SqliteCheckpointStorage({ path }), or an object with save(), load(), listByUser()',
+        having('commit', 'readCheckpoint', 'listCheckpoints'),
+        having('save', 'load', 'listByUser'),
+      ),
+    },
+    agents: recordOf(callback),
+    classes: listOf(accepts('a class codec: { tag, class, encode(), decode() }', isClassCodec)),
+    limits: options({ maxDepth: limit, maxNodes: limit, maxBytes: limit }),
+    retention: options(RETENTION),
+    schemaVersion: count,
+    migrations: listOf(options({ from: { required: count }, migrate: { required: callback } })),
+    // What is in it must not be shown; it is checked by the redactor.
+    secrets: either('an object, or "store-secrets-in-plain-text"', record, oneOf('store-secrets-in-plain-text')),
+    shadowBudgetBytes: count,
+    onHandlerError: callback,
+    now: callback,
+    random: callback,
+    setTimer: callback,
+  } satisfies OptionChecks<CheckpointManagerOptions>,
+  'save()': { ...SAVE, sessionId: name },
+  'session.save()': SAVE,
+  'restore()': {
+    into: accepts('an object', (value) => typeof value === 'object' || typeof value === 'function'),
+    factory: callback,
+    allowOther: flag,
+  } satisfies OptionChecks<RestoreOptions>,
+  'session()': SESSION,
+  'step()': { input: anything, signal, work: anything } satisfies OptionChecks<StepOptions>,
+  'lease()': {
+    ttlMs: delayFrom(1),
+    renew: oneOf('auto', 'manual'),
+    owner,
+    waitMs: number,
+    isGone: callback,
+    signal,
+  } satisfies OptionChecks<LeaseOptions>,
+  'recoverAbandoned()': {
+    ttlMs: delayFrom(1),
+    maxAttempts: limit,
+    backoffMs: either(
+      '{ firstMs, factor, maxMs } or a function',
+      callback,
+      options({
+        firstMs: { required: number },
+        factor: { required: number },
+        maxMs: { required: number },
+      } satisfies OptionChecks<Backoff>),
+    ),
+    concurrency: limit,
+    limit,
+    owner,
+    everyMs: delayFrom(1),
+    signal,
+    session: options(RECOVERED_SESSION),
+    onPoisoned: callback,
+    onError: callback,
+  } satisfies OptionChecks<RecoveryOptions>,
+  'abandoned()': { limit },
+  'saveGroup()': {
+    ...SAVE_GROUP,
+    groupId: { required: name },
+    timeoutMs: positive,
+    pollMs: positive,
+  } satisfies OptionChecks<SaveGroupOptions>,
+  'restoreGroup()': {
+    into: record,
+    factory: recordOf(callback),
+    only: listOf(name),
+    allowOther: flag,
+  } satisfies OptionChecks<RestoreGroupOptions>,
+  'joinGroup()': {
+    onCut: { required: callback },
+    onError: { required: callback },
+    pollMs: positive,
+    signal,
+  } satisfies OptionChecks<JoinOptions>,
+  'a filter of checkpoints': {
+    sessionId: name,
+    branch: name,
+    agentId: name,
+    userId: name,
+    type: name,
+    status: name,
+    from: date,
+    to: date,
+    metadata: record,
+  } satisfies OptionChecks<ListFilter>,
+  'list()': {
+    ...PAGE,
+    order: oneOf('newest', 'oldest'),
+    cursor: filledString,
+  } satisfies OptionChecks<ListPage>,
+  'listByUser()': PAGE,
+  'fork()': FORK,
+  'rewind()': FORK,
+  'prune()': { ...MISPLACED_RULES, sessionId: name, policy: options(RETENTION), dryRun: flag },
+  'cleanupOldCheckpoints()': { maxAgeDays: { required: limit } },
+  'delete()': { reason: anything },
+  'gc()': { signal },
+  'verify()': { readData: flag },
+  'on()': { await: flag, from: oneOf('here', 'everywhere') },
+  retention: RETENTION,
+} as const;
+
+/** Accepts the options of a lease, as a part of others. */
+export const leaseOptions: OptionCheck = options(CHECKS['lease()']);
+
+/** Accepts a CheckpointManager. */
+export const manager: OptionCheck = accepts(
+  'a CheckpointManager',
+  (value) => having('session', 'restore', 'prune')(value) === undefined,
+);
+
+/** A call of the library whose options are checked here. */
+export type Call = keyof typeof CHECKS;
+
+/** Accepts the options of a call, as `checkOptions` does. */
+export function checkCall(given: object, of: Call): void {
+  checkOptions(given, CHECKS[of], of);
+}
