@@ -174,10 +174,11 @@ export class Branching {
   }
 
   /** Notes something about a checkpoint that retention goes by: its operation completed, or it was cleared. */
-  async mark(idOrPrefix: string, mark: 'completed' | 'cleared', isMeant: (type: string) => boolean): Promise<void> {
+  async mark(idOrPrefix: string, mark: 'completed' | 'cleared'): Promise<void> {
     const { checkpoint } = await this.#context.repository.open(idOrPrefix);
     const { id, type } = checkpoint;
-    if (!isMeant(type))
+    const rules = this.#context.retention.rulesOf(type);
+    if ((mark === 'completed' ? rules.untilCompleted : rules.untilCleared) !== true)
       throw new InvalidInputError(
         `Checkpoint ${id} is of type "${type}", and nothing keeps those until they are ${mark}. Give one of a type that retention keeps until then.`,
         { details: { id, type, mark } },

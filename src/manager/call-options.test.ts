@@ -162,7 +162,7 @@ const VALUES: readonly [string, (world: World, value: never) => unknown, unknown
 ];
 
 describe('calls of a manager', () => {
-  test.each(TYPOS)('[I4] %s refuses an option that it does not know', async (_, call, options, message) => {
+  test.each(TYPOS)('[I4] %s refuses an option that it does not know', async (_, call, ...[options, message]) => {
     const world = await setUp();
     await expect(async () => call(world, options as never)).rejects.toMatchObject({
       code: 'INVALID_INPUT',
@@ -171,7 +171,7 @@ describe('calls of a manager', () => {
     expect((await world.manager.list()).checkpoints).toHaveLength(1);
   });
 
-  test.each(VALUES)('[I4] %s that cannot be used is refused', async (_, call, value, message) => {
+  test.each(VALUES)('[I4] %s that cannot be used is refused', async (_, call, ...[value, message]) => {
     const world = await setUp();
     await expect(async () => call(world, value as never)).rejects.toMatchObject({
       code: 'INVALID_INPUT',

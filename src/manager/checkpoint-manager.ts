@@ -267,20 +267,12 @@ export class CheckpointManager {
 
   /** Notes that the operation behind a `pre_operation` checkpoint completed; retention may drop it now. */
   async completeOperation(idOrPrefix: string): Promise<void> {
-    await this.#branching.mark(
-      idOrPrefix,
-      'completed',
-      (type) => this.engine.retention.rulesOf(type).untilCompleted === true,
-    );
+    await this.#branching.mark(idOrPrefix, 'completed');
   }
 
   /** Notes that a `recovery` checkpoint is not needed any more; retention may drop it now. */
   async clearRecovery(idOrPrefix: string): Promise<void> {
-    await this.#branching.mark(
-      idOrPrefix,
-      'cleared',
-      (type) => this.engine.retention.rulesOf(type).untilCleared === true,
-    );
+    await this.#branching.mark(idOrPrefix, 'cleared');
   }
 
   /** Applies the retention policy, or another one, to everything or to one session; with `dryRun` only says what it would do and why. */
