@@ -122,7 +122,7 @@ const SIGNALS: Readonly<Partial<Record<SignalName, ShapeCheck>>> = {
   stall: fieldsLike({ givers: listOf(isText), hasTakers: isFlag }),
   'idle-steps': fieldsLike({
     idle: listOf(tupleOf(isText, isCount, isIndex)),
-    cycles: optional(fieldsLike({ digest: optional(isText), count: isCount, since: isIndex })),
+    cycles: optional(fieldsLike({ states: optional(listOf(isText)), count: isCount, since: isIndex })),
   }),
   'cycle-count': fieldsLike({ count: isCount }),
   'error-rate': fieldsLike({

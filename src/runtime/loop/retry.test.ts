@@ -230,6 +230,12 @@ describe('work that gets nowhere', () => {
   test.each<[string, LoopAgent['work']]>([
     ['nothing', () => undefined],
     ['the same answer of a model', async (turn) => void (await turn.step('model', () => 'I will go on.'))],
+    [
+      'one of two states',
+      ({ state: { memory } }) => {
+        memory.shortTerm.isOdd = memory.shortTerm.isOdd !== true;
+      },
+    ],
   ])('[Y72] is noticed as a stall if a turn brings %s', async (_, work) => {
     const world = new World();
     const life = await world.start({ createAgent: idle(work), initial });
@@ -238,6 +244,17 @@ describe('work that gets nowhere', () => {
     expect(drift).toMatchObject({
       reading: { signals: ['idle-steps'], summary: expect.stringContaining('changed nothing') },
     });
+  });
+
+  test('[Y72] messages that change nothing are no stall, however many', async () => {
+    const world = new World();
+    const life = await world.start({ createAgent: idle(() => undefined) });
+    for (let n = 0; n < 50; n++) {
+      await life.loop.deliver({ id: `m${n}`, body: 'ping' });
+      await world.clock.pass(1000);
+    }
+    expect(life.loop.state.mailbox.processedCount).toBe(50);
+    expect(life.kinds()).not.toContain('drift');
   });
 
   test('[Y72] work that changes the state each time is neither', async () => {

@@ -142,6 +142,7 @@ export class TurnRun implements Turn {
       throw new InvalidInputError(
         `The agent has no tool "${tool}" (it has: ${Object.keys(this.#parts.agent.tools ?? {}).join(', ') || 'none'}).`,
       );
+    this.signal.throwIfAborted();
     const { work } = this.#parts;
     const call = { name: tool, input };
     const isOver = work.has(call);

@@ -13,6 +13,9 @@ import type { OperationLog } from './operation.ts';
 import { copyOf } from './turn-draft.ts';
 import { TurnRun } from './turn-run.ts';
 
+/** Ends of turns at a task that are remembered; work that goes round through more states is not noticed. */
+const MAX_WORK_ENDS = 16;
+
 /** Takes turns: lets the agent at a job, within its time, under the eyes of the drift watch. */
 export class TurnTaker {
   readonly #parts: LoopParts;
@@ -26,8 +29,8 @@ export class TurnTaker {
   #giveUpAssessing: () => void = () => undefined;
   #isStopping = false;
   #findings: Findings;
-  /** How the last turn at the task ended: the state, and what the turn found out. */
-  #lastWork: string | undefined;
+  /** How the last turns at the task ended: the state, and what the turn found out. */
+  readonly #workEnds = new Set<string>();
   /** Turns in a row that went at the task and changed nothing. */
   idleTurns = 0;
 
@@ -99,12 +102,14 @@ export class TurnTaker {
     return isFinal && work !== undefined && work.done.length > 0 ? { ...end, work } : end;
   }
 
-  /** Of equal turns at the task the first may be a beginning; those after it got nowhere. */
-  #endDigest(job: Job, mind: AgentMind): string {
+  /** A turn at the task that ends as an earlier one did got nowhere; one that handles a message may leave everything as it is. */
+  #endDigest(job: Job, mind: AgentMind): string | undefined {
     const digest = `${this.#digestOf(mind)} ${this.#findings.digest}`;
-    const isIdle = job.kind === 'work' && digest === this.#lastWork;
+    const isIdle = job.kind === 'work' && this.#workEnds.has(digest);
     this.idleTurns = isIdle ? this.idleTurns + 1 : 0;
-    this.#lastWork = job.kind === 'work' ? digest : undefined;
+    if (job.kind === 'message' || this.#workEnds.size === MAX_WORK_ENDS) this.#workEnds.clear();
+    if (job.kind === 'message') return undefined;
+    this.#workEnds.add(digest);
     return digest;
   }
 

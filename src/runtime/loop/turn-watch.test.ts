@@ -267,6 +267,48 @@ describe('goals', () => {
   });
 });
 
+test('[U11] a goal of the context that fades from what is said is drift, in whatever words it is written', async () => {
+  const world = new World();
+  const texts = ['caravan', 'porcelain', 'mountain', 'monsoon', 'falcon', 'granite', 'lantern', 'glacier', 'orchid'];
+  const createAgent = handling(({ body }, turn) => {
+    const n = Number(body);
+    const said = Array.from({ length: 30 }, (_, at) => `${texts[(n * 7 + at * at) % 9]}${n * 100 + at}`).join(' ');
+    turn.observe({ kind: 'message', agent: 'agent-1', text: said });
+  });
+  const goals = ['Fix the failing unit tests in the payment module'];
+  const initial = { context: { goals, constraints: [], decisions: [], notes: [] } };
+  const { loop, events } = await world.start({ createAgent, initial, drift: { without: ['stall'] } });
+  for (let n = 0; n < 45; n++) {
+    await loop.deliver({ id: `m${n}`, body: n });
+    await world.clock.pass(MINUTE);
+  }
+  const drift = events.find(({ kind }) => kind === 'drift');
+  expect(drift).toMatchObject({ reading: { signals: ['goal-adherence'], summary: expect.stringContaining('paymen') } });
+});
+
+test('[Y71] the note on a drift does not say of a call that it fails again, unless it failed before', async () => {
+  const world = new World();
+  let calls = 0;
+  const list = {
+    run: () => {
+      if (++calls % 2 === 0) throw new Error('down');
+      return 'a b';
+    },
+  };
+  const createAgent = handling(
+    async (_, turn) => {
+      if (turn.state.context.notes.length > 0) return;
+      for (let n = 0; n < 12; n++) await turn.call('list', {}).catch(() => undefined);
+    },
+    { list },
+  );
+  const { loop } = await world.start({ createAgent });
+  await loop.deliver({ id: 'm1', body: null });
+  await world.clock.pass(MINUTE);
+  expect(loop.state.context.notes[0]?.text).toContain('shows signs of drift (loop)');
+  expect(loop.state.context.notes[0]?.text).not.toContain('fails again');
+});
+
 test('[Y13] what is no event is not shown to the watch', async () => {
   const world = new World();
   const watch = new NotingWatch();

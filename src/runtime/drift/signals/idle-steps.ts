@@ -6,18 +6,21 @@ import type { StepReading } from '../step.ts';
 const MIN_NOVELTY = 0.3;
 const IDLE_NATS = 0.4;
 const MAX_AGENTS = 64;
-/** Cycles in a row without a call that may leave the state as it is; more of them are evidence. */
+/** Cycles in a row without a call that may leave a state as it was there before; more of them are evidence. */
 const MAX_IDLE_CYCLES = 4;
 /** An equal state is a fact, so it counts for more than a step of which little is new. */
 const IDLE_CYCLE_NATS = 1.2;
 
-type Cycles = { readonly digest?: string | undefined; readonly count: number; readonly since: number };
+/** States that are remembered: an agent may go round through as many. */
+const MAX_STATES = 16;
+
+type Cycles = { readonly states?: readonly string[] | undefined; readonly count: number; readonly since: number };
 type IdleStepsState = {
   readonly idle: readonly (readonly [agent: string, count: number, since: number])[];
   readonly cycles?: Cycles;
 };
 
-/** Speaks when steps bring nothing new, or when cycles without a call leave the state exactly as it was. */
+/** Speaks when steps bring nothing new, or when cycles without a call leave the state exactly as it was before. */
 export function createIdleSteps(maxIdleSteps: number, state?: unknown): Signal {
   const saved = state as IdleStepsState | undefined;
   let cycles: Cycles = saved?.cycles ?? { count: 0, since: 0 };
@@ -54,16 +57,17 @@ export function createIdleSteps(maxIdleSteps: number, state?: unknown): Signal {
   };
 }
 
-/** How many cycles in a row ended like this one. An agent that makes calls in between is judged by them. */
-function countCycles(cycles: Cycles, { kind, stateDigest, index }: ReadEvent): Cycles {
-  if (kind === 'call') return { count: 0, since: index };
+/** How many cycles in a row led nowhere new. An agent that makes calls is judged by them, and one that is spoken to may listen. */
+function countCycles(cycles: Cycles, { kind, isAgent, stateDigest, index }: ReadEvent): Cycles {
+  if (kind === 'call' || (kind === 'message' && !isAgent)) return { count: 0, since: index };
   if (kind !== 'cycle' || stateDigest === undefined) return cycles;
-  if (stateDigest !== cycles.digest) return { digest: stateDigest, count: 0, since: index };
-  return { ...cycles, count: cycles.count + 1 };
+  const { states = [], count } = cycles;
+  if (states.includes(stateDigest)) return { ...cycles, count: count + 1 };
+  return { states: [...states, stateDigest].slice(-MAX_STATES), count: 0, since: index };
 }
 
 function describeCycles({ count, since }: Cycles, { agent, index }: ReadEvent): SignalFinding {
-  const reason = `The last ${count} cycles of ${agent} changed nothing: the state is what it was at event ${since}.`;
+  const reason = `The last ${count} cycles of ${agent} changed nothing: the state is one of those up to event ${since}.`;
   return { agent, nats: IDLE_CYCLE_NATS, steps: [since, index], reason };
 }
 

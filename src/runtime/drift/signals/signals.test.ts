@@ -260,6 +260,9 @@ describe('state recurrence', () => {
     expect(watch(cycles(() => undefined)).alarm).toBeUndefined();
     expect(watch(cycles((at) => `sha256-${Math.floor(at / 5)}`)).alarm).toBeUndefined();
     expect(watch(cycles(() => 'sha256-A')).alarm?.kinds).toEqual(['stall']);
+    expect(watch(cycles((at) => `sha256-${at % 3}`)).alarm?.kinds).toEqual(['stall']);
+    const asked = cycles(() => 'sha256-A').flatMap((cycle, at) => [{ role: 'user', text: `message ${at}` }, cycle]);
+    expect(watch(asked).alarm).toBeUndefined();
   });
 
   test('[U6] an input that JSON cannot hold is no witness', () => {
