@@ -31,6 +31,15 @@ export class CommandInput {
     return typeof value === 'string' ? value : undefined;
   }
 
+  /** An option that is one of a few words. */
+  oneOf<Word extends string>(name: string, words: readonly Word[]): Word | undefined {
+    const text = this.text(name);
+    const found = words.find((word) => word === text);
+    if (found !== undefined || text === undefined) return found;
+    const option = name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+    throw new InvalidInputError(`--${option} must be ${words.join(', ')}; found "${text}".`);
+  }
+
   /** An option that was given more than once, in order. */
   texts(name: string): readonly string[] {
     const value = this.#options[name];

@@ -14,15 +14,13 @@ export type { ChatEnd, EndReason, EndRules } from './chat/chat-end.ts';
 export type { ChatRunOptions, ChatRunResult } from './chat/chat-run.ts';
 export type { ChatRecord, ChatSettings, ChatState, SpeakerSelection } from './chat/chat-state.ts';
 export type {
-  ChatRestoreReport,
-  CheckpointSource,
   ContinueOptions,
   ContinueResult,
   RestoreChatOptions,
   RestoredChat,
 } from './chat/checkpoint-restorer.ts';
 export { CheckpointRestorer } from './chat/checkpoint-restorer.ts';
-export type { GroupChatManagerOptions } from './chat/checkpointing-group-chat-manager.ts';
+export type { GroupChatManagerOptions, ResumeChatOptions } from './chat/checkpointing-group-chat-manager.ts';
 export { CheckpointingGroupChatManager } from './chat/checkpointing-group-chat-manager.ts';
 export type { GroupChatOptions } from './chat/group-chat.ts';
 export { GroupChat } from './chat/group-chat.ts';
@@ -46,3 +44,5 @@ export { parseLlmConfig } from './model/llm-config.ts';
 export type { ModelPrices } from './model/prices.ts';
 export type { RetryPolicy } from './model/with-retries.ts';
 export { withRetries } from './model/with-retries.ts';
+export type { Difference, DifferenceOptions, DifferenceReport, OnDifference } from './run/differences.ts';
+export type { CheckpointSource } from './run/team-restorer.ts';

@@ -24,7 +24,6 @@ export const command: Command = {
     ['--reason <text>', 'why, for those who look later'],
     ['--strip-signal', 'go on although the last message ended the conversation'],
     ['--restore-files', 'put the captured working directory back, too'],
-    ['--on-drift <what>', 'fail, warn or accept if prompts, models or tools changed; default fail'],
     ...TALK_OPTIONS,
     WORKFLOW_OPTION,
   ],
@@ -54,7 +53,6 @@ N rounds append N messages, unless the conversation ends before. The run of a wo
     try {
       const result = await talk.depart(origin.id, { ...departure, ...follower.following });
       await note.end(result);
-      for (const line of result.drift) context.say(`warning: ${line}`);
       return await follower.end(result);
     } finally {
       await close();
@@ -79,18 +77,11 @@ function readDeparture(input: CommandInput) {
   const [branch, reason, prompt] = [input.text('branch'), input.text('reason'), input.text('prompt')];
   return {
     rounds: input.count('rounds') ?? DEFAULT_ROUNDS,
-    mode: oneOf(input.text('mode') ?? 'live', MODES, '--mode'),
-    onDrift: oneOf(input.text('onDrift') ?? 'fail', ['fail', 'warn', 'accept'] as const, '--on-drift'),
+    mode: input.oneOf('mode', MODES) ?? 'live',
     stripSignal: input.flag('stripSignal'),
     files: input.flag('restoreFiles') ? ('restore' as const) : ('keep' as const),
     ...(branch !== undefined && { branch }),
     ...(reason !== undefined && { reason }),
     ...(prompt !== undefined && { prompt }),
   };
-}
-
-function oneOf<Name extends string>(text: string, names: readonly Name[], option: string): Name {
-  const found = names.find((name) => name === text);
-  if (found !== undefined) return found;
-  throw new InvalidInputError(`${option} must be ${names.join(', ')}; found "${text}".`);
 }

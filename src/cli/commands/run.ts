@@ -12,10 +12,7 @@ import { TALK_OPTIONS } from '../team/talk-options.ts';
 export const command: Command = {
   arguments: '[words...]',
   options: [
-    [
-      '-n, --rounds <n>',
-      'how many replies there may be; default: max_rounds of the team. Fleets go by their own settings',
-    ],
+    ['-n, --rounds <n>', 'how many rounds there may be; default: as many as the settings of the team say'],
     ...TALK_OPTIONS,
     ['--prompt-file <file>', 'read the prompt from a file; - reads it from standard input'],
     ['--input <json>', 'workflow: its input'],

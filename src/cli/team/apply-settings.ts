@@ -24,7 +24,7 @@ export function strayInChat({ written }: FoundSettings): string[] {
 
 function applyToChat(chat: GroupChat, settings: FoundSettings): GroupChat {
   const { max_rounds: maxRounds } = settings.config.workflow;
-  if (maxRounds !== undefined) chat.change({ settings: { ...chat.record.settings, maxRounds } });
+  if (maxRounds !== undefined) chat.change({ settings: { ...chat.record.settings, maxRounds }, roundLimit: maxRounds });
   applyToAgents(chat.agents, settings);
   return chat;
 }

@@ -4,8 +4,10 @@ import type { CommandInput } from '../command-input.ts';
 import type { Context } from '../context.ts';
 import type { Workspace } from '../workspace.ts';
 import type { Team } from './open-team.ts';
-import { createTalk, type Talk } from './talk.ts';
+import type { Talk } from './talk.ts';
+import { readOnDifference } from './talk-options.ts';
 import { TalkUnderSettings } from './talk-under-settings.ts';
+import { TeamTalk } from './team-talk.ts';
 
 /** A talk that is open, to be closed at its end. */
 export type OpenTalk = { readonly talk: Talk; readonly close: () => Promise<void> };
@@ -19,11 +21,12 @@ export async function openTalk(
   const logs = input?.text('logs');
   const userId = input?.text('user') ?? (context.env.SAVESTATE_USER || undefined);
   const memory = await findMemory(context, workspace, userId);
-  const talk = await createTalk(team, {
+  const talk = new TeamTalk(team, {
     checkpoints: workspace.plainManager,
     logs: logs === undefined ? false : resolve(context.folder, logs),
     memory,
     userId,
+    onDifference: input && readOnDifference(input),
     author: context.author ?? 'user',
   });
   const settings = await context.settings();

@@ -75,6 +75,7 @@ export class RunFollower {
     this.#context.say(
       `session ${result.sessionId}, branch ${result.branch}, ${result.checkpointId ?? 'no checkpoint'}`,
     );
+    for (const { text } of result.differences) this.#context.say(`warning: ${text}`);
     const problems = [...result.failedSaves, ...('fileProblems' in result ? result.fileProblems : [])];
     for (const problem of problems) this.#context.say(`warning: ${messageOf(problem)}`);
     return exitCodeOfRun(result);

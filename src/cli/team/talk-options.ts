@@ -1,4 +1,6 @@
+import type { OnDifference } from '../../runtime/run/differences.ts';
 import type { OptionRow } from '../command.ts';
+import type { CommandInput } from '../command-input.ts';
 
 /** Lets agents run code: what a checkpoint or a team file says of it is only a request. */
 export const ALLOW_CODE: OptionRow = [
@@ -15,5 +17,14 @@ export const TALK_OPTIONS: readonly OptionRow[] = [
   ['--registry <module>', 'the module with the code of the team or workflow; default: the one beside it'],
   ['--user <id>', 'whose conversation it is, for memory and for "forget --user"'],
   ALLOW_CODE,
+  [
+    '--on-difference <what>',
+    'if the team is not what the checkpoint was saved with: fail, warn (go on as the checkpoint says) or accept (as the team is now); default fail',
+  ],
   ['--logs <folder>', 'also write the files of the session there'],
 ];
+
+/** What is to be done about differences, if the person says so. */
+export function readOnDifference(input: CommandInput): OnDifference | undefined {
+  return input.oneOf('onDifference', ['fail', 'warn', 'accept']);
+}

@@ -27,14 +27,8 @@ export class TalkUnderSettings implements Talk {
     return this.#supervise(options, (following) => this.#talk.resume(sessionId, { ...options, ...following }));
   }
 
-  async depart(checkpointId: string, options: Following & Departure): ReturnType<Talk['depart']> {
-    let drift: readonly string[] = [];
-    const result = await this.#supervise(options, async (following) => {
-      const departed = await this.#talk.depart(checkpointId, { ...options, ...following });
-      ({ drift } = departed);
-      return departed;
-    });
-    return { ...result, drift };
+  depart(checkpointId: string, options: Following & Departure): Promise<TeamResult> {
+    return this.#supervise(options, (following) => this.#talk.depart(checkpointId, { ...options, ...following }));
   }
 
   async #supervise(

@@ -3,7 +3,7 @@ import type { EffectMode } from '../../manager/effect-log.ts';
 import type { RunMemory } from '../../runtime/agent/run-memory.ts';
 import type { ChatRunResult } from '../../runtime/chat/chat-run.ts';
 import type { FleetRunResult } from '../../runtime/fleet/fleet-run.ts';
-import type { Team } from './open-team.ts';
+import type { OnDifference } from '../../runtime/run/differences.ts';
 
 /** What came of a run, of a group chat or of a fleet. */
 export type TeamResult = ChatRunResult | FleetRunResult;
@@ -32,7 +32,6 @@ export type Departure = {
   readonly branch?: string;
   readonly reason?: string;
   readonly mode?: EffectMode;
-  readonly onDrift?: 'fail' | 'warn' | 'accept';
   readonly stripSignal?: boolean;
   readonly files?: 'keep' | 'restore';
 };
@@ -43,6 +42,7 @@ export type TalkOptions = {
   readonly logs: string | false;
   readonly memory?: RunMemory | undefined;
   readonly userId?: string | undefined;
+  readonly onDifference?: OnDifference | undefined;
   /** Who answers questions. */
   readonly author: string;
 };
@@ -57,14 +57,5 @@ export interface Talk {
     options: Following & { readonly rounds?: number; readonly answers?: Readonly<Record<string, string>> },
   ): Promise<TeamResult>;
   /** Goes on from a checkpoint as a new branch, which is the current one as soon as it has a checkpoint of its own. */
-  depart(
-    checkpointId: string,
-    options: Following & Departure,
-  ): Promise<TeamResult & { readonly drift: readonly string[] }>;
-}
-
-/** How one talks to a team of this kind; only what that needs is loaded. */
-export async function createTalk(team: Team, options: TalkOptions): Promise<Talk> {
-  if (team.kind === 'chat') return new (await import('./chat-talk.ts')).ChatTalk(team, options);
-  return new (await import('./fleet-talk.ts')).FleetTalk(team, options);
+  depart(checkpointId: string, options: Following & Departure): Promise<TeamResult>;
 }

@@ -5,6 +5,7 @@ import type { Recall } from '../agent/run-memory.ts';
 import type { StandardAgent } from '../agent/standard-agent.ts';
 import type { Effects } from '../effect/effects.ts';
 import { type ChatEnd, findEnd } from './chat-end.ts';
+import type { PendingReply } from './chat-state.ts';
 import type { GroupChat } from './group-chat.ts';
 import { selectSpeaker } from './speaker-selection.ts';
 
@@ -18,13 +19,19 @@ export type ChatTrigger =
   | 'run_failed'
   | 'conversation_end';
 
+/** Answers that people leave for a conversation, from anywhere. */
+export type ConversationAnswers = {
+  readonly read: (requestId: string) => Promise<string | undefined>;
+  /** Leaves one, unless somebody else was faster; returns the one that counts. */
+  readonly give: (requestId: string, answer: string) => Promise<string>;
+};
+
 /** The world as a running conversation sees it. */
 export type ChatWorld = {
   readonly effects: Effects;
   readonly save: (trigger: ChatTrigger, facts?: { readonly end?: ChatEnd; readonly error?: unknown }) => Promise<void>;
   readonly ask?: AskHuman | undefined;
-  /** Answers to questions that were pending, by the question's id. */
-  readonly answers?: Readonly<Record<string, string>> | undefined;
+  readonly answers: ConversationAnswers;
   readonly signal?: AbortSignal | undefined;
   readonly onText?: ((speaker: string, delta: string) => void) | undefined;
   readonly onMessage?: ((message: ChatMessage) => void) | undefined;
@@ -49,13 +56,12 @@ const FATAL = ['CONFLICT', 'CLOSED', 'STORAGE', 'CORRUPT', 'REPLAY_MISMATCH'] as
 export class ChatLoop {
   readonly #chat: GroupChat;
   readonly #world: ChatWorld;
-  /** Answers are good for one question: whoever asks again was not content with the first. */
-  readonly #answers: Map<string, string>;
+  /** How often the move under way asked the same: whoever asks again was not content with the answer. */
+  readonly #asked = new Map<string, number>();
 
   constructor(chat: GroupChat, world: ChatWorld) {
     this.#chat = chat;
     this.#world = world;
-    this.#answers = new Map(Object.entries(world.answers ?? {}));
   }
 
   /** Runs until the conversation ends, waits for a person, fails, or is stopped. */
@@ -64,6 +70,7 @@ export class ChatLoop {
       for (let { end } = this.#chat.record; ; { end } = this.#chat.record) {
         if (end !== null) return { status: 'ended', end };
         this.#world.signal?.throwIfAborted();
+        this.#asked.clear();
         await this.#move();
       }
     } catch (error) {
@@ -75,7 +82,7 @@ export class ChatLoop {
     const { stage, pendingReply, nextSpeaker } = this.#chat.record;
     if (stage === 'new') return this.#start();
     if (stage === 'started') return this.#open();
-    if (pendingReply !== null) return this.#append(pendingReply.message);
+    if (pendingReply !== null) return this.#append(pendingReply);
     const end = this.#findEnd();
     if (end !== undefined) return this.#close(end);
     if (nextSpeaker === null) return this.#select();
@@ -138,9 +145,9 @@ export class ChatLoop {
     await this.#world.save('speaker_reply_generated');
   }
 
-  async #append(message: ChatMessage): Promise<void> {
-    this.#chat.appendReply(message);
-    await this.#appended(message);
+  async #append(reply: PendingReply): Promise<void> {
+    this.#chat.appendReply(reply);
+    await this.#appended(reply.message);
   }
 
   async #appended(message: ChatMessage): Promise<void> {
@@ -150,14 +157,14 @@ export class ChatLoop {
   }
 
   #findEnd(): ChatEnd | undefined {
-    const { messages, settings, round, endOverruledAt } = this.#chat.record;
+    const { messages, settings, round, roundLimit, endOverruledAt } = this.#chat.record;
     const { inputTokens, outputTokens, costUsd } = this.#chat.totals;
     const last = messages.at(-1);
     if (last === undefined) return undefined;
     const totals = { round, totalTokens: inputTokens + outputTokens, costUsd };
     const rules = {
       rules: settings.end,
-      maxRounds: settings.maxRounds,
+      maxRounds: roundLimit,
       // Who states a problem may quote the words that are to end it.
       isOverruled: round === 0 || endOverruledAt === messages.length,
     };
@@ -198,10 +205,13 @@ export class ChatLoop {
   }
 
   async #ask(question: Omit<HumanRequest, 'id'>): Promise<string> {
-    const { ask, effects, signal } = this.#world;
-    const request = { ...question, id: `${this.#chat.record.messages.length}:${question.agent}:${question.kind}` };
-    return effects.run({ kind: 'human', name: question.agent, input: request, signal }, async (attempt) => {
-      const answer = this.#takeAnswer(request.id) ?? (await ask?.(request, { signal: attempt.signal }));
+    const { effects, signal } = this.#world;
+    const input = { ...question, id: `${this.#chat.record.messages.length}:${question.agent}:${question.kind}` };
+    const nth = (this.#asked.get(input.id) ?? 0) + 1;
+    this.#asked.set(input.id, nth);
+    const request = nth === 1 ? input : { ...input, id: `${input.id}:${nth}` };
+    return effects.run({ kind: 'human', name: question.agent, input, signal }, async (attempt) => {
+      const answer = await this.#findAnswer(request, attempt.signal);
       if (answer !== undefined) return answer.trim();
       // Saved while the question is in flight: its answer takes its place in the recording, and a replay waits for nobody.
       await this.#wait(request);
@@ -209,10 +219,14 @@ export class ChatLoop {
     });
   }
 
-  #takeAnswer(id: string): string | undefined {
-    const answer = this.#answers.get(id);
-    this.#answers.delete(id);
-    return answer;
+  /** What was answered elsewhere comes first. What was asked elsewhere, too, is answered for everybody. */
+  async #findAnswer(request: HumanRequest, signal: AbortSignal | undefined): Promise<string | undefined> {
+    const { answers, ask } = this.#world;
+    const known = await answers.read(request.id);
+    if (known !== undefined) return known;
+    const said = await ask?.(request, { signal });
+    const isOpen = said !== undefined && this.#chat.record.pendingInput?.id === request.id;
+    return isOpen ? answers.give(request.id, said) : said;
   }
 
   async #wait(request: HumanRequest): Promise<void> {

@@ -1,16 +1,20 @@
 import type { Checkpoint } from '../../core/checkpoint.ts';
 import { hasErrorCode } from '../../core/errors.ts';
 import type { CheckpointId } from '../../core/id.ts';
+import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { SaveOptions } from '../../manager/save-options.ts';
 import type { Session } from '../../manager/session.ts';
 import type { AgentTotals } from '../agent/agent-state.ts';
-import type { ChatMessage } from '../agent/chat-message.ts';
+import { type ChatMessage, PERSON } from '../agent/chat-message.ts';
 import type { AskHuman } from '../agent/human.ts';
 import { createRecall, learn, type MemoryOption, parseRunMemory, type RunMemory } from '../agent/run-memory.ts';
 import { SessionEffects } from '../effect/effects.ts';
+import type { Difference } from '../run/differences.ts';
 import type { Conversation } from '../run/files/file-forms.ts';
+import { fingerprintOf } from '../run/team.ts';
+import { ChatAnswers } from './chat-answers.ts';
 import type { ChatEnd } from './chat-end.ts';
-import { fingerprintChat } from './chat-fingerprint.ts';
+import { CHAT } from './chat-kind.ts';
 import { ChatLoop, type ChatStop, type ChatTrigger } from './chat-loop.ts';
 import type { ChatState } from './chat-state.ts';
 import type { GroupChat } from './group-chat.ts';
@@ -20,7 +24,7 @@ export type ChatRunOptions = {
   readonly userId?: string;
   /** Asks the people behind agents. Without it, or without an answer, the run stops and waits. */
   readonly ask?: AskHuman;
-  /** Answers to questions that an earlier run left pending, by the question's id. */
+  /** Answers to requests that an earlier run left pending, by their ids; an id that is not asked for is NOT_FOUND. */
   readonly answers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
   readonly onText?: (speaker: string, delta: string) => void;
@@ -51,6 +55,8 @@ export type ChatRunResult = ChatStop & {
   /** How many of them this run appended. */
   readonly newMessages: number;
   readonly totals: AgentTotals;
+  /** How the code differs from the checkpoint that the run went on from. */
+  readonly differences: readonly Difference[];
   /** Saves that failed. The run went on: what it did is in the next checkpoint. */
   readonly failedSaves: readonly unknown[];
   /** The folder of the session's files; undefined if they are switched off. */
@@ -60,12 +66,21 @@ export type ChatRunResult = ChatStop & {
 };
 
 /** Holds a conversation in a session: every move is saved, every outside call recorded. */
-export async function holdChat(chat: GroupChat, session: Session, options: HoldOptions = {}): Promise<ChatRunResult> {
+export async function holdChat(
+  chat: GroupChat,
+  { checkpoints, session, ...hold }: ChatHold,
+  given: ChatRunOptions = {},
+): Promise<ChatRunResult> {
   const before = chat.messages.length;
+  const options = { ...given, ...hold };
+  const inbox = new ChatAnswers(checkpoints);
+  const place = { sessionId: session.id, branch: session.branch };
+  const by = given.userId ?? PERSON;
+  await inbox.giveAll(place, given.answers ?? {}, by);
   const said = withUser(options, session.head);
   const memory = parseRunMemory(options.memory, said.userId);
   const keeper = new ChatKeeper(chat, session, { ...said, memory });
-  const { ask, answers, signal, onText, onMessage, files } = options;
+  const { ask, signal, onText, onMessage, files } = options;
   const { failedSaves } = keeper;
   await keeper.remember(); // a killed run may have saved a message without learning it
   if (options.isChanged === true && chat.record.end === null) await keeper.save('conversation_continued');
@@ -73,7 +88,10 @@ export async function holdChat(chat: GroupChat, session: Session, options: HoldO
     effects: new SessionEffects(session),
     save: (trigger, facts) => keeper.save(trigger, facts),
     ask,
-    answers,
+    answers: {
+      read: async (requestId) => (await inbox.read(place, requestId))?.answer,
+      give: async (requestId, answer) => (await inbox.giveOrRead({ ...place, requestId, answer, by })).answer,
+    },
     signal,
     onText,
     onMessage,
@@ -87,12 +105,12 @@ export async function holdChat(chat: GroupChat, session: Session, options: HoldO
   await files?.finish({ ...stop, failedSaves });
   return {
     ...stop,
-    sessionId: session.id,
-    branch: session.branch,
+    ...place,
     checkpointId: session.head?.id,
     messages: chat.messages,
     newMessages: chat.messages.length - before,
     totals: chat.totals,
+    differences: options.differences ?? [],
     failedSaves,
     folder: files?.folder,
     fileProblems: files?.problems ?? [],
@@ -105,11 +123,17 @@ function withUser(options: HoldOptions, head: Checkpoint | undefined): HoldOptio
   return userId === undefined ? options : { ...options, userId };
 }
 
-type HoldOptions = ChatRunOptions & {
+/** Where a conversation is held. */
+export type ChatHold = {
+  readonly checkpoints: CheckpointManager;
+  readonly session: Session;
   readonly files?: RunFiles | undefined;
   /** The conversation is not what the head says: it is saved before anything is done, or a crash would take the change with it. */
   readonly isChanged?: boolean;
+  readonly differences?: readonly Difference[];
 };
+
+type HoldOptions = ChatRunOptions & Omit<ChatHold, 'checkpoints' | 'session'>;
 
 type KeeperOptions = Omit<HoldOptions, 'memory'> & { readonly memory: RunMemory | undefined };
 
@@ -210,7 +234,7 @@ function describeSave(
     ...(options.userId !== undefined && { userId: options.userId }),
     ...(error !== undefined && { reason: wordError(error).slice(0, REASON_CHARS) }),
     ...summarise(chat),
-    fingerprint: fingerprintChat(chat.saveState()),
+    fingerprint: fingerprintOf(CHAT, chat),
     metadata: { ...options.metadata, ...describePlace(chat), ...(end !== undefined && describeEnd(end)) },
   };
 }

@@ -4,6 +4,7 @@ import { type AgentState, type AgentTotals, parseAgentState } from '../agent/age
 import type { ChatMessage } from '../agent/chat-message.ts';
 import type { HumanRequest } from '../agent/human.ts';
 import type { LlmConfig } from '../model/llm-config.ts';
+import type { RequestAnswer } from '../run/request-answers.ts';
 import type { ChatEnd, EndRules } from './chat-end.ts';
 
 /** How the next speaker is found: by a model, in turn, by chance, by a person, or by a registered function. */
@@ -20,7 +21,7 @@ export type ChatSettings = {
   readonly sendIntroductions: boolean;
   /** Where chance begins. */
   readonly seed: number;
-  /** How many replies there may be after the problem was stated. */
+  /** How many replies there may be after the problem was stated, and after each prompt, unless a run says how many. */
   readonly maxRounds: number;
   readonly end: EndRules;
   /** The model that selects speakers. */
@@ -29,7 +30,12 @@ export type ChatSettings = {
 };
 
 /** A reply that was generated and not appended yet: only its speaker knows it. */
-export type PendingReply = { readonly speaker: string; readonly message: ChatMessage };
+export type PendingReply = {
+  readonly speaker: string;
+  readonly message: ChatMessage;
+  /** A person prompts with it: that is no round. */
+  readonly isPrompt?: boolean;
+};
 
 /** A conversation without its agents. */
 export type ChatRecord = {
@@ -40,12 +46,16 @@ export type ChatRecord = {
   /** `started`: the first checkpoint was taken. `open`: the problem was stated. */
   readonly stage: 'new' | 'started' | 'open';
   readonly messages: readonly ChatMessage[];
-  /** How many replies were appended. */
+  /** How many replies were appended; what a person prompts is none. */
   readonly round: number;
+  /** The count at which it ends. */
+  readonly roundLimit: number;
   readonly lastSpeaker: string | null;
   readonly nextSpeaker: string | null;
   readonly pendingReply: PendingReply | null;
   readonly pendingInput: HumanRequest | null;
+  /** On the branch of an answer: what was answered. */
+  readonly answers?: Readonly<Record<string, RequestAnswer>>;
   readonly randomState: number;
   /** What selecting speakers used. */
   readonly selectorTotals: AgentTotals;
@@ -80,6 +90,7 @@ const schema = z.looseObject({
     stage: z.enum(['new', 'started', 'open']),
     messages: z.array(message),
     round: z.int().nonnegative(),
+    roundLimit: z.int().nonnegative().optional(),
     lastSpeaker: z.string().nullable(),
     nextSpeaker: z.string().nullable(),
     pendingReply: z.looseObject({ speaker: z.string(), message }).nullable(),
@@ -106,5 +117,6 @@ export function parseChatState(value: unknown): ChatState {
   if (missing.length > 0)
     throw new InvalidInputError(`The conversation names agents that it does not hold: ${missing.join(', ')}.`);
   for (const agent of Object.values(state.agents)) parseAgentState(agent);
-  return state;
+  const { settings, roundLimit = settings.maxRounds } = state.chat; // older states had one number for both
+  return { ...state, chat: { ...state.chat, roundLimit } };
 }

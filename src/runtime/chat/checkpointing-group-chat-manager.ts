@@ -5,27 +5,49 @@ import type { EffectMode } from '../../manager/effect-log.ts';
 import type { Session } from '../../manager/session.ts';
 import { PERSON } from '../agent/chat-message.ts';
 import { parseRunMemory } from '../agent/run-memory.ts';
+import { type Difference, type DifferenceOptions, decide } from '../run/differences.ts';
 import { type FilesOptions, openSessionFiles } from '../run/files/session-files.ts';
+import type { GivenAnswer, RequestAnswer } from '../run/request-answers.ts';
 import { withSeat } from '../run/seat.ts';
+import { codeOf, resumeTeam } from '../run/team.ts';
+import { ChatAnswers, type ChatRequest } from './chat-answers.ts';
+import { CHAT } from './chat-kind.ts';
 import { type ChatRunOptions, type ChatRunResult, describeConversation, holdChat } from './chat-run.ts';
+import type { ChatState } from './chat-state.ts';
 import type { GroupChat } from './group-chat.ts';
 
 /** What a group is held with. */
-export type GroupChatManagerOptions = ChatRunOptions & {
-  readonly chat: GroupChat;
-  readonly checkpoints: CheckpointManager;
-  readonly sessionId: string;
-  readonly branch?: string;
-  readonly mode?: EffectMode;
-} & FilesOptions;
+export type GroupChatManagerOptions = ChatRunOptions &
+  DifferenceOptions & {
+    readonly chat: GroupChat;
+    readonly checkpoints: CheckpointManager;
+    readonly sessionId: string;
+    readonly branch?: string;
+    readonly mode?: EffectMode;
+  } & FilesOptions;
+
+/** How a conversation goes on. */
+export type ResumeChatOptions = DifferenceOptions & {
+  /** So many rounds from here; default: those that are left. */
+  readonly rounds?: number;
+  /** Answers to requests that are pending, by their ids; an id that is not asked for is NOT_FOUND. */
+  readonly answers?: Readonly<Record<string, string>>;
+};
+
+type Loading = DifferenceOptions & { readonly rounds: number | undefined };
+
+/** What a conversation goes on with. */
+type Prepared = { readonly isChanged?: boolean; readonly differences?: readonly Difference[] };
 
 /** Holds a group chat and checkpoints it at every message, so that it can be resumed, continued and forked from any of them. */
 export class CheckpointingGroupChatManager {
   readonly #options: GroupChatManagerOptions;
+  readonly #code: ChatState;
 
   constructor(options: GroupChatManagerOptions) {
     parseRunMemory(options.memory, options.userId);
     this.#options = options;
+    this.#code = codeOf(options.chat);
   }
 
   get chat(): GroupChat {
@@ -39,7 +61,7 @@ export class CheckpointingGroupChatManager {
     readonly rounds?: number;
   }): Promise<ChatRunResult> {
     const initiator = parseName(problem.initiator ?? PERSON, 'The initiator');
-    return this.#hold((session) => {
+    return this.#hold({}, (session) => {
       if (session.head !== undefined) {
         throw new InvalidInputError(
           `Session "${session.id}" has a conversation already, at ${session.head.id}. Use resume() to go on with it, or another session.`,
@@ -48,26 +70,52 @@ export class CheckpointingGroupChatManager {
       }
       this.#begin(problem.message, initiator);
       if (problem.rounds !== undefined) this.chat.reopen({ rounds: problem.rounds });
+      return {};
     });
   }
 
   /** Goes on where the session was left: after a crash, a stop, a failure, or with the answer it waited for. */
-  async resume(): Promise<ChatRunResult> {
-    return this.#hold((session) => this.#load(session));
+  async resume({ rounds, answers, ...deciding }: ResumeChatOptions = {}): Promise<ChatRunResult> {
+    const answering = answers === undefined ? {} : { answers };
+    return this.#hold(answering, (session) => {
+      const differences = this.#load(session, { ...deciding, rounds });
+      if (rounds !== undefined) this.chat.reopen({ rounds });
+      return { differences, isChanged: rounds !== undefined };
+    });
   }
 
   /** Says something as the person, and lets the conversation go on from it; begins it if the session is new. */
-  async prompt(message: string, { rounds }: { readonly rounds: number }): Promise<ChatRunResult> {
-    return this.#hold((session) => {
-      const { chat } = this.#options;
+  async prompt(message: string, options: Omit<ResumeChatOptions, 'answers'> = {}): Promise<ChatRunResult> {
+    const { rounds = this.#code.chat.settings.maxRounds, ...deciding } = options;
+    return this.#hold({}, (session) => {
       if (session.head === undefined) {
         this.#begin(message, PERSON);
-        chat.reopen({ rounds });
-        return;
+        this.chat.reopen({ rounds });
+        return {};
       }
-      this.#load(session);
-      chat.prompt(message, rounds);
+      const differences = this.#load(session, { ...deciding, rounds });
+      this.chat.prompt(message, rounds);
+      return { differences };
     });
+  }
+
+  /** What people are asked now. */
+  async pending(): Promise<ChatRequest[]> {
+    return this.#answers.pending(this.#place);
+  }
+
+  /** Answers a request, for whoever resumes the conversation, here or elsewhere. Of several answers the first is taken. */
+  async answer(given: Omit<GivenAnswer, 'sessionId' | 'branch'>): Promise<RequestAnswer> {
+    return this.#answers.give({ ...given, ...this.#place });
+  }
+
+  get #answers(): ChatAnswers {
+    return new ChatAnswers(this.#options.checkpoints);
+  }
+
+  get #place() {
+    const { sessionId, branch } = this.#options;
+    return { sessionId, ...(branch !== undefined && { branch }) };
   }
 
   #begin(problem: string, initiator: string): void {
@@ -82,28 +130,28 @@ export class CheckpointingGroupChatManager {
     this.chat.change({ problem, initiator });
   }
 
-  #load(session: Session): void {
-    if (session.head === undefined) {
-      throw new NotFoundError(`Session "${session.id}" has no conversation yet. Use run() to begin one.`, {
-        details: { sessionId: session.id },
+  #load({ id, head, state }: Session, { rounds, ...deciding }: Loading): readonly Difference[] {
+    if (head === undefined) {
+      throw new NotFoundError(`Session "${id}" has no conversation yet. Use run() to begin one.`, {
+        details: { sessionId: id },
       });
     }
-    const problems = this.#options.chat.loadState(session.state);
-    if (problems.length === 0) return;
-    throw new InvalidInputError(
-      `The conversation cannot be resumed as it was: ${problems.map(({ problem }) => problem).join(' ')}`,
-      { details: { problems } },
-    );
+    const meeting = { head, state: CHAT.parse(state), code: this.#code };
+    const isGiven = (path: string): boolean => rounds !== undefined && path === '$.settings.maxRounds';
+    return resumeTeam(CHAT, this.chat, { ...meeting, isGiven, decision: decide({ ...this.#options, ...deciding }) });
   }
 
-  async #hold(prepare: (session: Session) => void): Promise<ChatRunResult> {
+  async #hold(
+    answers: Pick<ChatRunOptions, 'answers'>,
+    prepare: (session: Session) => Prepared,
+  ): Promise<ChatRunResult> {
     const { chat, checkpoints, sessionId, branch, mode, logs, checkpointFiles, ...options } = this.#options;
     return withSeat(checkpoints, { sessionId, branch, ...(mode !== undefined && { mode }) }, async (session) => {
-      prepare(session);
+      const prepared = prepare(session);
       const files = await openSessionFiles({ checkpoints, sessionId }, { logs, checkpointFiles });
       // a killed run may have left the head without files
       if (session.head !== undefined) await files?.add(session.head, describeConversation(chat));
-      return holdChat(chat, session, { ...options, files });
+      return holdChat(chat, { checkpoints, session, files, ...prepared }, { ...options, ...answers });
     });
   }
 }

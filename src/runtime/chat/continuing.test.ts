@@ -125,8 +125,8 @@ describe('a conversation that goes wrong', () => {
   });
 
   test('[N24] a save that fails does not stop the run, and is told', async () => {
-    // After the first message: the question and its answer, then the two saves of the first reply.
-    const storage = faultyStorage(new InMemoryCheckpointStorage(), { commits: { 5: 'fails', 6: 'fails' } });
+    // After the lease and the first message: the question, its answer, then the two saves of the first reply.
+    const storage = faultyStorage(new InMemoryCheckpointStorage(), { commits: { 6: 'fails', 7: 'fails' } });
     const checkpoints = new CheckpointManager({ storage });
     const result = await manage(person(), checkpoints, { ask: async () => 'Yes.' }).run({ message: 'Hello.' });
     expect(result.failedSaves).toMatchObject([{ code: 'STORAGE' }, { code: 'STORAGE' }]);
@@ -198,7 +198,9 @@ describe('a restore', () => {
     });
     expect(stopped).toMatchObject({ status: 'stopped', newMessages: 0 });
     const { branch } = stopped;
-    const resumed = await manage(team.chat, checkpoints, { branch }).resume();
+    const resuming = manage(team.chat, checkpoints, { branch });
+    await expect(resuming.resume()).rejects.toThrow('The setting "end" changed.'); // the override is not in the code
+    const resumed = await resuming.resume({ onDifference: 'warn' });
     expect(resumed).toMatchObject({ status: 'ended', end: { reason: 'max_rounds' }, branch, newMessages: 2 });
     expect(resumed.messages.slice(2).map(({ name }) => name)).toEqual(['critic', 'solver']);
   });
@@ -206,20 +208,20 @@ describe('a restore', () => {
   test('[N31] without the code it names, it is partial and lists what is missing', async () => {
     const { checkpoints, id } = await recorded();
     const restorer = new CheckpointRestorer({ checkpoints });
-    const { report } = await restorer.restore(id, { onDrift: 'warn' });
+    const { report } = await restorer.restore(id, { onDifference: 'warn' });
     expect(report.status).toBe('partial');
-    expect(report.problems.map(({ problem }) => problem)).toEqual([
-      'The tool "square" is not registered.',
-      'The model "scripted-team" of "solver" is not registered.',
-      'The class "CountingAgent" of "critic" is not registered.',
-      'The model "scripted-team" of "critic" is not registered.',
+    expect(report.differences.map(({ kind, text }) => `${kind}: ${text}`)).toEqual([
+      'missing: The tool "square" of "solver" is not registered.',
+      'missing: The class "CountingAgent" of "critic" is not registered.',
+      'missing: The model "scripted-team" of "solver" is not registered.',
+      'missing: The model "scripted-team" of "critic" is not registered.',
     ]);
-    await expect(restorer.continue(id, { logs: false, rounds: 1, onDrift: 'accept' })).rejects.toThrow(
-      /could not be put back/,
-    );
+    const refused = restorer.continue(id, { logs: false, rounds: 1 });
+    await expect(refused).rejects.toThrow(/cannot be put back as it was.*Register what is missing/);
+    await expect(refused).rejects.not.toThrow(/changed|another way/);
   });
 
-  test('[N32] code that changed since is drift, and it is refused, told or accepted', async () => {
+  test('[N32] a tool that changed since is refused, told or accepted, with one option', async () => {
     const { checkpoints, team, id } = await recorded();
     const changed = defineTool({
       ...countingTool(() => undefined),
@@ -234,10 +236,18 @@ describe('a restore', () => {
     });
     const restorer = new CheckpointRestorer({ checkpoints, registry });
     await expect(restorer.restore(id)).rejects.toThrow('The tool "square" of "solver" changed.');
-    expect((await restorer.restore(id, { onDrift: 'warn' })).report.drift).toEqual([
-      'The tool "square" of "solver" changed.',
-    ]);
-    expect((await restorer.restore(id, { onDrift: 'accept' })).report.drift).toEqual([]);
+    const path = '$.agents.solver.tools.square';
+    const found = [{ path, kind: 'changed', text: 'The tool "square" of "solver" changed.' }];
+    expect((await restorer.restore(id, { onDifference: 'warn' })).report).toEqual({
+      status: 'partial',
+      differences: found,
+    });
+    const accepted = await restorer.continue(id, { logs: false, rounds: 1, onDifference: 'accept' });
+    expect(accepted.differences).toEqual(found);
+    const more = await restorer.continue(accepted.checkpointId ?? '', { logs: false, rounds: 1 });
+    expect(more.differences).toEqual([]);
+    for (const former of [{ onDrift: 'warn' }, { onDrift: 'accept' }, { allowPartial: true }] as const)
+      expect((await restorer.restore(id, former)).report.differences).toEqual(found);
   });
 
   test('[N33] a checkpoint of another kind is refused', async () => {

@@ -60,7 +60,7 @@ describe('a group chat', () => {
     const restorer = new CheckpointRestorer({ checkpoints, registry: team.registry });
     for (const checkpoint of await history(checkpoints)) {
       const restored = await restorer.restore(checkpoint.id);
-      expect(restored.report).toEqual({ status: 'complete', problems: [], drift: [] });
+      expect(restored.report).toEqual({ status: 'complete', differences: [] });
       expect(restored.chat.saveState()).toEqual(await checkpoints.load(checkpoint.id));
       const before = restored.chat.messages.length;
       const opening = before === 0 ? 1 : 0;

@@ -117,8 +117,8 @@ export class GroupChat {
   /** Lets a conversation go on for a number of rounds, also if it had ended. What its own words ended stays ended unless they are stripped. */
   reopen({ rounds, stripSignal = false }: { readonly rounds: number; readonly stripSignal?: boolean }): void {
     checkRounds(rounds);
-    const { settings, round, end } = this.#record;
-    this.change({ settings: { ...settings, maxRounds: round + rounds } });
+    const { round, end } = this.#record;
+    this.change({ roundLimit: round + rounds });
     if (stripSignal) this.#stripSignal();
     const isFinal = !stripSignal && (end?.reason === 'signal' || end?.reason === 'predicate');
     if (!isFinal) this.#goOn();
@@ -129,15 +129,15 @@ export class GroupChat {
     if (content.trim() === '') throw new InvalidInputError('The prompt is empty. Say what the group is to do.');
     checkRounds(rounds);
     const { pendingReply } = this.#record;
-    if (pendingReply !== null) this.appendReply(pendingReply.message);
-    const { settings, round, stage, messages } = this.#record;
+    if (pendingReply !== null) this.appendReply(pendingReply);
+    const { round, stage, messages } = this.#record;
     const message = { name: PERSON, content };
     const namesake = this.#agents.get(PERSON);
     if (namesake !== undefined) this.tell(namesake, message);
     const opening = stage === 'open' ? 0 : 1;
     this.change({
-      settings: { ...settings, maxRounds: round + 1 + rounds },
-      pendingReply: { speaker: PERSON, message },
+      roundLimit: round + rounds,
+      pendingReply: { speaker: PERSON, message, isPrompt: true },
       endOverruledAt: messages.length + opening + 1, // a request may quote the words that end conversations
       pendingInput: null,
       nextSpeaker: null,
@@ -146,9 +146,9 @@ export class GroupChat {
   }
 
   /** Puts a reply that was generated into the transcript. */
-  appendReply(message: ChatMessage): void {
-    const { round } = this.#record;
-    this.change({ pendingReply: null, nextSpeaker: null, lastSpeaker: message.name, round: round + 1 });
+  appendReply({ message, isPrompt = false }: PendingReply): void {
+    const round = this.#record.round + (isPrompt ? 0 : 1);
+    this.change({ pendingReply: null, nextSpeaker: null, lastSpeaker: message.name, round });
     this.append(message);
   }
 
@@ -174,13 +174,14 @@ export class GroupChat {
     this.change({ endOverruledAt: messages.length });
   }
 
-  #stripPending({ speaker, message }: PendingReply): void {
+  #stripPending(reply: PendingReply): void {
     const { messages, settings } = this.#record;
+    const { speaker, message } = reply;
     const content = stripSignals(message.content, settings.end);
     this.change({ endOverruledAt: messages.length + 1 });
     if (content === message.content) return;
     const stripped = editMessage(message, content, { reason: STRIPPED });
-    this.change({ pendingReply: { speaker, message: stripped } });
+    this.change({ pendingReply: { ...reply, message: stripped } });
     const agent = this.#agents.get(speaker); // nobody else has heard it
     agent?.rewriteHistory(settings.managerName, agent.history(settings.managerName).with(-1, stripped));
   }
@@ -188,7 +189,9 @@ export class GroupChat {
   /** Puts a state back into the conversation and its agents; answers what could not be put back. */
   loadState(state: unknown): readonly RestoreProblem[] {
     const parsed = parseChatState(state);
-    this.change(parsed.chat);
+    const { nextSpeaker } = parsed.chat;
+    const isThere = nextSpeaker !== null && this.#agents.has(nextSpeaker);
+    this.change({ ...parsed.chat, nextSpeaker: isThere ? nextSpeaker : null });
     this.#agents = inOrder(this.#agents, parsed.order);
     return loadAgents(this.#agents, parsed, this.registry);
   }
@@ -268,6 +271,7 @@ function createRecord(settings: ChatSettings): ChatRecord {
     stage: 'new',
     messages: [],
     round: 0,
+    roundLimit: settings.maxRounds,
     lastSpeaker: null,
     nextSpeaker: null,
     pendingReply: null,

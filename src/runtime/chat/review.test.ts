@@ -224,14 +224,18 @@ describe('people', () => {
     expect(replay).toMatchObject({ status: 'waiting', request: { id: '1:boss:reply' } });
   });
 
-  test('[N20] an answer that names nobody is asked for again, and does not end the conversation', async () => {
+  test('[N20] an answer that names nobody, or that nobody asked for, is refused; the question stays', async () => {
     const checkpoints = open();
     const team = () => group([ann, bob], { speakerSelection: 'manual' });
     const waiting = await manage(team(), checkpoints).run({ message: 'Hello.' });
     expect(waiting).toMatchObject({ status: 'waiting', request: { id: '1:chat_manager:speaker' } });
-    const wrong = await manage(team(), checkpoints, { answers: { '1:chat_manager:speaker': 'boob' } }).resume();
-    expect(wrong).toMatchObject({ status: 'waiting', request: { id: '1:chat_manager:speaker' }, newMessages: 0 });
-    const right = await manage(team(), checkpoints, { answers: { '1:chat_manager:speaker': 'bob' } }).resume();
+    const answer = (answers: Record<string, string>) => manage(team(), checkpoints).resume({ answers });
+    await expect(answer({ '1:chat_manager:speaker': 'boob' })).rejects.toThrow('It takes one of: ann, bob');
+    await expect(answer({ '1:ann:reply': 'bob' })).rejects.toMatchObject({
+      code: 'NOT_FOUND',
+      message: expect.stringContaining('It asks: 1:chat_manager:speaker.'),
+    });
+    const right = await answer({ '1:chat_manager:speaker': 'bob' });
     expect(right).toMatchObject({ status: 'waiting', request: { id: '2:chat_manager:speaker' }, newMessages: 1 });
   });
 });
@@ -325,7 +329,10 @@ describe('continuing', () => {
     );
     const overrides = { agents: { ann: { systemMessage } } };
     const result = await restorer.continue(checkpointId, { logs: false, rounds: 1, overrides });
-    expect(result).toMatchObject({ newMessages: 1, report: { status: 'complete', drift: [] } });
+    expect(result).toMatchObject({ newMessages: 1, report: { status: 'complete', differences: [] } });
+    const resumed = group([{ ...ann, systemMessage }, bob]);
+    await manage(resumed, checkpoints).resume();
+    expect(resumed.agent('ann')?.saveState().systemMessage).toBe(systemMessage);
   });
 
   test('[N31] predicates, selectors and the model that selects are listed if they are missing', async () => {
@@ -341,8 +348,9 @@ describe('continuing', () => {
       selector: scriptedModel(() => 'ann', { id: 'chooser' }),
     });
     const { checkpointId = '' } = await manage(chat, checkpoints).run({ message: 'Hello.' });
-    const { report } = await new CheckpointRestorer({ checkpoints }).restore(checkpointId);
-    expect(report.problems.map(({ problem }) => problem)).toEqual([
+    const restorer = new CheckpointRestorer({ checkpoints });
+    const { report } = await restorer.restore(checkpointId, { onDifference: 'warn' });
+    expect(report.differences.map(({ text }) => text)).toEqual([
       'The predicate "never" of the group is not registered.',
       'The selector "first" of the group is not registered.',
       'The model "chooser" of the group is not registered.',
@@ -435,7 +443,7 @@ describe('working directories', () => {
     expect(existsSync(join(workDir, '.env-sample'))).toBe(false);
     expect(more.report).toMatchObject({
       status: 'partial',
-      problems: [{ problem: expect.stringContaining('.env-sample') }],
+      differences: [{ kind: 'missing', text: expect.stringContaining('.env-sample') }],
     });
   });
 });

@@ -144,7 +144,7 @@ function wordMessage({ name, content }: ChatMessage): string {
 }
 
 /** The one name an answer mentions; the whole answer counts first. */
-function findName(answer: string, candidates: readonly string[]): string | undefined {
+export function findName(answer: string, candidates: readonly string[]): string | undefined {
   const text = answer.trim();
   const exact = candidates.find((name) => name.toLowerCase() === text.toLowerCase());
   if (exact !== undefined) return exact;

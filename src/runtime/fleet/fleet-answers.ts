@@ -1,6 +1,6 @@
 import { InvalidInputError } from '../../core/errors.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import { type GivenAnswer, RequestAnswers, type RequestForm } from '../request/request-answers.ts';
+import { type GivenAnswer, RequestAnswers, type RequestForm } from '../run/request-answers.ts';
 import type { FleetRequest } from './fleet-request.ts';
 import { type FleetState, parseFleetState } from './fleet-state.ts';
 

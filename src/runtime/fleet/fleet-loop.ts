@@ -21,6 +21,7 @@ export type FleetTrigger =
   | 'replanned'
   | 'round_completed'
   | 'resumed'
+  | 'fleet_continued'
   | 'waiting_for_input'
   | 'run_failed'
   | 'fleet_end';

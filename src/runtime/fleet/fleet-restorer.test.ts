@@ -34,7 +34,7 @@ describe('continuing', () => {
     const restorer = new FleetRestorer({ checkpoints, registry: crew.registry });
     for (const { id } of all) {
       const { report, status, branch, checkpointId, originId } = await restorer.continue(id);
-      expect([report, status, originId]).toEqual([{ status: 'complete', problems: [], drift: [] }, 'ended', id]);
+      expect([report, status, originId]).toEqual([{ status: 'complete', differences: [] }, 'ended', id]);
       expect(branch).not.toBe('main');
       expect(await endingOf(checkpoints, checkpointId)).toEqual(expected);
     }
@@ -110,21 +110,21 @@ describe('what is not as it was', () => {
     const { checkpoints, all, crew } = await finished();
     const id = all[2]?.id ?? '';
     const empty = new FleetRestorer({ checkpoints, registry: new AgentRegistry() });
-    const { report } = await empty.restore(id, { onDrift: 'accept' });
+    const { report } = await empty.restore(id, { onDifference: 'accept' });
     expect(report.status).toBe('partial');
-    expect(report.problems.map(({ problem }) => problem)).toEqual([
-      'The tool "look_up" is not registered.',
-      'The model "crew" of "orchestrator" is not registered.',
+    expect(report.differences.map(({ text }) => text)).toEqual([
+      'The tool "look_up" of "researcher" is not registered.',
       'The model "crew" of "researcher" is not registered.',
       'The model "crew" of "writer" is not registered.',
+      'The model "crew" of "orchestrator" is not registered.',
     ]);
-    await expect(empty.continue(id, { onDrift: 'accept' })).rejects.toThrow('Register what is missing');
+    await expect(empty.continue(id)).rejects.toThrow('Register what is missing');
     const modelOnly = new FleetRestorer({ checkpoints, registry: new AgentRegistry({ models: { crew: crew.model } }) });
-    const partial = await modelOnly.continue(id, { onDrift: 'warn', allowPartial: true });
-    expect(partial.report).toMatchObject({ status: 'partial', drift: ['The tool "look_up" of "researcher" changed.'] });
+    const partial = await modelOnly.continue(id, { onDifference: 'warn' });
+    expect(partial.report).toMatchObject({ status: 'partial', differences: [{ kind: 'missing' }] });
   });
 
-  test('[Q18] drift is refused, reported or accepted; overrides are none', async () => {
+  test('[Q18] a changed tool is refused, reported or accepted; overrides are no difference', async () => {
     const { checkpoints, all, crew } = await finished();
     const id = all[2]?.id ?? '';
     const known = crew.registry.tool('look_up');
@@ -132,8 +132,10 @@ describe('what is not as it was', () => {
     const registry = new AgentRegistry({ tools: [changed], models: { crew: crew.model } });
     const restorer = new FleetRestorer({ checkpoints, registry });
     await expect(restorer.restore(id)).rejects.toThrow('The tool "look_up" of "researcher" changed.');
-    expect((await restorer.restore(id, { onDrift: 'warn' })).report.drift).toHaveLength(1);
-    expect((await restorer.restore(id, { onDrift: 'accept' })).report.drift).toEqual([]);
+    expect((await restorer.restore(id, { onDifference: 'warn' })).report.differences).toHaveLength(1);
+    expect(
+      (await restorer.restore(id, { onDifference: 'accept' })).fleet.agent('researcher')?.saveState().tools,
+    ).not.toEqual((await restorer.restore(id, { onDifference: 'warn' })).fleet.agent('researcher')?.saveState().tools);
     const overrides = { agents: { writer: { systemMessage: 'Other.' } }, settings: { maxRoundCount: 3 } };
     const plain = new FleetRestorer({ checkpoints, registry: crew.registry });
     const { fleet, report } = await plain.restore(id, { overrides });

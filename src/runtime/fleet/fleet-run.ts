@@ -8,10 +8,12 @@ import type { Session } from '../../manager/session.ts';
 import type { AgentTotals } from '../agent/agent-state.ts';
 import { type ChatMessage, PERSON } from '../agent/chat-message.ts';
 import { createRecall, learn, type MemoryOption, parseRunMemory, type RunMemory } from '../agent/run-memory.ts';
-import { fingerprintChat } from '../chat/chat-fingerprint.ts';
 import { SessionEffects } from '../effect/effects.ts';
+import type { Difference } from '../run/differences.ts';
+import { fingerprintOf } from '../run/team.ts';
 import type { Fleet } from './fleet.ts';
 import { FleetAnswers } from './fleet-answers.ts';
+import { FLEET } from './fleet-kind.ts';
 import { FleetLoop, type FleetStop, type FleetTrigger } from './fleet-loop.ts';
 import type { FleetRecord, TaskLedger } from './fleet-state.ts';
 import type { ToolCallEvent } from './gated-effects.ts';
@@ -54,6 +56,8 @@ export type FleetRunResult = FleetStop & {
   readonly totals: AgentTotals;
   /** When it is worth resuming a fleet that waits, if nobody answers before. */
   readonly wakeAtMs?: number;
+  /** How the code differs from the checkpoint that the run went on from. */
+  readonly differences: readonly Difference[];
   /** Saves that failed. The run went on: what it did is in the next checkpoint. */
   readonly failedSaves: readonly unknown[];
 };
@@ -65,17 +69,31 @@ export type FleetHold = {
   readonly mode?: EffectMode | undefined;
   /** The first checkpoint is about this: the fleet was changed before it went on. */
   readonly first?: FleetTrigger | undefined;
+  readonly differences?: readonly Difference[];
 };
+
+/** What the first checkpoint is about, if the fleet was changed before it went on: without it a crash would take the change along. */
+export function firstTrigger({
+  prompt,
+  rounds,
+}: {
+  readonly prompt?: string;
+  readonly rounds?: number;
+}): FleetTrigger | undefined {
+  if (prompt !== undefined) return 'resumed';
+  return rounds === undefined ? undefined : 'fleet_continued';
+}
 
 /** Lets a fleet work in a session: every round is saved, every outside call recorded. */
 export async function holdFleet(
   fleet: Fleet,
-  { checkpoints, session, mode = 'live', first }: FleetHold,
+  { checkpoints, session, mode = 'live', first, differences = [] }: FleetHold,
   options: FleetRunOptions,
 ): Promise<FleetRunResult> {
   const place = { sessionId: session.id, branch: session.branch };
-  const memory = parseRunMemory(options.memory, options.userId ?? session.head?.userId);
-  const keeper = new CheckpointKeeper(fleet, session, { ...options, memory });
+  const userId = options.userId ?? session.head?.userId;
+  const memory = parseRunMemory(options.memory, userId);
+  const keeper = new CheckpointKeeper(fleet, session, { ...options, ...(userId !== undefined && { userId }), memory });
   await keeper.remember(); // a killed run may have saved a round without learning it
   if (first !== undefined) await keeper.save(first);
   const { callbacks } = fleet.record.settings;
@@ -101,7 +119,8 @@ export async function holdFleet(
     onProgressLedger: callbacks.progressLedger ? onProgressLedger : undefined,
     onToolCall: callbacks.toolCalls ? onToolCall : undefined,
   }).run();
-  return { ...stop, ...place, ...describeRun(fleet, stop), checkpointId: session.head?.id, failedSaves: keeper.failed };
+  const { failed: failedSaves } = keeper;
+  return { ...stop, ...place, ...describeRun(fleet, stop), checkpointId: session.head?.id, differences, failedSaves };
 }
 
 function describeWork(record: FleetRecord) {
@@ -179,6 +198,7 @@ const STATUS: Readonly<Record<FleetTrigger, string>> = {
   replanned: 'running',
   round_completed: 'running',
   resumed: 'running',
+  fleet_continued: 'running',
   waiting_for_input: 'waiting_for_input',
   run_failed: 'error',
   fleet_end: 'completed',
@@ -201,7 +221,7 @@ function describeSave(
     ...(userId !== undefined && { userId }),
     ...(error !== undefined && { reason: error instanceof Error ? error.message : String(error) }),
     ...(last !== undefined && { contextSummary: `${last.name}: ${last.content}`.slice(0, SUMMARY_CHARS) }),
-    fingerprint: fingerprintChat(fleet.saveState()),
+    fingerprint: fingerprintOf(FLEET, fleet),
     metadata: { ...metadata, ...place },
   };
 }

@@ -3,26 +3,33 @@ import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { EffectMode } from '../../manager/effect-log.ts';
 import type { Session } from '../../manager/session.ts';
 import { parseRunMemory } from '../agent/run-memory.ts';
-import type { GivenAnswer } from '../request/request-answers.ts';
+import { type Difference, type DifferenceOptions, decide } from '../run/differences.ts';
+import type { GivenAnswer } from '../run/request-answers.ts';
 import { withSeat } from '../run/seat.ts';
+import { codeOf, resumeTeam } from '../run/team.ts';
 import type { Fleet } from './fleet.ts';
 import { FleetAnswers } from './fleet-answers.ts';
+import { FLEET } from './fleet-kind.ts';
 import type { FleetTrigger } from './fleet-loop.ts';
 import type { FleetAnswer, FleetRequest } from './fleet-request.ts';
-import { type FleetRunOptions, type FleetRunResult, holdFleet } from './fleet-run.ts';
+import { type FleetRunOptions, type FleetRunResult, firstTrigger, holdFleet } from './fleet-run.ts';
 import type { FleetState } from './fleet-state.ts';
 
 /** What a fleet works with. */
-export type FleetRunnerOptions = FleetRunOptions & {
-  readonly fleet: Fleet;
-  readonly checkpoints: CheckpointManager;
-  readonly sessionId: string;
-  readonly branch?: string;
-  readonly mode?: EffectMode;
-};
+export type FleetRunnerOptions = FleetRunOptions &
+  DifferenceOptions & {
+    readonly fleet: Fleet;
+    readonly checkpoints: CheckpointManager;
+    readonly sessionId: string;
+    readonly branch?: string;
+    readonly mode?: EffectMode;
+  };
 
 /** How a fleet goes on. */
-export type ResumeFleetOptions = { readonly prompt?: string; readonly rounds?: number };
+export type ResumeFleetOptions = DifferenceOptions & { readonly prompt?: string; readonly rounds?: number };
+
+/** How the fleet goes on: what its first checkpoint is about, and what differs. */
+type Prepared = { readonly first?: FleetTrigger | undefined; readonly differences?: readonly Difference[] };
 
 /** Lets a fleet work and checkpoints it after every round, so that it can be resumed by any process, with or without a new prompt. */
 export class FleetRunner {
@@ -33,7 +40,7 @@ export class FleetRunner {
   constructor(options: FleetRunnerOptions) {
     parseRunMemory(options.memory, options.userId);
     this.#options = options;
-    this.#beginning = options.fleet.saveState();
+    this.#beginning = codeOf(options.fleet);
     this.#answers = new FleetAnswers(options.checkpoints);
   }
 
@@ -60,17 +67,25 @@ export class FleetRunner {
   async runOrResume({ task }: { readonly task: string }): Promise<FleetRunResult> {
     return this.#hold((session) => {
       if (session.head === undefined) return this.#begin(task);
-      this.#load(session);
-      return undefined;
+      return { differences: this.#load(session) };
     });
   }
 
-  #begin(task: string): undefined {
+  /** Gives it something to do: the task if the session is new, else another request that the fleet goes on with. */
+  async prompt(text: string, options: Omit<ResumeFleetOptions, 'prompt'> = {}): Promise<FleetRunResult> {
+    return this.#hold((session) =>
+      session.head === undefined ? this.#begin(text, options) : this.#goOn(session, { ...options, prompt: text }),
+    );
+  }
+
+  #begin(task: string, { rounds }: ResumeFleetOptions = {}): Prepared {
     this.fleet.loadState(this.#beginning); // a try that could not be stored may have changed it
     if (this.fleet.record.phase !== 'new')
       throw new InvalidInputError('This fleet has worked on a task already. Make a new one for another task.');
     if (task.trim() === '') throw new InvalidInputError('The task is empty. Say what the fleet is to do.');
     this.fleet.change({ task });
+    if (rounds !== undefined) this.fleet.grantRounds(rounds);
+    return {};
   }
 
   /**
@@ -78,18 +93,16 @@ export class FleetRunner {
    * of the restored conversation, and the request that is worked on; also of a fleet that had ended. `rounds` lets it go on for so many
    * from here, also if a limit had ended it.
    */
-  async resume({ prompt, rounds }: ResumeFleetOptions = {}): Promise<FleetRunResult> {
-    return this.#hold((session) => {
-      if (session.head === undefined) {
-        throw new NotFoundError(`Session "${session.id}" has no fleet yet. Use run() to begin.`, {
-          details: { sessionId: session.id },
-        });
-      }
-      this.#load(session);
-      if (prompt !== undefined) this.fleet.addPrompt(prompt);
-      if (rounds !== undefined) this.fleet.grantRounds(rounds);
-      return prompt === undefined ? undefined : 'resumed';
-    });
+  async resume(options: ResumeFleetOptions = {}): Promise<FleetRunResult> {
+    return this.#hold((session) => this.#goOn(session, options));
+  }
+
+  #goOn(session: Session, options: ResumeFleetOptions): Prepared {
+    const { prompt, rounds } = options;
+    const differences = this.#load(session, options);
+    if (prompt !== undefined) this.fleet.addPrompt(prompt);
+    if (rounds !== undefined) this.fleet.grantRounds(rounds);
+    return { first: firstTrigger(options), differences };
   }
 
   /** What people are asked now. */
@@ -107,20 +120,19 @@ export class FleetRunner {
     return { sessionId, ...(branch !== undefined && { branch }) };
   }
 
-  #load(session: Session): void {
-    const problems = this.fleet.loadState(session.state);
-    if (problems.length === 0) return;
-    throw new InvalidInputError(
-      `The fleet cannot be resumed as it was: ${problems.map(({ problem }) => problem).join(' ')}`,
-      { details: { problems } },
-    );
+  #load({ head, state, id }: Session, options: ResumeFleetOptions = {}): readonly Difference[] {
+    if (head === undefined) {
+      throw new NotFoundError(`Session "${id}" has no fleet yet. Use run() to begin.`, { details: { sessionId: id } });
+    }
+    const meeting = { head, state: FLEET.parse(state), code: this.#beginning };
+    const isGiven = (path: string): boolean => options.rounds !== undefined && path === '$.settings.maxRoundCount';
+    return resumeTeam(FLEET, this.fleet, { ...meeting, isGiven, decision: decide({ ...this.#options, ...options }) });
   }
 
-  async #hold(prepare: (session: Session) => FleetTrigger | undefined): Promise<FleetRunResult> {
+  async #hold(prepare: (session: Session) => Prepared): Promise<FleetRunResult> {
     const { fleet, checkpoints, sessionId, branch, mode, ...options } = this.#options;
     return withSeat(checkpoints, { sessionId, branch, ...(mode !== undefined && { mode }) }, async (session) => {
-      const first = prepare(session);
-      return holdFleet(fleet, { checkpoints, session, mode, first }, options);
+      return holdFleet(fleet, { checkpoints, session, mode, ...prepare(session) }, options);
     });
   }
 }

@@ -109,7 +109,9 @@ export class Fleet {
   /** Puts a state back into the fleet and its agents; answers what could not be put back. */
   loadState(state: unknown): readonly RestoreProblem[] {
     const parsed = parseFleetState(state);
-    this.change(parsed.fleet);
+    const { phase, nextSpeaker } = parsed.fleet;
+    const isSpeakerGone = phase === 'speak' && !this.#agents.has(nextSpeaker ?? '');
+    this.change({ ...parsed.fleet, ...(isSpeakerGone && { phase: 'progress', nextSpeaker: null, turn: [] }) });
     return loadAgents(this.#agents, parsed, this.registry);
   }
 

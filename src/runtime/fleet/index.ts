@@ -1,6 +1,6 @@
 export type { OrchestratorOptions } from '../orchestrator/orchestrator.ts';
 export { Orchestrator } from '../orchestrator/orchestrator.ts';
-export type { GivenAnswer, RequestPlace as FleetPlace } from '../request/request-answers.ts';
+export type { GivenAnswer, RequestPlace as FleetPlace } from '../run/request-answers.ts';
 export { Fleet } from './fleet.ts';
 export { FleetAnswers } from './fleet-answers.ts';
 export type { FleetEnd, FleetEndReason } from './fleet-end.ts';
@@ -11,7 +11,6 @@ export type { FleetAnswer, FleetQuestion, FleetRequest } from './fleet-request.t
 export type {
   ContinueFleetOptions,
   ContinueFleetResult,
-  FleetRestoreReport,
   RestoredFleet,
   RestoreFleetOptions,
 } from './fleet-restorer.ts';

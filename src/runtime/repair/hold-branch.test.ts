@@ -135,9 +135,8 @@ describe('an intervened branch', () => {
       replacement: 'No.',
       rounds: 1,
       logs: false,
-      onDrift: 'accept',
     });
-    await expect(attempt).rejects.toThrow(/The tool "square" is not registered/);
+    await expect(attempt).rejects.toThrow(/The tool "square" of "solver" is not registered/);
     expect((await checkpoints.branches('team')).length).toBe(1);
   });
 

@@ -5,18 +5,15 @@ import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { SaveOptions } from '../../manager/save-options.ts';
 import type { Session } from '../../manager/session.ts';
 import type { AgentRegistry } from '../agent/agent-registry.ts';
-import { fingerprintChat } from '../chat/chat-fingerprint.ts';
+import { CHAT } from '../chat/chat-kind.ts';
 import { type ChatRunOptions, type ChatRunResult, holdChat } from '../chat/chat-run.ts';
-import {
-  type ChatRestoreReport,
-  CheckpointRestorer,
-  type ContinueOptions,
-  type RestoredChat,
-} from '../chat/checkpoint-restorer.ts';
+import { CheckpointRestorer, type ContinueOptions, type RestoredChat } from '../chat/checkpoint-restorer.ts';
 import type { GroupChat } from '../chat/group-chat.ts';
 import { SessionEffects } from '../effect/effects.ts';
+import type { DifferenceReport } from '../run/differences.ts';
 import { openContinuationFiles } from '../run/files/continuation-files.ts';
 import { DEFAULT_ROOT, type SessionFiles } from '../run/files/session-files.ts';
+import { fingerprintOf } from '../run/team.ts';
 import { applyTarget } from './apply-target.ts';
 import { INTERVENED } from './chat-path.ts';
 import type { InterventionRecord } from './intervention.ts';
@@ -42,7 +39,7 @@ export type InterveneResult = ChatRunResult & {
   /** The one that holds the change, with its author and reason: the first of the branch. */
   readonly editedId: string;
   readonly intervention: InterventionRecord;
-  readonly report: ChatRestoreReport;
+  readonly report: DifferenceReport;
 };
 
 /** Restores the base, makes the change, saves it as the first checkpoint of a new branch, and goes on from there. */
@@ -59,7 +56,7 @@ export async function holdBranch(
     const editedId = await beginBranch(parts.checkpoints, { chat, session, target }, options);
     const files = await openFiles(parts.checkpoints, target, options);
     const metadata = describeBranch(target, options);
-    const result = await holdChat(chat, session, { ...options, metadata, files });
+    const result = await holdChat(chat, { checkpoints: parts.checkpoints, session, files }, { ...options, metadata });
     const { originId, baseId } = target.record;
     return { ...result, originId, baseId, editedId, intervention: target.record, report };
   } finally {
@@ -79,7 +76,8 @@ export async function resumeBranch(
   const session = await parts.checkpoints.session(target.base.sessionId, { branch });
   try {
     const files = chat.record.end === null ? await openFiles(parts.checkpoints, target, options) : undefined;
-    return await holdChat(chat, session, { ...options, metadata: describeBranch(target, options), files });
+    const metadata = describeBranch(target, options);
+    return await holdChat(chat, { checkpoints: parts.checkpoints, session, files }, { ...options, metadata });
   } finally {
     await session.close();
   }
@@ -105,13 +103,6 @@ async function restoreBase(
 ): Promise<Omit<RestoredChat, 'checkpoint'>> {
   const restorer = new CheckpointRestorer(parts);
   const restored = await restorer.restore(base.id, options);
-  const { problems } = restored.report;
-  if (problems.length > 0 && options.allowPartial !== true) {
-    throw new InvalidInputError(
-      `The conversation could not be put back as it was: ${problems.map(({ problem }) => problem).join(' ')} Register what is missing, or allow a partial restore.`,
-      { details: { problems } },
-    );
-  }
   if (options.files === 'restore') await restorer.restoreFiles(base.id);
   return restored;
 }
@@ -170,7 +161,7 @@ function describeBeginning(chat: GroupChat, target: Target, options: InterveneOp
     trigger: INTERVENED,
     status: 'running',
     ...given,
-    fingerprint: fingerprintChat(chat.saveState()),
+    fingerprint: fingerprintOf(CHAT, chat),
     metadata: {
       ...describeBranch(target, options),
       round,

@@ -1,5 +1,5 @@
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import { RequestAnswers, type RequestForm, type RequestPlace } from '../request/request-answers.ts';
+import { RequestAnswers, type RequestForm, type RequestPlace } from '../run/request-answers.ts';
 import { type ApprovalRequest, parseRunState, type RunState } from './run-state.ts';
 
 const FORM: RequestForm<RunState, ApprovalRequest> = {

@@ -1,6 +1,6 @@
 import type { ManagerPorts } from '../../manager/ports.ts';
 import type { Session } from '../../manager/session.ts';
-import { REJECT } from '../request/request-answers.ts';
+import { REJECT } from '../run/request-answers.ts';
 import type { Activity } from './activity.ts';
 import type { Answers } from './answers.ts';
 import { failed, OPEN, type Outcome } from './outcome.ts';

@@ -3,6 +3,7 @@ import type { CheckpointId } from '../../core/id.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { LeaseOptions } from '../../manager/lease-acquisition.ts';
 import type { HumanInTheLoopSettings } from '../config/config-schema.ts';
+import type { Difference, OnDifference } from '../run/differences.ts';
 import type { WorkflowMigration } from './migration.ts';
 import type { WorkflowRegistry } from './registry.ts';
 import type { RunLabels } from './run-record.ts';
@@ -33,8 +34,8 @@ export type RunOptions = RunLabels & {
   readonly sessionId?: string;
   /** Resumes at this checkpoint: at its branch if it is the head there, in a new branch otherwise. */
   readonly checkpointId?: string;
-  /** What to do if steps that have begun were changed: refuse (default), or keep their results. */
-  readonly onChange?: 'refuse' | 'accept';
+  /** What to do if steps that have begun were changed: `fail` (default) before anything runs, or keep their results. */
+  readonly onDifference?: OnDifference;
   /** `sleep` (default): stay until the times have come that steps wait for. `return`: end as `waiting`. */
   readonly timers?: 'sleep' | 'return';
   readonly signal?: AbortSignal;
@@ -59,6 +60,8 @@ export type WorkflowResult = {
   readonly wakeAtMs?: number;
   /** How steps ended, in that order. */
   readonly steps: readonly EndedStep[];
+  /** Steps that had begun and were changed since; their results were kept. */
+  readonly differences: readonly Difference[];
 };
 
 /** How a step ended, and the checkpoint after it, if there is one: resume from it to do again what came after the step. */

@@ -3,7 +3,7 @@ export type { CheckpointingSettings, HumanInTheLoopSettings, WorkflowConfig } fr
 export type { Environment } from '../config/environment-overrides.ts';
 export { loadWorkflowConfig } from '../config/load-workflow-config.ts';
 export type { Problem } from '../config/problem.ts';
-export type { GivenAnswer, RequestPlace as RunPlace } from '../request/request-answers.ts';
+export type { GivenAnswer, RequestPlace as RunPlace } from '../run/request-answers.ts';
 export type { HeaderDefinition, StepDefinition, WorkflowDefinition } from './definition-schema.ts';
 export { WORKFLOW_JSON_SCHEMA, workflowJsonSchema } from './definition-schema.ts';
 export type { RunOptions, WorkflowExecutorOptions, WorkflowResult } from './executor-options.ts';

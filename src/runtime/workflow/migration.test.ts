@@ -109,10 +109,10 @@ describe('a changed definition', () => {
     }
   });
 
-  test('[J19] onChange: accept keeps results as they are', async () => {
+  test('[J19] onDifference: accept keeps results as they are', async () => {
     const { process, sessionId, calls } = await stopped();
     const changed = flow({ ...a, input: 9 }, { ...b, input: 8 }, c);
-    const result = await process().run({ workflow: changed, sessionId, onChange: 'accept' });
+    const result = await process().run({ workflow: changed, sessionId, onDifference: 'accept' });
     expect(result.steps.map(({ path, output }) => [path, output])).toEqual([
       ['a', 1],
       ['b', 8],

@@ -1,4 +1,5 @@
 import { UnsupportedError } from '../../core/errors.ts';
+import type { Difference, OnDifference } from '../run/differences.ts';
 import { type Fingerprint, firstChange, stepOf } from './fingerprint.ts';
 import type { ApprovalRequest, RunState } from './run-state.ts';
 
@@ -18,24 +19,34 @@ export type ChangeRequest = {
   /** The paths of what was running when the process ended. */
   readonly inFlight: readonly string[];
   readonly migrations: readonly WorkflowMigration[];
-  /** `accept`: results of changed steps are kept as they are. */
-  readonly onChange: 'refuse' | 'accept';
+  /** Unless `fail`, results of changed steps are kept as they are. */
+  readonly onDifference: OnDifference;
 };
+
+/** The state to go on with, and the changed steps whose results were kept. */
+export type Adopted = { readonly state: RunState; readonly differences: readonly Difference[] };
 
 /**
  * The state to go on with. Steps that have not begun may change freely. For one that has, the change is refused before anything runs,
  * unless a migration says what becomes of it.
  */
-export function adoptChange(request: ChangeRequest): RunState {
-  const { state, fingerprint, inFlight, migrations, onChange } = request;
+export function adoptChange(request: ChangeRequest): Adopted {
+  const { state, fingerprint, inFlight, migrations, onDifference } = request;
   const before = state.fingerprint;
   const begun = new Set([...begunPaths(state), ...inFlight].map(stepOf));
   const changed = [...begun].filter((path) => before.steps[path] !== fingerprint.steps[path]);
   const migration = migrations.find(({ workflow, from }) => workflow === state.workflow && from === before.digest);
-  const unmapped = changed.filter((path) => onChange === 'refuse' && target(migration, path) === undefined);
-  if (unmapped.length > 0) throw refusal(request, unmapped);
-  if (migration === undefined) return { ...state, fingerprint };
-  return migrate(request, migration);
+  const unmapped = changed.filter((path) => target(migration, path) === undefined);
+  if (unmapped.length > 0 && onDifference === 'fail') throw refusal(request, unmapped);
+  const differences = unmapped.map((path) => describeChange(path, fingerprint));
+  if (migration === undefined) return { state: { ...state, fingerprint }, differences };
+  return { state: migrate(request, migration), differences };
+}
+
+function describeChange(path: string, { steps }: Fingerprint): Difference {
+  const isGone = steps[path] === undefined;
+  const text = `Step "${path}", which has begun, ${isGone ? 'is not in the workflow any more' : 'changed'}.`;
+  return { path: `$.steps.${path}`, kind: isGone ? 'missing' : 'changed', text };
 }
 
 function begunPaths({ ends, requests, timers, tries }: RunState): string[] {
@@ -55,7 +66,7 @@ function refusal({ state, fingerprint }: ChangeRequest, unmapped: readonly strin
   const changed = firstChange(before, fingerprint) ?? affected;
   const why = changed === affected ? '' : ` That concerns "${affected}", which has begun.`;
   return new UnsupportedError(
-    `Workflow "${workflow}" was changed since this run began: step "${changed}" is not what it was.${why} Resume with the old definition, declare a migration from "${before.digest}", or pass onChange: 'accept' to keep the results as they are.`,
+    `Workflow "${workflow}" was changed since this run began: step "${changed}" is not what it was.${why} Resume with the old definition, declare a migration from "${before.digest}", or pass onDifference: 'accept' to keep the results as they are.`,
     { details: { workflow, step: changed, affected, from: before.digest, to: fingerprint.digest } },
   );
 }

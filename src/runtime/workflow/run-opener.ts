@@ -6,17 +6,23 @@ import type { Lease } from '../../manager/lease.ts';
 import { isLeaseConflict } from '../../manager/lease-conflict.ts';
 import { sleep } from '../../manager/ports.ts';
 import type { Session, SessionOptions } from '../../manager/session.ts';
+import type { Difference } from '../run/differences.ts';
 import type { Answers } from './answers.ts';
 import type { RunOptions, WorkflowExecutorOptions } from './executor-options.ts';
 import { fingerprintOf } from './fingerprint.ts';
-import { adoptChange } from './migration.ts';
+import { type Adopted, adoptChange } from './migration.ts';
 import { absorbAttempts, readRecordedAttempts } from './recorded-attempts.ts';
 import { RunRecord } from './run-record.ts';
 import { newRunState, parseRunState, type RunState } from './run-state.ts';
 import type { Workflow } from './workflow.ts';
 
 /** A session with the run that it holds. */
-export type OpenRun = { readonly session: Session; readonly state: RunState };
+export type OpenRun = {
+  readonly session: Session;
+  readonly state: RunState;
+  /** Changed steps whose results were kept. */
+  readonly differences: readonly Difference[];
+};
 
 /** Where a run is. Without a branch the session's current one. */
 type Located = { readonly sessionId: string; readonly branch?: string };
@@ -80,10 +86,10 @@ export class RunOpener {
       const log = await this.#logOf(session);
       if (session.head === undefined && !(await this.#begin(session, workflow, options))) return await undo(session);
       const saved = this.#check(session, workflow, options);
-      if (saved.status === 'completed') return { session, state: saved };
+      if (saved.status === 'completed') return { session, state: saved, differences: [] };
       const lease = await session.lease({ ...this.#options.lease, waitMs: 0 });
       const isFresh = (await this.#logOf(session)) === log && (await this.#isHead(session));
-      if (isFresh) return { session, lease, state: await this.adopt(session, workflow, options) };
+      if (isFresh) return { session, lease, ...(await this.adopt(session, workflow, options)) };
       return await undo(session);
     } catch (error) {
       await session.close();
@@ -122,19 +128,19 @@ export class RunOpener {
   }
 
   /** The state of a run as it goes on under this definition. What a migration moved is saved before anything runs. */
-  async adopt(session: Session, workflow: Workflow, options: Omit<RunOptions, 'workflow'> = {}): Promise<RunState> {
+  async adopt(session: Session, workflow: Workflow, options: Omit<RunOptions, 'workflow'> = {}): Promise<Adopted> {
     const { registry, migrations = [] } = this.#options;
     const saved = this.#check(session, workflow, options);
     const attempts = await readRecordedAttempts(this.#manager, session);
     const state = absorbAttempts(saved, attempts);
     const fingerprint = fingerprintOf(workflow, registry.workflows);
-    if (state.fingerprint.digest === fingerprint.digest) return state;
+    if (state.fingerprint.digest === fingerprint.digest) return { state, differences: [] };
     const inFlight = attempts.filter(({ end }) => end === undefined).map(({ path }) => path);
     const answered = await this.#answers.collect({ sessionId: session.id, branch: session.branch }, state);
-    const onChange = options.onChange ?? 'refuse';
-    const adopted = adoptChange({ state: answered, fingerprint, inFlight, migrations, onChange });
-    if (adopted.migrations !== state.migrations)
-      await new RunRecord(session, adopted, options).begin('workflow_migrated');
+    const onDifference = options.onDifference ?? 'fail';
+    const adopted = adoptChange({ state: answered, fingerprint, inFlight, migrations, onDifference });
+    if (adopted.state.migrations !== state.migrations)
+      await new RunRecord(session, adopted.state, options).begin('workflow_migrated');
     return adopted;
   }
 

@@ -6,7 +6,7 @@ import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { Lease } from '../../manager/lease.ts';
 import type { Recovery } from '../../manager/recovery-options.ts';
 import type { Session } from '../../manager/session.ts';
-import type { GivenAnswer, RequestPlace } from '../request/request-answers.ts';
+import type { GivenAnswer, RequestPlace } from '../run/request-answers.ts';
 import { Answers } from './answers.ts';
 import {
   parseExecutorOptions,
@@ -45,10 +45,11 @@ export class WorkflowExecutor {
   async run(options: RunOptions): Promise<WorkflowResult> {
     const workflow = await this.#findWorkflow(options.workflow);
     checkRegistry(workflow, this.#options.registry);
-    const { session, state, lease } = await this.#opener.open(workflow, options);
+    const { lease, ...open } = await this.#opener.open(workflow, options);
+    const { session } = open;
     try {
-      if (lease === undefined) return await this.#resultOf({ session, state }, headOf(session));
-      return await this.#runUnder(lease, { session, state }, { ...options, workflow });
+      if (lease === undefined) return await this.#resultOf(open, headOf(session));
+      return await this.#runUnder(lease, open, { ...options, workflow });
     } finally {
       await session.close();
     }
@@ -57,11 +58,12 @@ export class WorkflowExecutor {
   /** Goes on with a run whose process died; a handler for `manager.recoverAbandoned`. A run that fails comes up again later. */
   async recover(session: Session, { lease }: Pick<Recovery, 'lease'>): Promise<WorkflowResult> {
     const saved = parseRunState(session.state, session.id);
-    if (saved.status === 'completed') return this.#resultOf({ session, state: saved }, headOf(session));
+    if (saved.status === 'completed')
+      return this.#resultOf({ session, state: saved, differences: [] }, headOf(session));
     const workflow = await this.#findWorkflow(saved.workflow);
     checkRegistry(workflow, this.#options.registry);
-    const state = await this.#opener.adopt(session, workflow);
-    const result = await this.#runUnder(lease, { session, state }, { workflow });
+    const adopted = await this.#opener.adopt(session, workflow);
+    const result = await this.#runUnder(lease, { session, ...adopted }, { workflow });
     const { failure } = result;
     if (failure === undefined || failure.isFinal) return result;
     throw Object.assign(new Error(`Step "${failure.path}" failed: ${failure.error.message}`), {
@@ -81,7 +83,7 @@ export class WorkflowExecutor {
 
   async #runUnder(
     lease: Lease,
-    { session, state }: OpenRun,
+    { session, state, differences }: OpenRun,
     { workflow, ...options }: Omit<RunOptions, 'workflow'> & { readonly workflow: Workflow },
   ): Promise<WorkflowResult> {
     const { manager, registry } = this.#options;
@@ -94,7 +96,7 @@ export class WorkflowExecutor {
       end = await run.run(new Scope(workflow, { input: state.input }));
     const status = STATUS[end.status];
     const id = await record.finish(status, end.status === 'done' ? end.output : undefined);
-    return this.#resultOf({ session, state: record.state }, id, record.checkpoints);
+    return this.#resultOf({ session, state: record.state, differences }, id, record.checkpoints);
   }
 
   /** What this process did not see ending is looked up. */
@@ -151,7 +153,7 @@ function headOf({ head }: Session): CheckpointId {
   return head.id;
 }
 
-function resultOf({ session, state }: OpenRun, checkpointId: CheckpointId): Omit<WorkflowResult, 'steps'> {
+function resultOf({ session, state, differences }: OpenRun, checkpointId: CheckpointId): Omit<WorkflowResult, 'steps'> {
   const status = state.status === 'completed' || state.status === 'failed' ? state.status : 'waiting';
   const approvals = Object.values(state.requests).filter(({ answer }) => answer === undefined);
   const timers = Object.entries(state.timers).map(([path, atMs]) => ({ path, atMs }));
@@ -166,6 +168,7 @@ function resultOf({ session, state }: OpenRun, checkpointId: CheckpointId): Omit
     ...(status === 'failed' && failure !== undefined && { failure }),
     pending: { approvals, timers },
     ...(status === 'waiting' && times.length > 0 && { wakeAtMs: Math.min(...times) }),
+    differences,
   };
 }
 

@@ -71,9 +71,10 @@ export class RequestAnswers<State, Request extends AnyRequest> {
   async give(given: GivenAnswer): Promise<RequestAnswer> {
     const { requestId, answer, by, value } = given;
     const { sessionId, branch, headId, requests, answers } = await this.#open(given);
-    const known = find(answers, requestId);
-    if (known !== undefined) throw alreadyAnswered(requestId, known);
     const request = find(requests, requestId);
+    const isOpen = request !== undefined && find(answers, requestId) === undefined;
+    const known = find(answers, requestId) ?? (isOpen ? undefined : await this.read({ sessionId, branch }, requestId));
+    if (known !== undefined) throw alreadyAnswered(requestId, known);
     if (request === undefined) throw unknownRequest(sessionId, requestId, Object.keys(requests));
     checkOption(request, answer);
     this.#form.check?.(request, given);
@@ -101,6 +102,18 @@ export class RequestAnswers<State, Request extends AnyRequest> {
       const faster = hasErrorCode(error, 'CONFLICT') ? await this.read(given, given.requestId) : undefined;
       if (faster === undefined) throw error;
       return faster;
+    }
+  }
+
+  /** Leaves answers by the ids of their requests. One that says what was answered before is no news. */
+  async giveAll(place: RequestPlace, answers: Readonly<Record<string, string>>, by: string): Promise<void> {
+    for (const [requestId, answer] of Object.entries(answers)) {
+      try {
+        await this.give({ ...place, requestId, answer, by });
+      } catch (error) {
+        const known = hasErrorCode(error, 'CONFLICT') ? await this.read(place, requestId) : undefined;
+        if (known?.answer !== answer) throw error;
+      }
     }
   }
 

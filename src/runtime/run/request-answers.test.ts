@@ -3,6 +3,10 @@ import { createCrew, createRunner } from '../../../test/fleet/crew.ts';
 import { STORAGES } from '../../../test/support/storages.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
+import { StandardAgent } from '../agent/standard-agent.ts';
+import { ChatAnswers } from '../chat/chat-answers.ts';
+import { CheckpointingGroupChatManager } from '../chat/checkpointing-group-chat-manager.ts';
+import { GroupChat } from '../chat/group-chat.ts';
 import { FleetAnswers } from '../fleet/fleet-answers.ts';
 import { Answers } from '../workflow/answers.ts';
 import { defineWorkflow } from '../workflow/parse-workflow.ts';
@@ -36,7 +40,27 @@ const beginFleet: Begin = async (checkpoints) => {
   };
 };
 
+const beginChat: Begin = async (checkpoints) => {
+  const manager = () => {
+    const agents = [
+      new StandardAgent({ name: 'boss', humanInputMode: 'ALWAYS' }),
+      new StandardAgent({ name: 'ann', defaultReply: 'So be it.' }),
+    ];
+    const chat = new GroupChat({ agents, speakerSelection: 'round_robin', maxRounds: 2 });
+    return new CheckpointingGroupChatManager({ chat, checkpoints, sessionId: 'chat', logs: false });
+  };
+  expect((await manager().run({ message: 'May we?' })).status).toBe('waiting');
+  return {
+    request: { sessionId: 'chat', requestId: '1:boss:reply' },
+    resume: async () => {
+      const { status, messages } = await manager().resume();
+      return status === 'ended' && messages[1]?.content === 'approve';
+    },
+  };
+};
+
 describe.each([
+  ['[N20] a conversation', ChatAnswers, beginChat],
   ['[J16] a workflow', Answers, beginWorkflow],
   ['[Q14] a fleet', FleetAnswers, beginFleet],
 ] as const)('%s that asks', (_, Inbox, begin) => {

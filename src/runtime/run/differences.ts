@@ -1,0 +1,68 @@
+import { InvalidInputError } from '../../core/errors.ts';
+import type { RestoreProblem } from '../../manager/restore-report.ts';
+
+/** One thing in which the code is not what the checkpoint was saved with. */
+export type Difference = {
+  /** Where in the state, such as `$.agents.ann.tools.pay`. */
+  readonly path: string;
+  readonly kind: 'changed' | 'missing' | 'added';
+  /** In a sentence. */
+  readonly text: string;
+};
+
+/** What is done about differences. */
+export type OnDifference = 'fail' | 'warn' | 'accept';
+
+/** Decides about differences, in the same way wherever something saved goes on. */
+export type DifferenceOptions = {
+  /**
+   * If tools, prompts, models, limits or other code differ from the checkpoint: `fail` (default) refuses before anything is
+   * written, `warn` goes on as the checkpoint says, `accept` as the code says now. What is missing stays missing.
+   */
+  readonly onDifference?: OnDifference;
+  /** @deprecated The former name of `onDifference`. */
+  readonly onDrift?: OnDifference;
+  /** @deprecated The former name of `onDifference: 'warn'`. */
+  readonly allowPartial?: boolean;
+};
+
+/** What putting something back found: `complete` only if everything is as it was. */
+export type DifferenceReport = {
+  readonly status: 'complete' | 'partial';
+  readonly differences: readonly Difference[];
+};
+
+/** What the caller decided. */
+export function decide({ onDifference, onDrift, allowPartial }: DifferenceOptions): OnDifference {
+  return onDifference ?? onDrift ?? (allowPartial === true ? 'warn' : 'fail');
+}
+
+/** A report of what was found. */
+export function report(differences: readonly Difference[]): DifferenceReport {
+  return { status: differences.length === 0 ? 'complete' : 'partial', differences };
+}
+
+/** Throws if there are differences and nobody decided to go on; `what` is the thing that would go on, such as "conversation". */
+export function refuse(differences: readonly Difference[], decision: OnDifference, what: string): void {
+  if (decision !== 'fail' || differences.length === 0) return;
+  const found = differences.map(({ text }) => text).join(' ');
+  const isMissing = differences.every(({ kind }) => kind === 'missing');
+  throw new InvalidInputError(
+    isMissing
+      ? `The ${what} cannot be put back as it was: ${found} Register what is missing, or go on without it: "warn" or "accept".`
+      : `The code is not what the ${what} was saved with: ${found} Go on with onDifference (--on-difference at the command line) "warn", as the checkpoint says, or "accept", as the code says now.`,
+    { details: { option: 'onDifference', differences } },
+  );
+}
+
+/** Problems of a restore as differences; what is known already by its path is left out. */
+export function addProblems(known: readonly Difference[], problems: readonly RestoreProblem[]): readonly Difference[] {
+  const more = problems.map(({ path, problem }) => ({ path, kind: 'missing', text: problem }) as const);
+  return addDifferences(known, more);
+}
+
+/** One for each path: what was found first. */
+export function addDifferences(known: readonly Difference[], more: readonly Difference[]): readonly Difference[] {
+  const paths = new Set(known.map(({ path }) => path));
+  return [...known, ...more.filter(({ path }) => !paths.has(path))];
+}

@@ -1,0 +1,149 @@
+import { digestText } from '../../core/chunk.ts';
+import { isRecord } from '../../core/options.ts';
+import type { AgentState } from '../agent/agent-state.ts';
+import type { AgentStates } from '../agent/load-agents.ts';
+import type { Difference } from './differences.ts';
+
+type Facts = Readonly<Record<string, string>>;
+
+type AgentFacts = {
+  readonly class?: string;
+  readonly prompt?: string;
+  readonly model?: string;
+  readonly tools: Facts;
+  readonly settings?: Facts;
+};
+
+/** What the code says of a team, each thing by its value or a short digest. A checkpoint holds it as its fingerprint. */
+export type TeamFacts = {
+  readonly kind: 'team';
+  readonly agents: Readonly<Record<string, AgentFacts>>;
+  readonly settings?: Facts;
+};
+
+/** What of an agent comes from the code; the rest is its life. */
+const CODE_FIELDS = [
+  'systemMessage',
+  'description',
+  'llmConfig',
+  'modelId',
+  'tools',
+  'humanInputMode',
+  'maxConsecutiveAutoReplies',
+  'maxToolRounds',
+  'defaultReply',
+  'runtime',
+] as const satisfies readonly (keyof AgentState)[];
+
+const AGENT_SETTINGS = CODE_FIELDS.slice(5);
+const DIGEST_CHARS = 16;
+
+/** The facts of a team and its settings. */
+export function factsOf({ agents }: Pick<AgentStates, 'agents'>, settings: object): TeamFacts {
+  const facts = Object.entries(agents).map(([name, agent]) => [name, factsOfAgent(agent)]);
+  return { kind: 'team', agents: Object.fromEntries(facts), settings: factsOfSettings(Object.entries(settings)) };
+}
+
+function factsOfAgent(agent: AgentState): AgentFacts {
+  const { systemMessage, description, llmConfig, modelId, tools, agentType } = agent;
+  return {
+    class: agentType,
+    prompt: shorten([systemMessage, description]),
+    model: modelId ?? shorten(llmConfig),
+    tools,
+    settings: factsOfSettings(AGENT_SETTINGS.map((key) => [key, agent[key]])),
+  };
+}
+
+/** Numbers and flags as they are, so that people can be told; other values may be long, or secret. */
+function factsOfSettings(entries: readonly (readonly [string, unknown])[]): Facts {
+  const given = entries.filter(([, value]) => value !== undefined);
+  return Object.fromEntries(given.map(([key, value]) => [key, isPlain(value) ? String(value) : shorten(value)]));
+}
+
+function isPlain(value: unknown): boolean {
+  return value === null || typeof value === 'number' || typeof value === 'boolean';
+}
+
+function shorten(value: unknown): string {
+  return digestText(JSON.stringify(value)).slice(0, DIGEST_CHARS);
+}
+
+/** The facts that a checkpoint was saved with. What its fingerprint does not say, as it was in older versions, its state does. */
+export function readFacts(fingerprint: unknown, { agents }: Pick<AgentStates, 'agents'>): TeamFacts {
+  const saved = factsOf({ agents }, {});
+  if (!isRecord(fingerprint)) return { kind: 'team', agents: saved.agents };
+  const isFormer = typeof fingerprint.kind !== 'string'; // it was the agents alone
+  const known = (isFormer ? { agents: fingerprint } : fingerprint) as Omit<TeamFacts, 'kind'>;
+  const merged = Object.entries(saved.agents).map(([name, facts]) => [name, { ...facts, ...known.agents[name] }]);
+  return { ...known, kind: 'team', agents: Object.fromEntries(merged) };
+}
+
+/** How a team differs now from what it was. */
+export function compareTeams(before: TeamFacts, now: TeamFacts): Difference[] {
+  const names = new Set([...Object.keys(before.agents), ...Object.keys(now.agents)]);
+  return [
+    ...[...names].flatMap((name) => compareAgents(name, before.agents[name], now.agents[name])),
+    ...compareSettings({ path: '$.settings', of: '' }, before.settings, now.settings),
+  ];
+}
+
+function compareAgents(name: string, before: AgentFacts | undefined, now: AgentFacts | undefined): Difference[] {
+  const path = `$.agents.${name}`;
+  if (now === undefined) return [{ path, kind: 'missing', text: `The agent "${name}" is not in this team.` }];
+  if (before === undefined) return [{ path, kind: 'added', text: `The agent "${name}" is new.` }];
+  const parts = (['class', 'prompt', 'model'] as const).filter((part) => !isSame(before[part], now[part]));
+  const tools = new Set([...Object.keys(before.tools), ...Object.keys(now.tools)]);
+  return [
+    ...parts.map((part): Difference => {
+      return { path: `${path}.${part}`, kind: 'changed', text: `The ${part} of "${name}" changed.` };
+    }),
+    ...[...tools].flatMap((tool) => compareTool({ name, tool }, before.tools[tool], now.tools[tool])),
+    ...compareSettings({ path, of: ` of "${name}"` }, before.settings, now.settings),
+  ];
+}
+
+function isSame(before: string | undefined, now: string | undefined): boolean {
+  return before === undefined || before === now;
+}
+
+function compareTool(
+  { name, tool }: { readonly name: string; readonly tool: string },
+  before: string | undefined,
+  now: string | undefined,
+): Difference[] {
+  if (before === now) return [];
+  const path = `$.agents.${name}.tools.${tool}`;
+  const what = `The tool "${tool}" of "${name}"`;
+  if (now === undefined) return [{ path, kind: 'missing', text: `${what} is not registered.` }];
+  if (before === undefined) return [{ path, kind: 'added', text: `${what} is new.` }];
+  return [{ path, kind: 'changed', text: `${what} changed.` }];
+}
+
+function compareSettings(
+  { path, of }: { readonly path: string; readonly of: string },
+  before: Facts = {},
+  now: Facts = {},
+): Difference[] {
+  return Object.entries(before).flatMap(([key, was]) => {
+    const is = now[key];
+    if (is === undefined || is === was) return [];
+    const isShown = was.length < DIGEST_CHARS && is.length < DIGEST_CHARS;
+    const text = `The setting "${key}"${of} changed${isShown ? ` from ${was} to ${is}` : ''}.`;
+    return [{ path: `${path}.${key}`, kind: 'changed', text }];
+  });
+}
+
+/** The team as the code has it now, with the lives of those whom the checkpoint knows; newcomers get one. */
+export function adoptAgents(saved: AgentStates, code: AgentStates, newcomer: Partial<AgentState>): AgentStates {
+  const order = [...new Set([...saved.order, ...code.order])].filter((name) => code.agents[name] !== undefined);
+  const agents = order.map((name) => {
+    const [life, made] = [saved.agents[name], code.agents[name] as AgentState];
+    return [name, life === undefined ? { ...made, ...newcomer } : { ...life, ...codeOf(made) }];
+  });
+  return { order, agents: Object.fromEntries(agents) };
+}
+
+function codeOf(agent: AgentState): Partial<AgentState> {
+  return Object.fromEntries(CODE_FIELDS.map((field) => [field, agent[field]]));
+}

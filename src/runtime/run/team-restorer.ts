@@ -1,0 +1,188 @@
+import type { Checkpoint } from '../../core/checkpoint.ts';
+import type { ClassCodec } from '../../core/class-codec.ts';
+import { InvalidInputError } from '../../core/errors.ts';
+import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
+import type { EffectMode } from '../../manager/effect-log.ts';
+import { AgentRegistry } from '../agent/agent-registry.ts';
+import type { AgentState } from '../agent/agent-state.ts';
+import { type AgentStates, makeAgents } from '../agent/load-agents.ts';
+import { type AgentOverride, StandardAgent } from '../agent/standard-agent.ts';
+import { readCheckpointFile } from './checkpoint-file.ts';
+import {
+  addDifferences,
+  addProblems,
+  type Difference,
+  type DifferenceOptions,
+  type DifferenceReport,
+  decide,
+  refuse,
+  report,
+} from './differences.ts';
+import type { SeatPlace } from './seat.ts';
+import { codeOf, findDifferences, findMissingModels, type Team, type TeamKind } from './team.ts';
+
+/** A checkpoint: by its id, a unique prefix of it, or the file it was written to. */
+export type CheckpointSource = string | { readonly file: string };
+
+/** How a team is put back. */
+export type RestoreOptions<Settings> = DifferenceOptions & {
+  /** What to change on purpose; it does not count as a difference. */
+  readonly overrides?: {
+    readonly agents?: Readonly<Record<string, AgentOverride>>;
+    readonly settings?: Partial<Settings>;
+  };
+};
+
+/** In which branch a team goes on. */
+export type BranchOptions = {
+  /** The new branch; chosen if absent. */
+  readonly branch?: string;
+  readonly reason?: string;
+  /** `recorded` and `frozen` use what was recorded after the checkpoint on its own branch. */
+  readonly mode?: EffectMode;
+};
+
+/** Where checkpoints come from, and the code they need. */
+export type RestorerParts = {
+  readonly checkpoints: CheckpointManager;
+  readonly registry?: AgentRegistry;
+  /** Codecs for classes in the states of files: those that the manager was made with. */
+  readonly classes?: readonly ClassCodec[];
+};
+
+/** A checkpoint that was opened, and whether this storage has it. */
+export type Opened<State> = { readonly checkpoint: Checkpoint; readonly state: State; readonly isStored: boolean };
+
+/** A team as it was at a checkpoint, with new agents. */
+export type Rebuilt<Subject> = { readonly team: Subject; readonly report: DifferenceReport };
+
+/** How a team of this kind is made of its agents, and how its settings are changed on purpose. */
+export interface RestorableKind<State extends AgentStates, Subject extends Team<State>, Settings>
+  extends TeamKind<State> {
+  make(agents: StandardAgent[], registry: AgentRegistry, state: State): Subject;
+  override(team: Subject, settings: Partial<Settings>): void;
+}
+
+/** Rebuilds teams from checkpoints, and opens the branches in which they go on. */
+export class TeamRestorer<State extends AgentStates, Subject extends Team<State>, Settings> {
+  readonly checkpoints: CheckpointManager;
+  readonly registry: AgentRegistry;
+  readonly #kind: RestorableKind<State, Subject, Settings>;
+  readonly #classes: readonly ClassCodec[] | undefined;
+
+  constructor(kind: RestorableKind<State, Subject, Settings>, { checkpoints, registry, classes }: RestorerParts) {
+    this.#kind = kind;
+    this.checkpoints = checkpoints;
+    this.registry = registry ?? new AgentRegistry();
+    this.#classes = classes;
+  }
+
+  /** Reads a checkpoint of this kind. */
+  async open(source: CheckpointSource): Promise<Opened<State>> {
+    if (typeof source === 'string') return this.#openStored(source);
+    const { checkpoint, state } = await readCheckpointFile(source.file, this.#classes);
+    if ((await this.checkpoints.get(checkpoint.id)) !== undefined) return this.#openStored(checkpoint.id);
+    return { checkpoint, state: this.#kind.parse(state), isStored: false };
+  }
+
+  async #openStored(idOrPrefix: string): Promise<Opened<State>> {
+    const checkpoint = await this.checkpoints.open(idOrPrefix);
+    return { checkpoint, state: this.#kind.parse(await this.checkpoints.load(checkpoint.id)), isStored: true };
+  }
+
+  /** Makes the team of a checkpoint. Nothing is written. */
+  rebuild({ checkpoint, state }: Opened<State>, options: RestoreOptions<Settings>): Rebuilt<Subject> {
+    const decision = decide(options);
+    const team = this.#kind.make(makeAgents(state, this.registry), this.registry, state);
+    const problems = team.loadState(state);
+    const code = codeOf(team);
+    const changed = findDifferences(this.#kind, { head: checkpoint, state, code }).map(explainPrompt);
+    if (decision === 'accept') team.loadState(this.#kind.adopt(state, code));
+    this.#override(team, options.overrides);
+    const asked = changed.filter(({ path }) => !isOverridden(path, options.overrides?.agents));
+    const differences = addProblems(addDifferences(asked, this.#findMissing(team.saveState())), problems);
+    refuse(differences, decision, this.#kind.noun);
+    return { team, report: report(differences) };
+  }
+
+  /** Code that nobody registered. */
+  #findMissing(state: State): Difference[] {
+    const classes = state.order.flatMap((name): Difference[] => {
+      const { agentType } = state.agents[name] as AgentState;
+      const isKnown = agentType === StandardAgent.name || this.registry.maker(agentType) !== undefined;
+      const text = `The class "${agentType}" of "${name}" is not registered.`;
+      return isKnown ? [] : [{ path: `$.agents.${name}`, kind: 'missing', text }];
+    });
+    const models = findMissingModels(state, this.registry);
+    return [...classes, ...models, ...this.#kind.findMissing(state, this.registry)];
+  }
+
+  #override(team: Subject, { agents = {}, settings }: NonNullable<RestoreOptions<Settings>['overrides']> = {}): void {
+    for (const [name, override] of Object.entries(agents)) {
+      const agent = team.agent(name);
+      if (agent === undefined) throw unknownAgent(name, team, this.#kind.noun);
+      agent.configure(override);
+    }
+    if (settings !== undefined) this.#kind.override(team, settings);
+  }
+
+  /** Begins the branch in which a team goes on from a checkpoint; what came after it stays as it is. */
+  async openBranch(opened: Opened<State>, { mode = 'live', branch, reason }: BranchOptions): Promise<SeatPlace> {
+    const { checkpoint, isStored } = opened;
+    if (!isStored) return this.#adoptFile(opened, { mode, reason });
+    const named = { ...(branch !== undefined && { branch }), ...(reason !== undefined && { reason }) };
+    const forked = await this.checkpoints.fork(checkpoint.id, named);
+    return {
+      sessionId: forked.sessionId,
+      branch: forked.branch,
+      ...(mode !== 'live' && { mode, replayBranch: checkpoint.branch }),
+    };
+  }
+
+  /** A checkpoint from a file begins a session of its own. */
+  async #adoptFile(
+    { checkpoint, state }: Opened<State>,
+    { mode, reason }: { readonly mode: EffectMode; readonly reason: string | undefined },
+  ): Promise<SeatPlace> {
+    if (mode !== 'live') {
+      throw new InvalidInputError(
+        `The file of checkpoint ${checkpoint.id} holds no recorded calls, and this storage has none of them: it cannot be continued in ${mode} mode. Use the storage that the ${this.#kind.noun} was saved to.`,
+        { details: { id: checkpoint.id, mode } },
+      );
+    }
+    const said = { note: `From a file of checkpoint ${checkpoint.id}.`, ...(reason !== undefined && { reason }) };
+    for (let count = 1; ; count++) {
+      const session = await this.checkpoints.session(`from-${checkpoint.id}${count === 1 ? '' : `-${count}`}`);
+      if (session.head === undefined) {
+        const { userId } = checkpoint;
+        await session.save(state, { trigger: 'imported', ...said, ...(userId !== undefined && { userId }) });
+        await session.close();
+        return { sessionId: session.id };
+      }
+      await session.close();
+    }
+  }
+}
+
+/** Prompts come from the checkpoint here: one that is not what it was lost something on the way. */
+function explainPrompt(difference: Difference): Difference {
+  if (!difference.path.endsWith('.prompt')) return difference;
+  return { ...difference, text: difference.text.replace(/\.$/, ', or had secrets in it.') };
+}
+
+function isOverridden(path: string, overrides: Readonly<Record<string, AgentOverride>> = {}): boolean {
+  return Object.entries(overrides).some(([name, { systemMessage, llmConfig, modelId }]) => {
+    const isOtherModel = llmConfig !== undefined || modelId !== undefined;
+    return (
+      (path === `$.agents.${name}.prompt` && systemMessage !== undefined) ||
+      (path === `$.agents.${name}.model` && isOtherModel)
+    );
+  });
+}
+
+function unknownAgent<State extends AgentStates>(name: string, { agents }: Team<State>, noun: string) {
+  const names = agents.map((known) => known.name).join(', ');
+  return new InvalidInputError(`There is no agent "${name}" in the ${noun}. There are: ${names}.`, {
+    details: { agent: name },
+  });
+}
