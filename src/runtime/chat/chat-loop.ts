@@ -157,14 +157,14 @@ export class ChatLoop {
   }
 
   #findEnd(): ChatEnd | undefined {
-    const { messages, settings, round, roundLimit, endOverruledAt } = this.#chat.record;
+    const { messages, settings, round, roundLimit, roundsFrom, endOverruledAt } = this.#chat.record;
     const { inputTokens, outputTokens, costUsd } = this.#chat.totals;
     const last = messages.at(-1);
     if (last === undefined) return undefined;
-    const totals = { round, totalTokens: inputTokens + outputTokens, costUsd };
+    const totals = { round: round - roundsFrom, totalTokens: inputTokens + outputTokens, costUsd };
     const rules = {
       rules: settings.end,
-      maxRounds: roundLimit,
+      maxRounds: roundLimit - roundsFrom,
       // Who states a problem may quote the words that are to end it.
       isOverruled: round === 0 || endOverruledAt === messages.length,
     };

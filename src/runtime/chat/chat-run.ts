@@ -11,10 +11,9 @@ import { createRecall, learn, type MemoryOption, parseRunMemory, type RunMemory 
 import { SessionEffects } from '../effect/effects.ts';
 import type { Difference } from '../run/differences.ts';
 import type { Conversation } from '../run/files/file-forms.ts';
-import { fingerprintOf } from '../run/team.ts';
+import { fingerprintOf, type TeamFacts } from '../run/team-facts.ts';
 import { ChatAnswers } from './chat-answers.ts';
 import type { ChatEnd } from './chat-end.ts';
-import { CHAT } from './chat-kind.ts';
 import { ChatLoop, type ChatStop, type ChatTrigger } from './chat-loop.ts';
 import type { ChatState } from './chat-state.ts';
 import type { GroupChat } from './group-chat.ts';
@@ -130,6 +129,8 @@ export type ChatHold = {
   readonly files?: RunFiles | undefined;
   /** The conversation is not what the head says: it is saved before anything is done, or a crash would take the change with it. */
   readonly isChanged?: boolean;
+  /** The code that it runs with. */
+  readonly facts: TeamFacts;
   readonly differences?: readonly Difference[];
 };
 
@@ -225,7 +226,7 @@ const REASON_CHARS = 2000;
 function describeSave(
   chat: GroupChat,
   { trigger, end, error }: SaveFacts,
-  options: Omit<ChatRunOptions, 'memory'>,
+  options: Omit<KeeperOptions, 'memory'>,
 ): SaveOptions {
   return {
     type: trigger === 'run_failed' ? 'recovery' : 'auto',
@@ -234,7 +235,7 @@ function describeSave(
     ...(options.userId !== undefined && { userId: options.userId }),
     ...(error !== undefined && { reason: wordError(error).slice(0, REASON_CHARS) }),
     ...summarise(chat),
-    fingerprint: fingerprintOf(CHAT, chat),
+    fingerprint: fingerprintOf(options.facts, chat.saveState()),
     metadata: { ...options.metadata, ...describePlace(chat), ...(end !== undefined && describeEnd(end)) },
   };
 }

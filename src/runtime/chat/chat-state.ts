@@ -48,8 +48,9 @@ export type ChatRecord = {
   readonly messages: readonly ChatMessage[];
   /** How many replies were appended; what a person prompts is none. */
   readonly round: number;
-  /** The count at which it ends. */
+  /** The count at which it ends, and the one at which that was granted. */
   readonly roundLimit: number;
+  readonly roundsFrom: number;
   readonly lastSpeaker: string | null;
   readonly nextSpeaker: string | null;
   readonly pendingReply: PendingReply | null;
@@ -91,6 +92,7 @@ const schema = z.looseObject({
     messages: z.array(message),
     round: z.int().nonnegative(),
     roundLimit: z.int().nonnegative().optional(),
+    roundsFrom: z.int().nonnegative().optional(),
     lastSpeaker: z.string().nullable(),
     nextSpeaker: z.string().nullable(),
     pendingReply: z.looseObject({ speaker: z.string(), message }).nullable(),
@@ -117,6 +119,6 @@ export function parseChatState(value: unknown): ChatState {
   if (missing.length > 0)
     throw new InvalidInputError(`The conversation names agents that it does not hold: ${missing.join(', ')}.`);
   for (const agent of Object.values(state.agents)) parseAgentState(agent);
-  const { settings, roundLimit = settings.maxRounds } = state.chat; // older states had one number for both
-  return { ...state, chat: { ...state.chat, roundLimit } };
+  const { settings, roundLimit = settings.maxRounds, roundsFrom = 0 } = state.chat; // older states had one number for all
+  return { ...state, chat: { ...state.chat, roundLimit, roundsFrom } };
 }

@@ -4,6 +4,7 @@ import { addProblems, type DifferenceReport, report } from '../run/differences.t
 import { openContinuationFiles } from '../run/files/continuation-files.ts';
 import { DEFAULT_ROOT, type FilesOptions, type SessionFiles } from '../run/files/session-files.ts';
 import { withSeat } from '../run/seat.ts';
+import type { TeamFacts } from '../run/team-facts.ts';
 import {
   type BranchOptions,
   type CheckpointSource,
@@ -28,6 +29,8 @@ export type RestoredChat = {
   readonly chat: GroupChat;
   readonly checkpoint: Checkpoint;
   readonly report: DifferenceReport;
+  /** The code that checkpoints of its runs name. */
+  readonly facts: TeamFacts;
 };
 
 /** How a conversation is continued. */
@@ -63,14 +66,14 @@ export class CheckpointRestorer {
   /** Puts a conversation back without going on. Nothing is written. */
   async restore(source: CheckpointSource, options: RestoreChatOptions = {}): Promise<RestoredChat> {
     const opened = await this.#restorer.open(source);
-    const { team, report: found } = this.#restorer.rebuild(opened, options);
-    return { chat: team, report: found, checkpoint: opened.checkpoint };
+    const { team, ...rebuilt } = await this.#restorer.rebuild(opened, options);
+    return { chat: team, ...rebuilt, checkpoint: opened.checkpoint };
   }
 
   /** Goes on from a checkpoint for a number of rounds, as a new branch; what came after it stays as it is. */
   async continue(source: CheckpointSource, options: ContinueOptions): Promise<ContinueResult> {
     const opened = await this.#restorer.open(source);
-    const { team: chat, report: found } = this.#restorer.rebuild(opened, options);
+    const { team: chat, report: found, facts } = await this.#restorer.rebuild(opened, options);
     if (options.prompt === undefined) chat.reopen(options);
     else chat.prompt(options.prompt, options.rounds);
     options.prepare?.(chat);
@@ -83,7 +86,7 @@ export class CheckpointRestorer {
       const isOver = chat.record.end !== null;
       const files = isOver ? undefined : await this.#openFiles(source, { opened, sessionId: session.id }, options);
       const isChanged = !isDeepStrictEqual(chat.saveState(), opened.state);
-      return holdChat(chat, { checkpoints, session, files, isChanged, differences }, { ...options, metadata });
+      return holdChat(chat, { checkpoints, session, files, isChanged, facts, differences }, { ...options, metadata });
     });
     return { ...result, originId: opened.checkpoint.id, report: report(addProblems(differences, left)) };
   }

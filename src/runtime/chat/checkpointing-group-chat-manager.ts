@@ -5,14 +5,15 @@ import type { EffectMode } from '../../manager/effect-log.ts';
 import type { Session } from '../../manager/session.ts';
 import { PERSON } from '../agent/chat-message.ts';
 import { parseRunMemory } from '../agent/run-memory.ts';
-import { type Difference, type DifferenceOptions, decide } from '../run/differences.ts';
+import { type DifferenceOptions, decide } from '../run/differences.ts';
 import { type FilesOptions, openSessionFiles } from '../run/files/session-files.ts';
 import type { GivenAnswer, RequestAnswer } from '../run/request-answers.ts';
 import { withSeat } from '../run/seat.ts';
-import { codeOf, resumeTeam } from '../run/team.ts';
+import { codeOf, type Resumed, readOrigin, resumeTeam } from '../run/team.ts';
+import { factsOf } from '../run/team-facts.ts';
 import { ChatAnswers, type ChatRequest } from './chat-answers.ts';
 import { CHAT } from './chat-kind.ts';
-import { type ChatRunOptions, type ChatRunResult, describeConversation, holdChat } from './chat-run.ts';
+import { type ChatHold, type ChatRunOptions, type ChatRunResult, describeConversation, holdChat } from './chat-run.ts';
 import type { ChatState } from './chat-state.ts';
 import type { GroupChat } from './group-chat.ts';
 
@@ -37,7 +38,7 @@ export type ResumeChatOptions = DifferenceOptions & {
 type Loading = DifferenceOptions & { readonly rounds: number | undefined };
 
 /** What a conversation goes on with. */
-type Prepared = { readonly isChanged?: boolean; readonly differences?: readonly Difference[] };
+type Prepared = Pick<ChatHold, 'isChanged' | 'facts' | 'differences'>;
 
 /** Holds a group chat and checkpoints it at every message, so that it can be resumed, continued and forked from any of them. */
 export class CheckpointingGroupChatManager {
@@ -61,41 +62,35 @@ export class CheckpointingGroupChatManager {
     readonly rounds?: number;
   }): Promise<ChatRunResult> {
     const initiator = parseName(problem.initiator ?? PERSON, 'The initiator');
-    return this.#hold({}, (session) => {
+    return this.#hold({}, async (session) => {
       if (session.head !== undefined) {
         throw new InvalidInputError(
           `Session "${session.id}" has a conversation already, at ${session.head.id}. Use resume() to go on with it, or another session.`,
           { details: { sessionId: session.id, headId: session.head.id } },
         );
       }
-      this.#begin(problem.message, initiator);
-      if (problem.rounds !== undefined) this.chat.reopen({ rounds: problem.rounds });
-      return {};
+      return this.#begin(problem.message, initiator, problem.rounds);
     });
   }
 
   /** Goes on where the session was left: after a crash, a stop, a failure, or with the answer it waited for. */
   async resume({ rounds, answers, ...deciding }: ResumeChatOptions = {}): Promise<ChatRunResult> {
     const answering = answers === undefined ? {} : { answers };
-    return this.#hold(answering, (session) => {
-      const differences = this.#load(session, { ...deciding, rounds });
+    return this.#hold(answering, async (session) => {
+      const resumed = await this.#load(session, { ...deciding, rounds });
       if (rounds !== undefined) this.chat.reopen({ rounds });
-      return { differences, isChanged: rounds !== undefined };
+      return { ...resumed, isChanged: rounds !== undefined };
     });
   }
 
   /** Says something as the person, and lets the conversation go on from it; begins it if the session is new. */
   async prompt(message: string, options: Omit<ResumeChatOptions, 'answers'> = {}): Promise<ChatRunResult> {
     const { rounds = this.#code.chat.settings.maxRounds, ...deciding } = options;
-    return this.#hold({}, (session) => {
-      if (session.head === undefined) {
-        this.#begin(message, PERSON);
-        this.chat.reopen({ rounds });
-        return {};
-      }
-      const differences = this.#load(session, { ...deciding, rounds });
+    return this.#hold({}, async (session) => {
+      if (session.head === undefined) return this.#begin(message, PERSON, rounds);
+      const resumed = await this.#load(session, { ...deciding, rounds });
       this.chat.prompt(message, rounds);
-      return { differences };
+      return resumed;
     });
   }
 
@@ -118,7 +113,7 @@ export class CheckpointingGroupChatManager {
     return { sessionId, ...(branch !== undefined && { branch }) };
   }
 
-  #begin(problem: string, initiator: string): void {
+  #begin(problem: string, initiator: string, rounds: number | undefined): Prepared {
     const { stage, messages } = this.chat.record;
     if (problem.trim() === '') throw new InvalidInputError('The problem is empty. Say what the group is to do.');
     if (stage !== 'new') {
@@ -128,26 +123,29 @@ export class CheckpointingGroupChatManager {
       );
     }
     this.chat.change({ problem, initiator });
+    if (rounds !== undefined) this.chat.reopen({ rounds });
+    return { facts: factsOf(this.#code, CHAT.settingsOf(this.#code)) };
   }
 
-  #load({ id, head, state }: Session, { rounds, ...deciding }: Loading): readonly Difference[] {
+  async #load({ id, head, state }: Session, { rounds, ...deciding }: Loading): Promise<Resumed> {
     if (head === undefined) {
       throw new NotFoundError(`Session "${id}" has no conversation yet. Use run() to begin one.`, {
         details: { sessionId: id },
       });
     }
-    const meeting = { head, state: CHAT.parse(state), code: this.#code };
+    const origin = await readOrigin(this.#options.checkpoints, head, CHAT.parse(state));
     const isGiven = (path: string): boolean => rounds !== undefined && path === '$.settings.maxRounds';
-    return resumeTeam(CHAT, this.chat, { ...meeting, isGiven, decision: decide({ ...this.#options, ...deciding }) });
+    const decision = decide({ ...this.#options, ...deciding });
+    return resumeTeam(CHAT, { team: this.chat, code: this.#code }, { ...origin, isGiven, decision });
   }
 
   async #hold(
     answers: Pick<ChatRunOptions, 'answers'>,
-    prepare: (session: Session) => Prepared,
+    prepare: (session: Session) => Promise<Prepared>,
   ): Promise<ChatRunResult> {
     const { chat, checkpoints, sessionId, branch, mode, logs, checkpointFiles, ...options } = this.#options;
     return withSeat(checkpoints, { sessionId, branch, ...(mode !== undefined && { mode }) }, async (session) => {
-      const prepared = prepare(session);
+      const prepared = await prepare(session);
       const files = await openSessionFiles({ checkpoints, sessionId }, { logs, checkpointFiles });
       // a killed run may have left the head without files
       if (session.head !== undefined) await files?.add(session.head, describeConversation(chat));

@@ -198,9 +198,7 @@ describe('a restore', () => {
     });
     expect(stopped).toMatchObject({ status: 'stopped', newMessages: 0 });
     const { branch } = stopped;
-    const resuming = manage(team.chat, checkpoints, { branch });
-    await expect(resuming.resume()).rejects.toThrow('The setting "end" changed.'); // the override is not in the code
-    const resumed = await resuming.resume({ onDifference: 'warn' });
+    const resumed = await manage(team.chat, checkpoints, { branch }).resume({ onDifference: 'warn' });
     expect(resumed).toMatchObject({ status: 'ended', end: { reason: 'max_rounds' }, branch, newMessages: 2 });
     expect(resumed.messages.slice(2).map(({ name }) => name)).toEqual(['critic', 'solver']);
   });

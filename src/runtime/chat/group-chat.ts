@@ -118,7 +118,7 @@ export class GroupChat {
   reopen({ rounds, stripSignal = false }: { readonly rounds: number; readonly stripSignal?: boolean }): void {
     checkRounds(rounds);
     const { round, end } = this.#record;
-    this.change({ roundLimit: round + rounds });
+    this.change({ roundLimit: round + rounds, roundsFrom: round });
     if (stripSignal) this.#stripSignal();
     const isFinal = !stripSignal && (end?.reason === 'signal' || end?.reason === 'predicate');
     if (!isFinal) this.#goOn();
@@ -137,6 +137,7 @@ export class GroupChat {
     const opening = stage === 'open' ? 0 : 1;
     this.change({
       roundLimit: round + rounds,
+      roundsFrom: round,
       pendingReply: { speaker: PERSON, message, isPrompt: true },
       endOverruledAt: messages.length + opening + 1, // a request may quote the words that end conversations
       pendingInput: null,
@@ -272,6 +273,7 @@ function createRecord(settings: ChatSettings): ChatRecord {
     messages: [],
     round: 0,
     roundLimit: settings.maxRounds,
+    roundsFrom: 0,
     lastSpeaker: null,
     nextSpeaker: null,
     pendingReply: null,

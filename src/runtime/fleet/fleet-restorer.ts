@@ -49,14 +49,14 @@ export class FleetRestorer {
   /** Puts a fleet back without going on. Nothing is written. */
   async restore(source: CheckpointSource, options: RestoreFleetOptions = {}): Promise<RestoredFleet> {
     const opened = await this.#restorer.open(source);
-    const { team, report } = this.#restorer.rebuild(opened, options);
+    const { team, report } = await this.#restorer.rebuild(opened, options);
     return { fleet: team, report, checkpoint: opened.checkpoint };
   }
 
   /** Goes on from a checkpoint as a new branch; what came after it stays as it is. */
   async continue(source: CheckpointSource, options: ContinueFleetOptions = {}): Promise<ContinueFleetResult> {
     const opened = await this.#restorer.open(source);
-    const { team: fleet, report } = this.#restorer.rebuild(opened, options);
+    const { team: fleet, report, facts } = await this.#restorer.rebuild(opened, options);
     if (options.prompt !== undefined) fleet.addPrompt(options.prompt);
     if (options.rounds !== undefined) fleet.grantRounds(options.rounds);
     options.prepare?.(fleet);
@@ -67,7 +67,7 @@ export class FleetRestorer {
     const { mode } = options;
     const place = await this.#restorer.openBranch(opened, options);
     const result = await withSeat(checkpoints, place, async (session) => {
-      const hold = { checkpoints, session, mode, first, differences: report.differences };
+      const hold = { checkpoints, session, mode, first, facts, differences: report.differences };
       return holdFleet(fleet, hold, { ...options, metadata });
     });
     return { ...result, originId: id, report };

@@ -10,10 +10,9 @@ import { type ChatMessage, PERSON } from '../agent/chat-message.ts';
 import { createRecall, learn, type MemoryOption, parseRunMemory, type RunMemory } from '../agent/run-memory.ts';
 import { SessionEffects } from '../effect/effects.ts';
 import type { Difference } from '../run/differences.ts';
-import { fingerprintOf } from '../run/team.ts';
+import { fingerprintOf, type TeamFacts } from '../run/team-facts.ts';
 import type { Fleet } from './fleet.ts';
 import { FleetAnswers } from './fleet-answers.ts';
-import { FLEET } from './fleet-kind.ts';
 import { FleetLoop, type FleetStop, type FleetTrigger } from './fleet-loop.ts';
 import type { FleetRecord, TaskLedger } from './fleet-state.ts';
 import type { ToolCallEvent } from './gated-effects.ts';
@@ -69,6 +68,8 @@ export type FleetHold = {
   readonly mode?: EffectMode | undefined;
   /** The first checkpoint is about this: the fleet was changed before it went on. */
   readonly first?: FleetTrigger | undefined;
+  /** The code that it runs with. */
+  readonly facts: TeamFacts;
   readonly differences?: readonly Difference[];
 };
 
@@ -87,13 +88,18 @@ export function firstTrigger({
 /** Lets a fleet work in a session: every round is saved, every outside call recorded. */
 export async function holdFleet(
   fleet: Fleet,
-  { checkpoints, session, mode = 'live', first, differences = [] }: FleetHold,
+  { checkpoints, session, mode = 'live', first, facts, differences = [] }: FleetHold,
   options: FleetRunOptions,
 ): Promise<FleetRunResult> {
   const place = { sessionId: session.id, branch: session.branch };
   const userId = options.userId ?? session.head?.userId;
   const memory = parseRunMemory(options.memory, userId);
-  const keeper = new CheckpointKeeper(fleet, session, { ...options, ...(userId !== undefined && { userId }), memory });
+  const keeper = new CheckpointKeeper(fleet, session, {
+    ...options,
+    ...(userId !== undefined && { userId }),
+    memory,
+    facts,
+  });
   await keeper.remember(); // a killed run may have saved a round without learning it
   if (first !== undefined) await keeper.save(first);
   const { callbacks } = fleet.record.settings;
@@ -143,7 +149,10 @@ function describeRun({ record, totals }: Fleet, stop: FleetStop) {
   };
 }
 
-type KeeperOptions = Omit<FleetRunOptions, 'memory'> & { readonly memory: RunMemory | undefined };
+type KeeperOptions = Omit<FleetRunOptions, 'memory'> & {
+  readonly memory: RunMemory | undefined;
+  readonly facts: TeamFacts;
+};
 
 /** Saves a fleet, and tells those who want to know. */
 class CheckpointKeeper {
@@ -209,7 +218,7 @@ const SUMMARY_CHARS = 200;
 function describeSave(
   fleet: Fleet,
   { trigger, error }: { readonly trigger: FleetTrigger; readonly error: unknown },
-  { userId, metadata }: Pick<FleetRunOptions, 'userId' | 'metadata'>,
+  { userId, metadata, facts }: Pick<KeeperOptions, 'userId' | 'metadata' | 'facts'>,
 ): SaveOptions {
   const { rounds, stalls, resets, phase, end, messages } = fleet.record;
   const last = messages.at(-1);
@@ -221,7 +230,7 @@ function describeSave(
     ...(userId !== undefined && { userId }),
     ...(error !== undefined && { reason: error instanceof Error ? error.message : String(error) }),
     ...(last !== undefined && { contextSummary: `${last.name}: ${last.content}`.slice(0, SUMMARY_CHARS) }),
-    fingerprint: fingerprintOf(FLEET, fleet),
+    fingerprint: fingerprintOf(facts, fleet.saveState()),
     metadata: { ...metadata, ...place },
   };
 }

@@ -3,16 +3,16 @@ import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { EffectMode } from '../../manager/effect-log.ts';
 import type { Session } from '../../manager/session.ts';
 import { parseRunMemory } from '../agent/run-memory.ts';
-import { type Difference, type DifferenceOptions, decide } from '../run/differences.ts';
+import { type DifferenceOptions, decide } from '../run/differences.ts';
 import type { GivenAnswer } from '../run/request-answers.ts';
 import { withSeat } from '../run/seat.ts';
-import { codeOf, resumeTeam } from '../run/team.ts';
+import { codeOf, type Resumed, readOrigin, resumeTeam } from '../run/team.ts';
+import { factsOf } from '../run/team-facts.ts';
 import type { Fleet } from './fleet.ts';
 import { FleetAnswers } from './fleet-answers.ts';
 import { FLEET } from './fleet-kind.ts';
-import type { FleetTrigger } from './fleet-loop.ts';
 import type { FleetAnswer, FleetRequest } from './fleet-request.ts';
-import { type FleetRunOptions, type FleetRunResult, firstTrigger, holdFleet } from './fleet-run.ts';
+import { type FleetHold, type FleetRunOptions, type FleetRunResult, firstTrigger, holdFleet } from './fleet-run.ts';
 import type { FleetState } from './fleet-state.ts';
 
 /** What a fleet works with. */
@@ -29,7 +29,7 @@ export type FleetRunnerOptions = FleetRunOptions &
 export type ResumeFleetOptions = DifferenceOptions & { readonly prompt?: string; readonly rounds?: number };
 
 /** How the fleet goes on: what its first checkpoint is about, and what differs. */
-type Prepared = { readonly first?: FleetTrigger | undefined; readonly differences?: readonly Difference[] };
+type Prepared = Pick<FleetHold, 'first' | 'facts' | 'differences'>;
 
 /** Lets a fleet work and checkpoints it after every round, so that it can be resumed by any process, with or without a new prompt. */
 export class FleetRunner {
@@ -54,7 +54,7 @@ export class FleetRunner {
 
   /** Begins a task. The session must be new. */
   async run({ task }: { readonly task: string }): Promise<FleetRunResult> {
-    return this.#hold((session) => {
+    return this.#hold(async (session) => {
       if (session.head === undefined) return this.#begin(task);
       throw new InvalidInputError(
         `Session "${session.id}" has a fleet at work already, at ${session.head.id}. Use resume() to go on with it, or another session.`,
@@ -65,15 +65,12 @@ export class FleetRunner {
 
   /** Begins a task, or goes on with what the session holds: for programs that are simply started again. */
   async runOrResume({ task }: { readonly task: string }): Promise<FleetRunResult> {
-    return this.#hold((session) => {
-      if (session.head === undefined) return this.#begin(task);
-      return { differences: this.#load(session) };
-    });
+    return this.#hold(async (session) => (session.head === undefined ? this.#begin(task) : this.#load(session)));
   }
 
   /** Gives it something to do: the task if the session is new, else another request that the fleet goes on with. */
   async prompt(text: string, options: Omit<ResumeFleetOptions, 'prompt'> = {}): Promise<FleetRunResult> {
-    return this.#hold((session) =>
+    return this.#hold(async (session) =>
       session.head === undefined ? this.#begin(text, options) : this.#goOn(session, { ...options, prompt: text }),
     );
   }
@@ -85,7 +82,7 @@ export class FleetRunner {
     if (task.trim() === '') throw new InvalidInputError('The task is empty. Say what the fleet is to do.');
     this.fleet.change({ task });
     if (rounds !== undefined) this.fleet.grantRounds(rounds);
-    return {};
+    return { facts: factsOf(this.#beginning, FLEET.settingsOf(this.#beginning)) };
   }
 
   /**
@@ -97,12 +94,12 @@ export class FleetRunner {
     return this.#hold((session) => this.#goOn(session, options));
   }
 
-  #goOn(session: Session, options: ResumeFleetOptions): Prepared {
+  async #goOn(session: Session, options: ResumeFleetOptions): Promise<Prepared> {
     const { prompt, rounds } = options;
-    const differences = this.#load(session, options);
+    const resumed = await this.#load(session, options);
     if (prompt !== undefined) this.fleet.addPrompt(prompt);
     if (rounds !== undefined) this.fleet.grantRounds(rounds);
-    return { first: firstTrigger(options), differences };
+    return { ...resumed, first: firstTrigger(options) };
   }
 
   /** What people are asked now. */
@@ -120,19 +117,20 @@ export class FleetRunner {
     return { sessionId, ...(branch !== undefined && { branch }) };
   }
 
-  #load({ head, state, id }: Session, options: ResumeFleetOptions = {}): readonly Difference[] {
+  async #load({ head, state, id }: Session, options: ResumeFleetOptions = {}): Promise<Resumed> {
     if (head === undefined) {
       throw new NotFoundError(`Session "${id}" has no fleet yet. Use run() to begin.`, { details: { sessionId: id } });
     }
-    const meeting = { head, state: FLEET.parse(state), code: this.#beginning };
+    const origin = await readOrigin(this.checkpoints, head, FLEET.parse(state));
     const isGiven = (path: string): boolean => options.rounds !== undefined && path === '$.settings.maxRoundCount';
-    return resumeTeam(FLEET, this.fleet, { ...meeting, isGiven, decision: decide({ ...this.#options, ...options }) });
+    const decision = decide({ ...this.#options, ...options });
+    return resumeTeam(FLEET, { team: this.fleet, code: this.#beginning }, { ...origin, isGiven, decision });
   }
 
-  async #hold(prepare: (session: Session) => Prepared): Promise<FleetRunResult> {
+  async #hold(prepare: (session: Session) => Promise<Prepared>): Promise<FleetRunResult> {
     const { fleet, checkpoints, sessionId, branch, mode, ...options } = this.#options;
     return withSeat(checkpoints, { sessionId, branch, ...(mode !== undefined && { mode }) }, async (session) => {
-      return holdFleet(fleet, { checkpoints, session, mode, ...prepare(session) }, options);
+      return holdFleet(fleet, { checkpoints, session, mode, ...(await prepare(session)) }, options);
     });
   }
 }

@@ -5,7 +5,6 @@ import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { SaveOptions } from '../../manager/save-options.ts';
 import type { Session } from '../../manager/session.ts';
 import type { AgentRegistry } from '../agent/agent-registry.ts';
-import { CHAT } from '../chat/chat-kind.ts';
 import { type ChatRunOptions, type ChatRunResult, holdChat } from '../chat/chat-run.ts';
 import { CheckpointRestorer, type ContinueOptions, type RestoredChat } from '../chat/checkpoint-restorer.ts';
 import type { GroupChat } from '../chat/group-chat.ts';
@@ -13,7 +12,7 @@ import { SessionEffects } from '../effect/effects.ts';
 import type { DifferenceReport } from '../run/differences.ts';
 import { openContinuationFiles } from '../run/files/continuation-files.ts';
 import { DEFAULT_ROOT, type SessionFiles } from '../run/files/session-files.ts';
-import { fingerprintOf } from '../run/team.ts';
+import { fingerprintOf, type TeamFacts } from '../run/team-facts.ts';
 import { applyTarget } from './apply-target.ts';
 import { INTERVENED } from './chat-path.ts';
 import type { InterventionRecord } from './intervention.ts';
@@ -50,13 +49,17 @@ export async function holdBranch(
 ): Promise<InterveneResult> {
   checkOptions(given);
   const options = withUser(target, given);
-  const { chat, report } = await restoreBase(parts, target, options);
+  const { chat, report, facts } = await restoreBase(parts, target, options);
   const session = await openBranch(parts.checkpoints, target, options);
   try {
-    const editedId = await beginBranch(parts.checkpoints, { chat, session, target }, options);
+    const editedId = await beginBranch(parts.checkpoints, { chat, session, target, facts }, options);
     const files = await openFiles(parts.checkpoints, target, options);
     const metadata = describeBranch(target, options);
-    const result = await holdChat(chat, { checkpoints: parts.checkpoints, session, files }, { ...options, metadata });
+    const result = await holdChat(
+      chat,
+      { checkpoints: parts.checkpoints, session, files, facts },
+      { ...options, metadata },
+    );
     const { originId, baseId } = target.record;
     return { ...result, originId, baseId, editedId, intervention: target.record, report };
   } finally {
@@ -72,12 +75,12 @@ export async function resumeBranch(
 ): Promise<ChatRunResult> {
   const options = withUser(target, given);
   // Overrides are in the state already; rounds that were granted must not be taken back.
-  const { chat } = await new CheckpointRestorer(parts).restore(headId, { ...options, overrides: {} });
+  const { chat, facts } = await new CheckpointRestorer(parts).restore(headId, { ...options, overrides: {} });
   const session = await parts.checkpoints.session(target.base.sessionId, { branch });
   try {
     const files = chat.record.end === null ? await openFiles(parts.checkpoints, target, options) : undefined;
     const metadata = describeBranch(target, options);
-    return await holdChat(chat, { checkpoints: parts.checkpoints, session, files }, { ...options, metadata });
+    return await holdChat(chat, { checkpoints: parts.checkpoints, session, files, facts }, { ...options, metadata });
   } finally {
     await session.close();
   }
@@ -126,7 +129,12 @@ function nameBranch({ sequence }: Checkpoint): string {
   return `repair-${sequence}-${randomUUID().slice(0, 8)}`;
 }
 
-type Beginning = { readonly chat: GroupChat; readonly session: Session; readonly target: Target };
+type Beginning = {
+  readonly chat: GroupChat;
+  readonly session: Session;
+  readonly target: Target;
+  readonly facts: TeamFacts;
+};
 
 /** A branch that could not be begun is taken away again: there is nothing on it. */
 async function beginBranch(
@@ -143,12 +151,13 @@ async function beginBranch(
   }
 }
 
-async function applyAndSave({ chat, session, target }: Beginning, options: InterveneOptions): Promise<string> {
+async function applyAndSave({ chat, session, target, facts }: Beginning, options: InterveneOptions): Promise<string> {
   const { reason, author, signal, onText, mode } = options;
   const effects = new SessionEffects(session);
   await applyTarget(chat, target, { effects, reason, author, signal, onText, usesRecordings: mode === 'recorded' });
   chat.reopen(options);
-  return session.save(chat.saveState(), describeBeginning(chat, target, options));
+  const fingerprint = fingerprintOf(facts, chat.saveState());
+  return session.save(chat.saveState(), { ...describeBeginning(chat, target, options), fingerprint });
 }
 
 function describeBeginning(chat: GroupChat, target: Target, options: InterveneOptions): SaveOptions {
@@ -161,7 +170,6 @@ function describeBeginning(chat: GroupChat, target: Target, options: InterveneOp
     trigger: INTERVENED,
     status: 'running',
     ...given,
-    fingerprint: fingerprintOf(CHAT, chat),
     metadata: {
       ...describeBranch(target, options),
       round,

@@ -120,6 +120,33 @@ describe('code that changed while a conversation was stopped', () => {
     expect(result.messages.map(({ name }) => name)).toEqual(['user', 'a', 'b', 'a', 'c', 'a']);
   });
 
+  test('[N32] overrides and edits of the state are no differences; a change of the code under them is', async () => {
+    const { checkpoints, manage, model, prompts } = await stopped();
+    const id = (await checkpoints.latest({ sessionId: 's' }))?.id ?? '';
+    const { branch } = await checkpoints.fork(id, {
+      edit: [{ op: 'replace', path: '/agents/a/systemMessage', value: 'EDITED' }],
+    });
+    await expect(manage({ a: { systemMessage: 'NEW' } }, { branch }).resume()).rejects.toThrow(
+      'The prompt of "a" changed.',
+    );
+    expect(await manage({}, { branch }).resume()).toMatchObject({ status: 'ended', differences: [] });
+    expect(prompts[0]).toContain('EDITED');
+    const registry = new AgentRegistry({ tools: [tool('old')], models: { m: model } });
+    const overrides = { agents: { a: { systemMessage: 'OVERRIDDEN' } } };
+    const other = await new CheckpointRestorer({ checkpoints, registry }).continue(id, {
+      rounds: 1,
+      overrides,
+      logs: false,
+    });
+    const more = await manage({}, { branch: other.branch }).prompt('More.', { rounds: 2 });
+    expect([more.differences, prompts.at(-1), prompts.at(-2)]).toEqual([[], '', 'OVERRIDDEN']);
+    const third = await new CheckpointRestorer({ checkpoints, registry }).continue(more.checkpointId ?? '', {
+      rounds: 1,
+      logs: false,
+    });
+    expect(third.differences).toEqual([]);
+  });
+
   test('[N32] rounds that a run grants are no difference', async () => {
     const { manage } = open();
     const first = await manage({}).run({ message: 'hi', rounds: 1 });

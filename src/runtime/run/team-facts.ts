@@ -14,12 +14,15 @@ type AgentFacts = {
   readonly settings?: Facts;
 };
 
-/** What the code says of a team, each thing by its value or a short digest. A checkpoint holds it as its fingerprint. */
+/** What the code says of a team, each thing by its value or a short digest. */
 export type TeamFacts = {
-  readonly kind: 'team';
   readonly agents: Readonly<Record<string, AgentFacts>>;
+  /** Absent if nobody knows: older versions did not say. */
   readonly settings?: Facts;
 };
+
+/** What a checkpoint holds as its fingerprint: the code that the team ran with, and its prompts as they were, overrides included. */
+export type TeamFingerprint = TeamFacts & { readonly kind: 'team'; readonly prompts: Facts };
 
 /** What of an agent comes from the code; the rest is its life. */
 const CODE_FIELDS = [
@@ -40,15 +43,29 @@ const DIGEST_CHARS = 16;
 
 /** The facts of a team and its settings. */
 export function factsOf({ agents }: Pick<AgentStates, 'agents'>, settings: object): TeamFacts {
-  const facts = Object.entries(agents).map(([name, agent]) => [name, factsOfAgent(agent)]);
-  return { kind: 'team', agents: Object.fromEntries(facts), settings: factsOfSettings(Object.entries(settings)) };
+  return { ...factsOfAgents(agents), settings: factsOfSettings(Object.entries(settings)) };
+}
+
+function factsOfAgents(agents: AgentStates['agents']): TeamFacts {
+  return { agents: Object.fromEntries(Object.entries(agents).map(([name, agent]) => [name, factsOfAgent(agent)])) };
+}
+
+/** What is saved of a team that runs with this code. */
+export function fingerprintOf(code: TeamFacts, { agents }: Pick<AgentStates, 'agents'>): TeamFingerprint {
+  const prompts = Object.entries(agents).map(([name, agent]) => [name, digestPrompt(agent)]);
+  return { kind: 'team', ...code, prompts: Object.fromEntries(prompts) };
+}
+
+/** What an agent is told to be, in a word. */
+export function digestPrompt({ systemMessage, description }: AgentState): string {
+  return shorten([systemMessage, description]);
 }
 
 function factsOfAgent(agent: AgentState): AgentFacts {
-  const { systemMessage, description, llmConfig, modelId, tools, agentType } = agent;
+  const { llmConfig, modelId, tools, agentType } = agent;
   return {
     class: agentType,
-    prompt: shorten([systemMessage, description]),
+    prompt: digestPrompt(agent),
     model: modelId ?? shorten(llmConfig),
     tools,
     settings: factsOfSettings(AGENT_SETTINGS.map((key) => [key, agent[key]])),
@@ -69,14 +86,20 @@ function shorten(value: unknown): string {
   return digestText(JSON.stringify(value)).slice(0, DIGEST_CHARS);
 }
 
-/** The facts that a checkpoint was saved with. What its fingerprint does not say, as it was in older versions, its state does. */
-export function readFacts(fingerprint: unknown, { agents }: Pick<AgentStates, 'agents'>): TeamFacts {
-  const saved = factsOf({ agents }, {});
-  if (!isRecord(fingerprint)) return { kind: 'team', agents: saved.agents };
-  const isFormer = typeof fingerprint.kind !== 'string'; // it was the agents alone
-  const known = (isFormer ? { agents: fingerprint } : fingerprint) as Omit<TeamFacts, 'kind'>;
-  const merged = Object.entries(saved.agents).map(([name, facts]) => [name, { ...facts, ...known.agents[name] }]);
-  return { ...known, kind: 'team', agents: Object.fromEntries(merged) };
+/** The fingerprint of a checkpoint. What it does not say, as it was in older versions, its state does. */
+export function readFingerprint(fingerprint: unknown, { agents }: Pick<AgentStates, 'agents'>): TeamFingerprint {
+  const saved = factsOfAgents(agents).agents;
+  if (!isRecord(fingerprint)) return { kind: 'team', agents: saved, prompts: {} };
+  const known = typeof fingerprint.kind === 'string' ? (fingerprint as TeamFingerprint) : readFormer(fingerprint);
+  const merged = Object.entries(saved).map(([name, facts]) => [name, { ...facts, ...known.agents[name] }]);
+  return { ...known, agents: Object.fromEntries(merged) };
+}
+
+/** It was the agents alone, with the prompts that were in force. */
+function readFormer(fingerprint: object): TeamFingerprint {
+  const agents = fingerprint as TeamFacts['agents'];
+  const prompts = Object.entries(agents).map(([name, { prompt }]) => [name, prompt]);
+  return { kind: 'team', agents, prompts: Object.fromEntries(prompts) };
 }
 
 /** How a team differs now from what it was. */

@@ -19,7 +19,8 @@ import {
   report,
 } from './differences.ts';
 import type { SeatPlace } from './seat.ts';
-import { codeOf, findDifferences, findMissingModels, type Team, type TeamKind } from './team.ts';
+import { codeOf, findMissingModels, readOrigin, type Team, type TeamKind } from './team.ts';
+import { compareTeams, digestPrompt, type TeamFacts, type TeamFingerprint } from './team-facts.ts';
 
 /** A checkpoint: by its id, a unique prefix of it, or the file it was written to. */
 export type CheckpointSource = string | { readonly file: string };
@@ -54,7 +55,12 @@ export type RestorerParts = {
 export type Opened<State> = { readonly checkpoint: Checkpoint; readonly state: State; readonly isStored: boolean };
 
 /** A team as it was at a checkpoint, with new agents. */
-export type Rebuilt<Subject> = { readonly team: Subject; readonly report: DifferenceReport };
+export type Rebuilt<Subject> = {
+  readonly team: Subject;
+  readonly report: DifferenceReport;
+  /** The code that its checkpoints name. */
+  readonly facts: TeamFacts;
+};
 
 /** How a team of this kind is made of its agents, and how its settings are changed on purpose. */
 export interface RestorableKind<State extends AgentStates, Subject extends Team<State>, Settings>
@@ -91,18 +97,21 @@ export class TeamRestorer<State extends AgentStates, Subject extends Team<State>
   }
 
   /** Makes the team of a checkpoint. Nothing is written. */
-  rebuild({ checkpoint, state }: Opened<State>, options: RestoreOptions<Settings>): Rebuilt<Subject> {
+  async rebuild({ checkpoint, state }: Opened<State>, options: RestoreOptions<Settings>): Promise<Rebuilt<Subject>> {
     const decision = decide(options);
+    const { fingerprint } = await readOrigin(this.checkpoints, checkpoint, state);
     const team = this.#kind.make(makeAgents(state, this.registry), this.registry, state);
     const problems = team.loadState(state);
     const code = codeOf(team);
-    const changed = findDifferences(this.#kind, { head: checkpoint, state, code }).map(explainPrompt);
+    const now = withTools(fingerprint, code);
+    const changed = [...compareTeams(fingerprint, now), ...findCutPrompts(state, fingerprint)];
     if (decision === 'accept') team.loadState(this.#kind.adopt(state, code));
     this.#override(team, options.overrides);
     const asked = changed.filter(({ path }) => !isOverridden(path, options.overrides?.agents));
     const differences = addProblems(addDifferences(asked, this.#findMissing(team.saveState())), problems);
     refuse(differences, decision, this.#kind.noun);
-    return { team, report: report(differences) };
+    const { agents, settings } = decision === 'accept' ? now : fingerprint;
+    return { team, report: report(differences), facts: { agents, ...(settings !== undefined && { settings }) } };
   }
 
   /** Code that nobody registered. */
@@ -164,10 +173,23 @@ export class TeamRestorer<State extends AgentStates, Subject extends Team<State>
   }
 }
 
-/** Prompts come from the checkpoint here: one that is not what it was lost something on the way. */
-function explainPrompt(difference: Difference): Difference {
-  if (!difference.path.endsWith('.prompt')) return difference;
-  return { ...difference, text: difference.text.replace(/\.$/, ', or had secrets in it.') };
+/** Agents are rebuilt as they were: only their tools come from the code. */
+function withTools<Known extends TeamFacts>(known: Known, { agents }: AgentStates): Known {
+  const now = Object.entries(known.agents).map(([name, facts]) => [
+    name,
+    { ...facts, tools: agents[name]?.tools ?? {} },
+  ]);
+  return { ...known, agents: Object.fromEntries(now) };
+}
+
+/** A prompt that is not the one that was in force lost something on the way. */
+function findCutPrompts({ agents }: AgentStates, { prompts }: TeamFingerprint): Difference[] {
+  return Object.entries(agents).flatMap(([name, agent]) => {
+    const known = prompts[name];
+    if (known === undefined || known === digestPrompt(agent)) return [];
+    const text = `The prompt of "${name}" changed, or had secrets in it.`;
+    return [{ path: `$.agents.${name}.prompt`, kind: 'changed', text }];
+  });
 }
 
 function isOverridden(path: string, overrides: Readonly<Record<string, AgentOverride>> = {}): boolean {

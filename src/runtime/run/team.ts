@@ -1,11 +1,19 @@
 import type { Checkpoint } from '../../core/checkpoint.ts';
+import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { RestoreProblem } from '../../manager/restore-report.ts';
 import type { AgentRegistry } from '../agent/agent-registry.ts';
 import type { AgentState } from '../agent/agent-state.ts';
 import type { AgentStates } from '../agent/load-agents.ts';
 import type { StandardAgent } from '../agent/standard-agent.ts';
 import { addDifferences, addProblems, type Difference, type OnDifference, refuse } from './differences.ts';
-import { compareTeams, factsOf, readFacts, type TeamFacts } from './team-facts.ts';
+import {
+  compareTeams,
+  digestPrompt,
+  factsOf,
+  readFingerprint,
+  type TeamFacts,
+  type TeamFingerprint,
+} from './team-facts.ts';
 
 /** Agents that work together: a group chat or a fleet. */
 export interface Team<State extends AgentStates> {
@@ -31,12 +39,6 @@ export interface TeamKind<State extends AgentStates> {
   findMissing(state: State, registry: AgentRegistry): readonly Difference[];
 }
 
-/** What a run saves as the fingerprint of its code. */
-export function fingerprintOf<State extends AgentStates>(kind: TeamKind<State>, team: Team<State>): TeamFacts {
-  const state = team.saveState();
-  return factsOf(state, kind.settingsOf(state));
-}
-
 /** A team as its code made it, with its tools as models would be told of them now. */
 export function codeOf<State extends AgentStates>(team: Team<State>): State {
   const state = team.saveState();
@@ -47,15 +49,22 @@ export function codeOf<State extends AgentStates>(team: Team<State>): State {
   return { ...state, agents: Object.fromEntries(agents) };
 }
 
-/** What a team goes on from, and what its code says now. */
-export type Meeting<State> = { readonly head: Checkpoint; readonly state: State; readonly code: State };
+/** A checkpoint that a team goes on from, with what is known of the code it was saved with. */
+export type Origin<State> = { readonly state: State; readonly fingerprint: TeamFingerprint };
 
-/** How code and checkpoint differ. */
-export function findDifferences<State extends AgentStates>(
-  kind: TeamKind<State>,
-  { head, state, code }: Meeting<State>,
-): Difference[] {
-  return compareTeams(readFacts(head.fingerprint, state), factsOf(code, kind.settingsOf(code)));
+/** Reads what is known of a checkpoint's code. What a person edited has no fingerprint: the code is that of the checkpoint before. */
+export async function readOrigin<State extends AgentStates>(
+  manager: CheckpointManager,
+  head: Checkpoint,
+  state: State,
+): Promise<Origin<State>> {
+  if (head.fingerprint !== undefined) return { state, fingerprint: readFingerprint(head.fingerprint, state) };
+  let [origin, { parentId }]: [Checkpoint | undefined, Checkpoint] = [undefined, head];
+  while (origin?.fingerprint === undefined && parentId !== undefined) {
+    origin = await manager.get(parentId);
+    parentId = origin?.parentId;
+  }
+  return { state, fingerprint: { ...readFingerprint(origin?.fingerprint, state), prompts: {} } };
 }
 
 /** Models that a team names and nobody registered. */
@@ -68,23 +77,38 @@ export function findMissingModels({ order, agents }: AgentStates, registry: Agen
   });
 }
 
-/** What was decided about differences, and which setting the caller gives anew. */
-export type Decision = { readonly decision: OnDifference; readonly isGiven?: ((path: string) => boolean) | undefined };
+/** What was decided about differences, and what the caller gives anew. */
+type Decision = { readonly decision: OnDifference; readonly isGiven?: ((path: string) => boolean) | undefined };
 
-/** Puts the state of a head into the team that the code made, as was decided; returns what differs. Refuses before anything changes. */
+/** How a team goes on: what differs, and the code that its checkpoints name. */
+export type Resumed = { readonly differences: readonly Difference[]; readonly facts: TeamFacts };
+
+/** Puts a state into the team that the code made, as was decided. Refuses before anything changes. */
 export function resumeTeam<State extends AgentStates>(
   kind: TeamKind<State>,
-  team: Team<State>,
-  { decision, isGiven, ...meeting }: Meeting<State> & Decision,
-): readonly Difference[] {
-  const changed = findDifferences(kind, meeting).filter(({ path }) => isGiven?.(path) !== true);
-  // If all is the same, the code has what was left out of the checkpoint, such as secrets in prompts.
-  const isSame = changed.length === 0 && readFacts(meeting.head.fingerprint, meeting.state).settings !== undefined;
-  const state = decision === 'accept' || isSame ? kind.adopt(meeting.state, meeting.code) : meeting.state;
+  { team, code }: { readonly team: Team<State>; readonly code: State },
+  { state: saved, fingerprint, decision, isGiven }: Origin<State> & Decision,
+): Resumed {
+  const now = factsOf(code, kind.settingsOf(code));
+  const changed = compareTeams(fingerprint, now).filter(({ path }) => isGiven?.(path) !== true);
+  const state = decision === 'accept' ? kind.adopt(saved, code) : withWholePrompts(saved, code, fingerprint);
   const missing = [...findMissingModels(state, team.registry), ...kind.findMissing(state, team.registry)];
   const found = addDifferences(changed, missing);
   refuse(found, decision, kind.noun);
   const differences = addProblems(found, team.loadState(state));
   refuse(differences, decision, kind.noun);
-  return differences;
+  const { agents, settings } = fingerprint;
+  const isKept = decision === 'warn' && differences.length > 0;
+  return { differences, facts: isKept ? { agents, ...(settings !== undefined && { settings }) } : now };
+}
+
+/** Where the prompt of the code is the one that was in force, it is whole; the one of the checkpoint may lack its secrets. */
+function withWholePrompts<State extends AgentStates>(state: State, code: State, { prompts }: TeamFingerprint): State {
+  const agents = Object.entries(state.agents).map(([name, agent]) => {
+    const made = code.agents[name];
+    if (made === undefined || digestPrompt(made) !== prompts[name]) return [name, agent];
+    const { systemMessage, description } = made;
+    return [name, { ...agent, systemMessage, description }];
+  });
+  return { ...state, agents: Object.fromEntries(agents) };
 }
