@@ -4,8 +4,9 @@ import { createCrew, createRunner } from '../../../test/fleet/crew.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
 import { scriptedModel } from '../../testing/model/scripted-model.ts';
+import type { StandardAgentOptions } from '../agent/agent-options.ts';
 import { AgentRegistry } from '../agent/agent-registry.ts';
-import { StandardAgent, type StandardAgentOptions } from '../agent/standard-agent.ts';
+import { StandardAgent } from '../agent/standard-agent.ts';
 import { defineTool } from '../agent/tool.ts';
 import { CheckpointRestorer } from '../chat/checkpoint-restorer.ts';
 import {
