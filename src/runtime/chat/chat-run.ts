@@ -11,10 +11,11 @@ import { createRecall, learn, type MemoryOption, parseRunMemory, type RunMemory 
 import { SessionEffects } from '../effect/effects.ts';
 import type { Difference } from '../run/differences.ts';
 import type { Conversation } from '../run/files/file-forms.ts';
+import type { RequestPlace } from '../run/request-answers.ts';
 import { fingerprintOf, type TeamFacts } from '../run/team-facts.ts';
 import { ChatAnswers } from './chat-answers.ts';
 import type { ChatEnd } from './chat-end.ts';
-import { ChatLoop, type ChatStop, type ChatTrigger } from './chat-loop.ts';
+import { ChatLoop, type ChatStop, type ChatTrigger, type ConversationAnswers } from './chat-loop.ts';
 import type { ChatState } from './chat-state.ts';
 import type { GroupChat } from './group-chat.ts';
 
@@ -72,10 +73,8 @@ export async function holdChat(
 ): Promise<ChatRunResult> {
   const before = chat.messages.length;
   const options = { ...given, ...hold };
-  const inbox = new ChatAnswers(checkpoints);
   const place = { sessionId: session.id, branch: session.branch };
-  const by = given.userId ?? PERSON;
-  await inbox.giveAll(place, given.answers ?? {}, by);
+  const answers = await openAnswers(new ChatAnswers(checkpoints), place, given);
   const said = withUser(options, session.head);
   const memory = parseRunMemory(options.memory, said.userId);
   const keeper = new ChatKeeper(chat, session, { ...said, memory });
@@ -87,10 +86,7 @@ export async function holdChat(
     effects: new SessionEffects(session),
     save: (trigger, facts) => keeper.save(trigger, facts),
     ask,
-    answers: {
-      read: async (requestId) => (await inbox.read(place, requestId))?.answer,
-      give: async (requestId, answer) => (await inbox.giveOrRead({ ...place, requestId, answer, by })).answer,
-    },
+    answers,
     signal,
     onText,
     onMessage,
@@ -113,6 +109,19 @@ export async function holdChat(
     failedSaves,
     folder: files?.folder,
     fileProblems: files?.problems ?? [],
+  };
+}
+
+/** Leaves the answers that the run was given, and finds those that are left meanwhile. */
+async function openAnswers(
+  inbox: ChatAnswers,
+  place: RequestPlace,
+  { answers = {}, userId: by = PERSON }: ChatRunOptions,
+): Promise<ConversationAnswers> {
+  await inbox.giveAll(place, answers, by);
+  return {
+    read: async (requestId) => (await inbox.read(place, requestId))?.answer,
+    give: async (requestId, answer) => (await inbox.giveOrRead({ ...place, requestId, answer, by })).answer,
   };
 }
 

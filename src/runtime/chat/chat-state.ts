@@ -119,6 +119,11 @@ export function parseChatState(value: unknown): ChatState {
   if (missing.length > 0)
     throw new InvalidInputError(`The conversation names agents that it does not hold: ${missing.join(', ')}.`);
   for (const agent of Object.values(state.agents)) parseAgentState(agent);
-  const { settings, roundLimit = settings.maxRounds, roundsFrom = 0 } = state.chat; // older states had one number for all
+  return withLimits(state);
+}
+
+/** Older states had one number for what the code says and what a run grants. */
+function withLimits(state: ChatState): ChatState {
+  const { settings, roundLimit = settings.maxRounds, roundsFrom = 0 } = state.chat;
   return { ...state, chat: { ...state.chat, roundLimit, roundsFrom } };
 }

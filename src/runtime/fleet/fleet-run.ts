@@ -94,12 +94,7 @@ export async function holdFleet(
   const place = { sessionId: session.id, branch: session.branch };
   const userId = options.userId ?? session.head?.userId;
   const memory = parseRunMemory(options.memory, userId);
-  const keeper = new CheckpointKeeper(fleet, session, {
-    ...options,
-    ...(userId !== undefined && { userId }),
-    memory,
-    facts,
-  });
+  const keeper = new CheckpointKeeper(fleet, session, { ...options, userId, memory, facts });
   await keeper.remember(); // a killed run may have saved a round without learning it
   if (first !== undefined) await keeper.save(first);
   const { callbacks } = fleet.record.settings;
@@ -149,7 +144,8 @@ function describeRun({ record, totals }: Fleet, stop: FleetStop) {
   };
 }
 
-type KeeperOptions = Omit<FleetRunOptions, 'memory'> & {
+type KeeperOptions = Omit<FleetRunOptions, 'memory' | 'userId'> & {
+  readonly userId: string | undefined;
   readonly memory: RunMemory | undefined;
   readonly facts: TeamFacts;
 };

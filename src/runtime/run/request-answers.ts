@@ -70,12 +70,7 @@ export class RequestAnswers<State, Request extends AnyRequest> {
   /** Leaves an answer; the second one is a ConflictError that says who was faster. */
   async give(given: GivenAnswer): Promise<RequestAnswer> {
     const { requestId, answer, by, value } = given;
-    const { sessionId, branch, headId, requests, answers } = await this.#open(given);
-    const request = find(requests, requestId);
-    const isOpen = request !== undefined && find(answers, requestId) === undefined;
-    const known = find(answers, requestId) ?? (isOpen ? undefined : await this.read({ sessionId, branch }, requestId));
-    if (known !== undefined) throw alreadyAnswered(requestId, known);
-    if (request === undefined) throw unknownRequest(sessionId, requestId, Object.keys(requests));
+    const { sessionId, branch, headId, request } = await this.#openRequest(given);
     checkOption(request, answer);
     this.#form.check?.(request, given);
     const { ports } = this.#manager.engine;
@@ -92,6 +87,17 @@ export class RequestAnswers<State, Request extends AnyRequest> {
       const first = hasErrorCode(error, 'CONFLICT') ? await this.read({ sessionId, branch }, requestId) : undefined;
       throw first === undefined ? error : alreadyAnswered(requestId, first);
     }
+  }
+
+  /** What is asked under an id, if nobody has answered yet. */
+  async #openRequest(given: GivenAnswer) {
+    const { requestId } = given;
+    const { requests, answers, ...place } = await this.#open(given);
+    const request = find(requests, requestId);
+    const known = find(answers, requestId) ?? (request === undefined ? await this.read(place, requestId) : undefined);
+    if (known !== undefined) throw alreadyAnswered(requestId, known);
+    if (request === undefined) throw unknownRequest(place.sessionId, requestId, Object.keys(requests));
+    return { ...place, request };
   }
 
   /** Leaves an answer as anybody else would, so that either it is heard, or whoever was faster. */
