@@ -19,7 +19,6 @@ export type { GroupCut, GroupMembership, JoinOptions } from './manager/group-mem
 export type { RestoredGroup, RestoredMember, RestoreGroupOptions } from './manager/group-restoring.ts';
 export type { GroupState, MemberEntry } from './manager/group-state.ts';
 export type { BranchHead, CheckpointPage, ListFilter, ListPage, SessionTree } from './manager/history.ts';
-export type { ImportResult } from './manager/import.ts';
 export type { InFlightMessage, SentMessages } from './manager/in-flight.ts';
 export type { Lease } from './manager/lease.ts';
 export type { LeaseOptions } from './manager/lease-acquisition.ts';
@@ -32,6 +31,7 @@ export type { RetentionPolicy, Verdict } from './manager/retention.ts';
 export type { PruneResult } from './manager/retention-runner.ts';
 export type { SaveOptions } from './manager/save-options.ts';
 export type { Session, SessionOptions } from './manager/session.ts';
+export type { ImportResult } from './manager/session-file/import.ts';
 export type { VerifyFinding, VerifyReport } from './manager/verify.ts';
 export type { ChunkStorage, StorageStats } from './storage/contract.ts';
 export { FileCheckpointStorage } from './storage/file/file-storage.ts';

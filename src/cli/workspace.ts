@@ -5,7 +5,7 @@ import { type CheckpointId, parseSessionId, type SessionId } from '../core/id.ts
 import { CheckpointManager } from '../manager/checkpoint-manager.ts';
 import type { ChunkStorage } from '../storage/contract.ts';
 import { checkRef } from '../storage/ref.ts';
-import { openTolerantManager } from './state/foreign-class.ts';
+import { openTolerantManager } from './state/tolerant-manager.ts';
 
 /** Where a person is: which session, and what they found there. */
 export type Place = { readonly sessionId?: string | undefined; readonly firstBad?: CheckpointId | undefined };

@@ -74,10 +74,12 @@ export function encodeSpecial(value: undefined | bigint | number): string {
 /** Builds an atom or a special primitive from its tag; undefined if the tag is not one of them. */
 export function decodeAtom(tag: string, args: readonly unknown[]): { value: unknown } | undefined {
   if (Object.hasOwn(SIMPLE, tag)) return { value: (SIMPLE[tag] as (args: readonly unknown[]) => unknown)(args) };
-  if (tag === 'Buffer' || tag === 'ArrayBuffer' || Object.hasOwn(VIEWS, tag)) {
-    return { value: decodeBytes(tag, Buffer.from(text(args[0]), 'base64')) };
-  }
-  return undefined;
+  return isBytesTag(tag) ? { value: decodeBytes(tag, Buffer.from(text(args[0]), 'base64')) } : undefined;
+}
+
+/** Whether a tag is that of a binary atom. */
+export function isBytesTag(tag: string): boolean {
+  return tag === 'Buffer' || tag === 'ArrayBuffer' || Object.hasOwn(VIEWS, tag);
 }
 
 const SIMPLE: Record<string, (args: readonly unknown[]) => unknown> = {
@@ -86,8 +88,8 @@ const SIMPLE: Record<string, (args: readonly unknown[]) => unknown> = {
   number: ([name]) => specialNumber(text(name)),
   Date: ([timeMs]) => new Date(timeMs === null ? Number.NaN : number(timeMs)),
   URL: ([href]) => new URL(text(href)),
-  RegExp: ([source, flags, lastIndex]) =>
-    Object.assign(new RegExp(text(source), text(flags)), { lastIndex: lastIndex ?? 0 }),
+  RegExp: ([source, flags, lastIndex = 0]) =>
+    Object.assign(new RegExp(text(source), text(flags)), { lastIndex: number(lastIndex) }),
   secret: ([name]) => new SecretRef(text(name)),
 };
 
@@ -109,6 +111,7 @@ export function decodeBytes(tag: string, bytes: Uint8Array): object {
   if (tag === 'Buffer') return Buffer.from(bytes);
   const { buffer } = new Uint8Array(bytes);
   if (tag === 'ArrayBuffer') return buffer;
+  if (!isBytesTag(tag)) throw new CorruptError(`Bytes are stored as ${JSON.stringify(tag)}, which is unknown.`);
   return new (VIEWS[tag as keyof typeof VIEWS] as new (buffer: ArrayBuffer) => View)(buffer);
 }
 

@@ -1,9 +1,9 @@
+import { checkHeader, decodeField } from './check-header.ts';
 import { type CheckpointHeader, digestCheckpoint, type JsonValue } from './checkpoint-header.ts';
 import type { Digest } from './chunk.ts';
-import { ClassCodecs } from './class-codec.ts';
-import { Decoder } from './decode.ts';
 import { CorruptError, InvalidInputError } from './errors.ts';
-import { isCheckpointId } from './id.ts';
+import { TolerantCodec } from './foreign-class.ts';
+import { TAG_START } from './format.ts';
 
 /** A checkpoint with its whole state, as plain JSON; what storages that keep whole checkpoints store. */
 export type CheckpointJson = CheckpointHeader & { readonly digest: Digest; readonly state?: JsonValue };
@@ -100,30 +100,19 @@ export class Checkpoint {
     return state === undefined ? { ...header, digest } : { ...header, digest, state };
   }
 
-  /** Reads what `toJSON` wrote; throws a CorruptError if it does not match its digest. */
+  /** Reads what `toJSON` wrote; throws a CorruptError if the header or the state does not match its digest. */
   static fromJSON(json: unknown): Checkpoint {
     if (typeof json !== 'object' || json === null || !('digest' in json)) {
       throw new InvalidInputError('This is not a checkpoint: expected the object that Checkpoint.toJSON() made.');
     }
-    const { digest, state, ...header } = json as CheckpointJson;
-    const body = JSON.stringify(header);
-    return new Checkpoint(parseCheckpointBody(body, digest), digest, state);
+    const { digest, state, ...rest } = json as CheckpointJson;
+    const header = parseCheckpointBody(formatJson(rest), digest);
+    if (state !== undefined) checkState(header, state);
+    return new Checkpoint(header, digest, state);
   }
 }
 
-/** A value of the header as it was given: dates are dates again. */
-function decodeField(json: JsonValue | undefined): unknown {
-  if (typeof json !== 'object' || json === null) return json;
-  return new Decoder(findNothing, NO_CLASSES).decode({ text: JSON.stringify(json), refs: [] });
-}
-
-const NO_CLASSES = new ClassCodecs();
-
-function findNothing(digest: Digest): never {
-  throw new CorruptError(`A checkpoint's header refers to chunk ${digest}.`);
-}
-
-/** Reads a stored header; throws a CorruptError if the text does not match its digest. */
+/** Reads a stored header; throws a CorruptError if the text does not match its digest, or is no header. */
 export function parseCheckpointBody(body: string, digest: Digest): CheckpointHeader {
   if (digestCheckpoint(body) !== digest) {
     throw new CorruptError(
@@ -133,10 +122,34 @@ export function parseCheckpointBody(body: string, digest: Digest): CheckpointHea
       },
     );
   }
-  const header = JSON.parse(body) as CheckpointHeader;
-  if (!isCheckpointId(header.id))
-    throw new CorruptError(`A checkpoint record has the id ${JSON.stringify(header.id)}.`);
-  return deepFreeze(header);
+  return deepFreeze(checkHeader(parseBody(body), { hasTags: body.includes(TAG_START) }));
+}
+
+function parseBody(body: string): unknown {
+  try {
+    return JSON.parse(body);
+  } catch (cause) {
+    throw new CorruptError('A checkpoint record is damaged: it is not JSON. Run verify.', { cause });
+  }
+}
+
+function formatJson(json: object): string {
+  try {
+    return JSON.stringify(json);
+  } catch (cause) {
+    throw new InvalidInputError('This is not a checkpoint: it cannot be written as JSON.', { cause });
+  }
+}
+
+/** The digest covers the state as it was saved; whoever holds the JSON may have changed it since. */
+function checkState({ id, stateDigest }: CheckpointHeader, json: JsonValue): void {
+  const codec = new TolerantCodec({ maxNodes: Number.POSITIVE_INFINITY, maxBytes: Number.POSITIVE_INFINITY });
+  const found = codec.encode(codec.decodeJson(json)).root.digest;
+  if (found === stateDigest) return;
+  throw new CorruptError(
+    `The state of checkpoint ${id} was changed after it was written: its digest is ${found}, and the checkpoint says ${stateDigest}. To continue from a changed state, fork the stored checkpoint with an edit.`,
+    { details: { id } },
+  );
 }
 
 /** Freezes plain data all the way down. */

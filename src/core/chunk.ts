@@ -18,6 +18,11 @@ export type Chunk = ChunkContent & { readonly digest: Digest };
 const DIGEST_CHARS = 64;
 const HEX = /^[0-9a-f]*$/;
 
+/** Whether a value is a digest. */
+export function isDigest(value: unknown): value is Digest {
+  return typeof value === 'string' && value.length === DIGEST_CHARS && HEX.test(value);
+}
+
 /** The SHA-256 of a text's UTF-8 bytes. */
 export function digestText(text: string): Digest {
   return hash('sha256', text) as Digest;

@@ -1,3 +1,5 @@
+import { CorruptError } from './errors.ts';
+
 const BUILT_IN = {
   Error,
   EvalError,
@@ -29,6 +31,8 @@ export function errorFields(error: Error): ErrorFields {
 
 /** Builds an error from its data. No constructor of the caller's is called. */
 export function createError(className: string, fields: ErrorFields): Error {
+  if (typeof fields !== 'object' || fields === null || Array.isArray(fields))
+    throw new CorruptError('An error lacks its fields.');
   const Class = (BUILT_IN as Record<string, new (message?: string) => Error>)[
     Object.hasOwn(BUILT_IN, className) ? className : 'Error'
   ];

@@ -110,6 +110,17 @@ export function parseName(text: unknown, what: string): string {
 /** Accepts a name as `parseName` does, for the options of a call. */
 export const name: OptionCheck = accepts(
   `a string of 1 to ${MAX_NAME_CHARS} characters without control characters`,
-  (value) =>
-    typeof value === 'string' && value.length > 0 && value.length <= MAX_NAME_CHARS && !/\p{Cc}|\p{Cs}/u.test(value),
+  isName,
 );
+
+/** Whether a value may be a name. */
+export function isName(value: unknown): value is string {
+  return (
+    typeof value === 'string' && value.length > 0 && value.length <= MAX_NAME_CHARS && !hasControlOrLoneSurrogate(value)
+  );
+}
+
+/** Whether a text holds what no name may. */
+export function hasControlOrLoneSurrogate(text: string): boolean {
+  return /\p{Cc}|\p{Cs}/u.test(text);
+}

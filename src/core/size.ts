@@ -1,8 +1,17 @@
 import { Shadow, type ShadowChild } from './shadow.ts';
 
 /** What a key, a comma and the brackets of a container add, roughly. */
-const OVERHEAD = 4;
-const OTHER_PRIMITIVE = 8;
+export const OVERHEAD = 4;
+export const OTHER_PRIMITIVE = 8;
+
+/** Characters that fill up the base64 of bytes. */
+export const PADDING = 2;
+
+/** The size of an object without children, or of a special primitive, by what is written after its tag; never more than `sizeOf`. */
+export function sizeOfAtom(value: unknown, written: unknown): number {
+  if (typeof value !== 'object') return OTHER_PRIMITIVE;
+  return typeof written === 'string' ? Math.max(0, written.length - PADDING) : 0;
+}
 
 /** The logical size of a value, in bytes of text with nothing shared, to within a few percent. Costs what changed. */
 export function sizeOf(child: ShadowChild): number {

@@ -50,12 +50,13 @@ export type StateCodecOptions = {
 /** Encodes states to chunks and back. Pure: the same state gives the same chunks, whatever led to it. */
 export class StateCodec {
   readonly #classes: ClassCodecs;
-  readonly #limits: ValueLimits;
+  /** Hold for what is read as for what is saved. */
+  readonly limits: ValueLimits;
   readonly #redact: Redact | undefined;
 
   constructor({ classes, limits, redact }: StateCodecOptions = {}) {
     this.#classes = new ClassCodecs(classes);
-    this.#limits = { ...DEFAULT_LIMITS, ...limits };
+    this.limits = { ...DEFAULT_LIMITS, ...limits };
     this.#redact = redact;
   }
 
@@ -76,7 +77,7 @@ export class StateCodec {
    * are among the instances are taken from there.
    */
   capture(state: unknown, before?: EncodedState, instances?: CapturedInstances): CapturedState {
-    const walker = new Walker(this.#classes, this.#limits, instances);
+    const walker = new Walker(this.#classes, this.limits, instances);
     const shadow = walker.walk(state, before?.shadow);
     this.#checkSize(sizeOf(shadow));
     return { shadow, before, adopted: walker.adopted };
@@ -105,9 +106,9 @@ export class StateCodec {
   }
 
   #checkSize(sizeBytes: number): void {
-    if (sizeBytes <= this.#limits.maxBytes) return;
+    if (sizeBytes <= this.limits.maxBytes) return;
     throw new InvalidInputError(
-      `The state has about ${sizeBytes} bytes, and the limit is ${this.#limits.maxBytes}. Save less, or raise limits.maxBytes.`,
+      `The state has about ${sizeBytes} bytes, and the limit is ${this.limits.maxBytes}. Save less, or raise limits.maxBytes.`,
       { details: { path: '$', sizeBytes } },
     );
   }
@@ -116,7 +117,7 @@ export class StateCodec {
   encodeJson(value: unknown): JsonValue {
     const plain = this.#redact === undefined ? copyPlainJson(value) : undefined;
     if (plain !== undefined) return plain;
-    const shadow = new Walker(this.#classes, this.#limits).walk(value, undefined);
+    const shadow = new Walker(this.#classes, this.limits).walk(value, undefined);
     return JSON.parse(new Composer(this.#redact).composeFlat(shadow)) as JsonValue;
   }
 
@@ -127,7 +128,15 @@ export class StateCodec {
 
   /** Decodes a state. Every call makes new objects: nothing is shared with another call or with what was saved. */
   decode(root: ChunkContent, find: FindChunk, known?: KnownParts): unknown {
-    return new Decoder(find, this.#classes, { known }).decode(root);
+    return new Decoder(find, { codecs: this.#classes, limits: this.limits, known }).decode(root);
+  }
+
+  /** Decodes parts of some states, which together may hold what these may. */
+  partDecoder(find: FindChunk, states: number): (content: ChunkContent) => unknown {
+    const { maxDepth, maxNodes, maxBytes } = this.limits;
+    const limits = { maxDepth, maxNodes: maxNodes * states, maxBytes: maxBytes * states };
+    const decoder = new Decoder(find, { codecs: this.#classes, limits });
+    return (content) => decoder.decode(content);
   }
 
   /** What need not be read to decode states like this one; undefined if what was stored is not what was given. */
@@ -138,8 +147,8 @@ export class StateCodec {
   /** Decodes a state together with what `encode` needs to save changes of it cheaply. */
   decodeForEditing(root: Chunk, find: FindChunk): { readonly state: unknown; readonly encoded: EncodedState } {
     const origins: Origins = { digests: new Map(), levels: new Map() };
-    const state = new Decoder(find, this.#classes, { origins }).decode(root);
-    const shadow = new Walker(this.#classes, this.#limits).walk(state, undefined);
+    const state = new Decoder(find, { codecs: this.#classes, limits: this.limits, origins }).decode(root);
+    const shadow = new Walker(this.#classes, this.limits).walk(state, undefined);
     applyOrigins(shadow, origins);
     return { state, encoded: { root, chunks: [], sizeBytes: sizeOf(shadow), shadow } };
   }

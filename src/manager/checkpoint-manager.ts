@@ -11,7 +11,6 @@ import { checkCall } from './call-options.ts';
 import { type CheckpointComparison, compare } from './compare.ts';
 import { Engine } from './engine.ts';
 import type { EventHandler, EventName } from './events.ts';
-import { exportCheckpoint, exportSession } from './export.ts';
 import { clearUserHistory, deleteSession } from './forgetting.ts';
 import { Groups, type SaveGroupOptions } from './group.ts';
 import type { GroupMember } from './group-member.ts';
@@ -25,7 +24,6 @@ import {
   type ListPage,
   type SessionTree,
 } from './history.ts';
-import { type ImportResult, importSession } from './import.ts';
 import type { LineageEntry } from './lineage.ts';
 import { readState } from './loading.ts';
 import type { CheckpointManagerOptions } from './manager-options.ts';
@@ -40,6 +38,8 @@ import { checkUnneeded } from './retention-needs.ts';
 import { deleteCheckpoints, type PruneOptions, type PruneResult } from './retention-runner.ts';
 import { redactText, type SaveOptions } from './save-options.ts';
 import type { Session, SessionOptions } from './session.ts';
+import { exportCheckpoint, exportSession } from './session-file/export.ts';
+import { type ImportResult, importSession } from './session-file/import.ts';
 import { SessionOpener } from './session-opener.ts';
 import { type VerifyReport, verify } from './verify.ts';
 

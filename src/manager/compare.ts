@@ -36,7 +36,7 @@ export async function compare(context: Engine, idBefore: string, idAfter: string
     before: before.root,
     after: after.root,
     load: (digests) => repository.readChunks(digests),
-    decode: (content, find) => codec.decode(content, find),
+    codec,
   });
   return {
     before: before.checkpoint,

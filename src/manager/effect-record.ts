@@ -53,12 +53,27 @@ export function formatEffect(
 /** Reads a stored effect; throws a CorruptError if it does not match its digest. */
 export function parseEffect({ sessionId, branch, ordinal, body, result, digest }: EffectRow): RecordedEffect {
   if (digestEffect({ sessionId, branch }, body, result) === digest) {
-    const record = JSON.parse(body) as EffectRecord;
-    if (record.ordinal === ordinal) return { ...record, branch, result };
+    const record = parseRecord(body);
+    if (record?.ordinal === ordinal) return { ...record, branch, result };
   }
   throw new CorruptError(`Effect ${ordinal} of branch "${branch}" in session "${sessionId}" is damaged. Run verify.`, {
     details: { sessionId, branch, ordinal },
   });
+}
+
+const STATUSES: ReadonlySet<unknown> = new Set(['started', 'done', 'failed', 'dropped']);
+
+/** Undefined if this is no record of an effect. */
+function parseRecord(body: string): EffectRecord | undefined {
+  try {
+    const record = JSON.parse(body) as EffectRecord;
+    const { ordinal, name, status, attempt, idempotencyKey, startedAtMs } = record;
+    const areTexts = typeof name === 'string' && typeof idempotencyKey === 'string';
+    const areNumbers = [ordinal, attempt].every((count) => Number.isSafeInteger(count) && count >= 0);
+    return areTexts && areNumbers && Number.isFinite(startedAtMs) && STATUSES.has(status) ? record : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 function digestEffect(

@@ -1,7 +1,9 @@
+import { checkTombstone } from '../core/check-header.ts';
 import type { Checkpoint } from '../core/checkpoint.ts';
 import type { Tombstone } from '../core/checkpoint-header.ts';
 import { type Digest, digestText } from '../core/chunk.ts';
 import { CorruptError } from '../core/errors.ts';
+import type { CheckpointId } from '../core/id.ts';
 import type { CheckpointRow } from '../storage/contract.ts';
 
 /** The text that stays of a deleted checkpoint. Its last field proves that no bit of it, or of the digest beside it, changed. */
@@ -22,17 +24,24 @@ export function formatTombstone({ header, digest }: Checkpoint, deletedAtMs: num
 }
 
 /** Reads a tombstone's text; throws a CorruptError if it is not what was written. */
-export function parseTombstone(row: CheckpointRow): Tombstone {
-  const { check, ...tombstone } = parseObject(row);
-  if (row.isDeleted && tombstone.id === row.id && check === checkOf(tombstone, row.digest)) return tombstone;
-  throw new CorruptError(`The tombstone of checkpoint ${row.id} is damaged.`, { details: { id: row.id } });
+export function parseTombstone({
+  body,
+  digest,
+  id,
+}: Pick<CheckpointRow, 'body' | 'digest'> & { id?: CheckpointId }): Tombstone {
+  const { check, ...json } = parseObject(body);
+  const tombstone = checkTombstone(json);
+  if ((id ?? tombstone.id) === tombstone.id && check === checkOf(tombstone, digest)) return tombstone;
+  throw new CorruptError(`The tombstone of checkpoint ${id ?? tombstone.id} is damaged.`, {
+    details: { id: id ?? tombstone.id },
+  });
 }
 
-function parseObject({ body }: CheckpointRow): Tombstone & { readonly check?: unknown } {
+function parseObject(body: string): { readonly check?: unknown } {
   try {
-    return { ...(JSON.parse(body) as Tombstone & { readonly check?: unknown }) };
+    return { ...(JSON.parse(body) as object) };
   } catch {
-    return {} as Tombstone; // which fails the check, as damage should
+    return {}; // which fails the check, as damage should
   }
 }
 

@@ -24,9 +24,9 @@ export type CheckpointRowWithRoot = CheckpointRow & { readonly root?: ChunkConte
 
 /**
  * What a name points at: branch heads, tags, pins, marks and the current branch are all refs. So are a branch's lease (who may
- * write), the time at which that lapses (`due`), how far its effect log goes (`log`), and what a group of sessions agreed on (`group`).
+ * write), the time at which that lapses (`due`), how far its effect log goes (`log`), what a group of sessions agreed on (`group`), and that it is being brought in (`import`).
  */
-export type RefKind = 'branch' | 'tag' | 'pin' | 'mark' | 'current' | 'lease' | 'due' | 'log' | 'group';
+export type RefKind = 'branch' | 'tag' | 'pin' | 'mark' | 'current' | 'lease' | 'due' | 'log' | 'group' | 'import';
 
 /** One name of a session. `check` is made by `refCheck` and proves that no bit of it changed. */
 export type Ref = {

@@ -1,5 +1,6 @@
 import { hasErrorCode, InvalidInputError } from '../../core/errors.ts';
 import type { SessionId } from '../../core/id.ts';
+import { copySession } from '../../manager/session-file/copy-session.ts';
 import { formatStorageAddress, parseStorageAddress } from '../../storage/address.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
 import { openStorage } from '../../storage/open.ts';
@@ -7,7 +8,6 @@ import type { Command } from '../command.ts';
 import type { Context } from '../context.ts';
 import { EXIT } from '../exit-code.ts';
 import type { Output } from '../output-schemas.ts';
-import { copySession } from '../state/copy-session.ts';
 import { formatCount } from '../terminal/format.ts';
 
 type Copied = Output<'copy'>['sessions'][number];

@@ -5,6 +5,7 @@ import { pipeline } from 'node:stream/promises';
 import { ConflictError, InvalidInputError, StorageError } from '../../core/errors.ts';
 import type { SessionId } from '../../core/id.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
+import { rewriteSession } from '../../manager/session-file/rewrite-session.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
 import type { Command } from '../command.ts';
 import type { CommandInput } from '../command-input.ts';
@@ -12,7 +13,6 @@ import type { Context } from '../context.ts';
 import type { Output } from '../output-schemas.ts';
 import { parseStatePath } from '../revision/state-path.ts';
 import { Redaction, type RedactionRules } from '../state/redaction-rules.ts';
-import { rewriteSession } from '../state/rewrite-session.ts';
 import { formatCount, formatSize } from '../terminal/format.ts';
 import type { Workspace } from '../workspace.ts';
 

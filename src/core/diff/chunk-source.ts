@@ -1,5 +1,5 @@
 import type { ChunkContent, Digest } from '../chunk.ts';
-import { CorruptError } from '../errors.ts';
+import { CorruptError, InvalidInputError } from '../errors.ts';
 import { type Linked, linkChunk, Ref } from './linked.ts';
 
 /** A computation that stops whenever it needs chunks it asked the source for. */
@@ -13,10 +13,14 @@ export class ChunkSource {
   readonly #load: LoadChunks;
   readonly #contents = new Map<Digest, ChunkContent>();
   readonly #linked = new Map<Digest, Exclude<Linked, Ref>>();
+  readonly #maxVisits: number;
   #wanted = new Set<Digest>();
+  #visits = 0;
 
-  constructor(load: LoadChunks) {
+  /** A chunk may stand in many places: it is looked at so many times in all. */
+  constructor(load: LoadChunks, maxVisits: number) {
     this.#load = load;
+    this.#maxVisits = maxVisits;
   }
 
   /** Asks for a chunk; answers whether the computation must stop to get it. */
@@ -39,6 +43,7 @@ export class ChunkSource {
   }
 
   find(digest: Digest): ChunkContent {
+    this.#visit();
     const content = this.#contents.get(digest);
     if (content === undefined) throw new CorruptError(`Chunk ${digest} is missing.`, { details: { digest } });
     return content;
@@ -47,12 +52,21 @@ export class ChunkSource {
   /** The value itself, or what its ref stands for; a ref must be loaded. */
   resolve(value: Linked): Exclude<Linked, Ref> {
     if (!(value instanceof Ref)) return value;
+    this.#visit();
     let linked = this.#linked.get(value.digest);
     if (linked === undefined) {
       linked = linkChunk(this.find(value.digest)) as Exclude<Linked, Ref>;
       this.#linked.set(value.digest, linked);
     }
     return linked;
+  }
+
+  #visit(): void {
+    this.#visits++;
+    if (this.#visits > this.#maxVisits)
+      throw new InvalidInputError(`The states differ in more than ${this.#maxVisits} parts. Raise limits.maxNodes.`, {
+        details: { limit: 'limits.maxNodes' },
+      });
   }
 
   /** Loads the chunks of these values, without those below. */

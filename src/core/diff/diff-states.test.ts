@@ -31,7 +31,7 @@ async function diff(before: unknown, after: unknown): Promise<Outcome> {
       calls++;
       return digests.map(findIn(chunks));
     },
-    decode: (content, find) => codec.decode(content, find),
+    codec,
   });
   const patched = applyPatch(before, toPatch({ changes }));
   expect(codec.encode(patched).root.digest).toBe(other.root.digest);
@@ -347,7 +347,7 @@ describe('other values', () => {
       before: root,
       after: codec.encode({}).root,
       load: async () => [],
-      decode: (content, find) => codec.decode(content, find),
+      codec,
     });
     await expect(failing).rejects.toSatisfy((error: unknown) => hasErrorCode(error, 'CORRUPT'));
   });

@@ -1,5 +1,6 @@
 import type { ChunkContent } from '../chunk.ts';
-import type { FindChunk } from '../decode.ts';
+import { toReadError } from '../read-budget.ts';
+import type { StateCodec } from '../state-codec.ts';
 import type { StateDiff } from './change.ts';
 import { ChunkSource, type LoadChunks, type Steps } from './chunk-source.ts';
 import { type Comparison, type InnerDelta, listChanges, type Outcome, openValues } from './delta.ts';
@@ -14,18 +15,26 @@ export type DiffInput = {
   readonly after: ChunkContent;
   /** Loads chunks, in the order asked for. Called once per level of what differs, with each digest at most once. */
   readonly load: LoadChunks;
-  /** Decodes a value, as `StateCodec.decode` does. */
-  readonly decode: (content: ChunkContent, find: FindChunk) => unknown;
+  /** Decodes the values that differ, within its limits. */
+  readonly codec: Pick<StateCodec, 'limits' | 'partDecoder'>;
 };
 
 /** Finds what changed between two states. Loads and decodes what differs, and nothing that both have at the same place. */
-export async function diffStates({ before, after, load, decode }: DiffInput): Promise<StateDiff> {
-  const chunks = new ChunkSource(load);
-  const comparison = new StateComparison(chunks);
-  const outcome = comparison.compare(linkChunk(before), linkChunk(after));
-  await comparison.finish();
-  const find: FindChunk = (digest) => chunks.find(digest);
-  return { changes: listChanges(outcome, (content) => decode(content, find)) };
+export async function diffStates({ before, after, load, codec }: DiffInput): Promise<StateDiff> {
+  const chunks = new ChunkSource(load, 2 * codec.limits.maxNodes);
+  try {
+    const comparison = new StateComparison(chunks);
+    const outcome = comparison.compare(linkChunk(before), linkChunk(after));
+    await comparison.finish();
+    return {
+      changes: listChanges(
+        outcome,
+        codec.partDecoder((digest) => chunks.find(digest), 2),
+      ),
+    };
+  } catch (error) {
+    throw toReadError(error); // also of values that are nested deeper than calls can be
+  }
 }
 
 /**

@@ -23,7 +23,7 @@ async function diff(before: unknown, after: unknown): Promise<StateDiff> {
       }
       return digests.map(findIn(chunks));
     },
-    decode: (content, find) => codec.decode(content, find),
+    codec,
   });
 }
 

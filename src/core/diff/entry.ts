@@ -1,4 +1,5 @@
-import type { ChunkContent } from '../chunk.ts';
+import type { ChunkContent, Digest } from '../chunk.ts';
+import { asList, readCounts } from '../chunk-text.ts';
 import { REF_TEXT } from '../format.ts';
 import { align } from './align.ts';
 import type { ChunkSource, Steps } from './chunk-source.ts';
@@ -43,12 +44,11 @@ function nodeEntry(value: Ref, height: number, items: number): Entry {
 function readNode(content: ChunkContent, height: number): Entry[] {
   const { text, refs } = content;
   if (height > 1) {
-    const counts = linkChunk(content) as number[];
-    return refs.map((digest, at) => nodeEntry(new Ref(digest), height - 1, counts[at] ?? 0));
+    return readCounts(content).map((items, at) => nodeEntry(new Ref(refs[at] as Digest), height - 1, items));
   }
   const hasOnlyRefs = refs.length > 0 && text.length === refs.length * (REF_TEXT.length + 1) + 1;
   if (hasOnlyRefs) return refs.map((digest) => itemEntry(new Ref(digest)));
-  return (linkChunk(content) as Linked[]).map(itemEntry);
+  return asList<Linked>(linkChunk(content)).map(itemEntry);
 }
 
 /**

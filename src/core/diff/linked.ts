@@ -1,5 +1,17 @@
 import type { ChunkContent, Digest } from '../chunk.ts';
-import { CorruptError } from '../errors.ts';
+import {
+  asFieldPairs,
+  asFields,
+  asList,
+  type Cursor,
+  firstKey,
+  type Json,
+  type JsonObject,
+  parseChunkText,
+  readTag,
+  readTree,
+  takeRef,
+} from '../chunk-text.ts';
 import { TAG_START } from '../format.ts';
 import { setField } from '../odd-key.ts';
 
@@ -58,11 +70,9 @@ export type LinkedObject = { [key: string]: Linked };
  */
 export type Linked = null | boolean | number | string | Linked[] | LinkedObject | Ref | Opaque | Pairs | Tree;
 
-type Cursor = { readonly refs: readonly Digest[]; next: number };
-
 /** Parses a chunk and puts its refs where its text has their places. */
 export function linkChunk({ text, refs }: ChunkContent): Linked {
-  const json = parse(text);
+  const json = parseChunkText(text);
   return text.includes(TAG_START) ? link(json, { refs, next: 0 }) : json;
 }
 
@@ -83,73 +93,52 @@ function treeKind(kind: string): string {
   return kind === 'Array' || kind === 'Map' || kind === 'object' || kind === 'bare' ? kind : `whole ${kind}`;
 }
 
-function parse(text: string): Linked {
-  try {
-    return JSON.parse(text) as Linked;
-  } catch (cause) {
-    throw new CorruptError('A chunk does not hold JSON.', { cause });
-  }
+function link(json: Json, cursor: Cursor): Linked {
+  if (typeof json !== 'object' || json === null) return json;
+  if (Array.isArray(json)) return linkItems(json, cursor);
+  return firstKey(json) === '$' ? linkTag(json.$, cursor) : linkFields(json, json, cursor);
 }
 
-function link(json: Linked, cursor: Cursor): Linked {
-  if (typeof json !== 'object' || json === null) return json;
-  if (Array.isArray(json)) {
-    for (let at = 0; at < json.length; at++) json[at] = link(json[at] as Linked, cursor);
-    return json;
-  }
-  const fields = json as LinkedObject;
-  return firstKey(fields) === '$' ? linkTag(fields.$ as Linked, cursor) : linkFields(fields, fields, cursor);
+function linkItems(json: Json[], cursor: Cursor): Linked[] {
+  const items: Linked[] = json;
+  for (let at = 0; at < items.length; at++) items[at] = link(json[at] as Json, cursor);
+  return items;
 }
 
 /** Every key of `target` is its own already, or it has no prototype: assigning sets plain data, `__proto__` too. */
-function linkFields(fields: LinkedObject, target: LinkedObject, cursor: Cursor): LinkedObject {
-  for (const key of Object.keys(fields)) target[key] = link(fields[key] as Linked, cursor);
+function linkFields(fields: JsonObject, target: LinkedObject, cursor: Cursor): LinkedObject {
+  for (const key of Object.keys(fields)) target[key] = link(fields[key] as Json, cursor);
   return target;
 }
 
-function linkPairs(pairs: Linked[][], target: LinkedObject, cursor: Cursor): LinkedObject {
-  for (const [key, value] of pairs) setField(target, key as string, link(value as Linked, cursor));
+function linkPairs(pairs: readonly [string, Json][], target: LinkedObject, cursor: Cursor): LinkedObject {
+  for (const [key, value] of pairs) setField(target, key, link(value, cursor));
   return target;
 }
 
-function linkTag(tagged: Linked, cursor: Cursor): Linked {
+function linkTag(tagged: Json | undefined, cursor: Cursor): Linked {
   if (tagged === 0) return new Ref(takeRef(cursor));
-  if (!Array.isArray(tagged) || typeof tagged[0] !== 'string') throw new CorruptError('A tagged value has no tag.');
-  const [tag, ...args] = tagged as [string, ...Linked[]];
+  const [tag, ...args] = readTag(tagged);
   switch (tag) {
     case 'object':
-      return linkFields(args[0] as LinkedObject, args[0] as LinkedObject, cursor);
+      return linkFields(asFields(args[0]), asFields(args[0]), cursor);
     case 'bare':
-      return linkFields(args[0] as LinkedObject, Object.create(null) as LinkedObject, cursor);
+      return linkFields(asFields(args[0]), Object.create(null) as LinkedObject, cursor);
     case 'fields':
-      return linkPairs(args[0] as Linked[][], {}, cursor);
+      return linkPairs(asFieldPairs(args[0]), {}, cursor);
     case 'bareFields':
-      return linkPairs(args[0] as Linked[][], Object.create(null) as LinkedObject, cursor);
+      return linkPairs(asFieldPairs(args[0]), Object.create(null) as LinkedObject, cursor);
     case 'Map':
-      return new Pairs(link(args[0] as Linked, cursor) as Linked[][]);
+      return new Pairs(linkItems(asList(args[0]), cursor) as Linked[][]);
     case 'tree':
       return linkTree(args, cursor);
     default:
-      return new Opaque(tag, link(args, cursor) as Linked[]);
+      return new Opaque(tag, linkItems(args, cursor));
   }
 }
 
-function linkTree([kind, count, edges]: Linked[], cursor: Cursor): Tree {
-  const rows = edges as Linked[][];
-  const levels = rows
-    .slice(0, -1)
-    .map((counts) => counts.map((items) => ({ digest: takeRef(cursor), items: items as number })));
-  const items = link(rows.at(-1) as Linked[], cursor) as Linked[];
-  return new Tree(String(kind), count as number, { levels, items });
-}
-
-function takeRef(cursor: Cursor): Digest {
-  const digest = cursor.refs[cursor.next++];
-  if (digest === undefined) throw new CorruptError('A chunk uses more references than it has.');
-  return digest;
-}
-
-function firstKey(json: object): string | undefined {
-  for (const key in json) return key;
-  return undefined;
+function linkTree(args: readonly Json[], cursor: Cursor): Tree {
+  const { kind, count, rows, items } = readTree(args);
+  const levels = rows.map((counts) => counts.map((below) => ({ digest: takeRef(cursor), items: below })));
+  return new Tree(kind, count, { levels, items: linkItems(items, cursor) });
 }

@@ -1,13 +1,19 @@
 import { parseCheckpointBody } from '../../core/checkpoint.ts';
 import { type CheckpointHeader, digestCheckpoint, type Tombstone } from '../../core/checkpoint-header.ts';
 import { type Chunk, type ChunkContent, createChunk, type Digest } from '../../core/chunk.ts';
-import type { ClassCodec } from '../../core/class-codec.ts';
+import { TolerantCodec } from '../../core/foreign-class.ts';
 import type { CheckpointId, SessionId } from '../../core/id.ts';
-import { findIn, StateCodec } from '../../core/state-codec.ts';
-import { formatEffect, parseEffect } from '../../manager/effect-record.ts';
-import { chainLine, type ExportEnd, type ExportLine, type ExportStart } from '../../manager/export.ts';
-import { createForeignCodec, unknownTagOf } from './foreign-class.ts';
-import type { Redaction } from './redaction-rules.ts';
+import { findIn } from '../../core/state-codec.ts';
+import { formatEffect, parseEffect } from '../effect-record.ts';
+import { chainLine, type ExportEnd, type ExportLine, type ExportStart } from './export.ts';
+
+/** Takes things out of values; whatever holds nothing of the kind is given back as it is. */
+export interface Rewriting {
+  /** A state. */
+  ofState(state: unknown): unknown;
+  /** Anything else that may hold what is taken out: results, notes, metadata. */
+  ofOther<Value>(value: Value): Value;
+}
 
 /** Fields of a header that hold what people and programs said; the others are names and numbers that other records refer to. */
 const SAID_FIELDS = [
@@ -22,8 +28,8 @@ const SAID_FIELDS = [
   'fingerprint',
 ] as const;
 
-/** An exported session with everything taken out that a redaction names: other content, other digests, the same ids and names. */
-export async function* rewriteSession(lines: AsyncIterable<string>, redaction: Redaction): AsyncGenerator<string> {
+/** An exported session with everything taken out that a rewriting takes out: other content, other digests, the same ids and names. */
+export async function* rewriteSession(lines: AsyncIterable<string>, rewriting: Rewriting): AsyncGenerator<string> {
   let rewriter: SessionRewriter | undefined;
   let [digest, count]: [Digest | '', number] = ['', 0];
   const format = (value: unknown): string => {
@@ -35,7 +41,7 @@ export async function* rewriteSession(lines: AsyncIterable<string>, redaction: R
   for await (const text of lines) {
     const line = JSON.parse(text) as ExportStart | ExportLine | ExportEnd;
     if ('format' in line) {
-      rewriter = new SessionRewriter(line.sessionId, redaction);
+      rewriter = new SessionRewriter(line.sessionId, rewriting);
       yield format(line);
     } else if (!('end' in line) && rewriter !== undefined)
       for (const each of rewriter.rewrite(line)) yield format(each);
@@ -46,17 +52,16 @@ export async function* rewriteSession(lines: AsyncIterable<string>, redaction: R
 
 class SessionRewriter {
   readonly #sessionId: SessionId;
-  readonly #redaction: Redaction;
-  readonly #classes: ClassCodec[] = [];
+  readonly #rewriting: Rewriting;
   readonly #before = new Map<Digest, ChunkContent>();
   readonly #written = new Set<Digest>();
   /** The new digest of each record, which its children hold. */
   readonly #digests = new Map<CheckpointId, Digest>();
-  #codec = new StateCodec();
+  readonly #codec = new TolerantCodec();
 
-  constructor(sessionId: SessionId, redaction: Redaction) {
+  constructor(sessionId: SessionId, rewriting: Rewriting) {
     this.#sessionId = sessionId;
-    this.#redaction = redaction;
+    this.#rewriting = rewriting;
   }
 
   *rewrite(line: ExportLine): Generator<ExportLine> {
@@ -76,7 +81,7 @@ class SessionRewriter {
     root,
   }: Extract<ExportLine, { checkpoint: unknown }>['checkpoint']): Generator<ExportLine> {
     const header = parseCheckpointBody(body, digest);
-    const state = this.#redaction.ofState(this.#decode(root));
+    const state = this.#rewriting.ofState(this.#codec.decode(root, findIn(this.#before)));
     const encoded = this.#codec.encode(state);
     yield* this.#write(encoded.root.refs, encoded.chunks);
     const parentDigest = header.parentId === undefined ? undefined : this.#digests.get(header.parentId);
@@ -99,7 +104,7 @@ class SessionRewriter {
 
   #rewriteSaid(header: CheckpointHeader): CheckpointHeader {
     const said = SAID_FIELDS.flatMap((field) =>
-      header[field] === undefined ? [] : [[field, this.#redaction.ofOther(header[field])]],
+      header[field] === undefined ? [] : [[field, this.#rewriting.ofOther(header[field])]],
     );
     return { ...header, ...(Object.fromEntries(said) as Partial<CheckpointHeader>) };
   }
@@ -108,24 +113,10 @@ class SessionRewriter {
     const { branch: _, result, ...record } = parseEffect({ ...effect, sessionId: this.#sessionId });
     const place = { sessionId: this.#sessionId, branch: effect.branch };
     if (result === undefined) return yield { effect };
-    const encoded = this.#codec.encode(this.#redaction.ofOther(this.#decode(result)));
+    const encoded = this.#codec.encode(this.#rewriting.ofOther(this.#codec.decode(result, findIn(this.#before))));
     yield* this.#write(encoded.root.refs, encoded.chunks);
     const { sessionId: __, ...row } = formatEffect(place, record, { text: encoded.root.text, refs: encoded.root.refs });
     yield { effect: row };
-  }
-
-  /** Classes are learnt as they are met; the codec knows them from then on. */
-  #decode(root: ChunkContent): unknown {
-    for (;;) {
-      try {
-        return this.#codec.decode(root, findIn(this.#before));
-      } catch (error) {
-        const tag = unknownTagOf(error);
-        if (tag === undefined || this.#classes.some((known) => known.tag === tag)) throw error;
-        this.#classes.push(createForeignCodec(tag));
-        this.#codec = new StateCodec({ classes: this.#classes });
-      }
-    }
   }
 
   /** Chunks that were not written yet, those they refer to first. */

@@ -1,12 +1,12 @@
-import { Checkpoint, type CheckpointJson } from '../core/checkpoint.ts';
-import { type ChunkContent, type Digest, digestText } from '../core/chunk.ts';
-import { CorruptError, NotFoundError } from '../core/errors.ts';
-import { type CheckpointId, parseSessionId, type SessionId } from '../core/id.ts';
-import type { CheckpointRowWithRoot, EffectRow, Ref, RefKind } from '../storage/contract.ts';
-import { parseEffect } from './effect-record.ts';
-import type { Engine } from './engine.ts';
-import { toEntry } from './lineage.ts';
-import { parseRoot } from './repository.ts';
+import { Checkpoint, type CheckpointJson } from '../../core/checkpoint.ts';
+import { type Chunk, type ChunkContent, type Digest, digestText } from '../../core/chunk.ts';
+import { CorruptError, NotFoundError } from '../../core/errors.ts';
+import { type CheckpointId, parseSessionId, type SessionId } from '../../core/id.ts';
+import type { CheckpointRowWithRoot, EffectRow, Ref, RefKind } from '../../storage/contract.ts';
+import { parseEffect } from '../effect-record.ts';
+import type { Engine } from '../engine.ts';
+import { toEntry } from '../lineage.ts';
+import { parseRoot } from '../repository.ts';
 
 /** How a file of an exported session begins. */
 export type ExportStart = { readonly format: 'savestate-session'; readonly version: 1; readonly sessionId: SessionId };
@@ -88,7 +88,7 @@ async function* exportCheckpoints(
     }
     parseRoot(checkpoint, row.root);
     yield* exportChunks(context, row.root.refs, written);
-    yield { checkpoint: { body: row.body, digest: row.digest, root: row.root } };
+    yield { checkpoint: { body: row.body, digest: row.digest, root: toContent(row.root) } };
   }
 }
 
@@ -112,9 +112,10 @@ async function* exportEffects(
 
 async function* exportEffect(context: Engine, row: EffectRow, written: Set<Digest>): AsyncGenerator<ExportLine> {
   parseEffect(row);
-  const { sessionId: _, ...effect } = row;
-  yield* exportChunks(context, effect.result?.refs ?? [], written);
-  yield { effect };
+  const { branch, ordinal, body, result, digest } = row;
+  yield* exportChunks(context, result?.refs ?? [], written);
+  // Fields in an order of its own: storages give them in theirs.
+  yield { effect: { branch, ordinal, body, ...(result !== undefined && { result: toContent(result) }), digest } };
 }
 
 function hiddenEffects(sessionId: SessionId, branch: string): CorruptError {
@@ -147,22 +148,42 @@ async function* readRows({ storage }: Engine, sessionId: SessionId): AsyncGenera
   } while (after !== undefined);
 }
 
-/** Chunks not written yet, those they refer to first. */
+/** Chunks not written yet, those they refer to first: found level by level, written from the lowest up. */
 async function* exportChunks(
   context: Engine,
   refs: readonly Digest[],
   written: Set<Digest>,
 ): AsyncGenerator<ExportLine> {
-  const fresh = [...new Set(refs)].filter((digest) => !written.has(digest));
-  if (fresh.length === 0) return;
-  for (const digest of fresh) written.add(digest);
-  const chunks = await context.repository.readChunks(fresh);
-  yield* exportChunks(
-    context,
-    chunks.flatMap((chunk) => chunk.refs),
-    written,
-  );
-  for (const { text, refs: inner } of chunks) yield { chunk: { text, refs: inner } };
+  const levels: Chunk[][] = [];
+  for (let wanted = refs; ; ) {
+    const fresh = [...new Set(wanted)].filter((digest) => !written.has(digest));
+    if (fresh.length === 0) break;
+    for (const digest of fresh) written.add(digest);
+    const chunks = await context.repository.readChunks(fresh);
+    levels.push(chunks);
+    wanted = chunks.flatMap((chunk) => chunk.refs);
+  }
+  for (const chunk of sortByNeed(levels)) yield { chunk: toContent(chunk) };
+}
+
+/** A chunk may be needed by one of its own level, or of a level below: it comes before all that need it. */
+function* sortByNeed(levels: readonly (readonly Chunk[])[]): Generator<Chunk> {
+  const left = new Map(levels.flat().map((chunk) => [chunk.digest, chunk]));
+  for (const chunk of levels.toReversed().flat()) {
+    const open = [chunk];
+    for (let top = open.at(-1); top !== undefined; top = open.at(-1)) {
+      const needed = top.refs.flatMap((digest) => left.get(digest) ?? []);
+      if (needed.length > 0 && left.has(top.digest)) open.push(...needed);
+      else {
+        open.pop();
+        if (left.delete(top.digest)) yield top;
+      }
+    }
+  }
+}
+
+function toContent({ text, refs }: ChunkContent): ChunkContent {
+  return { text, refs };
 }
 
 /** One checkpoint with its whole state as JSON that people can read; `Checkpoint.fromJSON` reads it back. */
