@@ -3,11 +3,11 @@ import type { JsonValue, Tombstone } from '../core/checkpoint-header.ts';
 import { CorruptError, InvalidInputError } from '../core/errors.ts';
 import { type CheckpointId, isCheckpointId, parseSessionId, type SessionId } from '../core/id.ts';
 import { givenOptions } from '../core/options.ts';
-import type { CheckpointQuery } from '../storage/contract.ts';
+import type { CheckpointQuery, CheckpointRow } from '../storage/contract.ts';
 import { checkRef } from '../storage/ref.ts';
 import type { Engine } from './engine.ts';
 import { type LineageEntry, readPath, readSession } from './lineage.ts';
-import { parseRow } from './repository.ts';
+import { parseRow, parseRows } from './repository.ts';
 
 /** Which checkpoints a list is about; conditions are combined with "and", names match exactly. */
 export type ListFilter = {
@@ -69,11 +69,17 @@ export class History {
 
   async list(filter: ListFilter, page: ListPage = {}): Promise<CheckpointPage> {
     const { limit = DEFAULT_LIMIT } = page;
-    const query = { ...this.#toQuery(filter), ...toPaging(page), limit: limit + 1 };
-    const rows = await this.#context.storage.listCheckpoints(query);
-    const checkpoints = rows.slice(0, limit).map((row) => checkAnswer(parseRow(row), filter));
-    const last = checkpoints.at(-1);
-    return rows.length > limit && last !== undefined ? { checkpoints, nextCursor: last.id } : { checkpoints };
+    const query = { ...this.#toQuery(filter), ...toPaging(page) };
+    const checkpoints: Checkpoint[] = [];
+    for (let more: Partial<CheckpointQuery> = {}; ; ) {
+      const wanted = limit - checkpoints.length;
+      const rows = await this.#context.storage.listCheckpoints({ ...query, ...more, limit: wanted + 1 });
+      for (const found of parseFound(rows.slice(0, wanted), filter)) checkpoints.push(checkAnswer(found, filter));
+      const last = rows[wanted - 1]?.id;
+      if (rows.length <= wanted || last === undefined) return { checkpoints };
+      if (checkpoints.length === limit) return { checkpoints, nextCursor: last };
+      more = { after: last, offset: 0 };
+    }
   }
 
   async latest(filter: ListFilter): Promise<Checkpoint | undefined> {
@@ -150,6 +156,11 @@ export class History {
 }
 
 const NAMED_FIELDS = ['sessionId', 'branch', 'agentId', 'userId', 'type', 'status'] as const;
+
+/** Of one session all must be sound; what is damaged elsewhere does not stand in the way of the rest. */
+function parseFound(rows: readonly CheckpointRow[], { sessionId }: ListFilter): Checkpoint[] {
+  return sessionId === undefined ? parseRows(rows).checkpoints : rows.map(parseRow);
+}
 
 /** A damaged index may answer with a checkpoint that was not asked for, another user's for instance. */
 function checkAnswer(checkpoint: Checkpoint, filter: ListFilter): Checkpoint {

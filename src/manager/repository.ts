@@ -2,10 +2,11 @@ import { Checkpoint, parseCheckpointBody } from '../core/checkpoint.ts';
 import type { CheckpointHeader } from '../core/checkpoint-header.ts';
 import { type Chunk, type ChunkContent, checkChunk, createChunk, type Digest } from '../core/chunk.ts';
 import type { FindChunk } from '../core/decode.ts';
-import { CorruptError, NotFoundError } from '../core/errors.ts';
+import { CorruptError, hasErrorCode, NotFoundError } from '../core/errors.ts';
 import { type CheckpointId, isCheckpointId, isCheckpointIdPart } from '../core/id.ts';
 import { checkValue, string } from '../core/options.ts';
 import { findIn } from '../core/state-codec.ts';
+import { Breather } from '../storage/breather.ts';
 import type { CheckpointRow, ChunkStorage, Ref, RefKind } from '../storage/contract.ts';
 import { checkRef } from '../storage/ref.ts';
 import { parseTombstone } from './tombstone.ts';
@@ -57,9 +58,11 @@ export class Repository {
   async loadChunks(root: ChunkContent): Promise<FindChunk> {
     const chunks = root.refs.length === 0 ? [] : await this.storage.readReachable(root.refs);
     const found = new Map<Digest, ChunkContent>();
+    const breather = new Breather();
     for (const chunk of chunks) {
       checkChunk(chunk);
       found.set(chunk.digest, chunk);
+      await breather.breathe();
     }
     return findIn(found);
   }
@@ -80,7 +83,13 @@ export class Repository {
 
   /** Refs that fit, each checked. */
   async readRefs(filter: { sessionId?: string; kind?: RefKind }): Promise<Ref[]> {
-    return (await this.storage.readRefs(filter)).map(checkRef);
+    const refs = await this.storage.readRefs(filter);
+    const breather = new Breather();
+    for (const ref of refs) {
+      checkRef(ref);
+      await breather.breathe();
+    }
+    return refs;
   }
 
   /** What a name points at; undefined if there is no such name. */
@@ -102,6 +111,24 @@ export function parseRow(row: CheckpointRow): Checkpoint {
     });
   }
   return new Checkpoint(header, row.digest);
+}
+
+/** Reads rows of many sessions. Damaged ones are left out, so that the rest stays usable; verify names them. */
+export function parseRows(rows: readonly CheckpointRow[]): {
+  readonly checkpoints: Checkpoint[];
+  readonly damaged: CheckpointRow[];
+} {
+  const checkpoints: Checkpoint[] = [];
+  const damaged: CheckpointRow[] = [];
+  for (const row of rows) {
+    try {
+      checkpoints.push(parseRow(row));
+    } catch (error) {
+      if (!hasErrorCode(error, 'CORRUPT')) throw error;
+      damaged.push(row);
+    }
+  }
+  return { checkpoints, damaged };
 }
 
 /** Checks the root of a checkpoint's state. */

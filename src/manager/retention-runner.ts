@@ -7,7 +7,7 @@ import { Breather } from '../storage/breather.ts';
 import type { CheckpointQuery, Ref } from '../storage/contract.ts';
 import type { Engine } from './engine.ts';
 import { releaseStalePins } from './group-pins.ts';
-import { parseRow } from './repository.ts';
+import { parseRow, parseRows } from './repository.ts';
 import { judge, type RetentionPolicy, type TypeRetention, type Verdict } from './retention.ts';
 import { SessionNeeds } from './retention-needs.ts';
 import { type Protections, readProtections } from './retention-protections.ts';
@@ -112,7 +112,9 @@ export class RetentionRunner {
     });
     const reason = `more than ${limit} checkpoints`;
     const isNeeded = (type: string) => this.#policy.types?.[type]?.untilCompleted === true;
-    const doomed = rows.map((row) => parseRow(row).header).filter(({ type }) => !isNeeded(type));
+    const doomed = parseRows(rows)
+      .checkpoints.map(({ header }) => header)
+      .filter(({ type }) => !isNeeded(type));
     const deleted = await this.#deleteUnneeded(
       doomed,
       doomed.map(({ id }) => ({ id, keep: false, reason })),
@@ -192,18 +194,22 @@ export class RetentionRunner {
     return peers.filter((peer) => peer.sessionId !== sessionId);
   }
 
+  /** All that fit. Sessions with damage are left alone: what they need is not known. */
   async #readAll(filter: Omit<CheckpointQuery, 'limit'>): Promise<CheckpointHeader[]> {
     const headers: CheckpointHeader[] = [];
+    const damaged = new Set<SessionId>();
     const breather = new Breather();
     let after: CheckpointId | undefined;
     do {
       const page = { ...filter, limit: PAGE, ...(after !== undefined && { after }) };
       const rows = await this.#context.storage.listCheckpoints(page);
-      for (const row of rows) headers.push(parseRow(row).header);
+      const parsed = parseRows(rows);
+      for (const { header } of parsed.checkpoints) headers.push(header);
+      for (const { sessionId } of parsed.damaged) damaged.add(sessionId);
       after = rows.length < PAGE ? undefined : rows.at(-1)?.id;
       await breather.breathe();
     } while (after !== undefined);
-    return headers;
+    return damaged.size === 0 ? headers : headers.filter(({ sessionId }) => !damaged.has(sessionId));
   }
 
   /** Ends sessions of which nothing is kept and branches whose heads go, then deletes the rest. */

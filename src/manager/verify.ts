@@ -1,9 +1,11 @@
 import type { Checkpoint } from '../core/checkpoint.ts';
-import { type Chunk, checkChunk, createChunk, type Digest } from '../core/chunk.ts';
+import { createChunk, type Digest } from '../core/chunk.ts';
 import { SavestateError } from '../core/errors.ts';
-import type { CheckpointId } from '../core/id.ts';
+import type { CheckpointId, SessionId } from '../core/id.ts';
+import { Breather } from '../storage/breather.ts';
 import type { CheckpointRow, EffectRow, Ref } from '../storage/contract.ts';
 import { checkRef } from '../storage/ref.ts';
+import { ChunkSurvey } from './chunk-survey.ts';
 import { parseEffect } from './effect-record.ts';
 import type { Engine } from './engine.ts';
 import { parseRow } from './repository.ts';
@@ -34,7 +36,7 @@ export async function verify(
   const verification = new Verification(context);
   await verification.checkBackend();
   if (readData) await verification.checkChunks();
-  await verification.checkCheckpoints(readData);
+  await verification.checkCheckpoints();
   await verification.checkSessions();
   return verification.report();
 }
@@ -43,12 +45,12 @@ class Verification {
   readonly #context: Engine;
   readonly #findings: VerifyFinding[] = [];
   readonly #digests = new Map<CheckpointId, Digest>();
-  readonly #live = new Set<string>();
+  /** The session of each checkpoint that is not deleted. */
+  readonly #live = new Map<string, SessionId>();
   readonly #damaged = new Set<CheckpointId>();
-  /** What each sound chunk refers to. */
-  readonly #refs = new Map<Digest, readonly Digest[]>();
-  readonly #isWhole = new Map<Digest, boolean>();
-  readonly #lookedAgain = new Set<Digest>();
+  readonly #breather = new Breather();
+  /** Absent if the data is not read. */
+  #chunks: ChunkSurvey | undefined;
   #counts = { checkpoints: 0, tombstones: 0, effects: 0, sessions: 0 };
 
   constructor(context: Engine) {
@@ -59,7 +61,7 @@ class Verification {
     return {
       status: this.#findings.length === 0 ? 'clean' : 'damaged',
       ...this.#counts,
-      chunks: this.#refs.size,
+      chunks: this.#chunks?.size ?? 0,
       findings: this.#findings,
       damagedCheckpoints: [...this.#damaged],
     };
@@ -71,45 +73,11 @@ class Verification {
   }
 
   async checkChunks(): Promise<void> {
-    let after: Digest | undefined;
-    const ends = new Set<Digest>();
-    for (;;) {
-      const page = { limit: PAGE, ...(after !== undefined && { after }) };
-      const digests = await this.#attempt('the list of chunks', () => this.#context.storage.listChunks(page));
-      if (digests === undefined || digests.length === 0) return;
-      for (const [at, chunk] of (await this.#readChunks(digests)).entries())
-        this.#checkChunk(digests[at] as Digest, chunk);
-      after = this.#nextPage('the list of chunks', ends, digests.at(-1));
-      if (after === undefined) return;
-    }
+    this.#chunks = new ChunkSurvey(this.#context.storage, (subject, problem) => this.#add(subject, problem));
+    await this.#chunks.readAll();
   }
 
-  /** A damaged page fails the whole read: then one by one, to name the ones that cannot be read. */
-  async #readChunks(digests: readonly Digest[]): Promise<(Chunk | undefined)[]> {
-    try {
-      return await this.#context.storage.readChunks(digests);
-    } catch {
-      const chunks: (Chunk | undefined)[] = [];
-      for (const digest of digests) {
-        const found = await this.#attempt(`chunk ${digest}`, () => this.#context.storage.readChunks([digest]));
-        chunks.push(found?.[0]);
-      }
-      return chunks;
-    }
-  }
-
-  #checkChunk(digest: Digest, chunk: Chunk | undefined): void {
-    if (chunk === undefined) return; // collected since it was listed, or else whatever needs it will be named
-    try {
-      checkChunk({ ...chunk, digest });
-      this.#refs.set(digest, chunk.refs);
-    } catch (error) {
-      this.#lookedAgain.add(digest);
-      this.#add(`chunk ${digest}`, messageOf(error));
-    }
-  }
-
-  async checkCheckpoints(readData: boolean): Promise<void> {
+  async checkCheckpoints(): Promise<void> {
     let after: CheckpointId | undefined;
     const ends = new Set<CheckpointId>();
     for (;;) {
@@ -121,13 +89,14 @@ class Verification {
       };
       const rows = await this.#attempt('the list of checkpoints', () => this.#context.storage.listCheckpoints(page));
       if (rows === undefined || rows.length === 0) return;
-      for (const row of rows) await this.#checkRow(row, readData);
+      for (const row of rows) await this.#checkRow(row);
       after = this.#nextPage('the list of checkpoints', ends, rows.at(-1)?.id);
       if (after === undefined) return;
     }
   }
 
-  async #checkRow(row: CheckpointRow, readData: boolean): Promise<void> {
+  async #checkRow(row: CheckpointRow): Promise<void> {
+    await this.#breather.breathe();
     this.#digests.set(row.id, row.digest);
     if (row.isDeleted) {
       this.#counts.tombstones++;
@@ -135,10 +104,10 @@ class Verification {
       return;
     }
     this.#counts.checkpoints++;
-    this.#live.add(row.id);
+    this.#live.set(row.id, row.sessionId);
     const before = this.#findings.length;
     const checkpoint = await this.#attempt(`checkpoint ${row.id}`, async () => parseRow(row));
-    if (checkpoint !== undefined) await this.#checkState(checkpoint, readData);
+    if (checkpoint !== undefined) await this.#checkState(checkpoint);
     if (checkpoint?.header.needsParent === true) await this.#checkNeed(checkpoint);
     if (this.#findings.length > before) this.#damaged.add(row.id);
     if (checkpoint !== undefined) this.#checkChain(checkpoint); // a broken chain is damage, but the state can be restored
@@ -167,42 +136,15 @@ class Verification {
       this.#add(`checkpoint ${id}`, `the chain is broken: its parent ${parentId} is not the one it was saved on`);
   }
 
-  async #checkState({ id, stateDigest }: Checkpoint, readData: boolean): Promise<void> {
+  async #checkState({ id, stateDigest }: Checkpoint): Promise<void> {
     const subject = `checkpoint ${id}`;
     const row = await this.#attempt(subject, () => this.#context.storage.readCheckpoint(id));
     if (row === undefined || row.isDeleted) return;
     if (row.root === undefined) return this.#add(subject, 'the root of its state is missing');
     if (createChunk(row.root).digest !== stateDigest)
       return this.#add(subject, 'the root of its state does not match its digest');
-    const absent = readData ? await this.#findUnsound(row.root.refs) : [];
-    if (absent.length > 0)
-      this.#add(subject, `its state needs ${absent.length} missing or damaged chunks, such as ${absent[0]}`);
-  }
-
-  /** Which of these chunks are not whole. Looks again at what was not there before: it may have been committed meanwhile. */
-  async #findUnsound(refs: readonly Digest[]): Promise<readonly Digest[]> {
-    const unsound = refs.filter((ref) => !this.#isSound(ref));
-    const late = unsound.filter((ref) => !this.#lookedAgain.has(ref));
-    if (late.length === 0) return unsound;
-    for (const digest of late) this.#lookedAgain.add(digest);
-    const chunks = await this.#attempt('chunks', () => this.#context.storage.readReachable(late));
-    for (const chunk of chunks ?? []) if (this.#isNew(chunk.digest, late)) this.#checkChunk(chunk.digest, chunk);
-    this.#isWhole.clear();
-    return refs.filter((ref) => !this.#isSound(ref));
-  }
-
-  #isNew(digest: Digest, late: readonly Digest[]): boolean {
-    return !this.#refs.has(digest) && (late.includes(digest) || !this.#lookedAgain.has(digest));
-  }
-
-  /** Whether a chunk and all below it are there and undamaged. */
-  #isSound(digest: Digest): boolean {
-    const known = this.#isWhole.get(digest);
-    if (known !== undefined) return known;
-    const refs = this.#refs.get(digest);
-    const isWhole = refs?.every((ref) => this.#isSound(ref)) ?? false;
-    this.#isWhole.set(digest, isWhole);
-    return isWhole;
+    const problem = await this.#chunks?.findProblem(row.root, this.#context.codec.limits);
+    if (problem !== undefined) this.#add(subject, `its state ${problem}`);
   }
 
   async checkSessions(): Promise<void> {
@@ -241,20 +183,25 @@ class Verification {
   }
 
   async #checkRef(ref: Ref): Promise<void> {
+    await this.#breather.breathe();
     const subject = `${ref.kind} "${ref.name}" of session "${ref.sessionId}"`;
     const sound = await this.#attempt(subject, async () => checkRef(ref));
     const needsTarget = ref.kind === 'branch' || ref.kind === 'tag' || ref.kind === 'pin';
-    if (sound === undefined || !needsTarget || this.#live.has(ref.target)) return;
+    if (sound === undefined || !needsTarget || this.#live.get(ref.target) === ref.sessionId) return;
     const row = await this.#attempt(subject, () => this.#context.storage.readCheckpoint(ref.target as CheckpointId));
     if (row === undefined || row.isDeleted) this.#add(subject, `it points at ${ref.target}, which is not there`);
+    else if (row.sessionId !== ref.sessionId)
+      this.#add(subject, `it points at ${ref.target}, which is of session "${row.sessionId}"`);
   }
 
   async #checkEffect(row: EffectRow): Promise<void> {
+    await this.#breather.breathe();
     this.#counts.effects++;
     const subject = `effect ${row.ordinal} of branch "${row.branch}" in session "${row.sessionId}"`;
     await this.#attempt(subject, async () => parseEffect(row));
-    const absent = this.#refs.size === 0 ? [] : await this.#findUnsound(row.result?.refs ?? []);
-    if (absent.length > 0) this.#add(subject, `its result needs ${absent.length} missing or damaged chunks`);
+    if (row.result === undefined) return;
+    const problem = await this.#chunks?.findProblem(row.result, this.#context.codec.limits);
+    if (problem !== undefined) this.#add(subject, `its result ${problem}`);
   }
 
   async #attempt<Result>(subject: string, read: () => Promise<Result>): Promise<Result | undefined> {

@@ -1,3 +1,4 @@
+import { hasErrorCode } from '../../core/errors.ts';
 import type { CheckpointId, SessionId } from '../../core/id.ts';
 import { checkRef } from '../../storage/ref.ts';
 import type { Command } from '../command.ts';
@@ -19,7 +20,9 @@ export const command: Command = {
   ],
   run: async (context, input) => {
     const workspace = await context.workspace();
-    const sessions = await listSessions(workspace, input.count('n') ?? DEFAULT_LIMIT);
+    const sessions = await listSessions(workspace, input.count('n') ?? DEFAULT_LIMIT, (id) =>
+      context.say(`Session ${JSON.stringify(id)} is damaged and not shown. Run savestate verify.`),
+    );
     const rows = sessions.map(({ id, currentBranch, branches, sequence, savedAt, status }) => [
       id,
       currentBranch,
@@ -38,7 +41,11 @@ export const command: Command = {
 type Heads = ReadonlyMap<string, CheckpointId>;
 
 /** The sessions that were saved to last; reads as many checkpoints as are shown. */
-async function listSessions(workspace: Workspace, limit: number): Promise<SessionOutput[]> {
+async function listSessions(
+  workspace: Workspace,
+  limit: number,
+  onDamage: (sessionId: SessionId) => void,
+): Promise<SessionOutput[]> {
   const sessions = new Map<SessionId, Map<string, CheckpointId>>();
   for (const ref of await workspace.storage.readRefs({ kind: 'branch' })) {
     const { sessionId, name, target } = checkRef(ref);
@@ -46,7 +53,17 @@ async function listSessions(workspace: Workspace, limit: number): Promise<Sessio
     sessions.set(sessionId, heads.set(name, target as CheckpointId));
   }
   const newest = [...sessions].sort(([, a], [, b]) => (newestOf(a) < newestOf(b) ? 1 : -1)).slice(0, limit);
-  return Promise.all(newest.map(([id, heads]) => describe(workspace, id, heads)));
+  const outcomes = await Promise.allSettled(newest.map(([id, heads]) => describe(workspace, id, heads)));
+  return outcomes.flatMap((outcome, at) => {
+    if (outcome.status === 'fulfilled') return [outcome.value];
+    if (!isDamage(outcome.reason)) throw outcome.reason;
+    onDamage(newest[at]?.[0] as SessionId);
+    return [];
+  });
+}
+
+function isDamage(error: unknown): boolean {
+  return hasErrorCode(error, 'CORRUPT') || hasErrorCode(error, 'NOT_FOUND');
 }
 
 /** Ids sort by time. */

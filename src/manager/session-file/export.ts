@@ -169,16 +169,11 @@ async function* exportChunks(
 /** A chunk may be needed by one of its own level, or of a level below: it comes before all that need it. */
 function* sortByNeed(levels: readonly (readonly Chunk[])[]): Generator<Chunk> {
   const left = new Map(levels.flat().map((chunk) => [chunk.digest, chunk]));
-  for (const chunk of levels.toReversed().flat()) {
-    const open = [chunk];
-    for (let top = open.at(-1); top !== undefined; top = open.at(-1)) {
-      const needed = top.refs.flatMap((digest) => left.get(digest) ?? []);
-      if (needed.length > 0 && left.has(top.digest)) open.push(...needed);
-      else {
-        open.pop();
-        if (left.delete(top.digest)) yield top;
-      }
-    }
+  const open = levels.flat();
+  for (let top = open.pop(); top !== undefined; top = open.pop()) {
+    const needed = left.has(top.digest) ? top.refs.flatMap((digest) => left.get(digest) ?? []) : [];
+    if (needed.length > 0) open.push(top, ...needed);
+    else if (left.delete(top.digest)) yield top;
   }
 }
 

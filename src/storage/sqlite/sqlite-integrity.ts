@@ -1,8 +1,8 @@
 import type { CheckpointHeader } from '../../core/checkpoint-header.ts';
 import { SavestateError } from '../../core/errors.ts';
 import type { SessionId } from '../../core/id.ts';
+import { Breather } from '../breather.ts';
 import { effectCheck, findMisfiled, tombstoneCheck } from '../marks.ts';
-import { Turns } from '../turns.ts';
 import { type ChunkNumbers, readRefs } from './chunk-numbers.ts';
 import { checkFile } from './integrity-check.ts';
 import { DIGEST_BYTES, decodeText, PREFIX_BYTES, unpackDigest } from './sqlite-codec.ts';
@@ -73,9 +73,9 @@ export async function findDamage(connection: SqliteConnection, numbers: ChunkNum
 
 /** Lets others take their turn between rows; each row that is in order gives an empty finding. */
 async function* inTurns(findings: Iterable<string> | AsyncIterable<string>): AsyncGenerator<string> {
-  const turns = new Turns();
+  const breather = new Breather();
   for await (const finding of findings) {
-    await turns.pass();
+    await breather.breathe();
     if (finding !== '') yield finding;
   }
 }
