@@ -106,10 +106,35 @@ export class Checkpoint {
       throw new InvalidInputError('This is not a checkpoint: expected the object that Checkpoint.toJSON() made.');
     }
     const { digest, state, ...rest } = json as CheckpointJson;
-    const header = parseCheckpointBody(formatJson(rest), digest);
+    const body = formatJson(rest);
+    if (digestCheckpoint(body) !== digest && isReordered(json)) {
+      throw new CorruptError(
+        'The keys of a checkpoint are in another order than they were written, so that it does not match its digest. Store the text of JSON.stringify(checkpoint) as it is; in PostgreSQL as text or json, not as jsonb.',
+        { details: { digest } },
+      );
+    }
+    const header = parseCheckpointBody(body, digest);
     if (state !== undefined) checkState(header, state);
     return new Checkpoint(header, digest, state);
   }
+}
+
+/** Keys that every checkpoint has, as they are written. */
+const KEY_ORDER = [
+  'id',
+  'sessionId',
+  'branch',
+  'sequence',
+  'type',
+  'timestampMs',
+  'stateDigest',
+  'stateBytes',
+  'digest',
+];
+
+function isReordered(json: object): boolean {
+  const keys = Object.keys(json).filter((key) => KEY_ORDER.includes(key));
+  return keys.length === KEY_ORDER.length && keys.join() !== KEY_ORDER.join();
 }
 
 /** Reads a stored header; throws a CorruptError if the text does not match its digest, or is no header. */
@@ -147,7 +172,7 @@ function checkState({ id, stateDigest }: CheckpointHeader, json: JsonValue): voi
   const found = codec.encode(codec.decodeJson(json)).root.digest;
   if (found === stateDigest) return;
   throw new CorruptError(
-    `The state of checkpoint ${id} was changed after it was written: its digest is ${found}, and the checkpoint says ${stateDigest}. To continue from a changed state, fork the stored checkpoint with an edit.`,
+    `The state of checkpoint ${id} was changed after it was written: its digest is ${found}, and the checkpoint says ${stateDigest} (the order of keys counts, too). To continue from a changed state, fork the stored checkpoint with an edit.`,
     { details: { id } },
   );
 }

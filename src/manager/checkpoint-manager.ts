@@ -3,6 +3,7 @@ import { ClosedError } from '../core/errors.ts';
 import { type CheckpointId, parseName, parseSessionId } from '../core/id.ts';
 import { callback, checkValue, givenOptions, string } from '../core/options.ts';
 import type { CollectResult, StorageStats } from '../storage/contract.ts';
+import { WholeCheckpointStorage } from '../storage/whole/whole-storage.ts';
 import { type AbandonedSession, listAbandoned, retryPoisoned } from './abandoned.ts';
 import { type AgentFactory, registerHandle } from './agent.ts';
 import { AgentSaving, type RestoreOptions } from './agent-saving.ts';
@@ -100,6 +101,8 @@ export class CheckpointManager {
   async session(sessionId: string, options: SessionOptions = {}): Promise<Session> {
     this.#checkOpen();
     checkCall(options, 'session()');
+    const { storage } = this.engine;
+    if (storage instanceof WholeCheckpointStorage) await storage.checkSession(parseSessionId(sessionId));
     return this.#sessions.open(sessionId, options);
   }
 

@@ -14,7 +14,7 @@ import { fingerprintTool, type Tool } from './tool.ts';
 export type StandardAgentOptions = {
   readonly name: string;
   readonly systemMessage?: string;
-  /** What others, and whoever selects speakers, are told of it; default: its system message. */
+  /** What others, and whoever selects speakers, are told of it; default: the first sentence of its system message. */
   readonly description?: string;
   readonly llmConfig?: LlmConfig;
   /** A model given as an object. A checkpoint holds only its id; on restore it is looked up in the registry. */

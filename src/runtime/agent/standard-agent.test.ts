@@ -150,6 +150,17 @@ describe('an agent', () => {
     await expect(helper.reply(5 as never)).rejects.toMatchObject({ code: 'INVALID_INPUT' });
   });
 
+  test('[H3] others are told its description, or the first sentence of its prompt without memory', () => {
+    const introduce = (options: object) => new StandardAgent({ name: 'cook', ...options }).introduction;
+    expect(introduce({ systemMessage: 'You cook {memory:taste}v1.5 soups. The secret is salt.\n{memory}' })).toBe(
+      'You cook v1.5 soups.',
+    );
+    expect(introduce({ systemMessage: 'You cook\nand more' })).toBe('You cook');
+    expect(introduce({ systemMessage: `You ${'x'.repeat(400)}` })).toHaveLength(200);
+    expect(introduce({ systemMessage: 'You cook. Well.', description: 'Cooks. Well.' })).toBe('Cooks. Well.');
+    expect(introduce({})).toBe('');
+  });
+
   test('[H8] an agent shows what it is', () => {
     const llmConfig = { provider: 'openai', model: 'gpt' } as const;
     const shown = new StandardAgent({ name: 'librarian', systemMessage: 'You help.', llmConfig });

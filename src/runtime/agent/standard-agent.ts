@@ -68,6 +68,12 @@ export class StandardAgent {
     return this.#state.description;
   }
 
+  /** What others are told of it: its description; without one, the first sentence of its prompt. */
+  get introduction(): string {
+    const { description, systemMessage } = this.#state;
+    return description === systemMessage ? firstSentence(systemMessage) : description;
+  }
+
   get llmConfig(): LlmConfig | undefined {
     return this.#state.llmConfig ?? undefined;
   }
@@ -316,6 +322,15 @@ export class StandardAgent {
     this.#state = freeze({ ...this.#state, ...change });
     for (const listener of this.#listeners) listener();
   }
+}
+
+const MAX_INTRODUCTION_CHARS = 200;
+
+/** The rest of a prompt is for its agent alone, and what stands for memory is not filled in yet. */
+function firstSentence(prompt: string): string {
+  const text = prompt.replaceAll(/\{memory[^}]*\}/g, '').trim();
+  const sentence = /^.*?(?:[.!?](?=\s|$)|\n|$)/s.exec(text)?.[0].trim() ?? '';
+  return sentence.slice(0, MAX_INTRODUCTION_CHARS);
 }
 
 /** Frozen parts are skipped by identity when they are saved again. */

@@ -1,8 +1,7 @@
-import type { AgentRegistry } from '../agent/agent-registry.ts';
-import type { Difference } from '../run/differences.ts';
 import { adoptAgents } from '../run/team-facts.ts';
 import type { RestorableKind } from '../run/team-restorer.ts';
 import { checkEndRules } from './chat-end.ts';
+import { findMissingCode } from './chat-settings.ts';
 import { type ChatSettings, type ChatState, parseChatState } from './chat-state.ts';
 import { GroupChat } from './group-chat.ts';
 
@@ -15,8 +14,8 @@ export const CHAT: RestorableKind<ChatState, GroupChat, ChatSettings> = {
     return rest;
   },
   adopt: adoptCode,
-  findMissing: findMissingCode,
-  make: (agents, registry) => new GroupChat({ agents, registry }),
+  findMissing: ({ chat: { settings } }, registry) => findMissingCode(settings, registry),
+  make: (agents, registry) => new GroupChat({ agents, registry, speakerSelection: 'round_robin' }), // until its own settings are loaded
   override: (chat, settings) => {
     if (settings.end !== undefined) checkEndRules(settings.end);
     chat.change({
@@ -40,19 +39,4 @@ function adoptCode(state: ChatState, code: ChatState): ChatState {
       roundLimit: Math.max(0, roundLimit + settings.maxRounds - was.maxRounds),
     },
   };
-}
-
-function findMissingCode({ chat: { settings } }: ChatState, registry: AgentRegistry): Difference[] {
-  const { speakerSelection, selectorModelId, end } = settings;
-  const selector = typeof speakerSelection === 'object' ? speakerSelection.selector : undefined;
-  const names = [
-    { what: 'predicate', name: end.predicate, isKnown: (name: string) => registry.predicate(name) !== undefined },
-    { what: 'selector', name: selector, isKnown: (name: string) => registry.selector(name) !== undefined },
-    { what: 'model', name: selectorModelId ?? undefined, isKnown: (name: string) => registry.hasModel(name) },
-  ];
-  return names.flatMap(({ what, name, isKnown }) => {
-    if (name === undefined || isKnown(name)) return [];
-    const text = `The ${what} "${name}" of the group is not registered.`;
-    return [{ path: `$.chat.settings.${what}`, kind: 'missing', text }];
-  });
 }

@@ -110,7 +110,7 @@ export class ChatLoop {
   }
 
   #introduce(): ChatMessage {
-    const lines = this.#chat.agents.map((agent) => `- ${agent.name}: ${agent.saveState().description}`);
+    const lines = this.#chat.agents.map((agent) => `- ${agent.name}: ${agent.introduction}`);
     return { name: this.#chat.record.settings.managerName, content: `In this conversation are:\n${lines.join('\n')}` };
   }
 
@@ -118,7 +118,7 @@ export class ChatLoop {
     const { managerName } = this.#chat.record.settings;
     const { speaker, ...remembered } = await selectSpeaker({
       chat: this.#chat.record,
-      agents: this.#chat.agents.map((agent) => ({ name: agent.name, description: agent.saveState().description })),
+      agents: this.#chat.agents.map((agent) => ({ name: agent.name, description: agent.introduction })),
       registry: this.#chat.registry,
       effects: this.#world.effects,
       signal: this.#world.signal,

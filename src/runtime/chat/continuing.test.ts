@@ -268,6 +268,11 @@ describe('a restore', () => {
     expect((await restorer.continue({ file }, { logs: false, rounds: 1 })).sessionId).toBe(`from-${id}-2`);
     writeFileSync(file, text.replace('Hello.', 'Hullo.'));
     await expect(restorer.restore({ file })).rejects.toMatchObject({ code: 'CORRUPT' });
+    writeFileSync(file, text.replace('"sequence": ', '"sequence": 1'));
+    const edited = { code: 'CORRUPT', message: expect.stringMatching(/checkpoint\.json was changed .*fork/) };
+    await expect(restorer.restore({ file })).rejects.toMatchObject(edited);
+    writeFileSync(file, '{"some":"other JSON"}');
+    await expect(restorer.restore({ file })).rejects.toThrow(/checkpoint\.json is no checkpoint file/);
     writeFileSync(file, text.slice(0, 500));
     await expect(restorer.restore({ file })).rejects.toThrow(/cut off/);
     await expect(restorer.restore({ file: `${file}.gone` })).rejects.toMatchObject({ code: 'NOT_FOUND' });

@@ -2,9 +2,12 @@ import { describe, expect, test } from 'vitest';
 import { createTeam } from '../../../test/support/team.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
+import { scriptedModel } from '../../testing/model/scripted-model.ts';
+import { StandardAgent } from '../agent/standard-agent.ts';
 import type { ChatState } from './chat-state.ts';
 import { CheckpointRestorer } from './checkpoint-restorer.ts';
 import { CheckpointingGroupChatManager } from './checkpointing-group-chat-manager.ts';
+import { GroupChat } from './group-chat.ts';
 
 function open() {
   return new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
@@ -98,5 +101,31 @@ describe('a group chat', () => {
     // The solver's first turn (two calls) comes before the critic speaks; then three critic and two solver turns.
     expect(team.model.requests.length - asked).toBe(3 + 2 * 2);
     expect(result.newMessages).toBe(7);
+  });
+});
+
+describe('a group that cannot be led', () => {
+  const model = scriptedModel(() => 'x', { id: 'm' });
+  const agentNamed = (name: string) => new StandardAgent({ name, model });
+  const create = (names: readonly string[], options: object) =>
+    new GroupChat({ agents: names.map(agentNamed), maxRounds: 2, ...options });
+
+  test.each([
+    ['no selector', {}, /"auto", the default.*round_robin/],
+    ['nothing said', { speakerSelection: undefined }, /"auto", the default/],
+    ['a misspelt selection', { speakerSelection: 'roundrobin' }, /found "roundrobin".*round_robin/],
+    ['no selection at all', { speakerSelection: null }, /found null/],
+    ['an unknown selector', { speakerSelection: { selector: 'mine' } }, /selector "mine" .* not registered/],
+    ['an unknown predicate', { speakerSelection: 'random', end: { predicate: 'done' } }, /"done" .* not registered/],
+  ])('[N12] is refused when it is made: %s', (_, options, message) => {
+    expect(() => create(['a', 'b'], options)).toThrow(message);
+  });
+
+  test('[N12] where there is no choice, none is needed', () => {
+    for (const speakerSelection of ['roundrobin', null])
+      expect(() => create(['a'], { speakerSelection })).toThrow('speakerSelection');
+    expect(create(['a'], {}).record.settings.speakerSelection).toBe('auto');
+    expect(create(['a', 'b'], { allowedTransitions: { user: ['a'] } }).agents).toHaveLength(2);
+    expect(create(['a', 'b'], { selector: model, maxRounds: undefined }).record.settings.maxRounds).toBe(20);
   });
 });

@@ -1,15 +1,16 @@
 import { InvalidInputError } from '../../core/errors.ts';
 import { freezeState } from '../../manager/freeze.ts';
 import type { RestoreProblem } from '../../manager/restore-report.ts';
-import { AgentRegistry, modelIdOf } from '../agent/agent-registry.ts';
+import { AgentRegistry } from '../agent/agent-registry.ts';
 import { type AgentTotals, NO_TOTALS } from '../agent/agent-state.ts';
 import { type ChatMessage, countOccurrence, editMessage, PERSON, replaceMessage } from '../agent/chat-message.ts';
 import { loadAgents } from '../agent/load-agents.ts';
 import type { StandardAgent } from '../agent/standard-agent.ts';
 import type { ChatModel } from '../model/chat-model.ts';
 import type { LanguageModel } from '../model/language-model.ts';
-import { type LlmConfig, parseLlmConfig } from '../model/llm-config.ts';
-import { checkEndRules, DEFAULT_SIGNALS, type EndRules, stripSignals } from './chat-end.ts';
+import type { LlmConfig } from '../model/llm-config.ts';
+import { type EndRules, stripSignals } from './chat-end.ts';
+import { checkRounds, checkSettings, createSettings } from './chat-settings.ts';
 import {
   CHAT_KIND,
   type ChatRecord,
@@ -50,7 +51,7 @@ export class GroupChat {
     checkModels(options.agents);
     for (const agent of options.agents) this.registry.addAgent(agent);
     const settings = createSettings(options, this.registry);
-    checkNames(settings, this.#agents);
+    checkSettings(settings, [...this.#agents.keys()], this.registry);
     this.#record = createRecord(settings);
   }
 
@@ -232,38 +233,6 @@ function checkModels(agents: readonly StandardAgent[]): void {
   }
 }
 
-/** How a conversation is held where the options do not say. */
-const DEFAULTS = {
-  managerName: 'chat_manager',
-  speakerSelection: 'auto',
-  allowedTransitions: null,
-  allowRepeatSpeaker: false,
-  sendIntroductions: false,
-  seed: 1,
-  maxRounds: 20,
-} as const;
-
-function createSettings(options: GroupChatOptions, registry: AgentRegistry): ChatSettings {
-  const { agents: _, registry: __, selector, end, ...given } = options;
-  return {
-    ...DEFAULTS,
-    ...given,
-    end: checkEndRules({ signals: DEFAULT_SIGNALS, ...end }),
-    ...describeSelector(selector, registry),
-  };
-}
-
-function describeSelector(
-  selector: GroupChatOptions['selector'],
-  registry: AgentRegistry,
-): Pick<ChatSettings, 'selectorConfig' | 'selectorModelId'> {
-  if (selector === undefined) return { selectorConfig: null, selectorModelId: null };
-  if (!('reply' in selector) && !('specificationVersion' in selector))
-    return { selectorConfig: parseLlmConfig(selector), selectorModelId: null };
-  registry.addModel(modelIdOf(selector), selector);
-  return { selectorConfig: null, selectorModelId: modelIdOf(selector) };
-}
-
 function createRecord(settings: ChatSettings): ChatRecord {
   return {
     settings,
@@ -283,27 +252,6 @@ function createRecord(settings: ChatSettings): ChatRecord {
     endOverruledAt: null,
     end: null,
   };
-}
-
-function checkNames(
-  { managerName, allowedTransitions, maxRounds }: ChatSettings,
-  agents: ReadonlyMap<string, unknown>,
-) {
-  if (agents.has(managerName))
-    throw new InvalidInputError(`An agent has the manager's name "${managerName}". Give one of them another.`);
-  checkRounds(maxRounds);
-  const known = [...agents.keys(), PERSON];
-  for (const name of Object.entries(allowedTransitions ?? {}).flatMap(([from, to]) => [from, ...to])) {
-    if (!known.includes(name))
-      throw new InvalidInputError(
-        `The allowed transitions name "${name}", who is not in the group: ${known.join(', ')}.`,
-      );
-  }
-}
-
-function checkRounds(rounds: number): void {
-  if (Number.isSafeInteger(rounds) && rounds >= 1) return;
-  throw new InvalidInputError(`The number of rounds must be a whole number from 1; found ${rounds}.`);
 }
 
 function addTotals(a: AgentTotals, b: AgentTotals): AgentTotals {

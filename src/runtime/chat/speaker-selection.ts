@@ -6,7 +6,7 @@ import type { ChatMessage } from '../agent/chat-message.ts';
 import type { Effects } from '../effect/effects.ts';
 import type { ModelMessage } from '../model/chat-model.ts';
 import { requestSettings } from '../model/llm-config.ts';
-import type { ChatRecord } from './chat-state.ts';
+import type { ChatRecord, ChatSettings } from './chat-state.ts';
 import { nextRandom } from './random.ts';
 
 /** What selecting needs to know of the group and the world. */
@@ -32,9 +32,10 @@ const MAX_QUESTIONS = 3;
 
 /** Finds who speaks next among those who may. */
 export async function selectSpeaker(view: SelectionView): Promise<Selection> {
-  const candidates = findCandidates(view);
+  const { settings, lastSpeaker } = view.chat;
+  const candidates = findCandidates(settings, namesOf(view), lastSpeaker);
   const [first] = candidates;
-  const { speakerSelection } = view.chat.settings;
+  const { speakerSelection } = settings;
   if (first === undefined || (candidates.length === 1 && speakerSelection !== 'manual')) return { speaker: first };
   if (typeof speakerSelection === 'object')
     return { speaker: callSelector(view, candidates, speakerSelection.selector) };
@@ -50,19 +51,26 @@ export async function selectSpeaker(view: SelectionView): Promise<Selection> {
   }
 }
 
-function findCandidates({ chat, agents }: SelectionView): string[] {
-  const { allowedTransitions, allowRepeatSpeaker } = chat.settings;
-  const last = chat.lastSpeaker;
+/** Who may speak after somebody, or at first. */
+export function findCandidates(
+  { allowedTransitions, allowRepeatSpeaker }: Pick<ChatSettings, 'allowedTransitions' | 'allowRepeatSpeaker'>,
+  agents: readonly string[],
+  last: string | null,
+): string[] {
   const allowed = last === null ? undefined : allowedTransitions?.[last];
-  return agents
-    .map(({ name }) => name)
-    .filter((name) => (allowed === undefined || allowed.includes(name)) && (allowRepeatSpeaker || name !== last));
+  return agents.filter(
+    (name) => (allowed === undefined || allowed.includes(name)) && (allowRepeatSpeaker || name !== last),
+  );
+}
+
+function namesOf({ agents }: SelectionView): string[] {
+  return agents.map(({ name }) => name);
 }
 
 /** The one who follows the last speaker in the order, among those who may speak. */
-function nextInTurn({ chat, agents }: SelectionView, candidates: readonly string[]): string | undefined {
-  const names = agents.map(({ name }) => name);
-  const after = names.indexOf(chat.lastSpeaker ?? '') + 1;
+function nextInTurn(view: SelectionView, candidates: readonly string[]): string | undefined {
+  const names = namesOf(view);
+  const after = names.indexOf(view.chat.lastSpeaker ?? '') + 1;
   return [...names.slice(after), ...names.slice(0, after)].find((name) => candidates.includes(name));
 }
 

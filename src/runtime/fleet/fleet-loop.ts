@@ -154,7 +154,7 @@ export class FleetLoop {
   async #open(): Promise<void> {
     const { settings } = this.#fleet.record;
     const ledger = this.#taskLedger;
-    const team = this.#fleet.agents.map((agent) => ({ name: agent.name, description: agent.saveState().description }));
+    const team = this.#fleet.agents.map((agent) => ({ name: agent.name, description: agent.introduction }));
     this.#fleet.clearConversation();
     this.#say({ name: settings.orchestratorName, content: wordLedger(wordRequest(this.#fleet.record), team, ledger) });
     this.#fleet.change({ phase: 'progress', progressLedger: null });

@@ -52,7 +52,7 @@ export class LedgerKeeper {
   }
 
   get #team(): Team {
-    return this.#fleet.agents.map((agent) => ({ name: agent.name, description: agent.saveState().description }));
+    return this.#fleet.agents.map((agent) => ({ name: agent.name, description: agent.introduction }));
   }
 
   /** What is known: gathered at the beginning, brought up to date when it is re-planned. */

@@ -43,7 +43,7 @@ async function selectAgain(chat: GroupChat, target: ToolTarget, { effects, signa
   const { managerName } = chat.record.settings;
   const { speaker, ...remembered } = await selectSpeaker({
     chat: chat.record,
-    agents: chat.agents.map((agent) => ({ name: agent.name, description: agent.saveState().description })),
+    agents: chat.agents.map((agent) => ({ name: agent.name, description: agent.introduction })),
     registry: chat.registry,
     effects,
     signal,

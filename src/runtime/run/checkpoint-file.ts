@@ -18,9 +18,17 @@ export async function readCheckpointFile(path: string, classes?: readonly ClassC
 function readCheckpoint(json: unknown, path: string): Checkpoint {
   try {
     return Checkpoint.fromJSON(json);
-  } catch (error) {
-    if (!hasErrorCode(error, 'CORRUPT')) throw error;
-    throw new CorruptError(`${path} cannot be read: ${(error as Error).message}`, { cause: error, details: { path } });
+  } catch (cause) {
+    const problem = cause instanceof Error ? cause.message : String(cause);
+    if (!hasErrorCode(cause, 'CORRUPT'))
+      throw new InvalidInputError(`${path} is no checkpoint file: ${problem}`, { cause, details: { path } });
+    const advice = problem.includes('fork')
+      ? ''
+      : ' To continue from something changed, fork the stored checkpoint with an edit.';
+    throw new CorruptError(`${path} was changed after it was written: ${problem}${advice}`, {
+      cause,
+      details: { path },
+    });
   }
 }
 

@@ -2,7 +2,7 @@ import { Checkpoint } from '../../core/checkpoint.ts';
 import type { JsonValue } from '../../core/checkpoint-header.ts';
 import type { Chunk, ChunkContent, Digest } from '../../core/chunk.ts';
 import { CorruptError, UnsupportedError } from '../../core/errors.ts';
-import type { CheckpointId, SessionId } from '../../core/id.ts';
+import { type CheckpointId, parseSessionId, type SessionId } from '../../core/id.ts';
 import { findIn, type StateCodec } from '../../core/state-codec.ts';
 import type {
   CheckpointQuery,
@@ -21,6 +21,9 @@ import type {
 import { InMemoryCheckpointStorage } from '../memory-storage.ts';
 import type { CheckpointStorage } from './checkpoint-storage.ts';
 
+/** How many checkpoints are read of a session at once. */
+const PAGE = 200;
+
 /**
  * Lets a manager work on a storage that only knows whole checkpoints. What the inner storage cannot hold (names, effects, chunks) is
  * kept in this process; checkpoints themselves are durable as soon as the inner storage says so.
@@ -31,6 +34,8 @@ export class WholeCheckpointStorage implements ChunkStorage {
   readonly #inner: CheckpointStorage;
   readonly #memory = new InMemoryCheckpointStorage();
   readonly #codec: StateCodec;
+  /** Sessions that were looked for in the inner storage. */
+  readonly #sessions = new Map<string, Promise<void>>();
 
   /** The codec is the manager's: it knows the classes that may occur in states. */
   constructor(inner: CheckpointStorage, codec: StateCodec) {
@@ -40,6 +45,7 @@ export class WholeCheckpointStorage implements ChunkStorage {
 
   async commit(commit: Commit): Promise<CommitResult> {
     if (commit.effects !== undefined && commit.effects.length > 0) throw unsupported('record effects (steps)');
+    await this.#findSession(commit.sessionId);
     for (const id of commit.requires ?? []) await this.#fetch(id);
     const result = await this.#memory.commit(commit);
     if (commit.checkpoint !== undefined && result.status === 'stored') await this.#saveWhole(commit, commit.checkpoint);
@@ -63,6 +69,37 @@ export class WholeCheckpointStorage implements ChunkStorage {
     return this.#codec.encodeJson(this.#codec.decode(root, findIn(chunks)));
   }
 
+  /** Throws if nobody can tell whether a session exists: it would begin anew beside its own checkpoints. */
+  async checkSession(sessionId: SessionId): Promise<void> {
+    if (this.#inner.listBySession !== undefined) return;
+    if ((await this.#memory.readRefs({ sessionId })).length > 0) return;
+    throw unsupported(`find session "${sessionId}"; give it a listBySession method, or save and restore objects`);
+  }
+
+  /** Brings what the inner storage has of a session into this process, once. */
+  async #findSession(sessionId: string | undefined): Promise<void> {
+    if (sessionId === undefined || this.#inner.listBySession === undefined) return;
+    const finding = this.#sessions.get(sessionId) ?? this.#readSession(sessionId);
+    this.#sessions.set(sessionId, finding);
+    finding.catch(() => this.#sessions.delete(sessionId));
+    await finding;
+  }
+
+  async #readSession(sessionId: string): Promise<void> {
+    const heads = new Map<string, CheckpointId>();
+    for (let offset = 0; ; offset += PAGE) {
+      const page = (await this.#inner.listBySession?.(sessionId, PAGE, offset)) ?? [];
+      for (const checkpoint of page) {
+        const { id } = await this.#take(checkpoint);
+        const head = heads.get(checkpoint.branch);
+        if (head === undefined || id > head) heads.set(checkpoint.branch, id);
+      }
+      if (page.length < PAGE) break;
+    }
+    const refs = [...heads].map(([name, target]) => ({ kind: 'branch' as const, name, expect: null, target }));
+    if (refs.length > 0) await this.#memory.commit({ sessionId: parseSessionId(sessionId), refs });
+  }
+
   /** Brings a checkpoint of the inner storage into this process, checked. */
   async #fetch(id: CheckpointId): Promise<void> {
     if ((await this.#memory.readCheckpoint(id)) !== undefined) return;
@@ -76,9 +113,10 @@ export class WholeCheckpointStorage implements ChunkStorage {
     if ((await this.#memory.readCheckpoint(header.id)) !== undefined) return row;
     const { root, chunks } = this.#codec.encode(this.#codec.decodeJson(encodedState));
     if (root.digest !== header.stateDigest) {
-      throw new CorruptError(`The storage answered checkpoint ${header.id} with another state than was saved.`, {
-        details: { id: header.id },
-      });
+      throw new CorruptError(
+        `The storage returned checkpoint ${header.id} with another state than was saved. Store the text of JSON.stringify(checkpoint) as it is: the order of keys counts.`,
+        { details: { id: header.id } },
+      );
     }
     await this.#memory.commit({
       sessionId: header.sessionId,
@@ -102,6 +140,7 @@ export class WholeCheckpointStorage implements ChunkStorage {
   }
 
   async listCheckpoints(query: CheckpointQuery): Promise<CheckpointRow[]> {
+    await this.#findSession(query.sessionId);
     const { userId, limit, offset = 0, order = 'newest', after: _, include: __, ...rest } = query;
     if (userId === undefined || Object.keys(rest).length > 0 || order !== 'newest' || query.after !== undefined) {
       return this.#memory.listCheckpoints(query);
@@ -111,6 +150,7 @@ export class WholeCheckpointStorage implements ChunkStorage {
   }
 
   async readRefs(filter?: { sessionId?: string; kind?: RefKind; name?: string }): Promise<Ref[]> {
+    await this.#findSession(filter?.sessionId);
     return this.#memory.readRefs(filter);
   }
 
@@ -135,6 +175,7 @@ export class WholeCheckpointStorage implements ChunkStorage {
 
   async deleteSession(sessionId: SessionId, options: { ifRefs?: readonly Ref[] } = {}): Promise<boolean> {
     if (this.#inner.delete === undefined) throw unsupported('delete sessions; give it a delete method');
+    await this.#findSession(sessionId);
     const rows = await this.#memory.listCheckpoints({ sessionId, limit: Number.MAX_SAFE_INTEGER });
     const isDeleted = await this.#memory.deleteSession(sessionId, options);
     if (isDeleted) for (const { id } of rows) await this.#inner.delete(id);

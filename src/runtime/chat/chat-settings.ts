@@ -1,0 +1,113 @@
+import { InvalidInputError } from '../../core/errors.ts';
+import { checkValue, describeValue, filledString, givenOptions, isRecord } from '../../core/options.ts';
+import { formatSuggestion, suggest } from '../../core/suggestion.ts';
+import { type AgentRegistry, modelIdOf } from '../agent/agent-registry.ts';
+import { PERSON } from '../agent/chat-message.ts';
+import { parseLlmConfig } from '../model/llm-config.ts';
+import type { Difference } from '../run/differences.ts';
+import { checkEndRules, DEFAULT_SIGNALS } from './chat-end.ts';
+import type { ChatSettings } from './chat-state.ts';
+import type { GroupChatOptions } from './group-chat.ts';
+import { findCandidates } from './speaker-selection.ts';
+
+/** How a conversation is held where the options do not say. */
+const DEFAULTS = {
+  managerName: 'chat_manager',
+  speakerSelection: 'auto',
+  allowedTransitions: null,
+  allowRepeatSpeaker: false,
+  sendIntroductions: false,
+  seed: 1,
+  maxRounds: 20,
+} as const;
+
+/** The settings of a conversation, where the options do not say otherwise as by default. */
+export function createSettings(options: GroupChatOptions, registry: AgentRegistry): ChatSettings {
+  const { agents: _, registry: __, selector, end = {}, ...given } = options;
+  return {
+    ...DEFAULTS,
+    ...givenOptions(given),
+    end: checkEndRules({ signals: DEFAULT_SIGNALS, ...givenOptions(end) }),
+    ...describeSelector(selector, registry),
+  };
+}
+
+function describeSelector(
+  selector: GroupChatOptions['selector'],
+  registry: AgentRegistry,
+): Pick<ChatSettings, 'selectorConfig' | 'selectorModelId'> {
+  if (selector === undefined) return { selectorConfig: null, selectorModelId: null };
+  if (!('reply' in selector) && !('specificationVersion' in selector))
+    return { selectorConfig: parseLlmConfig(selector), selectorModelId: null };
+  registry.addModel(modelIdOf(selector), selector);
+  return { selectorConfig: null, selectorModelId: modelIdOf(selector) };
+}
+
+const SELECTIONS = ['auto', 'round_robin', 'random', 'manual'];
+
+/** Throws if a group cannot be led by its settings: before anything is saved or paid for. */
+export function checkSettings(settings: ChatSettings, agents: readonly string[], registry: AgentRegistry): void {
+  checkNames(settings, agents);
+  checkRounds(settings.maxRounds);
+  checkSelection(settings.speakerSelection);
+  const [missing] = findMissingCode(settings, registry);
+  if (missing !== undefined) throw new InvalidInputError(`${missing.text} Add it to the registry of the group.`);
+  if (settings.speakerSelection === 'auto' && needsSelector(settings, agents)) {
+    throw new InvalidInputError(
+      'Speakers are selected by a model (speakerSelection "auto", the default), and the group has none. Give it a selector, or speakerSelection "round_robin".',
+    );
+  }
+}
+
+function checkSelection(selection: unknown): void {
+  if (isRecord(selection)) {
+    checkValue(selection.selector, filledString, 'The selector of speakerSelection');
+    return;
+  }
+  if (typeof selection === 'string' && SELECTIONS.includes(selection)) return;
+  const suggestion = formatSuggestion(typeof selection === 'string' ? suggest(selection, SELECTIONS) : undefined);
+  throw new InvalidInputError(
+    `speakerSelection must be one of ${SELECTIONS.join(', ')}, or { selector: 'name' }; found ${describeValue(selection)}.${suggestion}`,
+    { details: { option: 'speakerSelection' } },
+  );
+}
+
+/** Whether there is a choice after somebody has spoken. */
+function needsSelector(settings: ChatSettings, agents: readonly string[]): boolean {
+  const hasModel = settings.selectorConfig !== null || settings.selectorModelId !== null;
+  return !hasModel && [PERSON, ...agents].some((last) => findCandidates(settings, agents, last).length > 1);
+}
+
+function checkNames({ managerName, allowedTransitions }: ChatSettings, agents: readonly string[]): void {
+  if (agents.includes(managerName))
+    throw new InvalidInputError(`An agent has the manager's name "${managerName}". Give one of them another.`);
+  const known = [...agents, PERSON];
+  for (const name of Object.entries(allowedTransitions ?? {}).flatMap(([from, to]) => [from, ...to])) {
+    if (!known.includes(name))
+      throw new InvalidInputError(
+        `The allowed transitions name "${name}", who is not in the group: ${known.join(', ')}.`,
+      );
+  }
+}
+
+/** Accepts a number of rounds or throws. */
+export function checkRounds(rounds: number): void {
+  if (Number.isSafeInteger(rounds) && rounds >= 1) return;
+  throw new InvalidInputError(`The number of rounds must be a whole number from 1; found ${rounds}.`);
+}
+
+/** Code that a group names and nobody registered. */
+export function findMissingCode(settings: ChatSettings, registry: AgentRegistry): Difference[] {
+  const { speakerSelection, selectorModelId, end } = settings;
+  const selector = typeof speakerSelection === 'object' ? speakerSelection.selector : undefined;
+  const names = [
+    { what: 'predicate', name: end.predicate, isKnown: (name: string) => registry.predicate(name) !== undefined },
+    { what: 'selector', name: selector, isKnown: (name: string) => registry.selector(name) !== undefined },
+    { what: 'model', name: selectorModelId ?? undefined, isKnown: (name: string) => registry.hasModel(name) },
+  ];
+  return names.flatMap(({ what, name, isKnown }) => {
+    if (name === undefined || isKnown(name)) return [];
+    const text = `The ${what} "${name}" of the group is not registered.`;
+    return [{ path: `$.chat.settings.${what}`, kind: 'missing', text }];
+  });
+}
