@@ -1,5 +1,4 @@
 import type { Checkpoint } from '../../core/checkpoint.ts';
-import { InvalidInputError } from '../../core/errors.ts';
 
 /**
  * The simplest storage to write: whole checkpoints, three methods. `JSON.stringify(checkpoint)` holds everything, and
@@ -20,15 +19,7 @@ export interface CheckpointStorage {
   close?(): Promise<void>;
 }
 
-const METHODS = ['save', 'load', 'listByUser'] as const;
-
-/** Whether a storage keeps whole checkpoints rather than chunks; throws if it is neither. */
+/** Whether a storage keeps whole checkpoints rather than chunks. */
 export function isCheckpointStorage(storage: object): storage is CheckpointStorage {
-  if ('commit' in storage) return false;
-  const missing = METHODS.filter((name) => typeof Reflect.get(storage, name) !== 'function');
-  if (missing.length === 0) return true;
-  throw new InvalidInputError(
-    `The storage lacks ${missing.join(', ')}. Use one of the built-in storages, or write one with save, load and listByUser.`,
-    { details: { missing } },
-  );
+  return !('commit' in storage) && 'save' in storage && 'load' in storage;
 }

@@ -106,15 +106,3 @@ test('[M21] a storage that puts keys into another order is told so', async () =>
     message: expect.stringContaining('order of keys'),
   });
 });
-
-test('[M21] what is no storage is refused at once, with what it lacks', async () => {
-  expect(() => new CheckpointManager({ storage: {} as never })).toThrow('lacks save, load, listByUser');
-  const half = { save: async () => '', load: async () => null };
-  expect(() => new CheckpointManager({ storage: half as never })).toThrow('lacks listByUser');
-});
-
-test('[M8] an id that is no string is refused in words', async () => {
-  const manager = new CheckpointManager({ storage: new Table() });
-  for (const id of [undefined, null, 5])
-    await expect(manager.restore(id as never)).rejects.toMatchObject({ code: 'INVALID_INPUT' });
-});

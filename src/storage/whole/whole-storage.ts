@@ -34,6 +34,7 @@ export class WholeCheckpointStorage implements ChunkStorage {
   readonly #inner: CheckpointStorage;
   readonly #memory = new InMemoryCheckpointStorage();
   readonly #codec: StateCodec;
+  readonly #underWay = new Set<Promise<CommitResult>>();
   /** Sessions that were looked for in the inner storage. */
   readonly #sessions = new Map<string, Promise<void>>();
 
@@ -43,7 +44,13 @@ export class WholeCheckpointStorage implements ChunkStorage {
     this.#codec = codec;
   }
 
-  async commit(commit: Commit): Promise<CommitResult> {
+  commit(commit: Commit): Promise<CommitResult> {
+    const storing = this.#commit(commit).finally(() => this.#underWay.delete(storing));
+    this.#underWay.add(storing);
+    return storing;
+  }
+
+  async #commit(commit: Commit): Promise<CommitResult> {
     if (commit.effects !== undefined && commit.effects.length > 0) throw unsupported('record effects (steps)');
     await this.#findSession(commit.sessionId);
     for (const id of commit.requires ?? []) await this.#fetch(id);
@@ -199,6 +206,7 @@ export class WholeCheckpointStorage implements ChunkStorage {
   }
 
   async close(): Promise<void> {
+    await Promise.allSettled(this.#underWay);
     await this.#memory.close();
     await this.#inner.close?.();
   }
