@@ -187,7 +187,7 @@ describe('what is public', () => {
       'runtime/workspace/index.ts',
       ['WorkspaceCache', 'applyRestore', 'captureWorkspace', 'extractCodeBlocks', 'planRestore'],
     ],
-    ['runtime/drift/index.ts', ['DEFAULT_DRIFT_OPTIONS', 'DRIFT_MODEL', 'DriftDetector', 'SIGNAL_NAMES', 'attribute']],
+    ['runtime/drift/index.ts', ['DEFAULT_DRIFT_OPTIONS', 'DriftDetector', 'SIGNAL_NAMES']],
     ['runtime/loop/index.ts', ['AgentLoop', 'formatAgentReport', 'onTerminate', 'superviseProcess', 'verifyAgent']],
     [
       'runtime/repair/index.ts',

@@ -1,7 +1,9 @@
 // Plugs the drift detector into a scorer that calls detect(events) and attribute(events) on rows of trace files.
 // Usage, after `npm run build`: node <scorer> bench/drift/detector.mjs
-import { attribute as attributeRun, DriftDetector } from '../../dist/runtime/drift/index.js';
+import { DriftDetector } from '../../dist/runtime/drift/index.js';
+import { attribute as attributeRun } from './attribute.mjs';
 import { toDriftEvents } from './events.mjs';
+import { insistenceOf } from './insistence.mjs';
 
 /** Weaker evidence does not name a step. */
 const MIN_STEP_NATS = 1;
@@ -11,8 +13,9 @@ const FINAL_KINDS = ['goal'];
 export function detect(rows) {
   const detector = new DriftDetector();
   const watch = new Watch();
-  for (const event of toDriftEvents(rows)) watch.see(detector.observe(event));
-  return watch.finish(detector.features());
+  const events = toDriftEvents(rows);
+  for (const event of events) watch.see(detector.observe(event));
+  return watch.finish(insistenceOf(events));
 }
 
 export function attribute(rows) {
@@ -38,7 +41,7 @@ class Watch {
     if (assessment.evidence !== this.#evidence) this.#note(assessment.evidence);
   }
 
-  finish(features) {
+  finish(insistence) {
     const final = this.#last?.scores ?? {};
     for (const kind of FINAL_KINDS) if ((final[kind] ?? 0) < 1) this.#alarmed.delete(kind);
     const alarmed = [...this.#alarmed];
@@ -48,7 +51,7 @@ class Watch {
       drift: alarmed.length > 0,
       step: alarmed.length > 0 ? Math.min(...this.#alarmed.values()) : undefined,
       agent: this.#last?.agent,
-      scores: this.#scores(features, final),
+      scores: this.#scores(insistence, final),
       signals: [...signals, ...unnamed.map(([kind, step]) => ({ kind, step }))],
     };
   }
@@ -61,7 +64,7 @@ class Watch {
   }
 
   /** To rank runs by. */
-  #scores(features, final) {
-    return { loop: features.insistence, stall: this.#peaks.stall ?? 0, goal: final.goal ?? 0 };
+  #scores(insistence, final) {
+    return { loop: insistence, stall: this.#peaks.stall ?? 0, goal: final.goal ?? 0 };
   }
 }

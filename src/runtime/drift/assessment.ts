@@ -18,8 +18,6 @@ export type DriftAssessment = {
   readonly evidence: readonly DriftEvidence[];
   /** All of that in a few sentences; empty for a healthy agent. */
   readonly summary: string;
-  /** How likely the run gets nowhere by the learned model, if one is given. */
-  readonly probability: number | undefined;
   /** Why the judge could not be heard, if it was asked and failed. */
   readonly judgeProblem: string | undefined;
 };

@@ -4,7 +4,6 @@ import type { DriftEvent } from './drift-event.ts';
 import type { DriftOptions } from './drift-options.ts';
 import type { DriftSnapshot } from './drift-snapshot.ts';
 import type { JudgeQuestion, JudgeVerdict } from './judge.ts';
-import { DRIFT_MODEL } from './model-weights.ts';
 
 const turn = (agent: string, name: string, text: string): DriftEvent[] => [
   { kind: 'call', agent, name, input: { of: 'the same thing' } },
@@ -269,25 +268,5 @@ describe('the judge', () => {
     });
     run(detector, doubtful);
     expect(isAsked).toBe(false);
-  });
-});
-
-describe('the learned model', () => {
-  test('[U17] it gives a probability only if it is given, and changes no status', () => {
-    const plain = new DriftDetector();
-    const learned = new DriftDetector({ model: DRIFT_MODEL });
-    const events = [...work(0, 4), ...loop(6)];
-    const seen = events.map((event) => [plain.observe(event), learned.observe(event)] as const);
-    for (const [without, withModel] of seen) {
-      expect(without.probability).toBeUndefined();
-      expect({ ...withModel, probability: undefined }).toEqual(without);
-    }
-  });
-
-  test('[U17] the published weights find a loop likelier than work', () => {
-    const looping = run(new DriftDetector({ model: DRIFT_MODEL }), loop(12))?.probability ?? 0;
-    const working = run(new DriftDetector({ model: DRIFT_MODEL }), work(0, 12))?.probability ?? 1;
-    expect(looping).toBeGreaterThan(0.8);
-    expect(working).toBeLessThan(0.4);
   });
 });

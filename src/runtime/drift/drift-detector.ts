@@ -5,9 +5,7 @@ import { type DriftEvent, type ReadEvent, readEvent } from './drift-event.ts';
 import { type DriftOptions, type ReadDriftOptions, readDriftOptions } from './drift-options.ts';
 import { type DriftSnapshot, readDriftSnapshot } from './drift-snapshot.ts';
 import { askJudge, clipEvent, type HeardVerdict, type JudgeQuestion, problemOf } from './judge.ts';
-import { modelProbability } from './learned-model.ts';
 import { Ledger } from './ledger.ts';
-import { addStep, completeSums, EMPTY_SUMS, featuresOf, type RunFeatures } from './run-features.ts';
 import type { DriftEvidence, Signal } from './signal.ts';
 import { StepTracker } from './step-tracker.ts';
 
@@ -25,7 +23,6 @@ export class DriftDetector {
   #tracker = new StepTracker();
   #signals: readonly Signal[];
   #ledger: Ledger;
-  #sums = EMPTY_SUMS;
   #goal: string | undefined;
   #window: DriftEvent[] = [];
   #nextJudgeAt = 0;
@@ -43,7 +40,6 @@ export class DriftDetector {
     const reading = this.#tracker.observe(read);
     const input = { event: read, reading };
     const isPolling = reading !== undefined && this.#options.pollingTools.includes(reading.step.name);
-    if (reading !== undefined && !isPolling) this.#sums = addStep(this.#sums, reading);
     for (const signal of this.#signals) {
       if (isPolling && (signal.kind === 'loop' || signal.kind === 'stall')) continue;
       const found = signal.observe(input);
@@ -70,17 +66,11 @@ export class DriftDetector {
     }
   }
 
-  /** What the run looks like as a whole, calls of `pollingTools` aside: to rank runs by, and the inputs of the learned model. */
-  features(): RunFeatures {
-    return featuresOf(this.#sums);
-  }
-
   /** Forgets everything, as after a restore with a clean context; events are counted on, also those until the judge may be asked again. */
   reset(): void {
     this.#tracker = new StepTracker();
     this.#signals = createSignals(this.#options);
     this.#ledger = new Ledger(CAP_ALARMS * this.#options.alarmNats);
-    this.#sums = EMPTY_SUMS;
     this.#goal = goalOf(this.#options);
     this.#window = [];
   }
@@ -93,7 +83,6 @@ export class DriftDetector {
       tracker: this.#tracker.snapshot(),
       signals: Object.fromEntries(this.#signals.map((signal) => [signal.name, signal.snapshot()])),
       ledger: this.#ledger.snapshot(),
-      sums: this.#sums,
       goal: this.#goal,
       window: this.#window,
       nextJudgeAt: this.#nextJudgeAt,
@@ -107,7 +96,6 @@ export class DriftDetector {
     this.#tracker = new StepTracker(copy.tracker);
     this.#signals = createSignals(this.#options, copy.signals);
     this.#ledger = new Ledger(CAP_ALARMS * this.#options.alarmNats, copy.ledger);
-    this.#sums = completeSums(copy.sums);
     this.#goal = copy.goal;
     this.#window = copy.window.slice(-this.#options.judgeWindowEvents);
     this.#nextJudgeAt = copy.nextJudgeAt;
@@ -144,13 +132,11 @@ export class DriftDetector {
 
   #assess(index: number): DriftAssessment {
     const { worst, ...verdict } = weigh(this.#ledger.accounts(), this.#options);
-    const { model } = this.#options;
     const isHealthy = worst === undefined || verdict.status === 'healthy';
     return {
       index,
       ...verdict,
       ...(isHealthy ? NOTHING_HELD : this.#ledger.caseAgainst(worst)),
-      probability: model === undefined ? undefined : modelProbability(model, this.features()),
       judgeProblem: undefined,
     };
   }

@@ -17,7 +17,6 @@ import {
 } from '../../core/options.ts';
 import { boundName } from './bounded-text.ts';
 import type { DriftJudge } from './judge.ts';
-import { type DriftModel, isDriftModel } from './learned-model.ts';
 
 /** The names of the signals, as evidence carries them. */
 export const SIGNAL_NAMES = [
@@ -61,8 +60,6 @@ export type DriftOptions = {
   readonly contextLimitTokens?: number | undefined;
   /** New words that tools must have returned before an answer is believed. */
   readonly minFoundWords?: number | undefined;
-  /** Weights that turn the evidence of all signals into one probability. */
-  readonly model?: DriftModel | undefined;
   /** Asked, by `assess` alone, when the evidence is in doubt. */
   readonly judge?: DriftJudge | undefined;
   /** The fewest events between two questions to the judge. */
@@ -74,10 +71,8 @@ export type DriftOptions = {
 };
 
 /** Options with every default filled in. */
-export type ReadDriftOptions = Required<
-  GivenOptions<Omit<DriftOptions, 'goal' | 'model' | 'judge' | 'expectedCycles'>>
-> &
-  Pick<DriftOptions, 'goal' | 'model' | 'judge' | 'expectedCycles'>;
+export type ReadDriftOptions = Required<GivenOptions<Omit<DriftOptions, 'goal' | 'judge' | 'expectedCycles'>>> &
+  Pick<DriftOptions, 'goal' | 'judge' | 'expectedCycles'>;
 
 /** What holds where nothing else is said. */
 export const DEFAULT_DRIFT_OPTIONS = Object.freeze({
@@ -105,7 +100,6 @@ const OPTIONS = {
   expectedCycles: count,
   contextLimitTokens: positive,
   minFoundWords: count,
-  model: accepts('a model with a bias and all weights', isDriftModel),
   judge: callback,
   judgeIntervalEvents: count,
   judgeWindowEvents: count,

@@ -15,7 +15,6 @@ import {
   type ShapeCheck,
   tupleOf,
 } from './plain-shape.ts';
-import { EMPTY_SUMS, type RunSums } from './run-features.ts';
 import type { StepTrackerState } from './step-tracker.ts';
 
 /** Everything a detector remembers, as plain data to be saved with the agent's state. */
@@ -25,7 +24,6 @@ export type DriftSnapshot = {
   readonly tracker: StepTrackerState;
   readonly signals: Readonly<Record<string, unknown>>;
   readonly ledger: LedgerState;
-  readonly sums: RunSums;
   readonly goal: string | undefined;
   readonly window: readonly DriftEvent[];
   readonly nextJudgeAt: number;
@@ -172,7 +170,6 @@ const PARTS: Readonly<Record<string, ShapeCheck>> = {
   // A signal that was left out when the snapshot was taken begins anew.
   signals: fieldsLike(mapValues(SIGNALS, optional)),
   ledger: isLedger,
-  sums: fieldsLike(mapValues(EMPTY_SUMS, () => optional(isAmount))),
   goal: optional(isText),
   window: listOf(isKeptEvent),
   nextJudgeAt: isCount,

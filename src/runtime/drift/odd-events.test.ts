@@ -1,6 +1,5 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { attribute } from './attribute.ts';
 import { DriftDetector } from './drift-detector.ts';
 import { type DriftEvent, leavesOf, readEvent } from './drift-event.ts';
 
@@ -70,7 +69,6 @@ describe('events that cannot be read', () => {
     expect(await detector.assess(asEvent(event))).toEqual({ ...empty, index: 1 });
     expect(detector.snapshot().window).toEqual([{}, {}]);
     expect(readEvent(event, 0)).toEqual(readEvent({}, 0));
-    expect(attribute([asEvent(event), {}])).toEqual(attribute([{}, {}]));
   });
 
   test.each(UNREADABLE_PARTS)('[U22] an input or output with %s counts as absent', (_name, part) => {
@@ -84,16 +82,6 @@ describe('events that cannot be read', () => {
     for (const event of [...events, ...events, ...events]) {
       expect(detector.observe(event).evidence.every(({ signal }) => signal !== 'state-recurrence')).toBe(true);
     }
-    expect(attribute(events)?.step).toBe(0);
-  });
-
-  test('[U22] holes in a list of events are empty events; what is no list is refused', () => {
-    const events: DriftEvent[] = [{ kind: 'message', text: 'I begin.' }];
-    events[3] = { kind: 'call', name: 'look', input: 'there' };
-    expect(attribute(events)?.step).toBe(3);
-    expect(() => attribute(null as unknown as DriftEvent[])).toThrowError(
-      expect.objectContaining({ code: 'INVALID_INPUT' }),
-    );
   });
 
   test('[U22] no event whatever makes it throw, and what it then remembers can be saved and taken up', async () => {
@@ -123,7 +111,6 @@ describe('events that cannot be read', () => {
         const events = [...values, ...recipes.map(build)];
         const detector = new DriftDetector(options);
         for (const each of events) await detector.assess(asEvent(each));
-        attribute(events.map(asEvent));
         const copy = new DriftDetector(options);
         copy.restore(JSON.parse(JSON.stringify(detector.snapshot())));
         expect(copy.observe({ kind: 'cycle' })).toEqual(detector.observe({ kind: 'cycle' }));

@@ -1,25 +1,7 @@
-import { InvalidInputError } from '../../core/errors.ts';
-import { DriftDetector } from './drift-detector.ts';
-import { type DriftEvent, isFinishing, type ReadEvent, readEvent } from './drift-event.ts';
-
-/** A step that may have decided a failed run. */
-export type DecisiveStep = {
-  /** The number of the event. */
-  readonly step: number;
-  readonly agent: string;
-  /** How much speaks for it, compared with the others; all add up to 1. */
-  readonly weight: number;
-  readonly reason: string;
-};
-
-/** Who decided a failed run, and when, as far as the form of the run tells. */
-export type Attribution = DecisiveStep & {
-  /** The most likely steps, this one first. */
-  readonly candidates: readonly DecisiveStep[];
-};
-
-type Candidate = { readonly event: ReadEvent; readonly reason: string; readonly weight: number };
-type Run = { readonly events: readonly ReadEvent[]; readonly acts: readonly ReadEvent[] };
+// For a run that is known to have failed: the most likely decisive step, by the form of the run alone.
+import { InvalidInputError } from '../../dist/core/errors.js';
+import { DriftDetector } from '../../dist/runtime/drift/drift-detector.js';
+import { isFinishing, readEvent } from '../../dist/runtime/drift/drift-event.js';
 
 const MAX_CANDIDATES = 5;
 /** An agent that makes at least this part of all events, mostly thoughts and orders, directs the others. */
@@ -31,13 +13,12 @@ const READING_NAME =
 const DECAY_PER_ACT = 0.8;
 /** What a step gains that the detector holds against the agent: it decides only between neighbours. */
 const EVIDENCE_GAIN = 1.2;
-
 /**
  * Names the most likely decisive step of a run that is known to have failed; undefined for a run in which no agent acts. It
  * goes by form alone (who directs, who acts, what changes something, what was answered with an error), without knowing the
  * right answer.
  */
-export function attribute(events: readonly DriftEvent[]): Attribution | undefined {
+export function attribute(events) {
   if (!Array.isArray(events)) {
     throw new InvalidInputError(
       `A list of events was expected to attribute, but it is a value of type ${typeof events}.`,
@@ -60,26 +41,22 @@ export function attribute(events: readonly DriftEvent[]): Attribution | undefine
   const [first] = steps;
   return first === undefined ? undefined : { ...first, candidates: steps };
 }
-
-function candidatesOf(run: Run): readonly Candidate[] {
+function candidatesOf(run) {
   if (isDialogue(run)) return dialogueCandidates(run);
   const director = directorOf(run);
   return director === undefined ? workCandidates(run) : directedCandidates(run, director);
 }
-
 /** What an agent does, as opposed to what it thinks, is told or is answered. */
-function isAct(event: ReadEvent): boolean {
+function isAct(event) {
   return event.isAgent && (event.kind === 'message' || event.kind === 'call' || event.kind === 'finish');
 }
-
 /** A person goes on speaking after the task was set. */
-function isDialogue({ events }: Run): boolean {
+function isDialogue({ events }) {
   const spoken = events.filter(({ kind, isAgent }) => kind === 'message' && !isAgent).length;
   return spoken >= 2 && spoken * 6 >= events.length;
 }
-
 /** In a dialogue, what was changed cannot be taken back: the later, the less was done to mend it. */
-function dialogueCandidates({ acts }: Run): readonly Candidate[] {
+function dialogueCandidates({ acts }) {
   const changes = acts.filter((event) => event.kind === 'call' && !READING_NAME.test(event.name));
   const steps = changes.length > 0 ? changes : acts;
   return steps.toReversed().map((event, at) => ({
@@ -88,18 +65,16 @@ function dialogueCandidates({ acts }: Run): readonly Candidate[] {
     reason: changes.length > 0 ? 'It changed something, and nothing after it changed it back.' : 'It was said last.',
   }));
 }
-
-function directorOf({ events }: Run): string | undefined {
-  const counts = new Map<string, number>();
+function directorOf({ events }) {
+  const counts = new Map();
   for (const { agent, isAgent } of events) if (isAgent) counts.set(agent, (counts.get(agent) ?? 0) + 1);
   if (counts.size < 2) return undefined;
   const [name, count] = [...counts].reduce((most, next) => (next[1] > most[1] ? next : most));
   const thinks = events.some(({ agent, kind }) => agent === name && (kind === 'thought' || kind === 'plan'));
   return thinks && count >= DIRECTOR_SHARE * events.length ? name : undefined;
 }
-
 /** Under a director the workers' first acts set the course, but the very first is rarely the fatal one. */
-function directedCandidates({ acts }: Run, director: string): readonly Candidate[] {
+function directedCandidates({ acts }, director) {
   const work = acts.filter(({ agent }) => agent !== director);
   return work.map((event, at) => ({
     event,
@@ -107,11 +82,9 @@ function directedCandidates({ acts }: Run, director: string): readonly Candidate
     reason: `It is act ${at + 1} of those that ${director} directs, where runs take their course.`,
   }));
 }
-
 const FATAL_WORK_ORDINAL = 1;
-
 /** Agents that act by themselves go wrong with the first thing they try in earnest: code, or a call. */
-function workCandidates({ acts }: Run): readonly Candidate[] {
+function workCandidates({ acts }) {
   const firstTry = Math.max(0, acts.findIndex(isAttempt));
   return acts.map((event, at) => ({
     event,
@@ -119,15 +92,13 @@ function workCandidates({ acts }: Run): readonly Candidate[] {
     reason: at === firstTry ? 'It is the first attempt at the task.' : 'It is close to the first attempt at the task.',
   }));
 }
-
-function isAttempt(event: ReadEvent): boolean {
+function isAttempt(event) {
   return event.kind === 'call' ? !isFinishing(event) : event.text.includes('```');
 }
-
 /** The events that the detector's evidence rests on. */
-function heldAgainst(events: readonly DriftEvent[]): ReadonlySet<number> {
+function heldAgainst(events) {
   const detector = new DriftDetector();
-  const held = new Set<number>();
+  const held = new Set();
   for (const event of events) {
     for (const { steps } of detector.observe(event).evidence) for (const step of steps) held.add(step);
   }
