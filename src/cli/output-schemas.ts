@@ -43,6 +43,8 @@ const session = z.strictObject({
   status: z.string().optional(),
   agentId: z.string().optional(),
   userId: z.string().optional(),
+  /** Of a thread of LangGraph: the sessions of its subgraphs. */
+  subgraphs: z.array(z.string()).optional(),
 });
 
 const counts = z.strictObject({ added: count, removed: count, modified: count, moved: count });

@@ -6,6 +6,7 @@ import { CheckpointManager } from '../manager/checkpoint-manager.ts';
 import type { ChunkStorage } from '../storage/contract.ts';
 import { checkRef } from '../storage/ref.ts';
 import { openTolerantManager } from './state/tolerant-manager.ts';
+import { findLatestSession, findNamedSession } from './thread/thread-sessions.ts';
 
 /** Where a person is: which session, and what they found there. */
 export type Place = { readonly sessionId?: string | undefined; readonly firstBad?: CheckpointId | undefined };
@@ -18,6 +19,8 @@ export class Workspace {
   readonly foreignClasses: ClassCodec[] = [];
   #plainManager: CheckpointManager | undefined;
   #sessionId: SessionId | undefined;
+  /** Whether what was named, or is the latest, was looked up. */
+  #isResolved: Promise<void> | undefined;
   /** What `@` means instead of the head of the current branch. */
   position: CheckpointId | undefined;
   /** What the last bisect found. */
@@ -40,23 +43,32 @@ export class Workspace {
   select(sessionId: SessionId): void {
     if (sessionId !== this.#sessionId) this.position = undefined;
     this.#sessionId = sessionId;
+    this.#isResolved = undefined;
   }
 
   /** The session that is meant: the one named, else the one that was saved to last. */
   async session(): Promise<SessionId> {
-    this.#sessionId ??= (await this.manager.latest())?.sessionId;
-    if (this.#sessionId === undefined) {
-      throw new NotFoundError(
-        'This storage has no checkpoints yet. Save one from a program, or run "savestate run" or "savestate demo".',
-      );
-    }
-    return this.#sessionId;
+    const found = await this.findSession();
+    if (found !== undefined) return found;
+    const [store] = await this.storage.listSessions({ limit: 1 });
+    throw new NotFoundError(
+      store === undefined
+        ? 'This storage has no checkpoints yet. Save one from a program, or run "savestate run" or "savestate demo".'
+        : `This storage holds only stores of LangGraph, such as ${store}. Name one with --session.`,
+    );
   }
 
   /** Like `session`, but undefined where there is nothing yet. */
   async findSession(): Promise<SessionId | undefined> {
-    this.#sessionId ??= (await this.manager.latest())?.sessionId;
+    this.#isResolved ??= this.#resolve();
+    await this.#isResolved;
     return this.#sessionId;
+  }
+
+  async #resolve(): Promise<void> {
+    const named = this.#sessionId;
+    const found = named === undefined ? await findLatestSession(this) : await findNamedSession(this, named);
+    if (this.#sessionId === named) this.#sessionId = found;
   }
 
   /** The branch that a program opens next. */

@@ -14,6 +14,9 @@ import { parseTombstone } from './tombstone.ts';
 /** One damage, in plain words. */
 export type VerifyFinding = { readonly subject: string; readonly problem: string };
 
+/** What errors tell whoever meets damage elsewhere. */
+const ADVICE = / Run verify[^.;]*\./;
+
 /** What a verification saw. `damagedCheckpoints` cannot be restored; all others can. */
 export type VerifyReport = {
   readonly status: 'clean' | 'damaged';
@@ -215,7 +218,7 @@ class Verification {
   }
 
   #add(subject: string, problem: string): void {
-    this.#findings.push({ subject, problem });
+    this.#findings.push({ subject, problem: problem.replace(ADVICE, '') });
   }
 }
 

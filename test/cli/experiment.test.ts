@@ -1,7 +1,11 @@
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { CheckpointManager } from '../../src/manager/checkpoint-manager.ts';
+import { SqliteCheckpointStorage } from '../../src/storage/sqlite/sqlite-storage.ts';
 import { json, ok, run } from './support/cli.ts';
-import { sharedChat } from './support/fixture.ts';
-import { copiesOf } from './support/folder.ts';
+import { DATABASE, sharedChat } from './support/fixture.ts';
+import { copiesOf, newFolder } from './support/folder.ts';
 import { createTeamFolder } from './support/team.ts';
 
 const chat = sharedChat();
@@ -102,4 +106,44 @@ describe.concurrent('drift', () => {
     expect(found.points).toHaveLength(8);
     expect(await json('drift', ['other'], { folder })).toMatchObject({ status: 'healthy', points: [] });
   });
+
+  test('[Z53] of a loop it shows the recorded health, what happened to it, and signs in its calls; [Z9] so does log', async () => {
+    const folder = newFolder();
+    mkdirSync(join(folder, '.savestate'));
+    await saveStuckLoop(join(folder, DATABASE));
+    const found = await json('drift', ['-s', 'worker'], { folder });
+    expect(found).toMatchObject({ status: 'drifting', agent: 'worker' });
+    expect(found.kinds).toContain('repetition');
+    expect(found.evidence).toContainEqual(expect.objectContaining({ signal: 'escalated', kind: 'recorded' }));
+    expect(found.points.at(-1)?.scores).toMatchObject({ recorded: 1 });
+    expect(await ok(['drift'], { folder })).toMatch(/^session worker, branch main: drifting \(repetition/);
+    const log = await ok(['log'], { folder });
+    expect(log).toContain('auto interval healthy');
+    expect(log).toContain('recovery escalated drifting 1.00 (repetition) "It lists the same again. It lists');
+    expect(Math.max(...log.split('\n').map((line) => line.length))).toBeLessThan(200);
+    expect(await ok(['log', '--long', '-n', '1'], { folder })).toContain(NOTE);
+  });
 });
+
+const NOTE = 'It lists the same again. '.repeat(20).trim();
+
+/** The session of a loop whose agent calls the same again and again, and was escalated. */
+async function saveStuckLoop(path: string): Promise<void> {
+  const manager = new CheckpointManager({ storage: new SqliteCheckpointStorage({ path, durability: 'process' }) });
+  const session = await manager.session('worker', { mode: 'live' });
+  const state = (turn: number) => ({ context: {}, mailbox: {}, loop: { turn } });
+  const metadata = { health: 'healthy', driftScore: 0, driftSignals: [] as string[] };
+  for (let turn = 0; turn < 30; turn++) {
+    await session.step('list', () => 'a b', { input: {} });
+    await session.save(state(turn), { type: 'auto', trigger: 'interval', metadata, agentId: 'worker' });
+  }
+  const drifted = { health: 'drifting', driftScore: 1, driftSignals: ['repetition'] };
+  await session.save(state(30), {
+    type: 'recovery',
+    trigger: 'escalated',
+    note: NOTE,
+    metadata: drifted,
+    agentId: 'worker',
+  });
+  await manager.close();
+}

@@ -1,10 +1,12 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { HumanMessage } from '@langchain/core/messages';
+import { AIMessage, type BaseMessage, HumanMessage, ToolMessage } from '@langchain/core/messages';
+import { Annotation, Command, END, interrupt, MessagesAnnotation, START, StateGraph } from '@langchain/langgraph';
 import { describe, expect, test } from 'vitest';
 import { SavestateSaver } from '../../src/adapter/langgraph/savestate-saver.ts';
+import { SavestateStore } from '../../src/adapter/langgraph/savestate-store.ts';
 import { SqliteCheckpointStorage } from '../../src/storage/sqlite/sqlite-storage.ts';
-import { contents, echoGraph, threadConfig } from '../support/langgraph.ts';
+import { contents, echoGraph, putValues, threadConfig } from '../support/langgraph.ts';
 import { SQLITE_FILE } from '../support/official-savers.ts';
 import { json, ok, run } from './support/cli.ts';
 import { DATABASE } from './support/fixture.ts';
@@ -12,6 +14,64 @@ import { copiesOf, newFolder } from './support/folder.ts';
 
 const QUESTIONS = ['where is it', 'I want a refund', 'thank you'];
 const FIRST = 'channel_values.messages[0]';
+
+async function withStorage<Result>(folder: string, work: (storage: SqliteCheckpointStorage) => Promise<Result>) {
+  const storage = new SqliteCheckpointStorage({ path: join(folder, DATABASE), durability: 'process' });
+  try {
+    return await work(storage);
+  } finally {
+    await storage.close();
+  }
+}
+
+const Desk = Annotation.Root({
+  ...MessagesAnnotation.spec,
+  notes: Annotation<string[]>({ reducer: (a, b) => [...a, ...b], default: () => [] }),
+});
+
+/** An agent that asks before it refunds, with a subgraph that greets. */
+function deskGraph(checkpointer: SavestateSaver, store: SavestateStore) {
+  const greet = new StateGraph(Desk)
+    .addNode('note', () => ({ notes: [] }))
+    .addEdge(START, 'note')
+    .compile();
+  return new StateGraph(Desk)
+    .addNode('greet', greet)
+    .addNode('agent', ({ messages }) => {
+      const last = messages.at(-1);
+      const calls = [{ name: 'refund', args: { order: 7 }, id: 'c' }];
+      return last?.getType() === 'tool'
+        ? { messages: [new AIMessage(`It said: ${last.text}`)] }
+        : { messages: [new AIMessage({ content: '', tool_calls: calls })] };
+    })
+    .addNode('tools', () => {
+      interrupt('Refund 7?');
+      return { messages: [new ToolMessage({ content: 'refunded 7', tool_call_id: 'c', name: 'refund' })] };
+    })
+    .addEdge(START, 'greet')
+    .addEdge('greet', 'agent')
+    .addConditionalEdges('agent', ({ messages }) => (messages.length > 3 ? END : 'tools'), ['tools', END])
+    .addEdge('tools', 'agent')
+    .compile({ checkpointer, store });
+}
+
+/** Two threads, one that was answered and one that waits, and a store that was saved to last. */
+const newDesk = copiesOf(async () => {
+  const folder = newFolder();
+  mkdirSync(join(folder, '.savestate'));
+  await withStorage(folder, async (storage) => {
+    const store = new SavestateStore(storage);
+    const graph = deskGraph(new SavestateSaver(storage), store);
+    const begin = (thread: string) =>
+      graph.invoke({ messages: [new HumanMessage('I want a refund')] }, threadConfig(thread));
+    await begin('ann');
+    await graph.invoke(new Command({ resume: 'yes' }), threadConfig('ann'));
+    await graph.updateState(threadConfig('ann'), { notes: ['by hand'] }, 'agent');
+    await begin('bob');
+    await store.put(['users'], 'pets', { text: 'two cats' });
+  });
+  return folder;
+});
 
 async function withGraph<Result>(folder: string, work: (graph: ReturnType<typeof echoGraph>) => Promise<Result>) {
   const storage = new SqliteCheckpointStorage({ path: join(folder, DATABASE), durability: 'process' });
@@ -98,6 +158,86 @@ describe.concurrent('a thread of LangGraph', () => {
       graph.invoke({ messages: [new HumanMessage('more')] }, threadConfig('order')),
     );
     expect(contents(messages).slice(-3)).toEqual(['echo 5', 'more', 'echo 7']);
+  });
+
+  test('[A86] is told step by step: node, words, calls, questions and other channels', async () => {
+    const folder = await newDesk();
+    const log = await ok(['log', '-s', 'ann'], { folder });
+    const lines = log.trimEnd().split('\n');
+    expect(lines).toHaveLength(7);
+    expect(lines[0]).toMatch(/step 5 update notes \+ "by hand" \(main\)$/);
+    expect(lines[1]).toMatch(/step 4 agent ai: It said: refunded 7$/);
+    expect(lines[2]).toMatch(/step 3 tools tool refund: refunded 7$/);
+    expect(lines[3]).toContain('step 2 agent ai: [call] refund({"order":7}); asked: Refund 7? answered: yes');
+    expect(lines[5]).toMatch(/step 0 start human: I want a refund$/);
+    const waiting = await ok(['log', '-n', '1', '--oneline', '-s', 'bob'], { folder });
+    expect(waiting).toContain('waits for an answer: Refund 7?');
+    const shown = await ok(['show', '-s', 'ann'], { folder });
+    expect(shown).toContain('[3] ai: It said: refunded 7');
+    expect(shown).toContain('"by hand"');
+    expect(shown).not.toContain('versions_seen');
+    expect(await ok(['show', '--raw', '-s', 'ann'], { folder })).toContain('"versions_seen"');
+  });
+
+  test('[Z11] a difference is what was said; the rest is counted, or shown with --raw', async () => {
+    const folder = await newDesk();
+    const diff = await ok(['diff', '@~1', '-s', 'ann'], { folder });
+    expect(diff).toContain('+ ai: It said: refunded 7');
+    expect(diff).toMatch(/\d+ changes of bookkeeping not shown/);
+    expect(diff).not.toMatch(/channel_versions|versions_seen|\$\.ts/);
+    expect(await ok(['diff', '@~1', '--raw', '-s', 'ann'], { folder })).toContain('$.versions_seen');
+  });
+
+  test('[Z13] a message is found once; where nothing is found, it says where it would be', async () => {
+    const folder = await newDesk();
+    expect(await json('grep', ['I want a refund', '-s', 'ann'], { folder })).toHaveLength(1);
+    const none = await run(['grep', 'two cats'], { folder });
+    expect(none).toMatchObject({ code: 13, stdout: '' });
+    expect(none.stderr).toContain('Nothing matches in session "lg/bob"');
+    expect(none.stderr).toContain('--session lg-store/default');
+  });
+
+  test('[A86] is the default where a store was saved last, is named by its id, and holds its subgraphs', async () => {
+    const folder = await newDesk();
+    expect((await json('log', ['-n', '1'], { folder }))[0]?.sessionId).toBe('lg/bob');
+    expect((await json('log', ['-n', '1', '-s', 'ann'], { folder }))[0]?.sessionId).toBe('lg/ann');
+    expect((await run(['log', '-s', 'eve'], { folder })).stderr).toContain('no session "eve"');
+    const sessions = await json('sessions', [], { folder });
+    expect(sessions.map(({ id }) => id)).toEqual(['lg-store/default', 'lg/bob', 'lg/ann']);
+    expect(sessions[2]?.subgraphs).toHaveLength(1);
+    expect(await json('sessions', ['--all'], { folder })).toHaveLength(5);
+  });
+
+  test('[A85] "resume" and "continue" name the call that lets the graph go on', async () => {
+    const folder = await newDesk();
+    const back = await run(['resume', '@~2', '-s', 'ann'], { folder });
+    expect(back.code).toBe(15);
+    expect(back.stderr).toMatch(
+      /graph\.invoke\(null, \{"configurable":\{"thread_id":"ann","checkpoint_ns":"","checkpoint_id":"/,
+    );
+    const waiting = await run(['continue', '-s', 'bob'], { folder });
+    expect(waiting.code).toBe(15);
+    expect(waiting.stderr).toContain('waits for an answer: Refund 7?');
+    expect(waiting.stderr).toContain(
+      'graph.invoke(new Command({ resume: answer }), {"configurable":{"thread_id":"bob"',
+    );
+  });
+
+  test('[Z53] is watched for drift', async () => {
+    const folder = newFolder();
+    mkdirSync(join(folder, '.savestate'));
+    await withStorage(folder, async (storage) => {
+      let config = threadConfig('stuck');
+      const messages: BaseMessage[] = [new HumanMessage('Find the order')];
+      for (let n = 0; n < 30; n++) {
+        messages.push(new AIMessage({ content: '', tool_calls: [{ name: 'find', args: { id: 1 }, id: `c${n}` }] }));
+        messages.push(new ToolMessage({ content: 'nothing', tool_call_id: `c${n}`, name: 'find' }));
+        config = await putValues(new SavestateSaver(storage), config, { messages });
+      }
+    });
+    const found = await json('drift', ['stuck'], { folder });
+    expect(found.status).toBe('drifting');
+    expect(found.points).toHaveLength(30);
   });
 
   test('[A57] is imported by "savestate langgraph import"', async () => {

@@ -35,11 +35,22 @@ export function cursorBefore(graphId: string): CheckpointId | undefined {
   return formatOrder(graphId, 0n);
 }
 
+/** When LangGraph made the checkpoint with this id; undefined for ids of another form. */
+export function timeOfGraphId(graphId: string): Date | undefined {
+  const ticks = readId(graphId)?.ticks;
+  return ticks === undefined ? undefined : new Date(Number(ticks / TICKS_PER_MS));
+}
+
 function formatOrder(graphId: string, check: bigint): CheckpointId | undefined {
+  const { ticks, sequence } = readId(graphId) ?? {};
+  if (ticks === undefined || sequence === undefined) return undefined;
+  const order = ((ticks % TICKS_PER_MS) << SEQUENCE_BITS) | (sequence & SEQUENCE_MASK);
+  return formatCheckpointId(Number(ticks / TICKS_PER_MS), (order << CHECK_BITS) | check);
+}
+
+function readId(graphId: string): { readonly ticks: bigint; readonly sequence: bigint } | undefined {
   const [, high = '', middle = '', low = '', sequence = ''] = UUID6.exec(graphId) ?? [];
   if (high === '') return undefined;
   const ticks = BigInt(`0x${high}${middle}${low}`) - GREGORIAN_OFFSET_TICKS;
-  if (ticks < 0n) return undefined;
-  const order = ((ticks % TICKS_PER_MS) << SEQUENCE_BITS) | (BigInt(`0x${sequence}`) & SEQUENCE_MASK);
-  return formatCheckpointId(Number(ticks / TICKS_PER_MS), (order << CHECK_BITS) | check);
+  return ticks < 0n ? undefined : { ticks, sequence: BigInt(`0x${sequence}`) };
 }

@@ -6,7 +6,7 @@ import type { Engine } from '../../manager/engine.ts';
 import { checkRef } from '../../storage/ref.ts';
 import type { GraphRows } from './graph-rows.ts';
 import type { SessionLane } from './session-lane.ts';
-import { type Expected, WriteBucket } from './write-bucket.ts';
+import { type Expected, WriteBucket, writeIndex } from './write-bucket.ts';
 import {
   bucketOf,
   type CapturedWrites,
@@ -16,7 +16,6 @@ import {
   parseWrites,
   type Sources,
   type StoredWrites,
-  writeIndex,
 } from './write-record.ts';
 
 /** How often a call starts again because another process wrote to the same checkpoint at the same time, or no answer came. */

@@ -1,5 +1,6 @@
+import { WRITES_IDX_MAP } from '@langchain/langgraph-checkpoint';
 import type { Digest } from '../../core/chunk.ts';
-import { digestOf, type StoredWrites, type WriteCall, writeIndex } from './write-record.ts';
+import { digestOf, type StoredWrites, type WriteCall } from './write-record.ts';
 
 type Call = {
   readonly taskId: string;
@@ -123,4 +124,9 @@ function overlaps(known: Call, { channels }: Call): boolean {
     const other = known.channels[at];
     return writeIndex(channel, at) >= 0 && other !== undefined && writeIndex(other, at) >= 0;
   });
+}
+
+/** The number of a write within its task. Negative for special channels, of which a task has one each and the last counts. */
+export function writeIndex(channel: string, at: number): number {
+  return Object.hasOwn(WRITES_IDX_MAP, channel) ? (WRITES_IDX_MAP[channel] ?? at) : at;
 }

@@ -1,4 +1,4 @@
-import { type PendingWrite, WRITES_IDX_MAP } from '@langchain/langgraph-checkpoint';
+import type { PendingWrite } from '@langchain/langgraph-checkpoint';
 import type { CapturedInstances } from '../../core/captured-instances.ts';
 import { type Chunk, createChunk, type Digest, digestText } from '../../core/chunk.ts';
 import type { FindChunk } from '../../core/decode.ts';
@@ -47,11 +47,6 @@ export type WriteCall = Omit<CapturedWrites, 'values'> & {
 /** Where the writes to a checkpoint are kept in the effect log; known before the checkpoint is. */
 export function bucketOf(sessionId: SessionId, graphId: string): string {
   return deriveCheckpointId(sessionId, graphId) ?? `lg:${digestText(graphId)}`;
-}
-
-/** The number of a write within its task. Negative for special channels, of which a task has one each and the last counts. */
-export function writeIndex(channel: string, at: number): number {
-  return Object.hasOwn(WRITES_IDX_MAP, channel) ? (WRITES_IDX_MAP[channel] ?? at) : at;
 }
 
 /** Reads the values at once: they are the graph's, which goes on changing them. Most will be in the next state as they are. */

@@ -3,8 +3,11 @@ import type { Command } from '../command.ts';
 import type { CommandInput } from '../command-input.ts';
 import type { Context } from '../context.ts';
 import type { ExitCode } from '../exit-code.ts';
+import { resolveRevision } from '../revision/resolve-revision.ts';
 import { parseAnswers } from '../team/parse-answers.ts';
 import { TALK_OPTIONS } from '../team/talk-options.ts';
+import { refuseThread } from '../thread/graph-move.ts';
+import { isThreadSession } from '../thread/thread-sessions.ts';
 import { findWorkflowRun, WORKFLOW_OPTION } from '../workflow/find-workflow-run.ts';
 
 /** Goes on where a session was left. */
@@ -26,6 +29,7 @@ export const command: Command = {
     await context.checkSaving();
     const workspace = await context.workspace();
     const sessionId = await workspace.session();
+    if (isThreadSession(sessionId)) await refuseThread(context, await resolveRevision(workspace, '@'));
     const found = await findWorkflowRun(context, input, sessionId);
     if (found === undefined) return talk(context, input, sessionId);
     if (input.count('rounds') !== undefined)

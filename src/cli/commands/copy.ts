@@ -51,8 +51,9 @@ and one that is repeated brings what came since. Ids, names, effects and tombsto
 };
 
 async function copyAll(context: Context, target: ChunkStorage): Promise<Copied[]> {
-  const { manager, storage } = await context.workspace();
-  const named = context.globals.session;
+  const workspace = await context.workspace();
+  const { manager, storage } = workspace;
+  const named = context.globals.session === undefined ? undefined : await workspace.session();
   const total = named === undefined ? (await manager.stats()).checkpoints : undefined;
   const bar = context.progress({ noun: 'checkpoints', total });
   let done = 0;
@@ -62,7 +63,7 @@ async function copyAll(context: Context, target: ChunkStorage): Promise<Copied[]
   };
   const copied: Copied[] = [];
   try {
-    for await (const sessionId of named === undefined ? listSessions(storage) : [named as SessionId]) {
+    for await (const sessionId of named === undefined ? listSessions(storage) : [named]) {
       const counts = await copySession(manager, sessionId, { storage: target, onCheckpoint }).catch(toProblem);
       copied.push({ sessionId, checkpoints: 0, present: 0, ...counts });
     }

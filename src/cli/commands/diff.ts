@@ -9,6 +9,7 @@ import { parseStatePath } from '../revision/state-path.ts';
 import { toOutput } from '../state/checkpoint-text.ts';
 import { formatDiff, formatDiffStat } from '../state/diff-text.ts';
 import { toJsonForm } from '../state/json-form.ts';
+import { viewOf } from '../state/state-view.ts';
 import type { Workspace } from '../workspace.ts';
 
 /** Compares two checkpoints. */
@@ -17,10 +18,11 @@ export const command: Command = {
   options: [
     ['--stat', 'only how many changes there are'],
     ['--path <path>', 'only what changed at or below this path'],
+    ['--raw', 'everything, also copies of messages, counters and other bookkeeping'],
     ['--patch', 'as a JSON Patch (RFC 6902) that turns a into b'],
   ],
   details:
-    'With one revision: from its parent to it. Without: from the parent of the head to the head. It costs what differs, not what is there.',
+    'With one revision: from its parent to it. Without: from the parent of the head to the head. Messages come first. What only the program needs (copies of messages, counters, versions of channels) is counted; --raw shows it.',
   examples: [
     ['savestate diff', 'what the last checkpoint changed'],
     ['savestate diff @~5 @', 'the last five together'],
@@ -37,9 +39,12 @@ export const command: Command = {
       return undefined;
     }
     const output = toDiffOutput(whole, input.text('path'));
-    await context.answer(output, () =>
-      input.flag('stat') ? formatDiffStat(output, style) : formatDiff(output, style),
-    );
+    if (input.flag('stat')) await context.answer(output, () => formatDiffStat(output, style));
+    else {
+      const isWhole = context.isJson || input.flag('raw') || input.text('path') !== undefined || !output.hasChanges;
+      const view = isWhole ? undefined : viewOf(await workspace.manager.load(after));
+      await context.answer(output, () => formatDiff(output, style, view));
+    }
     if (!output.hasChanges) context.say('There are no differences.');
     return undefined;
   },

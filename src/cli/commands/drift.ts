@@ -19,7 +19,7 @@ export const command: Command = {
     ['--from <revision>', 'the history up to this one; default: the head of the current branch'],
     ['--goal <text>', 'what the agents are to do, if no message says so'],
   ],
-  details: `Reads the messages of a conversation's checkpoints in order and weighs the signs of loops, stalls, failures and lost goals.
+  details: `Reads the messages of a conversation or a thread of LangGraph, or the calls and the recorded health of a loop, in order and weighs the signs of loops, stalls, failures and lost goals.
 The chart shows how strong they were over time; a full bar is the alarm. Nothing is run again, and no model is called.`,
   examples: [
     ['savestate drift', 'the session that was used last'],
@@ -45,7 +45,8 @@ async function measure(context: Context, input: CommandInput): Promise<DriftOutp
 
 function format(output: DriftOutput): string {
   const { sessionId, branch, status, kinds, evidence, points } = output;
-  if (points.length === 0) return 'There are no messages in this history.\n';
+  if (points.length === 0)
+    return 'There is nothing to judge in this history: no messages, and no recorded health of a loop.\n';
   const what = kinds.length === 0 ? status : `${status} (${kinds.join(', ')})`;
   const reasons = evidence.slice(-SHOWN_REASONS).map(({ signal, reason }) => `  ${signal}: ${reason}\n`);
   return `session ${sessionId}, branch ${branch}: ${what}\n${drawChart(points)}${describeCase(output)}${reasons.join('')}`;

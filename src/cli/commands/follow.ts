@@ -25,7 +25,7 @@ export const command: Command = {
   ],
   run: async (context, input) => {
     const workspace = await context.workspace();
-    const sessionId = input.flag('all') ? undefined : (context.globals.session ?? (await workspace.findSession()));
+    const sessionId = input.flag('all') ? undefined : await workspace.findSession();
     const filter = sessionId === undefined ? {} : { sessionId };
     const shown = input.count('n') ?? DEFAULT_SHOWN;
     const tail = new Tail(workspace, filter);

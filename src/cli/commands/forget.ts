@@ -7,6 +7,7 @@ import type { Context } from '../context.ts';
 import type { Output } from '../output-schemas.ts';
 import { parseRange, readRange, resolveRevision } from '../revision/resolve-revision.ts';
 import { formatCount, formatSize } from '../terminal/format.ts';
+import { findNamedSession } from '../thread/thread-sessions.ts';
 import type { Workspace } from '../workspace.ts';
 
 /** What is to be forgotten: how much it is, and how it is done. */
@@ -56,8 +57,9 @@ async function createPlan(workspace: Workspace, input: CommandInput): Promise<Pl
   return planCheckpoints(workspace, revision ?? '', input.text('reason') ?? 'forgotten by hand');
 }
 
-async function planSession({ manager, storage }: Workspace, name: string): Promise<Plan> {
-  const sessionId = parseSessionId(name);
+async function planSession(workspace: Workspace, name: string): Promise<Plan> {
+  const { manager, storage } = workspace;
+  const sessionId = await findNamedSession(workspace, parseSessionId(name));
   if ((await storage.readRefs({ sessionId })).length === 0)
     throw new NotFoundError(`There is no session "${sessionId}" in this storage.`);
   let checkpoints = 0;

@@ -10,7 +10,7 @@ import { Journal } from '../place/journal.ts';
 import { resolveRevision } from '../revision/resolve-revision.ts';
 import { parseStatePath, setAt } from '../revision/state-path.ts';
 import { editState } from '../state/edit-state.ts';
-import { tellGraphMove } from '../state/graph-thread.ts';
+import { tellGraphMove } from '../thread/graph-move.ts';
 
 /** Begins a branch. */
 export const command: Command = {

@@ -1,12 +1,15 @@
 import type { Checkpoint } from '../../core/checkpoint.ts';
 import { InvalidInputError } from '../../core/errors.ts';
 import { formatPath, type PathStep } from '../../core/path.ts';
+import { checkRef } from '../../storage/ref.ts';
 import type { Command } from '../command.ts';
 import type { CommandInput } from '../command-input.ts';
 import type { Context } from '../context.ts';
 import { EXIT } from '../exit-code.ts';
 import type { Output } from '../output-schemas.ts';
 import { parseRange, readRange, resolveRevision } from '../revision/resolve-revision.ts';
+import { viewOf } from '../state/state-view.ts';
+import { Telling } from '../state/telling.ts';
 import { clip } from '../terminal/format.ts';
 import { formatRows } from '../terminal/table.ts';
 import type { Workspace } from '../workspace.ts';
@@ -26,7 +29,7 @@ export const command: Command = {
     ['-n <count>', 'stop after so many'],
   ],
   details:
-    'Goes through a history from its beginning, and tells where a match came in: what was there already is not told again. Exits with 13 if there is none.',
+    'Goes through a history from its beginning, and tells where a match came in: what was there already is not told again, and a message once. Exits with 13 if there is none, and says where else there would be one.',
   examples: [
     ['savestate grep refund', 'where "refund" was said first, and again'],
     ['savestate grep -i "order \\d+" v1..@', 'since the tag v1'],
@@ -41,7 +44,9 @@ export const command: Command = {
       matches.push(match);
     }
     await context.answer(matches, () => format(context, matches));
-    return matches.length === 0 ? EXIT.notFound : undefined;
+    if (matches.length > 0) return undefined;
+    for (const line of await describeNothing(context, pattern)) context.say(line);
+    return EXIT.notFound;
   },
 };
 
@@ -62,37 +67,46 @@ async function* search(context: Context, input: CommandInput, pattern: RegExp): 
   const revision = input.word(1) ?? '@';
   if (input.flag('at')) {
     const checkpoint = await resolveRevision(workspace, revision);
-    return yield* toMatches(checkpoint, await workspace.manager.load(checkpoint.id), pattern);
+    const state = await workspace.manager.load(checkpoint.id);
+    const telling = new Telling<Match>(viewOf(state));
+    yield* telling.tell(toMatches(checkpoint, [{ path: '$', newValue: state }], pattern));
+    return yield* telling.rest();
   }
   const checkpoints = await readRange(workspace, revision, { isClosed: true });
   const hasStart = parseRange(revision)?.from !== undefined; // what was there at the start of a range is not new in it
   const bar = context.progress({ noun: 'checkpoints', total: checkpoints.length });
+  const [first] = checkpoints;
+  const telling = new Telling<Match>(viewOf(first === undefined ? undefined : await workspace.manager.load(first.id)));
   for (const [at, checkpoint] of checkpoints.entries()) {
     await context.checkStop();
     bar.show(at);
     if (at === 0 && hasStart) continue;
-    yield* searchOne(workspace, { checkpoint, before: checkpoints[at - 1] }, pattern);
+    yield* telling.tell(toMatches(checkpoint, await readNew(workspace, checkpoint, checkpoints[at - 1]), pattern));
   }
   bar.end();
+  yield* telling.rest();
 }
+
+type New = { readonly path: string; readonly newValue: unknown };
 
 /** Only what a checkpoint added or changed is looked at, so a long history costs what is in it once. */
-async function* searchOne(
-  { manager }: Workspace,
-  { checkpoint, before }: { readonly checkpoint: Checkpoint; readonly before: Checkpoint | undefined },
-  pattern: RegExp,
-): AsyncGenerator<Match> {
-  if (before === undefined) return yield* toMatches(checkpoint, await manager.load(checkpoint.id), pattern);
-  const { added, modified } = await manager.compare(before.id, checkpoint.id);
-  for (const { path, newValue } of [...modified, ...added]) yield* toMatches(checkpoint, newValue, pattern, path);
+async function readNew({ manager }: Workspace, { id }: Checkpoint, before: Checkpoint | undefined): Promise<New[]> {
+  if (before === undefined) return [{ path: '$', newValue: await manager.load(id) }];
+  const { added, modified } = await manager.compare(before.id, id);
+  return [...modified, ...added];
 }
 
-function* toMatches(
-  { id, sequence, timestamp }: Checkpoint,
-  ...[value, pattern, base = '$']: [value: unknown, pattern: RegExp, base?: string]
-): Generator<Match> {
-  for (const { path, text } of findTexts(value, pattern))
-    yield { checkpointId: id, sequence, savedAt: timestamp.toISOString(), path: base + path.slice(1), text };
+function toMatches({ id, sequence, timestamp }: Checkpoint, news: readonly New[], pattern: RegExp): Match[] {
+  const savedAt = timestamp.toISOString();
+  return news.flatMap(({ path: base, newValue }) =>
+    [...findTexts(newValue, pattern)].map(({ path, text }) => ({
+      checkpointId: id,
+      sequence,
+      savedAt,
+      path: base + path.slice(1),
+      text,
+    })),
+  );
 }
 
 /** Every text below a value that fits, with its path. */
@@ -109,6 +123,33 @@ function entriesOf(value: object): Iterable<[PathStep, unknown]> {
   if (Array.isArray(value) || value instanceof Set) return [...value].entries();
   if (value instanceof Map) return [...value].map(([key, child]): [PathStep, unknown] => [String(key), child]);
   return Object.entries(value);
+}
+
+/** Heads that are looked into when nothing was found: those of other branches and of the sessions that were saved to last. */
+const MAX_OTHERS = 50;
+
+/** Where it was looked for, and where else it is. */
+async function describeNothing(context: Context, pattern: RegExp): Promise<string[]> {
+  const workspace = await context.workspace();
+  const sessionId = await workspace.session();
+  const branch = await workspace.currentBranch(sessionId);
+  const refs = (await workspace.storage.readRefs({ kind: 'branch' })).map(checkRef);
+  const others = refs
+    .filter((ref) => ref.sessionId !== sessionId || ref.name !== branch)
+    .sort((a, b) => (a.target < b.target ? 1 : -1))
+    .slice(0, MAX_OTHERS);
+  const lines = [`Nothing matches in session "${sessionId}", branch "${branch}".`];
+  for (const { sessionId: other, name, target } of others) {
+    await context.checkStop();
+    const state = await workspace.manager.load(target).catch(() => undefined); // a damaged one is for verify to tell
+    const { value: found } = findTexts(state, pattern).next();
+    const isHere = other === sessionId;
+    if (found !== undefined)
+      lines.push(
+        isHere ? `It is in branch "${name}": ${name} as revision` : `It is in session "${other}": --session ${other}`,
+      );
+  }
+  return lines;
 }
 
 function format({ terminal }: Context, matches: readonly Match[]): string {

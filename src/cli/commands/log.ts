@@ -16,9 +16,10 @@ import {
   toOutput,
 } from '../state/checkpoint-text.ts';
 import { Expression } from '../state/expression.ts';
-import { formatGraph } from '../state/graph.ts';
+import { type Cuts, formatGraph } from '../state/graph.ts';
 import { formatSize, formatTime } from '../terminal/format.ts';
 import { formatRows } from '../terminal/table.ts';
+import { formatStep, readThreadSteps, type ThreadStep } from '../thread/thread-step.ts';
 import type { Workspace } from '../workspace.ts';
 
 /** Lists checkpoints. */
@@ -50,7 +51,9 @@ export const command: Command = {
     const checkpoints = sessionId === undefined ? [] : await list(context, workspace, input);
     const names = checkpoints[0] === undefined ? undefined : await readNames(workspace, checkpoints[0].sessionId);
     const outputs = checkpoints.map((checkpoint) => toOutput(checkpoint, names));
-    await context.answer(outputs, () => format(context, input, outputs));
+    const steps = context.isJson ? new Map() : await readThreadSteps(context, checkpoints);
+    const cuts = input.flag('graph') && sessionId !== undefined ? await readCuts(workspace, sessionId) : new Map();
+    await context.answer(outputs, () => format(context, input, { outputs, steps, cuts }));
     if (outputs.length === 0) context.say('There are no such checkpoints.');
     return undefined;
   },
@@ -86,6 +89,14 @@ async function* readAll({ storage }: Workspace, sessionId: SessionId): AsyncGene
   for await (const { checkpoint } of readSession(storage, sessionId)) if (checkpoint !== undefined) yield checkpoint;
 }
 
+/** What was deleted, and what came before it. */
+async function readCuts({ storage }: Workspace, sessionId: SessionId): Promise<Cuts> {
+  const cuts = new Map<string, string | undefined>();
+  for await (const { id, parentId, tombstone } of readSession(storage, sessionId))
+    if (tombstone !== undefined) cuts.set(id, parentId);
+  return cuts;
+}
+
 function createFilter({ manager }: Workspace, input: CommandInput): (checkpoint: Checkpoint) => Promise<boolean> {
   const [since, until, where] = [input.text('since'), input.text('until'), input.text('where')];
   const from = since === undefined ? undefined : parseTime(since, Date.now());
@@ -98,20 +109,47 @@ function createFilter({ manager }: Workspace, input: CommandInput): (checkpoint:
   };
 }
 
-function format(context: Context, input: CommandInput, outputs: readonly CheckpointOutput[]): string {
+type Listed = {
+  readonly outputs: readonly CheckpointOutput[];
+  readonly steps: ReadonlyMap<string, ThreadStep>;
+  readonly cuts: Cuts;
+};
+
+function format(context: Context, input: CommandInput, { outputs, steps, cuts }: Listed): string {
   const { style } = context.terminal;
-  if (input.flag('graph')) return formatGraph(outputs, (checkpoint) => formatLine(checkpoint, style), style);
+  const toLine = (checkpoint: CheckpointOutput) => formatLine(checkpoint, style, formatStep(steps.get(checkpoint.id)));
+  if (input.flag('graph')) return formatGraph(outputs, toLine, { style, cuts });
   if (input.flag('long')) return outputs.map((checkpoint) => formatDetails(checkpoint, style)).join('\n');
-  if (input.flag('oneline')) return outputs.map((checkpoint) => `${formatLine(checkpoint, style)}\n`).join('');
-  const rows = outputs.map((checkpoint) => toRow(context, checkpoint));
+  if (input.flag('oneline')) return outputs.map((checkpoint) => `${toLine(checkpoint)}\n`).join('');
+  if (context.terminal.isScreen && steps.size > 0) return formatSteps(context, outputs, steps);
+  const rows = outputs.map((checkpoint) => toRow(context, checkpoint, steps.get(checkpoint.id)));
   return formatRows(context.terminal, rows, {
     head: ['#', 'checkpoint', 'saved (UTC)', 'size', 'what'],
     right: [0, 3],
   });
 }
 
-function toRow({ terminal: { style } }: Context, checkpoint: CheckpointOutput): string[] {
-  const what = [describeCheckpoint(checkpoint), formatNames(checkpoint, style)].filter((part) => part !== '').join(' ');
+function toRow({ terminal: { style } }: Context, checkpoint: CheckpointOutput, step: ThreadStep | undefined): string[] {
+  const about = formatStep(step) ?? describeCheckpoint(checkpoint);
+  const what = [about, formatNames(checkpoint, style)].filter((part) => part !== '').join(' ');
   const { sequence, id, savedAt, stateBytes } = checkpoint;
-  return [String(sequence), style.cyan(id), formatTime(new Date(savedAt)), formatSize(stateBytes), what];
+  return [
+    String(sequence),
+    style.cyan(id),
+    formatTime(step?.madeAt ?? new Date(savedAt)),
+    formatSize(stateBytes),
+    what,
+  ];
+}
+
+/** The steps of a graph. A step is named by its number, so that its id need not take half of the screen. */
+function formatSteps({ terminal }: Context, outputs: readonly CheckpointOutput[], steps: Listed['steps']): string {
+  const rows = outputs.map((checkpoint) => {
+    const { step = '', node = '', what = '', madeAt } = steps.get(checkpoint.id) ?? {};
+    const time = formatTime(madeAt ?? new Date(checkpoint.savedAt));
+    const about = node === '' ? describeCheckpoint(checkpoint) : what;
+    const names = formatNames(checkpoint, terminal.style);
+    return [String(checkpoint.sequence), time, step, node, [names, about].filter((part) => part !== '').join(' ')];
+  });
+  return formatRows(terminal, rows, { head: ['#', 'made (UTC)', 'step', 'node', 'what'], right: [0, 2] });
 }

@@ -8,6 +8,7 @@ import type { ExitCode } from '../exit-code.ts';
 import type { WorkflowPlace } from '../place/begun-runs.ts';
 import { resolveRevision } from '../revision/resolve-revision.ts';
 import { TALK_OPTIONS } from '../team/talk-options.ts';
+import { refuseThread } from '../thread/graph-move.ts';
 import { findWorkflowPlace, WORKFLOW_OPTION } from '../workflow/find-workflow-run.ts';
 
 const DEFAULT_ROUNDS = 5;
@@ -43,6 +44,7 @@ N rounds append N messages, unless the conversation ends before. The run of a wo
     const departure = readDeparture(input);
     const workspace = await context.workspace();
     const origin = await resolveRevision(workspace, input.need(0, 'from which checkpoint'));
+    await refuseThread(context, origin);
     const place = await findWorkflowPlace(context, input, origin.id);
     if (place !== undefined) return resumeWorkflow(context, input, { place, origin });
     await context.runWorkspace();

@@ -3,8 +3,9 @@ import type { CheckpointId, SessionId } from '../../core/id.ts';
 import { checkRef } from '../../storage/ref.ts';
 import type { Command } from '../command.ts';
 import type { Output } from '../output-schemas.ts';
-import { formatTime } from '../terminal/format.ts';
+import { formatCount, formatTime } from '../terminal/format.ts';
 import { formatRows } from '../terminal/table.ts';
+import { threadOf } from '../thread/thread-sessions.ts';
 import type { Workspace } from '../workspace.ts';
 
 type SessionOutput = Output<'sessions'>[number];
@@ -13,18 +14,24 @@ const DEFAULT_LIMIT = 50;
 
 /** Lists the sessions. */
 export const command: Command = {
-  options: [['-n <count>', `how many at most; default ${DEFAULT_LIMIT}`]],
+  options: [
+    ['-n <count>', `how many at most; default ${DEFAULT_LIMIT}`],
+    ['--all', 'those of subgraphs of LangGraph too, which are listed with their thread otherwise'],
+  ],
   examples: [
     ['savestate sessions', 'the sessions that were saved to last'],
     ['savestate sessions --json -n 1000', 'many of them, for a script'],
   ],
   run: async (context, input) => {
     const workspace = await context.workspace();
-    const sessions = await listSessions(workspace, input.count('n') ?? DEFAULT_LIMIT, (id) =>
-      context.say(`Session ${JSON.stringify(id)} is damaged and not shown. Run savestate verify.`),
-    );
-    const rows = sessions.map(({ id, currentBranch, branches, sequence, savedAt, status }) => [
-      id,
+    const listing: Listing = {
+      limit: input.count('n') ?? DEFAULT_LIMIT,
+      isWhole: input.flag('all'),
+      onDamage: (id) => context.say(`Session ${JSON.stringify(id)} is damaged and not shown. Run savestate verify.`),
+    };
+    const sessions = await listSessions(workspace, listing);
+    const rows = sessions.map(({ id, currentBranch, branches, sequence, savedAt, status, subgraphs = [] }) => [
+      subgraphs.length === 0 ? id : `${id} (+${formatCount(subgraphs.length, 'subgraph')})`,
       currentBranch,
       String(branches.length),
       `#${sequence}`,
@@ -40,30 +47,48 @@ export const command: Command = {
 
 type Heads = ReadonlyMap<string, CheckpointId>;
 
+type Listing = {
+  readonly limit: number;
+  readonly isWhole: boolean;
+  readonly onDamage: (sessionId: SessionId) => void;
+};
+
 /** The sessions that were saved to last; reads as many checkpoints as are shown. */
-async function listSessions(
-  workspace: Workspace,
-  limit: number,
-  onDamage: (sessionId: SessionId) => void,
-): Promise<SessionOutput[]> {
+async function listSessions(workspace: Workspace, { limit, isWhole, onDamage }: Listing): Promise<SessionOutput[]> {
   const sessions = new Map<SessionId, Map<string, CheckpointId>>();
   for (const ref of await workspace.storage.readRefs({ kind: 'branch' })) {
     const { sessionId, name, target } = checkRef(ref);
     const heads = sessions.get(sessionId) ?? new Map<string, CheckpointId>();
     sessions.set(sessionId, heads.set(name, target as CheckpointId));
   }
+  const subgraphs = isWhole ? new Map<SessionId, SessionId[]>() : takeSubgraphs(sessions);
   const newest = [...sessions].sort(([, a], [, b]) => (newestOf(a) < newestOf(b) ? 1 : -1)).slice(0, limit);
   const outcomes = await Promise.allSettled(newest.map(([id, heads]) => describe(workspace, id, heads)));
   return outcomes.flatMap((outcome, at) => {
-    if (outcome.status === 'fulfilled') return [outcome.value];
+    const id = newest[at]?.[0] as SessionId;
+    const inside = subgraphs.get(id);
+    if (outcome.status === 'fulfilled')
+      return [{ ...outcome.value, ...(inside !== undefined && { subgraphs: inside }) }];
     if (!isDamage(outcome.reason)) throw outcome.reason;
-    onDamage(newest[at]?.[0] as SessionId);
+    onDamage(id);
     return [];
   });
 }
 
 function isDamage(error: unknown): boolean {
   return hasErrorCode(error, 'CORRUPT') || hasErrorCode(error, 'NOT_FOUND');
+}
+
+/** Takes the sessions of subgraphs out of the list; answers them by their threads. */
+function takeSubgraphs(sessions: Map<SessionId, unknown>): Map<SessionId, SessionId[]> {
+  const found = new Map<SessionId, SessionId[]>();
+  for (const sessionId of sessions.keys()) {
+    const thread = threadOf(sessionId);
+    if (thread === sessionId || !sessions.has(thread)) continue;
+    sessions.delete(sessionId);
+    found.set(thread, [...(found.get(thread) ?? []), sessionId]);
+  }
+  return found;
 }
 
 /** Ids sort by time. */

@@ -6,15 +6,17 @@ import { resolveRevision } from '../revision/resolve-revision.ts';
 import { openAt, parseStatePath } from '../revision/state-path.ts';
 import { formatDetails, readNames, toOutput } from '../state/checkpoint-text.ts';
 import { toJsonForm } from '../state/json-form.ts';
-import { type ChatMessage, findHeldMessages, findMessages } from '../state/message-text.ts';
-import type { Style } from '../terminal/style.ts';
+import { formatState } from '../state/state-text.ts';
 
 /** Shows one checkpoint. */
 export const command: Command = {
   arguments: '[revision]',
-  options: [['--header', 'without the state']],
+  options: [
+    ['--header', 'without the state'],
+    ['--raw', 'the whole state as JSON'],
+  ],
   details:
-    'A revision may be followed by a colon and a path into its state. Dates, maps and the like are shown as texts and lists. Of teams and fleets the conversation is shown; --json has everything.',
+    'A revision may be followed by a colon and a path into its state. Dates, maps and the like are shown as texts and lists. Of teams, fleets and threads of LangGraph the conversation, the ledgers and the other channels are shown; --raw has everything.',
   examples: [
     ['savestate show', 'the head of the current branch'],
     ['savestate show @~3', 'three checkpoints before it'],
@@ -31,7 +33,11 @@ export const command: Command = {
     const { style } = context.terminal;
     await context.answer({ checkpoint: output, state: toJsonForm(state) ?? null }, () => {
       const details = formatDetails(output, style);
-      return input.flag('header') ? details : `${details}\n${formatState(state, style)}`;
+      if (input.flag('header')) return details;
+      const shown = input.flag('raw')
+        ? `${JSON.stringify(toJsonForm(state) ?? null, undefined, 2)}\n`
+        : formatState(state, style);
+      return `${details}\n${shown}`;
     });
     return undefined;
   },
@@ -52,25 +58,4 @@ async function showValue(context: Context, checkpoint: Checkpoint, text: string)
     typeof value === 'string' ? `${value}\n` : `${JSON.stringify(value, undefined, 2)}\n`,
   );
   return undefined;
-}
-
-/** A state for people: what else it holds as JSON, then its messages as a chat. */
-function formatState(state: unknown, style: Style): string {
-  const held = findHeldMessages(state);
-  if (held !== undefined) return `agents ${held.agents.join(', ')}\n\n${formatChat(held.messages, style)}`;
-  const messages = findMessages(state);
-  if (messages === undefined) return `${JSON.stringify(toJsonForm(state) ?? null, undefined, 2)}\n`;
-  const { messages: _, ...rest } = state as { messages: unknown };
-  const others = Object.keys(rest).length === 0 ? '' : `${JSON.stringify(toJsonForm(rest), undefined, 2)}\n\n`;
-  return others + formatChat(messages, style);
-}
-
-function formatChat(messages: readonly ChatMessage[], style: Style): string {
-  return messages
-    .map(({ speaker, text }, at) => `${style.dim(`[${at}]`)} ${style.bold(speaker)}: ${indent(text)}\n`)
-    .join('');
-}
-
-function indent(text: string): string {
-  return text.replaceAll('\n', '\n    ');
 }

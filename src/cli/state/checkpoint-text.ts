@@ -2,13 +2,16 @@ import type { Checkpoint } from '../../core/checkpoint.ts';
 import type { CheckpointId, SessionId } from '../../core/id.ts';
 import { checkRef } from '../../storage/ref.ts';
 import type { Output } from '../output-schemas.ts';
-import { formatSize, formatTime } from '../terminal/format.ts';
+import { clip, formatSize, formatTime } from '../terminal/format.ts';
 import type { Style } from '../terminal/style.ts';
 import type { Workspace } from '../workspace.ts';
 import { toJsonForm } from './json-form.ts';
 
 /** A checkpoint as commands print it. */
 export type CheckpointOutput = Output<'follow'>;
+
+/** Longer notes are cut in lists; `--long` and `show` have them whole. */
+const NOTE_CHARS = 60;
 
 /** The branches and tags that point at checkpoints of a session. */
 export type Names = {
@@ -73,21 +76,31 @@ export function formatNames({ heads = [], tags = [] }: CheckpointOutput, style: 
 }
 
 /** What a checkpoint is about, in a few words. */
-export function describeCheckpoint({ type, trigger, status, name, note, reason }: CheckpointOutput): string {
+export function describeCheckpoint({ type, trigger, status, name, note, reason, metadata }: CheckpointOutput): string {
   const about = name ?? note ?? reason;
-  return [type, trigger, status, about === undefined ? undefined : JSON.stringify(about)]
+  return [
+    type,
+    trigger,
+    status,
+    formatHealth(metadata),
+    about === undefined ? undefined : JSON.stringify(clip(about, NOTE_CHARS)),
+  ]
     .filter((part) => part !== undefined)
     .join(' ');
 }
 
+/** What a loop recorded of its agent's health: how strong the signs of drift are, and which. */
+export function formatHealth(metadata: CheckpointOutput['metadata']): string | undefined {
+  const { health, driftScore, driftSignals } = metadata ?? {};
+  if (typeof health !== 'string' || typeof driftScore !== 'number') return undefined;
+  if (health === 'healthy') return health;
+  const signals = Array.isArray(driftSignals) && driftSignals.length > 0 ? ` (${driftSignals.join(', ')})` : '';
+  return `${health} ${driftScore.toFixed(2)}${signals}`;
+}
+
 /** One line: number, id, names, what it is. */
-export function formatLine(checkpoint: CheckpointOutput, style: Style): string {
-  const parts = [
-    style.dim(`#${checkpoint.sequence}`),
-    style.cyan(checkpoint.id),
-    formatNames(checkpoint, style),
-    describeCheckpoint(checkpoint),
-  ];
+export function formatLine(checkpoint: CheckpointOutput, style: Style, what = describeCheckpoint(checkpoint)): string {
+  const parts = [style.dim(`#${checkpoint.sequence}`), style.cyan(checkpoint.id), formatNames(checkpoint, style), what];
   return parts.filter((part) => part !== '').join(' ');
 }
 

@@ -1,8 +1,10 @@
 import { diffText } from '../../core/diff/index.ts';
 import type { Output } from '../output-schemas.ts';
+import { formatCount } from '../terminal/format.ts';
 import type { Style } from '../terminal/style.ts';
 import { describeCheckpoint } from './checkpoint-text.ts';
 import { readMessage } from './message-text.ts';
+import { fieldsOf, type StateView } from './state-view.ts';
 
 type Diff = Output<'diff'>;
 
@@ -11,17 +13,41 @@ const MAX_LINES = 40;
 /** A text this long or with line ends is shown word by word where it changed. */
 const MIN_TEXT_CHARS = 24;
 
-/** A diff for people: messages as messages, texts word by word, everything else as JSON. */
-export function formatDiff(diff: Diff, style: Style): string {
+/** A diff for people: messages as messages, texts word by word, everything else as JSON. With a view: the conversation first, and without what it folds. */
+export function formatDiff(diff: Diff, style: Style, view?: StateView): string {
   if (!diff.hasChanges) return '';
-  const parts = [
-    `${formatSide('from', diff.before, style)}${formatSide('to  ', diff.after, style)}`,
-    ...diff.removed.map(({ path, oldValue }) => formatBlock(path, formatSigned('-', oldValue, style.red), style)),
-    ...diff.moved.map(({ from, path }) => `${style.bold(path)} ${style.dim(`moved from ${from}`)}\n`),
-    ...diff.modified.map((change) => formatBlock(change.path, formatChange(change, style), style)),
-    ...diff.added.map(({ path, newValue }) => formatBlock(path, formatSigned('+', newValue, style.green), style)),
+  const blocks = [
+    ...diff.removed.map(({ path, oldValue }) => ({
+      path,
+      text: formatBlock(path, formatSigned('-', oldValue, style.red), style),
+    })),
+    ...diff.moved.map(({ from, path }) => ({ path, text: `${style.bold(path)} ${style.dim(`moved from ${from}`)}\n` })),
+    ...diff.modified.map((change) => ({
+      path: change.path,
+      value: change.newValue,
+      text: formatBlock(change.path, formatChange(change, style), style),
+    })),
+    ...diff.added.map(({ path, newValue }) => ({
+      path,
+      text: formatBlock(path, formatSigned('+', newValue, style.green), style),
+    })),
   ];
-  return parts.join('');
+  const sides = `${formatSide('from', diff.before, style)}${formatSide('to  ', diff.after, style)}`;
+  return sides + arrange(blocks, style, view);
+}
+
+type Block = { readonly path: string; readonly text: string; readonly value?: unknown };
+
+/** Shows what a person looks for first, and counts what they do not. */
+function arrange(blocks: readonly Block[], style: Style, view: StateView | undefined): string {
+  const join = (some: readonly Block[]) => some.map(({ text }) => text).join('');
+  if (view === undefined) return join(blocks);
+  const shown = blocks.filter(({ path, value }) => !view.isFolded(path, value));
+  const isSaid = ({ path }: Block) => view.transcript !== undefined && path.startsWith(view.transcript);
+  const folded = blocks.length - shown.length;
+  const note =
+    folded === 0 ? '' : style.dim(`${formatCount(folded, 'change')} of bookkeeping not shown; --raw shows all\n`);
+  return join(shown.filter(isSaid)) + join(shown.filter((block) => !isSaid(block))) + note;
 }
 
 /** How many changes there are, in all and for each field. */
@@ -54,7 +80,7 @@ function formatSigned(sign: string, value: unknown, paint: (text: string) => str
 }
 
 function toLines(value: unknown): string[] {
-  const message = readMessage(value);
+  const message = readMessage(value) ?? readMessage(fieldsOf(value).message); // a reply that is to be appended has one inside
   if (message !== undefined) return `${message.speaker}: ${message.text}`.split('\n');
   const text = typeof value === 'string' ? value : (JSON.stringify(value, undefined, 2) ?? 'undefined');
   return text.split('\n');

@@ -1,11 +1,17 @@
 import type { Style } from '../terminal/style.ts';
 import type { CheckpointOutput } from './checkpoint-text.ts';
 
-/** Draws how checkpoints hang together, newest first: one lane for each line of history, joined where it was forked. */
+/** The parents of deleted checkpoints, by their ids. */
+export type Cuts = ReadonlyMap<string, string | undefined>;
+
+/**
+ * Draws how checkpoints hang together, newest first: one lane for each line of history, joined where it was forked, and dotted where
+ * checkpoints were deleted.
+ */
 export function formatGraph(
   newestFirst: readonly CheckpointOutput[],
   format: (checkpoint: CheckpointOutput) => string,
-  style: Style,
+  { style, cuts = new Map() }: { readonly style: Style; readonly cuts?: Cuts },
 ): string {
   /** The checkpoint each lane leads down to. */
   const lanes: (string | undefined)[] = [];
@@ -20,10 +26,25 @@ export function formatGraph(
     dropEmptyEnd(lanes);
     lanes[lane] = checkpoint.id;
     lines.push(`${drawRow(lanes, lane, style)} ${format(checkpoint)}`);
-    lanes[lane] = checkpoint.parentId;
+    const { parentId, count } = skipDeleted(checkpoint.parentId, cuts);
+    if (count > 0) lines.push(style.dim(`${drawRow(lanes, lane, style, '┆')} ${count} pruned`));
+    lanes[lane] = parentId;
     dropEmptyEnd(lanes);
   }
   return lines.map((line) => `${line}\n`).join('');
+}
+
+/** The nearest ancestor that is there, and how many are missing in between. */
+function skipDeleted(
+  from: string | undefined,
+  cuts: Cuts,
+): { readonly parentId: string | undefined; readonly count: number } {
+  let [parentId, count] = [from, 0];
+  while (parentId !== undefined && cuts.has(parentId)) {
+    parentId = cuts.get(parentId);
+    count++;
+  }
+  return { parentId, count };
 }
 
 function dropEmptyEnd(lanes: (string | undefined)[]): void {
@@ -35,8 +56,12 @@ function findFree(lanes: readonly (string | undefined)[]): number {
   return at < 0 ? lanes.length : at;
 }
 
-function drawRow(lanes: readonly (string | undefined)[], lane: number, style: Style): string {
-  return lanes.map((wanted, at) => (at === lane ? '*' : style.dim(wanted === undefined ? ' ' : '|'))).join(' ');
+function drawRow(
+  lanes: readonly (string | undefined)[],
+  lane: number,
+  ...[style, mark = '*']: [style: Style, mark?: string]
+): string {
+  return lanes.map((wanted, at) => (at === lane ? mark : style.dim(wanted === undefined ? ' ' : '|'))).join(' ');
 }
 
 /** A lane that ends runs into the one it was forked from. */

@@ -1,4 +1,6 @@
-import { toJsonForm } from './json-form.ts';
+import { ForeignInstance } from '../../core/foreign-class.ts';
+import { formatValue, toJsonForm } from './json-form.ts';
+import { channelsOf, fieldsOf } from './state-view.ts';
 
 /** A message of a chat as people read it. */
 export type ChatMessage = { readonly speaker: string; readonly text: string };
@@ -6,16 +8,45 @@ export type ChatMessage = { readonly speaker: string; readonly text: string };
 const SPEAKER_KEYS = ['role', 'speaker', 'from', 'agent', 'name', 'type'] as const;
 const TEXT_KEYS = ['content', 'text', 'message'] as const;
 
+/** The messages of LangChain: who speaks is told by their class. */
+const LANGCHAIN_TAG = /^langchain\.(Human|AI|Tool|System|Chat|Function)Message(Chunk)?$/;
+
+/** Whether a value is a message of LangChain. */
+export function isLangChainMessage(value: unknown): boolean {
+  return readInstance(value) !== undefined;
+}
+
 /** Reads a value as a message of a chat, in the forms that agents use; undefined if it is none. */
 export function readMessage(value: unknown): ChatMessage | undefined {
+  const instance = readInstance(value);
+  if (instance !== undefined) return readLangChain(instance.kind, instance.fields);
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
   const fields = value as Readonly<Record<string, unknown>>;
   const speaker = SPEAKER_KEYS.map((key) => fields[key]).find((found) => typeof found === 'string');
+  return typeof speaker === 'string' ? readSaid(fields, speaker) : undefined;
+}
+
+function readSaid(fields: Readonly<Record<string, unknown>>, speaker: string): ChatMessage | undefined {
   const body = TEXT_KEYS.map((key) => fields[key]).find((found) => found !== undefined);
   const text = readText(body);
-  if (typeof speaker !== 'string' || text === undefined) return undefined;
+  if (text === undefined) return undefined;
   const calls = readToolCalls(fields);
   return { speaker, text: [text, ...calls].filter((part) => part !== '').join('\n') };
+}
+
+/** An instance as it is in a state, or as it is printed as JSON. */
+function readInstance(
+  value: unknown,
+): { readonly kind: string; readonly fields: Readonly<Record<string, unknown>> } | undefined {
+  const { $class: tag, data } =
+    value instanceof ForeignInstance ? { $class: value.tag, data: value.data } : fieldsOf(value);
+  const kind = typeof tag === 'string' ? LANGCHAIN_TAG.exec(tag)?.[1] : undefined;
+  return kind === undefined ? undefined : { kind: kind.toLowerCase(), fields: fieldsOf(data) };
+}
+
+function readLangChain(kind: string, fields: Readonly<Record<string, unknown>>): ChatMessage | undefined {
+  const name = typeof fields.name === 'string' ? ` ${fields.name}` : '';
+  return readSaid(fields, kind === 'chat' && typeof fields.role === 'string' ? fields.role : `${kind}${name}`);
 }
 
 function readText(body: unknown): string | undefined {
@@ -37,14 +68,20 @@ function readPart(part: unknown): string | undefined {
 
 function readToolCalls(fields: Readonly<Record<string, unknown>>): string[] {
   const calls = fields.tool_calls ?? fields.toolCalls;
-  return Array.isArray(calls) ? calls.map((call) => `[call] ${JSON.stringify(toJsonForm(call))}`) : [];
+  return Array.isArray(calls) ? calls.map((call) => `[call] ${formatCall(call)}`) : [];
+}
+
+/** A call as it would be written in a program, if it says what is called with what. */
+function formatCall(call: unknown): string {
+  const { name, args } = fieldsOf(call);
+  return typeof name === 'string' && args !== undefined ? `${name}(${formatValue(args)})` : formatValue(call);
 }
 
 /** The list of messages of a state, if it has one. */
 export function findMessages(state: unknown): readonly ChatMessage[] | undefined {
-  if (typeof state !== 'object' || state === null || !('messages' in state) || !Array.isArray(state.messages))
-    return undefined;
-  const messages = state.messages.map(readMessage);
+  const { messages: list } = channelsOf(state) ?? fieldsOf(state);
+  if (!Array.isArray(list)) return undefined;
+  const messages = list.map(readMessage);
   return messages.every((message) => message !== undefined) ? messages : undefined;
 }
 

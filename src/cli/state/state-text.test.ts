@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { ForeignInstance } from '../../core/foreign-class.ts';
 import { SecretRef } from '../../core/secret-ref.ts';
 import { createStyle } from '../terminal/style.ts';
 import type { CheckpointOutput } from './checkpoint-text.ts';
@@ -6,6 +7,8 @@ import { formatGraph } from './graph.ts';
 import { toJsonForm } from './json-form.ts';
 import { findMessages, readMessage } from './message-text.ts';
 import { Redaction } from './redaction-rules.ts';
+import { viewOf } from './state-view.ts';
+import { Telling } from './telling.ts';
 
 describe('JSON for people', () => {
   test('[Z10] every value that a state may hold has a form', () => {
@@ -67,14 +70,27 @@ describe('messages', () => {
       expect(readMessage(other)).toBeUndefined();
     expect(findMessages({ messages: [{ role: 'a', content: 'b' }, 3] })).toBeUndefined();
   });
+
+  test('[Z11] messages of LangChain are read, in a state and as JSON, with what they call', () => {
+    const data = { content: '', tool_calls: [{ name: 'refund', args: { order: 7 }, id: 'c' }] };
+    const expected = { speaker: 'ai', text: '[call] refund({"order":7})' };
+    expect(readMessage(new ForeignInstance('langchain.AIMessage', data))).toEqual(expected);
+    expect(readMessage({ $class: 'langchain.AIMessageChunk', data })).toEqual(expected);
+    const tool = new ForeignInstance('langchain.ToolMessage', { content: 'done', name: 'refund', tool_call_id: 'c' });
+    expect(readMessage(tool)).toEqual({ speaker: 'tool refund', text: 'done' });
+    expect(readMessage(new ForeignInstance('shop.Order', data))).toBeUndefined();
+    const state = { channel_values: { messages: [tool] }, channel_versions: {} };
+    expect(findMessages(state)).toHaveLength(1);
+  });
 });
 
 describe('graph', () => {
+  let cuts = new Map<string, string | undefined>();
   const draw = (...rows: [id: string, parentId?: string][]) =>
     formatGraph(
       rows.map(([id, parentId]) => ({ id, parentId }) as CheckpointOutput),
       ({ id }) => id,
-      createStyle(false),
+      { style: createStyle(false), cuts },
     )
       .trimEnd()
       .split('\n');
@@ -91,6 +107,50 @@ describe('graph', () => {
       '* a',
     ]);
     expect(draw(['b'], ['a'])).toEqual(['* b', '* a']); // two roots
+  });
+
+  test('[Z9] lineages that were cut are dotted, and lead to the ancestors that are there', () => {
+    cuts = new Map([
+      ['d', 'c'],
+      ['c', 'a'],
+      ['x', undefined],
+    ]);
+    expect(draw(['f', 'a'], ['e', 'd'], ['a', 'x'])).toEqual([
+      '* f',
+      '| * e',
+      '| ┆ 2 pruned',
+      '|/',
+      '* a',
+      '┆ 1 pruned',
+    ]);
+  });
+});
+
+describe('a message', () => {
+  const matches = (...paths: string[]) => paths.map((path) => ({ path, text: 'take the tram' }));
+
+  test('[Z13] is told once, where it is said, however many copies and fields of it there are', () => {
+    const telling = new Telling(viewOf({ kind: 'group_chat' }));
+    const pending = ['$.chat.pendingReply.message.content', '$.agents.ann.histories.chat[1].content'];
+    expect(telling.tell(matches(...pending))).toEqual([]);
+    const said = [
+      '$.agents.bob.histories.chat[1].content',
+      '$.chat.messages[1].content',
+      '$.chat.messages[1].turn[0].text',
+    ];
+    expect(telling.tell(matches(...said))).toEqual(matches('$.chat.messages[1].content'));
+    expect(telling.tell(matches('$.agents.eve.histories.chat[1].content'))).toEqual([]);
+    expect(telling.tell(matches('$.chat.messages[12].content'))).toEqual(matches('$.chat.messages[12].content'));
+    expect(telling.rest()).toEqual([]);
+  });
+
+  test('[Z13] that only copies have is told at the end, and states without a conversation are told whole', () => {
+    const telling = new Telling(viewOf({ kind: 'fleet' }));
+    const [lonely] = matches('$.agents.ann.histories.chat[1].content');
+    expect(telling.tell(lonely === undefined ? [] : [lonely])).toEqual([]);
+    expect(telling.rest()).toEqual([lonely]);
+    const plain = matches('$.a', '$.b');
+    expect(new Telling(viewOf({ a: 1, b: 1 })).tell(plain)).toEqual(plain);
   });
 });
 

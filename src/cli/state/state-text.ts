@@ -1,0 +1,64 @@
+import type { Style } from '../terminal/style.ts';
+import { toJsonForm } from './json-form.ts';
+import { type ChatMessage, findHeldMessages, findMessages } from './message-text.ts';
+import { channelsOf, fieldsOf, viewOf } from './state-view.ts';
+
+/** A state for people: what else it holds as JSON, then its messages as a chat. */
+export function formatState(state: unknown, style: Style): string {
+  const held = findHeldMessages(state);
+  if (held !== undefined) {
+    const parts = [
+      `agents ${held.agents.join(', ')}`,
+      ...formatLedgers(state, style),
+      formatChat(held.messages, style),
+    ];
+    return parts.join('\n\n');
+  }
+  const messages = findMessages(state);
+  const rest = withoutMessages(state, messages !== undefined);
+  if (messages === undefined) return formatJson(rest);
+  const others = Object.keys(fieldsOf(rest)).length === 0 ? '' : `${formatJson(rest)}\n`;
+  return others + formatChat(messages, style);
+}
+
+/** All of a state but what is shown as a chat. Of a thread of LangGraph: the channels that its graph declared. */
+function withoutMessages(state: unknown, isChat: boolean): unknown {
+  const channels = channelsOf(state);
+  if (channels === undefined && !isChat) return state;
+  const { isFolded } = viewOf(state);
+  const fields = Object.entries(channels ?? fieldsOf(state)).filter(
+    ([name]) => !(isChat && name === 'messages') && !(channels !== undefined && isFolded(`$.channel_values["${name}`)),
+  );
+  return Object.fromEntries(fields);
+}
+
+/** What the orchestrator of a fleet knows and plans, and what it thinks of the last round. */
+function formatLedgers(state: unknown, style: Style): string[] {
+  const { taskLedger, progressLedger } = fieldsOf(fieldsOf(state).fleet);
+  const entries = [
+    ...Object.entries(fieldsOf(taskLedger)).map(([name, text]): [string, string] => [name, String(text)]),
+    ...Object.entries(fieldsOf(progressLedger)).map(([name, entry]): [string, string] => [name, formatEntry(entry)]),
+  ];
+  return entries.length === 0
+    ? []
+    : [entries.map(([name, text]) => `${style.dim(name.replaceAll('_', ' '))} ${indent(text)}`).join('\n')];
+}
+
+function formatEntry(entry: unknown): string {
+  const { answer, reason } = fieldsOf(entry);
+  return `${String(answer)}${typeof reason === 'string' && reason !== '' ? ` (${reason})` : ''}`;
+}
+
+function formatJson(value: unknown): string {
+  return `${JSON.stringify(toJsonForm(value) ?? null, undefined, 2)}\n`;
+}
+
+function formatChat(messages: readonly ChatMessage[], style: Style): string {
+  return messages
+    .map(({ speaker, text }, at) => `${style.dim(`[${at}]`)} ${style.bold(speaker)}: ${indent(text)}\n`)
+    .join('');
+}
+
+function indent(text: string): string {
+  return text.replaceAll('\n', '\n    ');
+}

@@ -1,0 +1,64 @@
+import { findGraphHeader } from '../../adapter/langgraph/graph-header.ts';
+import { bucketOf, decodeWrites, parseWrites } from '../../adapter/langgraph/write-record.ts';
+import type { Checkpoint } from '../../core/checkpoint.ts';
+import { unknownTagOf } from '../../core/foreign-class.ts';
+import { engineOf } from '../../manager/engine.ts';
+import { formatValue } from '../state/json-form.ts';
+import { fieldsOf } from '../state/state-view.ts';
+import type { Workspace } from '../workspace.ts';
+
+/** A question of a graph to a person, and what was answered. */
+export type Interrupt = { readonly question: string; readonly answer: string | undefined };
+
+/** How LangGraph calls these among the writes of its tasks. */
+const ASKED = '__interrupt__';
+const ANSWERED = '__resume__';
+
+/** What the graph asked at a checkpoint, oldest first. */
+export async function readInterrupts(workspace: Workspace, checkpoint: Checkpoint): Promise<Interrupt[]> {
+  const graph = findGraphHeader(checkpoint);
+  if (graph === undefined) return [];
+  const writes = await readWrites(workspace, checkpoint, graph.id);
+  const answers = writes.filter(([channel]) => channel === ANSWERED).flatMap(([, value]) => value);
+  const questions = writes.filter(([channel]) => channel === ASKED).flatMap(([, value]) => value);
+  return questions.map((question, at) => ({
+    question: toText(fieldsOf(question).value ?? question),
+    answer: at < answers.length ? toText(answers[at]) : undefined,
+  }));
+}
+
+/** An interrupt in a few words. */
+export function formatAsked({ question, answer }: Interrupt): string {
+  return answer === undefined ? `waits for an answer: ${question}` : `asked: ${question} answered: ${answer}`;
+}
+
+type Write = readonly [channel: string, value: unknown];
+
+async function readWrites(workspace: Workspace, { sessionId }: Checkpoint, graphId: string): Promise<Write[]> {
+  const rows = await workspace.storage.readEffects({ sessionId, branch: bucketOf(sessionId, graphId) });
+  const { codec, repository } = engineOf(workspace.manager);
+  const found: Write[] = [];
+  for (const row of rows) {
+    const stored = parseWrites(row);
+    if (stored?.result === undefined || !stored.writes.some(([channel]) => channel === ASKED || channel === ANSWERED))
+      continue;
+    const find = await repository.loadChunks({ text: '', refs: stored.result.refs });
+    const values = decodeKnown(() => decodeWrites(codec, stored, { find }));
+    for (const [at, [channel]] of stored.writes.entries()) found.push([channel, values[at]]);
+  }
+  return found;
+}
+
+/** What holds instances that nobody here knows is not shown. */
+function decodeKnown(decode: () => unknown[]): unknown[] {
+  try {
+    return decode();
+  } catch (error) {
+    if (unknownTagOf(error) === undefined) throw error;
+    return [];
+  }
+}
+
+function toText(value: unknown): string {
+  return typeof value === 'string' ? value : formatValue(value);
+}

@@ -1,0 +1,110 @@
+import { timeOfGraphId } from '../../adapter/langgraph/checkpoint-id.ts';
+import { findGraphHeader } from '../../adapter/langgraph/graph-header.ts';
+import type { Checkpoint } from '../../core/checkpoint.ts';
+import { formatPath } from '../../core/path.ts';
+import type { Context } from '../context.ts';
+import { formatValue } from '../state/json-form.ts';
+import { readMessage } from '../state/message-text.ts';
+import { fieldsOf, viewOf } from '../state/state-view.ts';
+import { clip } from '../terminal/format.ts';
+import type { Workspace } from '../workspace.ts';
+import { formatAsked, readInterrupts } from './thread-interrupts.ts';
+
+/** What a step of a graph did, as people tell it. */
+export type ThreadStep = {
+  readonly step: string;
+  /** The nodes that ran; where none did, why the checkpoint is there. */
+  readonly node: string;
+  readonly what: string;
+  /** When the graph made it: those that were imported are saved later. */
+  readonly madeAt: Date;
+};
+
+type Change = { readonly path: string; readonly newValue?: unknown };
+
+const NODE = /^\$\.versions_seen(?:\.([^.[]+)|\["((?:[^"\\]|\\.)*)"\])/;
+const CHANNEL = /^\$\.channel_values(?:\.([^.[]+)|\["((?:[^"\\]|\\.)*)"\])/;
+/** The node in front of all others. */
+const START = '__start__';
+/** Long enough for any screen; the table cuts it to its width. */
+const VALUE_CHARS = 200;
+const LINE_CHARS = 1_000;
+
+/** Tells what became of the steps of a thread, by the ids of their checkpoints; none of other sessions. */
+export async function readThreadSteps(
+  context: Context,
+  checkpoints: readonly Checkpoint[],
+): Promise<ReadonlyMap<string, ThreadStep>> {
+  const steps = new Map<string, ThreadStep>();
+  if (checkpoints.every((checkpoint) => findGraphHeader(checkpoint) === undefined)) return steps;
+  const workspace = await context.workspace();
+  const bar = context.progress({ noun: 'steps', total: checkpoints.length });
+  for (const [at, checkpoint] of checkpoints.entries()) {
+    await context.checkStop();
+    bar.show(at);
+    const step = await readThreadStep(workspace, checkpoint);
+    if (step !== undefined) steps.set(checkpoint.id, step);
+  }
+  bar.end();
+  return steps;
+}
+
+/** A step on one line. */
+export function formatStep(step: ThreadStep | undefined): string | undefined {
+  if (step === undefined) return undefined;
+  const what = clip(step.what, LINE_CHARS);
+  return [`step ${step.step}`, step.node, what].filter((part) => part !== '').join(' ');
+}
+
+/** Tells what a checkpoint of a thread is about: from what it changed, so that it costs what a step is. */
+async function readThreadStep(workspace: Workspace, checkpoint: Checkpoint): Promise<ThreadStep | undefined> {
+  const graph = findGraphHeader(checkpoint);
+  if (graph === undefined) return undefined;
+  const { step, source } = fieldsOf(checkpoint.metadata);
+  const changes = await readChanges(workspace, checkpoint);
+  const nodes = namesIn(changes, NODE).filter((name) => !name.startsWith('__') || name === START);
+  const asked = (await readInterrupts(workspace, checkpoint)).map(formatAsked);
+  const said = checkpoint.parentId === undefined && source === 'loop' ? [] : describeChanges(changes);
+  return {
+    step: typeof step === 'number' ? String(step) : '',
+    node: nodes.length > 0 ? nodes.join(', ').replace(START, 'start') : String(source ?? ''),
+    what: [...said, ...asked].join('; '),
+    madeAt: timeOfGraphId(graph.id) ?? checkpoint.timestamp,
+  };
+}
+
+/** What is new since the parent. Of the first checkpoint, or one whose parent was deleted: all of it. */
+async function readChanges({ manager }: Workspace, { id, parentId }: Checkpoint): Promise<Change[]> {
+  const hasParent = parentId !== undefined && (await manager.get(parentId)) !== undefined;
+  if (hasParent) {
+    const { added, modified, removed } = await manager.compare(parentId, id);
+    return [...modified, ...added, ...removed.map(({ path }) => ({ path }))];
+  }
+  const { channel_values: values } = fieldsOf(await manager.load(id));
+  return Object.entries(fieldsOf(values)).map(([name, value]) => ({
+    path: formatPath(['channel_values', name]),
+    newValue: value,
+  }));
+}
+
+function namesIn(changes: readonly Change[], pattern: RegExp): string[] {
+  const names = changes.flatMap(({ path }) => {
+    const [, plain, quoted] = pattern.exec(path) ?? [];
+    return plain ?? (quoted === undefined ? [] : (JSON.parse(`"${quoted}"`) as string));
+  });
+  return [...new Set(names)];
+}
+
+/** Messages as they were said; of other channels the name and what came. */
+function describeChanges(changes: readonly Change[]): string[] {
+  const { isFolded } = viewOf({ channel_values: {}, channel_versions: {} });
+  return changes
+    .filter((change) => 'newValue' in change && CHANNEL.test(change.path) && !isFolded(change.path))
+    .flatMap(({ path, newValue }) => [newValue].flat().map((value) => describeChange(path, value)));
+}
+
+function describeChange(path: string, value: unknown): string {
+  const message = readMessage(value);
+  if (message !== undefined) return `${message.speaker}: ${message.text}`;
+  return `${namesIn([{ path }], CHANNEL).join('')} + ${formatValue(value).slice(0, VALUE_CHARS)}`;
+}
