@@ -17,8 +17,9 @@ export function matchesQuery(header: CheckpointHeader, query: CheckpointQuery): 
   );
 }
 
-function isWithin(timestampMs: number, { fromMs = -Infinity, toMs = Infinity }: CheckpointQuery): boolean {
-  return timestampMs >= fromMs && timestampMs <= toMs;
+/** A query without times finds all, also what has none because it is damaged. */
+function isWithin(timestampMs: number, { fromMs, toMs }: CheckpointQuery): boolean {
+  return (fromMs === undefined || timestampMs >= fromMs) && (toMs === undefined || timestampMs <= toMs);
 }
 
 /** Reads a row's header for comparing it; a record that cannot be read is a CorruptError. */

@@ -276,3 +276,49 @@ describe.each(STORAGES)('[M9] an import on %s', (_, create) => {
     await manager.close();
   });
 });
+
+describe.each(STORAGES)('[M38] on %s', (kind, create) => {
+  /** PostgreSQL takes numbers only for its index. */
+  const INDEXED = kind === 'postgres' ? { timestampMs: 1 } : {};
+  const HARMFUL = [{ timestampMs: 'x' }, { metadata: { a: { $: ['class', 'X', 1] } } }, { sequence: -5 }];
+
+  test.each(HARMFUL)('a header with %j in the storage is damage, and the rest stays usable', async (changes) => {
+    const { storage } = create();
+    const manager = new CheckpointManager({ storage });
+    const good = await (await manager.session('good')).save({ a: 1 });
+    const { checkpoint: record } = checkpoint(changes) as unknown as {
+      checkpoint: { body: string; digest: Digest; root: Chunk };
+    };
+    const refs = [{ kind: 'branch', name: 'main', target: ID }] as const;
+    await storage.commit({
+      sessionId: 's' as SessionId,
+      checkpoint: { ...record, header: { ...JSON.parse(record.body), ...INDEXED } },
+      refs,
+    });
+    expect((await manager.list({})).checkpoints.map(({ id }) => id)).toEqual([good]);
+    expect((await manager.list({}, { limit: 1, order: 'oldest' })).checkpoints.map(({ id }) => id)).toEqual([good]);
+    expect((await manager.latest({}))?.id).toBe(good);
+    await manager.prune({ policy: { maxCheckpoints: 1 } });
+    await expect(manager.load(ID)).rejects.toMatchObject({ code: 'CORRUPT' });
+    const { status, damagedCheckpoints } = await manager.verify();
+    expect({ status, damagedCheckpoints }).toEqual({ status: 'damaged', damagedCheckpoints: [ID] });
+    await manager.close();
+  });
+
+  test('a state that cannot be read is named by verify', async () => {
+    const { storage } = create();
+    const manager = new CheckpointManager({ storage });
+    const { checkpoint: record } = checkpoint({}, { text: '{"a":{"$":["Map",5]}}' }) as unknown as {
+      checkpoint: { body: string; digest: Digest; root: Chunk };
+    };
+    const refs = [{ kind: 'branch', name: 'main', target: ID }] as const;
+    await storage.commit({
+      sessionId: 's' as SessionId,
+      checkpoint: { ...record, header: { ...JSON.parse(record.body), ...INDEXED } },
+      refs,
+    });
+    await expect(manager.load(ID)).rejects.toMatchObject({ code: 'CORRUPT', details: { path: '$.a' } });
+    expect(await manager.verify()).toMatchObject({ status: 'damaged', damagedCheckpoints: [ID] });
+    await manager.close();
+  });
+});

@@ -27,6 +27,16 @@ describe('the tables', () => {
     expect(await storages[0]?.listSessions({ limit: 20 })).toHaveLength(10);
   });
 
+  test('[P12] an appRole that row security does not bind is refused', async () => {
+    const schema = freshSchema();
+    await open({ schema }).open();
+    const { rows } = await (await adminClient()).query('SELECT current_user AS login');
+    await expect(open({ schema, appRole: rows[0].login }).open()).rejects.toMatchObject({
+      code: 'INVALID_INPUT',
+      details: { field: 'appRole' },
+    });
+  });
+
   test('[P10] a migration that fails leaves nothing behind', async () => {
     const schema = freshSchema();
     const admin = await adminClient();

@@ -42,6 +42,7 @@ type Login = {
   readonly bypasses: boolean;
   readonly owns: boolean;
   readonly may_act: boolean;
+  readonly role_bypasses: boolean;
 };
 
 /** Row-level security does not bind superusers. They, and owners, act as the application's role; if they cannot, nothing is done. */
@@ -50,12 +51,18 @@ async function findAccess(client: pg.PoolClient, { schema, place, appRole }: Ope
   const { rows } = await client.query<Login>(
     `SELECT current_user AS login, r.rolsuper OR r.rolbypassrls AS bypasses,
        coalesce((SELECT n.nspowner = r.oid FROM pg_namespace n WHERE n.nspname = $1), false) AS owns,
-       coalesce((SELECT pg_has_role(current_user, a.oid, 'MEMBER') FROM pg_roles a WHERE a.rolname = $2), false) AS may_act
+       coalesce((SELECT pg_has_role(current_user, a.oid, 'MEMBER') FROM pg_roles a WHERE a.rolname = $2), false) AS may_act,
+       coalesce((SELECT a.rolsuper OR a.rolbypassrls FROM pg_roles a WHERE a.rolname = $2), false) AS role_bypasses
      FROM pg_roles r WHERE r.rolname = current_user`,
     [schema, role],
   );
   const [found] = rows;
   if (found === undefined) throw new InvalidInputError(`${place} does not say which role it was reached as.`);
+  if (found.role_bypasses)
+    throw new InvalidInputError(
+      `appRole "${role}" of ${place} is a superuser or bypasses row security, so that it would see every tenant. Name a role that does neither.`,
+      { details: { field: 'appRole', role } },
+    );
   if ((found.bypasses || found.owns) && found.may_act) return { role };
   if (!found.bypasses) return { role: undefined };
   throw new InvalidInputError(

@@ -1,4 +1,4 @@
-import { describe, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { Checkpoint, type CheckpointJson } from '../../core/checkpoint.ts';
 import { StateCodec } from '../../core/state-codec.ts';
 import { storageContract } from '../../testing/storage-contract.ts';
@@ -48,3 +48,13 @@ storageContract('WholeCheckpointStorage on three methods', {
     C39: NOT_A_STATE,
   },
 });
+
+test.each([[undefined], [5], [[undefined]], [['x']]])(
+  '[M21] listByUser that returns %j is an error with a code',
+  async (answer) => {
+    const inner = Object.assign(new TableStorage(), { listByUser: async () => answer as never });
+    const storage = new WholeCheckpointStorage(inner, new StateCodec());
+    const listing = storage.listCheckpoints({ userId: 'u', limit: 5 });
+    await expect(listing).rejects.toMatchObject({ code: expect.stringMatching(/^(STORAGE|INVALID_INPUT)$/) });
+  },
+);

@@ -1,7 +1,7 @@
 import { Checkpoint } from '../../core/checkpoint.ts';
 import type { JsonValue } from '../../core/checkpoint-header.ts';
 import type { Chunk, ChunkContent, Digest } from '../../core/chunk.ts';
-import { CorruptError, UnsupportedError } from '../../core/errors.ts';
+import { CorruptError, StorageError, UnsupportedError } from '../../core/errors.ts';
 import { type CheckpointId, parseSessionId, type SessionId } from '../../core/id.ts';
 import { findIn, type StateCodec } from '../../core/state-codec.ts';
 import type {
@@ -115,7 +115,7 @@ export class WholeCheckpointStorage implements ChunkStorage {
   }
 
   async #take(given: Checkpoint): Promise<CheckpointRow> {
-    const { header, digest, encodedState = null } = Checkpoint.fromJSON(JSON.parse(JSON.stringify(given)));
+    const { header, digest, encodedState = null } = Checkpoint.fromJSON(JSON.parse(JSON.stringify(given) ?? 'null'));
     const row = { id: header.id, sessionId: header.sessionId, digest, body: JSON.stringify(header), isDeleted: false };
     if ((await this.#memory.readCheckpoint(header.id)) !== undefined) return row;
     const { root, chunks } = this.#codec.encode(this.#codec.decodeJson(encodedState));
@@ -152,8 +152,15 @@ export class WholeCheckpointStorage implements ChunkStorage {
     if (userId === undefined || Object.keys(rest).length > 0 || order !== 'newest' || query.after !== undefined) {
       return this.#memory.listCheckpoints(query);
     }
-    const checkpoints = await this.#inner.listByUser(userId, limit, offset);
-    return Promise.all(checkpoints.map((checkpoint) => this.#take(checkpoint)));
+    const checkpoints: unknown = await this.#inner.listByUser(userId, limit, offset);
+    if (!Array.isArray(checkpoints))
+      throw new StorageError(
+        `listByUser of the storage must return an array of checkpoints; found ${typeof checkpoints}.`,
+        {
+          details: { method: 'listByUser', userId },
+        },
+      );
+    return Promise.all(checkpoints.map((checkpoint: Checkpoint) => this.#take(checkpoint)));
   }
 
   async readRefs(filter?: { sessionId?: string; kind?: RefKind; name?: string }): Promise<Ref[]> {
