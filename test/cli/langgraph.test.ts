@@ -185,6 +185,7 @@ describe.concurrent('a thread of LangGraph', () => {
     expect(diff).toContain('+ ai: It said: refunded 7');
     expect(diff).toMatch(/\d+ changes of bookkeeping not shown/);
     expect(diff).not.toMatch(/channel_versions|versions_seen|\$\.ts/);
+    expect(await ok(['diff', '#2', '-s', 'ann'], { folder })).toContain('+ human: I want a refund'); // a list that is new
     expect(await ok(['diff', '@~1', '--raw', '-s', 'ann'], { folder })).toContain('$.versions_seen');
   });
 

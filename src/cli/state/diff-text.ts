@@ -80,6 +80,8 @@ function formatSigned(sign: string, value: unknown, paint: (text: string) => str
 }
 
 function toLines(value: unknown): string[] {
+  const isChat = Array.isArray(value) && value.length > 0 && value.every((item) => readMessage(item) !== undefined);
+  if (isChat) return value.flatMap(toLines);
   const message = readMessage(value) ?? readMessage(fieldsOf(value).message); // a reply that is to be appended has one inside
   if (message !== undefined) return `${message.speaker}: ${message.text}`.split('\n');
   const text = typeof value === 'string' ? value : (JSON.stringify(value, undefined, 2) ?? 'undefined');

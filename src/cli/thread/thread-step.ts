@@ -26,7 +26,7 @@ const NODE = /^\$\.versions_seen(?:\.([^.[]+)|\["((?:[^"\\]|\\.)*)"\])/;
 const CHANNEL = /^\$\.channel_values(?:\.([^.[]+)|\["((?:[^"\\]|\\.)*)"\])/;
 /** The node in front of all others. */
 const START = '__start__';
-/** Long enough for any screen; the table cuts it to its width. */
+/** Long enough for any screen; the table cuts it to its width, and a line end would break it. */
 const VALUE_CHARS = 200;
 const LINE_CHARS = 1_000;
 
@@ -52,8 +52,7 @@ export async function readThreadSteps(
 /** A step on one line. */
 export function formatStep(step: ThreadStep | undefined): string | undefined {
   if (step === undefined) return undefined;
-  const what = clip(step.what, LINE_CHARS);
-  return [`step ${step.step}`, step.node, what].filter((part) => part !== '').join(' ');
+  return [`step ${step.step}`, step.node, step.what].filter((part) => part !== '').join(' ');
 }
 
 /** Tells what a checkpoint of a thread is about: from what it changed, so that it costs what a step is. */
@@ -68,7 +67,7 @@ async function readThreadStep(workspace: Workspace, checkpoint: Checkpoint): Pro
   return {
     step: typeof step === 'number' ? String(step) : '',
     node: nodes.length > 0 ? nodes.join(', ').replace(START, 'start') : String(source ?? ''),
-    what: [...said, ...asked].join('; '),
+    what: clip([...said, ...asked].join('; '), LINE_CHARS),
     madeAt: timeOfGraphId(graph.id) ?? checkpoint.timestamp,
   };
 }
