@@ -78,9 +78,14 @@ export class BranchWriter {
     return this.#life;
   }
 
+  /** Refuses what was captured before. */
+  renew(): void {
+    this.#life++;
+  }
+
   /** Begins anew: of what was stored before nothing is left. */
   restart(): void {
-    this.#life++;
+    this.renew();
     this.#head = undefined;
     this.#isBranchStored = false;
     this.#unstored.clear();

@@ -175,6 +175,7 @@ export class CheckpointManager {
   async get(id: string): Promise<Checkpoint | undefined> {
     this.#checkOpen();
     checkValue(id, string, 'A checkpoint id');
+    await this.engine.settled();
     const row = await this.engine.storage.readCheckpoint(id as CheckpointId);
     return row === undefined || row.isDeleted ? undefined : (await this.engine.repository.open(row.id)).checkpoint;
   }
@@ -282,11 +283,7 @@ export class CheckpointManager {
   async prune(given: PruneOptions = {}): Promise<PruneResult> {
     this.#checkOpen();
     checkCall(given, 'prune()');
-    const { sessionId, ...options } = given;
-    return this.engine.retention.prune({
-      ...options,
-      ...(sessionId !== undefined && { sessionId: parseSessionId(sessionId) }),
-    });
+    return this.engine.prune(given);
   }
 
   /** Deletes checkpoints older than this, except what is protected; answers how many. */
@@ -326,6 +323,7 @@ export class CheckpointManager {
   /** Removes chunks that nothing needs any more and gives the space back. */
   async gc(options: { readonly signal?: AbortSignal | undefined } = {}): Promise<CollectResult> {
     checkCall(options, 'gc()');
+    await this.engine.settled();
     return this.engine.storage.collect(givenOptions(options));
   }
 
@@ -339,6 +337,7 @@ export class CheckpointManager {
   }
 
   async stats(): Promise<StorageStats> {
+    await this.engine.settled();
     return this.engine.storage.stats();
   }
 
@@ -387,6 +386,7 @@ export class CheckpointManager {
     try {
       await this.#groups.close();
       await this.#sessions.closeAll();
+      await this.engine.settled();
     } finally {
       await this.engine.storage.close();
     }

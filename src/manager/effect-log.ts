@@ -91,6 +91,11 @@ export class EffectLog {
   }
 
   /** What a checkpoint saved now has to say about the log. It counts what is stored: whatever comes later comes after it. */
+  /** Whether a step is under way. */
+  get isBusy(): boolean {
+    return this.#inFlight.size > 0;
+  }
+
   get position(): { effectCount?: number; effectsInFlight?: readonly number[] } {
     if (this.#storedCount === 0) return {};
     const { branch } = this.#options;

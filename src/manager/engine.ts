@@ -1,19 +1,20 @@
 import type { Checkpoint } from '../core/checkpoint.ts';
 import { InvalidInputError } from '../core/errors.ts';
-import type { CheckpointId, SessionId } from '../core/id.ts';
+import { type CheckpointId, parseSessionId, type SessionId } from '../core/id.ts';
 import { StateCodec } from '../core/state-codec.ts';
 import type { ChunkStorage } from '../storage/contract.ts';
 import { isCheckpointStorage } from '../storage/whole/checkpoint-storage.ts';
 import { WholeCheckpointStorage } from '../storage/whole/whole-storage.ts';
 import { readCurrentBranch } from './current-branch.ts';
-import { type EventName, Events } from './events.ts';
+import { Events, type FailureSource } from './events.ts';
 import type { CheckpointManagerOptions } from './manager-options.ts';
 import { Migrations } from './migrations.ts';
 import { createPorts, type ManagerPorts } from './ports.ts';
 import { createRedactor } from './redaction.ts';
 import { Repository } from './repository.ts';
 import { mergeRetention, type RetentionPolicy } from './retention-policy.ts';
-import { RetentionRunner } from './retention-runner.ts';
+import { RetentionQueue } from './retention-queue.ts';
+import { type PruneOptions, type PruneResult, RetentionRunner } from './retention-runner.ts';
 import { ShadowBudget } from './shadow-budget.ts';
 
 const DEFAULT_SHADOW_BUDGET_BYTES = 256 * 1024 * 1024;
@@ -23,8 +24,18 @@ export type EngineOptions = Omit<CheckpointManagerOptions, 'agents'> & { readonl
 
 type EngineParts = Pick<
   Engine,
-  'storage' | 'repository' | 'codec' | 'plainCodec' | 'events' | 'ports' | 'shadows' | 'migrations' | 'endings'
+  'storage' | 'repository' | 'codec' | 'plainCodec' | 'events' | 'ports' | 'shadows' | 'migrations' | 'keepers'
 >;
+
+/** Remembers something of sessions, and hears when one is deleted. */
+export type SessionKeeper = {
+  /** The session was deleted. */
+  forget(sessionId: SessionId): void;
+  /** Deletes a session, unless something is under way in it; what begins meanwhile waits. Returns whether it was deleted. */
+  whileIdle(sessionId: SessionId, end: () => Promise<boolean>): Promise<boolean>;
+};
+
+type Retention = { readonly runner: RetentionRunner; readonly queue: RetentionQueue };
 
 /** What everything inside this package builds on: a storage, and the one way to read it, write to it and tell of it. */
 export class Engine {
@@ -37,11 +48,11 @@ export class Engine {
   readonly ports: ManagerPorts;
   readonly shadows: ShadowBudget;
   readonly migrations: Migrations;
-  /** Called with each session that was deleted here, by those who remember something of it. */
-  readonly endings: Set<(sessionId: SessionId) => void>;
+  readonly keepers: Set<SessionKeeper>;
   readonly retention: RetentionRunner;
+  readonly #queue: RetentionQueue;
 
-  private constructor(parts: EngineParts, retention: RetentionPolicy | RetentionRunner) {
+  private constructor(parts: EngineParts, retention: RetentionPolicy | Retention) {
     this.storage = parts.storage;
     this.repository = parts.repository;
     this.codec = parts.codec;
@@ -50,8 +61,13 @@ export class Engine {
     this.ports = parts.ports;
     this.shadows = parts.shadows;
     this.migrations = parts.migrations;
-    this.endings = parts.endings;
-    this.retention = retention instanceof RetentionRunner ? retention : new RetentionRunner(this, retention);
+    this.keepers = parts.keepers;
+    this.retention = 'queue' in retention ? retention.runner : new RetentionRunner(this, retention);
+    this.#queue = 'queue' in retention ? retention.queue : this.#openQueue();
+  }
+
+  #openQueue(): RetentionQueue {
+    return new RetentionQueue(this.retention, (error) => this.events.report(error, 'retention'));
   }
 
   static open(options: EngineOptions): Engine {
@@ -64,18 +80,24 @@ export class Engine {
       repository: new Repository(storage),
       codec: new StateCodec({ classes: options.classes, limits: options.limits, ...redaction }),
       plainCodec,
-      events: new Events(options.onHandlerError ?? warnAboutHandler),
+      events: new Events(options.onHandlerError ?? warnAboutFailure),
       ports: createPorts({ now, random, setTimer }),
       shadows: new ShadowBudget(options.shadowBudgetBytes ?? DEFAULT_SHADOW_BUDGET_BYTES),
       migrations: new Migrations(schemaVersion, migrations),
-      endings: new Set<(sessionId: SessionId) => void>(),
+      keepers: new Set<SessionKeeper>(),
     };
     return new Engine(parts, options.keepsAll === true ? {} : mergeRetention(options.retention, storage));
   }
 
   /** The same storage, events and retention without the caller's migrations: for states that are not the caller's. */
   withoutMigrations(): Engine {
-    return new Engine({ ...this, migrations: new Migrations(undefined) }, this.retention);
+    return new Engine(
+      { ...this, migrations: new Migrations(undefined) },
+      {
+        runner: this.retention,
+        queue: this.#queue,
+      },
+    );
   }
 
   /** The checkpoint with this id or unique prefix, without its state. Throws a NotFoundError. Reads no other. */
@@ -93,14 +115,32 @@ export class Engine {
     return readCurrentBranch(this.repository, sessionId);
   }
 
-  /** Tells the handlers of a save and applies retention. */
+  /** Tells the handlers of a save that is durable, and leaves to retention what it pushed out. */
   async afterSave(checkpoint: Checkpoint): Promise<void> {
     await this.events.emit('checkpoint_saved', checkpoint);
-    try {
-      await this.retention.afterSave(checkpoint);
-    } catch (error) {
-      this.events.report(error, 'checkpoint_saved'); // the save itself is durable: it must not seem to have failed
+    await this.#queue.note(checkpoint);
+  }
+
+  /** Resolves when retention has done what saves left to it. */
+  settled(): Promise<void> {
+    return this.#queue.settled();
+  }
+
+  /** Applies retention to everything, or to one session. */
+  async prune({ sessionId, ...options }: PruneOptions): Promise<PruneResult> {
+    const place = sessionId === undefined ? {} : { sessionId: parseSessionId(sessionId) };
+    await this.settled();
+    return this.retention.prune({ ...options, ...place });
+  }
+
+  /** Deletes a session while nothing is under way in it here; returns whether it did. */
+  endSession(sessionId: SessionId, end: () => Promise<boolean>): Promise<boolean> {
+    let run = end;
+    for (const keeper of this.keepers) {
+      const inner = run;
+      run = () => keeper.whileIdle(sessionId, inner);
     }
+    return run();
   }
 }
 
@@ -110,9 +150,10 @@ export function engineOf(manager: { readonly engine: Engine }): Engine {
   throw new InvalidInputError('This is not a CheckpointManager of this copy of savestate.');
 }
 
-function warnAboutHandler(error: unknown, event: EventName): void {
+function warnAboutFailure(error: unknown, source: FailureSource): void {
+  const what = source === 'retention' ? 'Retention after a save failed' : `A handler of ${source} failed`;
   process.emitWarning(
-    `A handler of ${event} failed: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
+    `${what}: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
     'SavestateWarning',
   );
 }

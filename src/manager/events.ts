@@ -13,6 +13,9 @@ export type ManagerEvents = {
 
 export type EventName = keyof ManagerEvents;
 
+/** What a failure is told of that no caller can be told of: the handlers of an event, or what retention did after a save. */
+export type FailureSource = EventName | 'retention';
+
 const EVENT_NAMES: readonly EventName[] = [
   'checkpoint_saved',
   'checkpoint_restored',
@@ -29,9 +32,9 @@ type Subscription = { readonly handler: (...args: never[]) => unknown; readonly 
  */
 export class Events {
   readonly #subscriptions = new Map<EventName, Set<Subscription>>();
-  readonly #onError: (error: unknown, event: EventName) => void;
+  readonly #onError: (error: unknown, source: FailureSource) => void;
 
-  constructor(onError: (error: unknown, event: EventName) => void) {
+  constructor(onError: (error: unknown, source: FailureSource) => void) {
     this.#onError = onError;
   }
 
@@ -55,8 +58,8 @@ export class Events {
   }
 
   /** Passes an error on that no caller can be told of. */
-  report(error: unknown, event: EventName): void {
-    this.#onError(error, event);
+  report(error: unknown, source: FailureSource): void {
+    this.#onError(error, source);
   }
 
   async emit<Name extends EventName>(name: Name, ...args: ManagerEvents[Name]): Promise<void> {

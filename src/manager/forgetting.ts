@@ -15,6 +15,7 @@ const PAGE = 500;
  * checkpoints that one of these is part of, for they hold messages. Answers how many.
  */
 export async function clearUserHistory(context: Engine, userId: string): Promise<number> {
+  await context.settled();
   parseName(userId, 'A user id');
   const sessions = await sessionsOf(context, userId);
   const groups = await groupsOf(context, sessions, userId); // before the pins go that tell
@@ -107,10 +108,11 @@ export async function moveHeads(
 
 /** Removes a session and all that was in it; leaves no tombstone. Answers whether it was there. */
 export async function deleteSession(context: Engine, sessionId: string): Promise<boolean> {
+  await context.settled();
   const id = parseSessionId(sessionId);
   const ids = context.events.has('checkpoint_deleted') ? await readIds(context, id) : [];
   const wasThere = await context.storage.deleteSession(id);
-  for (const tell of context.endings) tell(id);
+  for (const keeper of context.keepers) keeper.forget(id);
   for (const checkpointId of ids)
     await context.events.emit('checkpoint_deleted', checkpointId, 'its session was deleted');
   return wasThere;

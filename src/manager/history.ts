@@ -68,6 +68,7 @@ export class History {
   }
 
   async list(filter: ListFilter, page: ListPage = {}): Promise<CheckpointPage> {
+    await this.#context.settled();
     const { limit = DEFAULT_LIMIT } = page;
     const query = { ...this.#toQuery(filter), ...toPaging(page) };
     const checkpoints: Checkpoint[] = [];
@@ -83,6 +84,7 @@ export class History {
   }
 
   async latest(filter: ListFilter): Promise<Checkpoint | undefined> {
+    await this.#context.settled();
     return (await this.list(filter, { limit: 1 })).checkpoints[0];
   }
 
@@ -102,6 +104,7 @@ export class History {
   }
 
   async branches(sessionId: string): Promise<BranchHead[]> {
+    await this.#context.settled();
     const refs = await this.#context.repository.readRefs({ sessionId: parseSessionId(sessionId), kind: 'branch' });
     return refs
       .map(checkRef)
@@ -109,6 +112,7 @@ export class History {
   }
 
   async tree(sessionId: string): Promise<SessionTree> {
+    await this.#context.settled();
     const id = parseSessionId(sessionId);
     const entries: LineageEntry[] = [];
     for await (const entry of readSession(this.#context.storage, id)) entries.push(entry);
@@ -137,6 +141,7 @@ export class History {
 
   /** The checkpoints saved directly on top of this one, oldest first. */
   async children(idOrPrefix: string): Promise<Checkpoint[]> {
+    await this.#context.settled();
     const { checkpoint } = await this.#context.repository.open(idOrPrefix);
     const children: Checkpoint[] = [];
     for await (const entry of readSession(this.#context.storage, checkpoint.sessionId)) {
@@ -148,6 +153,7 @@ export class History {
 
   /** The way from a checkpoint to its root, itself first; deleted ones are there as tombstones. */
   async pathToRoot(idOrPrefix: string): Promise<LineageEntry[]> {
+    await this.#context.settled();
     const { checkpoint } = await this.#context.repository.open(idOrPrefix);
     const path: LineageEntry[] = [];
     for await (const entry of readPath(this.#context.storage, checkpoint)) path.push(entry);

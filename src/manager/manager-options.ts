@@ -3,7 +3,7 @@ import type { ValueLimits } from '../core/format.ts';
 import type { ChunkStorage } from '../storage/contract.ts';
 import type { CheckpointStorage } from '../storage/whole/checkpoint-storage.ts';
 import type { AgentFactory } from './agent.ts';
-import type { EventName } from './events.ts';
+import type { FailureSource } from './events.ts';
 import type { Migration } from './migrations.ts';
 import type { SetTimer } from './ports.ts';
 import type { RedactionOptions } from './redaction.ts';
@@ -27,8 +27,8 @@ export type CheckpointManagerOptions = {
   readonly secrets?: RedactionOptions | 'store-secrets-in-plain-text' | undefined;
   /** Memory for making saves cheap, over all sessions; default 256 MiB. Beyond it the next save of a session costs its whole size. */
   readonly shadowBudgetBytes?: number | undefined;
-  /** Gets what an event handler throws; default: a process warning. */
-  readonly onHandlerError?: ((error: unknown, event: EventName) => void) | undefined;
+  /** Gets what an event handler throws, and with `retention` why retention failed after a save; default: a process warning. */
+  readonly onHandlerError?: ((error: unknown, source: FailureSource) => void) | undefined;
   /** The clock, for tests. */
   readonly now?: (() => number) | undefined;
   /** Random bytes for ids, for tests. */

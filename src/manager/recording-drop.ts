@@ -17,6 +17,7 @@ type Floor = { readonly branch: string; readonly ordinal: number };
  * branch. Their places in the log stay, so that nothing is taken for something else. Answers how many went.
  */
 export async function dropRecordings(context: Engine, sessionId: SessionId): Promise<number> {
+  await context.settled();
   let count = 0;
   for (const floor of await readFloors(context, sessionId)) count += await dropBelow(context, sessionId, floor);
   return count;

@@ -349,7 +349,10 @@ test('[R17] a save into a long session without needs reads only what is new ther
     if (query.order === 'oldest') read.push(rows.length);
     return rows;
   };
-  for (let n = 0; n < 6; n++) await manager.save({ n }, { sessionId: 's', type: 'routine' });
+  for (let n = 0; n < 6; n++) {
+    await manager.save({ n }, { sessionId: 's', type: 'routine' });
+    await manager.engine.settled();
+  }
   expect(read).toEqual([34, 1, 1]);
   await manager.close();
 });

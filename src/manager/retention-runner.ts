@@ -80,6 +80,14 @@ export class RetentionRunner {
     return { verdicts, deleted: dryRun ? [] : await this.#apply(judgement), isDryRun: dryRun };
   }
 
+  /** Whether a save can have pushed anything out. */
+  isConcernedBy({ type, userId }: Checkpoint): boolean {
+    const { types, maxCheckpoints, maxCheckpointsPerUser } = this.#policy;
+    const rule = types?.[type];
+    if (rule?.keepLast !== undefined || rule?.maxAgeMs !== undefined || maxCheckpoints !== undefined) return true;
+    return maxCheckpointsPerUser !== undefined && userId !== undefined;
+  }
+
   /** After a save only what this save can have pushed out is judged, so its cost does not follow the history. */
   async afterSave({ header }: Checkpoint): Promise<readonly CheckpointId[]> {
     const rule = this.#policy.types?.[header.type];
@@ -233,11 +241,11 @@ export class RetentionRunner {
     refs: readonly Ref[],
     doomed: ReadonlyMap<CheckpointId, Verdict>,
   ): Promise<CheckpointId[]> {
-    const { storage, events, endings } = this.#context;
+    const { storage, events } = this.#context;
     const ids = (await this.#readAll({ sessionId })).map(({ id }) => id);
     if (!ids.every((id) => doomed.has(id))) return [];
-    if (!(await storage.deleteSession(sessionId, { ifRefs: refs }))) return [];
-    for (const tell of endings) tell(sessionId);
+    if (!(await this.#context.endSession(sessionId, () => storage.deleteSession(sessionId, { ifRefs: refs }))))
+      return [];
     for (const id of ids) await events.emit('checkpoint_deleted', id, doomed.get(id)?.reason ?? '');
     return ids;
   }

@@ -2,40 +2,65 @@ import type { Checkpoint } from '../core/checkpoint.ts';
 import { NotFoundError } from '../core/errors.ts';
 import { parseName, parseSessionId, type SessionId } from '../core/id.ts';
 import type { Branching } from './branching.ts';
-import type { Engine } from './engine.ts';
+import type { Engine, SessionKeeper } from './engine.ts';
 import type { HeldLease } from './lease.ts';
 import { loadState } from './loading.ts';
 import { openRecordings, type ReplayOptions } from './recordings.ts';
 import { Session, type SessionOptions } from './session.ts';
 
 /** Opens sessions and knows those that are open. */
-export class SessionOpener {
+export class SessionOpener implements SessionKeeper {
   readonly #context: Engine;
   readonly #branching: Branching;
   readonly #open = new Set<Session>();
   readonly #shared = new Map<SessionId, Promise<Session>>();
+  /** How many are opening each session. */
+  readonly #opening = new Map<SessionId, number>();
+  /** Sessions that are being deleted. */
+  readonly #ending = new Map<SessionId, Promise<unknown>>();
 
   constructor(context: Engine, branching: Branching) {
     this.#context = context;
     this.#branching = branching;
-    context.endings.add((sessionId) => this.#restart(sessionId));
+    context.keepers.add(this);
   }
 
   /** Sessions that are open when theirs is deleted begin it anew. */
-  #restart(sessionId: SessionId): void {
+  forget(sessionId: SessionId): void {
     for (const session of this.#open) if (session.id === sessionId) session.restart();
+  }
+
+  async whileIdle(sessionId: SessionId, end: () => Promise<boolean>): Promise<boolean> {
+    const open = [...this.#open].filter(({ id }) => id === sessionId);
+    if (this.#opening.has(sessionId) || open.some(({ isBusy }) => isBusy)) return false;
+    const ending = end();
+    for (const session of open) session.pauseFor(ending);
+    this.#ending.set(sessionId, Promise.allSettled([ending]));
+    try {
+      return await ending;
+    } finally {
+      this.#ending.delete(sessionId);
+    }
   }
 
   /**
    * Opens a session at the head of a branch. `withState: false` leaves the state unloaded, for callers that have it. With a
    * `lease` its commits stand under that; the caller ends it.
    */
-  async open(
-    sessionId: string,
-    options: SessionOptions,
-    { withState = true, lease }: { withState?: boolean; lease?: HeldLease } = {},
-  ): Promise<Session> {
+  async open(sessionId: string, options: SessionOptions, how: Opening = {}): Promise<Session> {
     const id = parseSessionId(sessionId);
+    await this.#ending.get(id);
+    this.#opening.set(id, (this.#opening.get(id) ?? 0) + 1);
+    try {
+      return await this.#openAt(id, options, how);
+    } finally {
+      const left = (this.#opening.get(id) ?? 1) - 1;
+      if (left > 0) this.#opening.set(id, left);
+      else this.#opening.delete(id);
+    }
+  }
+
+  async #openAt(id: SessionId, options: SessionOptions, { withState = true, lease }: Opening): Promise<Session> {
     const branch = parseName(options.branch ?? (await this.#context.currentBranch(id)), 'A branch name');
     const headId = await this.#context.repository.readRef(id, 'branch', branch);
     if (headId === undefined && options.branch !== undefined) await this.#checkNew(id, branch);
@@ -91,6 +116,8 @@ export class SessionOpener {
     if (failed !== undefined) throw failed.reason;
   }
 }
+
+type Opening = { readonly withState?: boolean; readonly lease?: HeldLease };
 
 const NOTHING = { state: undefined, encoded: undefined };
 

@@ -57,6 +57,8 @@ export class Session {
   #encoded: EncodedState | undefined;
   #lastSave: Promise<unknown> = Promise.resolve();
   #savesUnderWay = 0;
+  /** The session may be deleted just now. */
+  #isEnding = false;
   #isClosed = false;
 
   constructor(context: Engine, start: SessionStart, hooks: SessionHooks) {
@@ -109,39 +111,46 @@ export class Session {
   async save(state: unknown, options: SaveOptions = {}): Promise<CheckpointId> {
     this.#checkOpen();
     checkCall(options, 'session.save()');
-    return this.#save(options, () => this.#capture(state, this.#context.codec.encode(state, this.#encoded)));
+    const life = this.#writer.life + (this.#isEnding ? 1 : 0); // what is captured while it ends is whole, and begins it anew
+    return this.#save(options, life, () => this.#capture(state, this.#context.codec.encode(state, this.#encoded)));
   }
 
   /** Like `save`, for a caller that had to encode the state before the session was open. */
   async saveEncoded(state: unknown, encoded: EncodedState, options: SaveOptions): Promise<CheckpointId> {
     this.#checkOpen();
-    return this.#save(options, () => this.#capture(state, encoded));
+    return this.#save(options, this.#writer.life, () => this.#capture(state, encoded));
   }
 
-  async #save(options: SaveOptions, capture: () => EncodedState): Promise<CheckpointId> {
+  async #save(options: SaveOptions, life: number, capture: () => EncodedState): Promise<CheckpointId> {
     let pending: PendingSave;
     try {
       options.signal?.throwIfAborted();
       const described = describeCheckpoint(options, this.#context.codec);
       const effects = options.effects === 'of_parent' ? this.#parentEffects() : this.#effects.position;
       const { signal, ifChanged = false } = options;
-      pending = { described, encoded: capture(), effects, signal, ifChanged, life: this.#writer.life };
+      pending = { described, encoded: capture(), effects, signal, ifChanged, life };
     } catch (error) {
       await this.#reportFailure(error);
       throw error;
     }
     this.#savesUnderWay++;
+    const log = this.#effects;
     let before: Checkpoint | undefined;
     const save = this.#lastSave
       .then(() => {
         before = this.head;
-        return this.#store(pending);
+        return this.#store(this.#update(pending, log));
       })
       .finally(() => this.#savesUnderWay--);
     this.#lastSave = save.catch(() => undefined);
     const checkpoint = await save;
     if (checkpoint !== before) await this.#context.afterSave(checkpoint);
     return checkpoint.id;
+  }
+
+  /** Where the session began anew, or on another branch, since a state was captured, there is another log. */
+  #update(pending: PendingSave, log: EffectLog): PendingSave {
+    return log === this.#effects ? pending : { ...pending, effects: this.#effects.position };
   }
 
   #parentEffects(): PendingSave['effects'] {
@@ -259,6 +268,25 @@ export class Session {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
+  }
+
+  /** @internal Whether a save or step is under way. */
+  get isBusy(): boolean {
+    return this.#savesUnderWay > 0 || this.#effects.isBusy;
+  }
+
+  /** @internal Saves and steps wait while the session is being deleted; if it is, they begin it anew. */
+  pauseFor(ending: Promise<boolean>): void {
+    this.forgetShadow(); // so that what is captured meanwhile is whole
+    this.#isEnding = true;
+    this.#savesUnderWay++;
+    const end = (isDeleted: boolean): void => {
+      this.#isEnding = false;
+      this.#savesUnderWay--;
+      if (isDeleted) this.restart();
+      else this.#writer.renew();
+    };
+    this.#lastSave = ending.then(end, () => end(false));
   }
 
   /** The session was deleted: the next save begins it anew, and saves under way are refused. */

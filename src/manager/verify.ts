@@ -36,6 +36,7 @@ export async function verify(
   context: Engine,
   { readData = true }: { readData?: boolean | undefined } = {},
 ): Promise<VerifyReport> {
+  await context.settled();
   const verification = new Verification(context);
   await verification.checkBackend();
   if (readData) await verification.checkChunks();

@@ -95,7 +95,7 @@ describe('[R19] delta channels survive', () => {
     const manager = new CheckpointManager({ storage, classes: langGraphClasses, retention });
     const graph = deltaGraph(new SavestateSaver({ manager }), 10);
     await converse(graph, 20);
-    const { checkpoints, tombstones } = await storage.stats();
+    const { checkpoints, tombstones } = await manager.stats();
     expect(checkpoints + tombstones).toBe(60);
     expect(checkpoints).toBeLessThan(20); // the newest, and what they need back to a snapshot
     await manager.prune();

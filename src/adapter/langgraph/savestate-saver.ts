@@ -86,7 +86,7 @@ export class SavestateSaver extends BaseCheckpointSaver {
 
   /** Newest first. A tuple's state and writes are decoded when they are first looked at. */
   override async *list(config: RunnableConfig, options?: CheckpointListOptions): AsyncGenerator<CheckpointTuple> {
-    await this.#lanes.settled();
+    await this.#settled();
     let batch: StoredGraphCheckpoint[] = [];
     for await (const { checkpoint } of listGraphCheckpoints(this.#context, config, options)) {
       const stored = await this.#rows.open(checkpoint.id);
@@ -98,6 +98,12 @@ export class SavestateSaver extends BaseCheckpointSaver {
     if (batch.length > 0) yield* await this.#readBatch(batch);
   }
 
+  /** Resolves when all that was begun is stored, and retention has done what that left to it. */
+  async #settled(): Promise<void> {
+    await this.#lanes.settled();
+    await this.#context.settled();
+  }
+
   #readBatch(batch: readonly StoredGraphCheckpoint[]): Promise<CheckpointTuple[]> {
     const [first] = batch;
     const known = first === undefined ? undefined : this.#lanes.open(first.graph.place).knownParts(this.#context.codec);
@@ -106,7 +112,7 @@ export class SavestateSaver extends BaseCheckpointSaver {
 
   /** Like `list`, but reads no states and no writes: what a history page needs. */
   async *listMetadata(config: RunnableConfig, options?: CheckpointListOptions): AsyncGenerator<CheckpointSummary> {
-    await this.#lanes.settled();
+    await this.#settled();
     for await (const { checkpoint, graph } of listGraphCheckpoints(this.#context, config, options)) {
       yield {
         config: configOf(graph.place, graph.id),

@@ -1,5 +1,5 @@
 import type { SessionId } from '../../core/id.ts';
-import type { Engine } from '../../manager/engine.ts';
+import type { Engine, SessionKeeper } from '../../manager/engine.ts';
 import { Lull } from '../../storage/lull.ts';
 import { SessionLane } from './session-lane.ts';
 import { type Place, sessionOf } from './thread-session.ts';
@@ -14,7 +14,7 @@ const MAX_LANES = 1024;
 const PATIENT_HOPS = 20;
 
 /** The lanes of all sessions a saver is at work in. */
-export class SessionLanes {
+export class SessionLanes implements SessionKeeper {
   readonly #context: Engine;
   readonly #lanes = new Map<string, SessionLane>();
   /** One for all: a graph that never waits may write to the lanes of its subgraphs only. */
@@ -22,7 +22,7 @@ export class SessionLanes {
 
   constructor(context: Engine) {
     this.#context = context;
-    context.endings.add((sessionId) => this.#lanes.get(sessionId)?.clear());
+    context.keepers.add(this);
   }
 
   open(place: Place): SessionLane {
@@ -46,6 +46,15 @@ export class SessionLanes {
         lane.clear();
       }
     });
+  }
+
+  forget(sessionId: SessionId): void {
+    this.#lanes.get(sessionId)?.clear();
+  }
+
+  whileIdle(sessionId: SessionId, end: () => Promise<boolean>): Promise<boolean> {
+    this.forget(sessionId); // so that what is captured meanwhile is whole
+    return this.alone(sessionId, end);
   }
 
   /** Resolves when all that was begun in any lane is stored or has failed. */

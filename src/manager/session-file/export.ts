@@ -42,6 +42,7 @@ export function chainLine(digest: Digest | '', line: string): Digest {
 /** Writes a session as lines of JSON, oldest checkpoint first, every chunk once. Streams: holds one checkpoint's chunks at a time. */
 export async function* exportSession(context: Engine, sessionId: string): AsyncGenerator<string> {
   const id = parseSessionId(sessionId);
+  await context.settled();
   const refs = await context.storage.readRefs({ sessionId: id });
   if (!refs.some(({ kind }) => isExportedKind(kind)))
     throw new NotFoundError(`There is no session "${id}" to export.`, { details: { sessionId: id } });
