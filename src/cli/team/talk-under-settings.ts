@@ -1,11 +1,11 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { createPorts } from '../../manager/ports.ts';
+import { supervise } from '../../runtime/run/supervise.ts';
 import type { Context } from '../context.ts';
 import type { FoundSettings } from '../place/settings-file.ts';
 import { messageOf } from './run-text.ts';
 import type { Departure, Following, Talk, TeamResult } from './talk.ts';
 
 const SECOND_MS = 1_000;
-const MAX_PAUSE_MS = 300_000;
 
 /** A talk as `workflow.yaml` wants it: a run that fails is resumed from its last checkpoint, and one that takes too long is stopped there. */
 export class TalkUnderSettings implements Talk {
@@ -36,17 +36,27 @@ export class TalkUnderSettings implements Talk {
     begin: (following: Pick<Following, 'signal'>) => Promise<TeamResult>,
   ): Promise<TeamResult> {
     const limited = this.#limit(signal);
-    const checkpointing = this.#settings.checkpointing;
-    const limit = checkpointing.auto_resume_on_failure ? checkpointing.auto_resume_limit : 0;
-    let result = await begin({ signal: limited });
-    for (let attempt = 1; result.status === 'failed' && attempt <= limit; attempt++) {
-      const factor = 2 ** (attempt - 1);
-      const pauseMs = Math.min(MAX_PAUSE_MS, checkpointing.auto_resume_backoff_seconds * SECOND_MS * factor);
-      this.#context.say(`attempt ${attempt} failed: ${messageOf(result.error)}; the next one is in ${pauseMs} ms`);
-      if (!(await pause(pauseMs, limited))) break;
-      const following = { signal: limited, onText, onMessage, ...(ask !== undefined && { ask }) };
-      result = await this.#talk.resume(result.sessionId, following);
-    }
+    const following = { signal: limited, onText, onMessage, ...(ask !== undefined && { ask }) };
+    let last: TeamResult | undefined;
+    const attempt = async (before: TeamResult | undefined): Promise<TeamResult> => {
+      last = await (before === undefined ? begin(following) : this.#talk.resume(before.sessionId, following));
+      return last;
+    };
+    const result = await supervise<TeamResult>({
+      settings: this.#settings.checkpointing,
+      signal: limited,
+      ports: createPorts(),
+      attempt,
+      failureOf: (tried) => (tried.status === 'failed' ? { error: tried.error, mark: '' } : undefined),
+      isPassing: () => false, // what was said must not be said again
+      onRetry: (retry) =>
+        this.#context.say(
+          `attempt ${retry.attempt} failed: ${messageOf(retry.error)}; the next one is in ${retry.pauseMs} ms`,
+        ),
+    }).catch((error: unknown) => {
+      if (limited.aborted && last !== undefined) return last;
+      throw error;
+    });
     if (limited.aborted && !signal.aborted)
       this.#context.say(`Stopped after ${this.#settings.timeout_seconds} s (timeout_seconds).`);
     return result;
@@ -56,10 +66,4 @@ export class TalkUnderSettings implements Talk {
     const { timeout_seconds: seconds } = this.#settings;
     return seconds === undefined ? signal : AbortSignal.any([signal, AbortSignal.timeout(seconds * SECOND_MS)]);
   }
-}
-
-/** Whether the pause was not cut short. */
-async function pause(ms: number, signal: AbortSignal): Promise<boolean> {
-  await sleep(ms, undefined, { signal }).catch(() => undefined);
-  return !signal.aborted;
 }

@@ -142,7 +142,7 @@ export class ChatLoop {
     });
     if (outcome.message === undefined) return this.#close(describeSilence(name, outcome.silence));
     this.#chat.change({ pendingReply: { speaker: name, message: outcome.message }, pendingInput: null });
-    await this.#world.save('speaker_reply_generated');
+    if (this.#isSaved(name)) await this.#world.save('speaker_reply_generated');
   }
 
   async #append(reply: PendingReply): Promise<void> {
@@ -152,8 +152,13 @@ export class ChatLoop {
 
   async #appended(message: ChatMessage): Promise<void> {
     const end = this.#findEnd();
-    await this.#world.save('message_appended', end === undefined ? {} : { end });
+    if (this.#isSaved(message.name)) await this.#world.save('message_appended', end === undefined ? {} : { end });
     this.#world.onMessage?.(message);
+  }
+
+  /** Nothing is lost without it: what the agent did is recorded, and the next checkpoint holds it. */
+  #isSaved(speaker: string): boolean {
+    return this.#chat.agent(speaker)?.saveState().runtime.checkpoint !== false;
   }
 
   #findEnd(): ChatEnd | undefined {

@@ -2,13 +2,14 @@ import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
 import { parseName } from '../../core/id.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { EffectMode } from '../../manager/effect-log.ts';
+import type { Recovery } from '../../manager/recovery-options.ts';
 import type { Session } from '../../manager/session.ts';
 import { PERSON } from '../agent/chat-message.ts';
 import { parseRunMemory } from '../agent/run-memory.ts';
 import { type DifferenceOptions, decide } from '../run/differences.ts';
 import { type FilesOptions, openSessionFiles } from '../run/files/session-files.ts';
 import type { GivenAnswer, RequestAnswer } from '../run/request-answers.ts';
-import { withSeat } from '../run/seat.ts';
+import { openOutcome, withSeat } from '../run/seat.ts';
 import { codeOf, type Resumed, readOrigin, resumeTeam } from '../run/team.ts';
 import { factsOf } from '../run/team-facts.ts';
 import { ChatAnswers, type ChatRequest } from './chat-answers.ts';
@@ -94,6 +95,13 @@ export class CheckpointingGroupChatManager {
     });
   }
 
+  /** Goes on with a conversation whose process died; a handler for `manager.recoverAbandoned`. One that fails comes up again later. */
+  async recover(session: Session, { lease }: Pick<Recovery, 'lease'>): Promise<ChatRunResult> {
+    const { signal = lease.signal } = this.#options;
+    const signals = { signal: AbortSignal.any([signal, lease.signal]) };
+    return openOutcome(await this.#holdIn(session, await this.#load(session, { rounds: undefined }), signals));
+  }
+
   /** What people are asked now. */
   async pending(): Promise<ChatRequest[]> {
     return this.#answers.pending(this.#place);
@@ -143,13 +151,20 @@ export class CheckpointingGroupChatManager {
     answers: Pick<ChatRunOptions, 'answers'>,
     prepare: (session: Session) => Promise<Prepared>,
   ): Promise<ChatRunResult> {
-    const { chat, checkpoints, sessionId, branch, mode, logs, checkpointFiles, ...options } = this.#options;
-    return withSeat(checkpoints, { sessionId, branch, ...(mode !== undefined && { mode }) }, async (session) => {
-      const prepared = await prepare(session);
-      const files = await openSessionFiles({ checkpoints, sessionId }, { logs, checkpointFiles });
-      // a killed run may have left the head without files
-      if (session.head !== undefined) await files?.add(session.head, describeConversation(chat));
-      return holdChat(chat, { checkpoints, session, files, ...prepared }, { ...options, ...answers });
-    });
+    const { checkpoints, sessionId, branch, mode } = this.#options;
+    const place = { sessionId, branch, ...(mode !== undefined && { mode }) };
+    return withSeat(checkpoints, place, async (session) => this.#holdIn(session, await prepare(session), answers));
+  }
+
+  async #holdIn(
+    session: Session,
+    prepared: Prepared,
+    more: Pick<ChatRunOptions, 'answers' | 'signal'>,
+  ): Promise<ChatRunResult> {
+    const { chat, checkpoints, sessionId, branch: _, mode: __, logs, checkpointFiles, ...options } = this.#options;
+    const files = await openSessionFiles({ checkpoints, sessionId }, { logs, checkpointFiles });
+    // a killed run may have left the head without files
+    if (session.head !== undefined) await files?.add(session.head, describeConversation(chat));
+    return holdChat(chat, { checkpoints, session, files, ...prepared }, { ...options, ...more });
   }
 }

@@ -1,11 +1,12 @@
 import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { EffectMode } from '../../manager/effect-log.ts';
+import type { Recovery } from '../../manager/recovery-options.ts';
 import type { Session } from '../../manager/session.ts';
 import { parseRunMemory } from '../agent/run-memory.ts';
 import { type DifferenceOptions, decide } from '../run/differences.ts';
 import type { GivenAnswer } from '../run/request-answers.ts';
-import { withSeat } from '../run/seat.ts';
+import { openOutcome, withSeat } from '../run/seat.ts';
 import { codeOf, type Resumed, readOrigin, resumeTeam } from '../run/team.ts';
 import { factsOf } from '../run/team-facts.ts';
 import type { Fleet } from './fleet.ts';
@@ -75,6 +76,13 @@ export class FleetRunner {
     );
   }
 
+  /** Goes on with a fleet whose process died; a handler for `manager.recoverAbandoned`. One that fails comes up again later. */
+  async recover(session: Session, { lease }: Pick<Recovery, 'lease'>): Promise<FleetRunResult> {
+    const { signal = lease.signal } = this.#options;
+    const signals = { signal: AbortSignal.any([signal, lease.signal]) };
+    return openOutcome(await this.#holdIn(session, await this.#load(session), signals));
+  }
+
   #begin(task: string, { rounds }: ResumeFleetOptions = {}): Prepared {
     this.fleet.loadState(this.#beginning); // a try that could not be stored may have changed it
     if (this.fleet.record.phase !== 'new')
@@ -128,9 +136,17 @@ export class FleetRunner {
   }
 
   async #hold(prepare: (session: Session) => Promise<Prepared>): Promise<FleetRunResult> {
-    const { fleet, checkpoints, sessionId, branch, mode, ...options } = this.#options;
-    return withSeat(checkpoints, { sessionId, branch, ...(mode !== undefined && { mode }) }, async (session) => {
-      return holdFleet(fleet, { checkpoints, session, mode, ...(await prepare(session)) }, options);
-    });
+    const { checkpoints, sessionId, branch, mode } = this.#options;
+    const place = { sessionId, branch, ...(mode !== undefined && { mode }) };
+    return withSeat(checkpoints, place, async (session) => this.#holdIn(session, await prepare(session)));
+  }
+
+  async #holdIn(
+    session: Session,
+    prepared: Prepared,
+    more: Pick<FleetRunOptions, 'signal'> = {},
+  ): Promise<FleetRunResult> {
+    const { fleet, checkpoints, sessionId: _, branch: __, mode, ...options } = this.#options;
+    return holdFleet(fleet, { checkpoints, session, mode, ...prepared }, { ...options, ...more });
   }
 }

@@ -73,3 +73,9 @@ function underWay(error: SavestateError, { id, branch }: Session): unknown {
     { cause: error, details: { ...error.details, sessionId: id, branch } },
   );
 }
+
+/** What came of a run that was recovered; throws what it failed with, so that it is tried again. */
+export function openOutcome<Result extends { readonly status: string }>(result: Result): Result {
+  if (result.status === 'failed' && 'error' in result) throw result.error;
+  return result;
+}
