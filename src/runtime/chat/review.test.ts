@@ -190,27 +190,6 @@ describe('runs', () => {
   });
 });
 
-describe('agents without checkpoints', () => {
-  const quiet = { ...bob, runtime: { stream: true, store: false, checkpoint: false } };
-
-  test('[N1] what they say is in the next checkpoint, and after a stop nothing is said twice', async () => {
-    const [normal, without] = [open(), open()];
-    const expected = await manage(group([ann, bob]), normal).run({ message: 'Hello.' });
-    const result = await manage(group([ann, quiet]), without).run({ message: 'Hello.' });
-    expect(transcript(result.messages)).toEqual(transcript(expected.messages));
-    expect((await history(normal)).length - (await history(without)).length).toBe(4);
-    const stop = new AbortController();
-    const checkpoints = open();
-    const onMessage = ({ name }: { name: string }) => name === 'bob' && stop.abort();
-    const stopped = await manage(group([ann, quiet]), checkpoints, { signal: stop.signal, onMessage } as object).run({
-      message: 'Hello.',
-    });
-    expect(stopped.status).toBe('stopped');
-    const resumed = await manage(group([ann, quiet]), checkpoints).resume();
-    expect(transcript(resumed.messages)).toEqual(transcript(expected.messages));
-  });
-});
-
 describe('people', () => {
   const boss = { name: 'boss', humanInputMode: 'ALWAYS' } as const;
 
