@@ -1,8 +1,20 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Checkpoint } from '../../core/checkpoint.ts';
+import {
+  accepts,
+  checkOptions,
+  filledString,
+  flag,
+  type OptionChecks,
+  oneOf,
+  recordOf,
+  string,
+  wholeFrom,
+} from '../../core/options.ts';
 import { addProblems, type DifferenceReport, report } from '../run/differences.ts';
 import { openContinuationFiles } from '../run/files/continuation-files.ts';
 import { DEFAULT_ROOT, type FilesOptions, type SessionFiles } from '../run/files/session-files.ts';
+import { CONTINUATION } from '../run/run-options.ts';
 import { withSeat } from '../run/seat.ts';
 import type { TeamFacts } from '../run/team-facts.ts';
 import {
@@ -52,6 +64,17 @@ export type ContinueOptions = RestoreChatOptions &
     readonly prepare?: (chat: GroupChat) => void;
   };
 
+const CONTINUE: OptionChecks<ContinueOptions> = {
+  ...CONTINUATION,
+  answers: recordOf(string),
+  rounds: { required: wholeFrom(1) },
+  stripSignal: flag,
+  outputRoot: filledString,
+  files: oneOf('keep', 'restore'),
+  logs: accepts('a folder or false', (value) => value === false || filledString(value) === undefined),
+  checkpointFiles: flag,
+};
+
 /** What came of a continuation. */
 export type ContinueResult = ChatRunResult & { readonly originId: string; readonly report: DifferenceReport };
 
@@ -72,6 +95,7 @@ export class CheckpointRestorer {
 
   /** Goes on from a checkpoint for a number of rounds, as a new branch; what came after it stays as it is. */
   async continue(source: CheckpointSource, options: ContinueOptions): Promise<ContinueResult> {
+    checkOptions(options, CONTINUE, 'continue()');
     const opened = await this.#restorer.open(source);
     const { team: chat, report: found, facts } = await this.#restorer.rebuild(opened, options);
     if (options.prompt === undefined) chat.reopen(options);

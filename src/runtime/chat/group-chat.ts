@@ -1,4 +1,21 @@
 import { InvalidInputError } from '../../core/errors.ts';
+import { name } from '../../core/id.ts';
+import {
+  accepts,
+  checkOptions,
+  either,
+  filledString,
+  flag,
+  listOf,
+  type OptionChecks,
+  oneOf,
+  options,
+  positive,
+  record,
+  recordOf,
+  string,
+  wholeFrom,
+} from '../../core/options.ts';
 import { freezeState } from '../../manager/freeze.ts';
 import type { RestoreProblem } from '../../manager/restore-report.ts';
 import { AgentRegistry } from '../agent/agent-registry.ts';
@@ -37,6 +54,33 @@ export type GroupChatOptions = {
   readonly selector?: LlmConfig | ChatModel | LanguageModel;
 };
 
+const limit = wholeFrom(1);
+
+const OPTIONS: OptionChecks<GroupChatOptions> = {
+  agents: { required: listOf(record) },
+  registry: record,
+  managerName: name,
+  speakerSelection: either(
+    '"auto", "round_robin", "random", "manual" or { selector }',
+    oneOf('auto', 'round_robin', 'random', 'manual'),
+    options({ selector: { required: filledString } }),
+  ),
+  allowedTransitions: recordOf(listOf(string)),
+  allowRepeatSpeaker: flag,
+  sendIntroductions: flag,
+  seed: accepts('a whole number', Number.isSafeInteger),
+  maxRounds: limit,
+  end: options({
+    signals: listOf(string),
+    pattern: options({ source: { required: string }, flags: string }),
+    predicate: filledString,
+    maxTokens: limit,
+    maxCostUsd: positive,
+  } satisfies OptionChecks<EndRules>),
+  // A model or a configuration is checked where it is read.
+  selector: record,
+};
+
 /** A conversation of several agents: who is in it, what was said, and whose turn it is. It does nothing by itself. */
 export class GroupChat {
   readonly registry: AgentRegistry;
@@ -44,6 +88,7 @@ export class GroupChat {
   #record: ChatRecord;
 
   constructor(options: GroupChatOptions) {
+    checkOptions(options, OPTIONS, 'new GroupChat()');
     this.registry = options.registry ?? new AgentRegistry();
     this.#agents = new Map(options.agents.map((agent) => [agent.name, agent]));
     if (this.#agents.size === 0) throw new InvalidInputError('A group chat needs at least one agent.');

@@ -1,5 +1,18 @@
 import { InvalidInputError } from '../../core/errors.ts';
-import { parseName } from '../../core/id.ts';
+import { name, parseName } from '../../core/id.ts';
+import {
+  checkOptions,
+  flag,
+  givenOptions,
+  listOf,
+  type OptionChecks,
+  options as optionsOf,
+  positive,
+  record,
+  recordOf,
+  string,
+  wholeFrom,
+} from '../../core/options.ts';
 import type { AgentRegistry } from '../agent/agent-registry.ts';
 import type { StandardAgent } from '../agent/standard-agent.ts';
 import type { HumanInTheLoopSettings, WorkflowConfig } from '../config/config-schema.ts';
@@ -43,14 +56,35 @@ export type FleetLimits = {
 
 const ORCHESTRATOR = 'orchestrator';
 
+const OPTIONS: OptionChecks<FleetOptions> = {
+  agents: { required: listOf(record) },
+  registry: record,
+  // A model and a configuration are checked where they are read, and settings where a checkpoint is.
+  model: record,
+  llmConfig: record,
+  settings: record,
+  orchestratorName: name,
+  operations: recordOf(string),
+  maxRoundCount: wholeFrom(1),
+  maxStallCount: wholeFrom(0),
+  maxResetCount: wholeFrom(0),
+  maxTokens: wholeFrom(1),
+  maxCostUsd: positive,
+  planReview: flag,
+  humanInTheLoop: record,
+  callbacks: optionsOf({
+    streaming: flag,
+    progressLedger: flag,
+    toolCalls: flag,
+  } satisfies OptionChecks<FleetCallbackFlags>),
+};
+
 /** The settings of a fleet, checked and complete. */
 export function createSettings(options: FleetOptions, registry: AgentRegistry): FleetSettings {
+  checkOptions(options, OPTIONS, 'new Fleet()');
   if (options.settings !== undefined) return options.settings;
   const { maxRoundCount = 15, maxStallCount = 3, maxResetCount = 2, maxTokens, maxCostUsd } = options;
   const names = options.agents.map(({ name }) => name);
-  checkCount('maxRoundCount', maxRoundCount, 1);
-  checkCount('maxStallCount', maxStallCount, 0);
-  checkCount('maxResetCount', maxResetCount, 0);
   checkTeam(names, options.orchestratorName ?? ORCHESTRATOR);
   return {
     orchestratorName: parseName(options.orchestratorName ?? ORCHESTRATOR, "The orchestrator's name"),
@@ -62,7 +96,7 @@ export function createSettings(options: FleetOptions, registry: AgentRegistry): 
     maxCostUsd: maxCostUsd ?? null,
     planReview: options.planReview ?? false,
     policy: createPolicy(options.humanInTheLoop, options.operations),
-    callbacks: { streaming: true, progressLedger: true, toolCalls: true, ...options.callbacks },
+    callbacks: { streaming: true, progressLedger: true, toolCalls: true, ...givenOptions(options.callbacks ?? {}) },
   };
 }
 
@@ -79,13 +113,6 @@ function describeModel(
   throw new InvalidInputError(
     `The orchestrator of a fleet needs a model or an llmConfig; it has ${model === undefined ? 'neither' : 'both'}.`,
   );
-}
-
-function checkCount(name: string, value: number, least: number): void {
-  if (Number.isSafeInteger(value) && value >= least) return;
-  throw new InvalidInputError(`${name} must be a whole number of ${least} or more; found ${value}.`, {
-    details: { name, value },
-  });
 }
 
 function checkTeam(names: readonly string[], orchestrator: string): void {

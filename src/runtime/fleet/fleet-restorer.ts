@@ -1,5 +1,7 @@
 import type { Checkpoint } from '../../core/checkpoint.ts';
+import { callback, checkOptions, type OptionChecks, wholeFrom } from '../../core/options.ts';
 import type { DifferenceReport } from '../run/differences.ts';
+import { CONTINUATION } from '../run/run-options.ts';
 import { withSeat } from '../run/seat.ts';
 import {
   type BranchOptions,
@@ -35,6 +37,14 @@ export type ContinueFleetOptions = RestoreFleetOptions &
     readonly prepare?: (fleet: Fleet) => void;
   };
 
+const CONTINUE: OptionChecks<ContinueFleetOptions> = {
+  ...CONTINUATION,
+  onTaskLedger: callback,
+  onProgressLedger: callback,
+  onToolCall: callback,
+  rounds: wholeFrom(1),
+};
+
 /** What came of a continuation. */
 export type ContinueFleetResult = FleetRunResult & { readonly originId: string; readonly report: DifferenceReport };
 
@@ -55,6 +65,7 @@ export class FleetRestorer {
 
   /** Goes on from a checkpoint as a new branch; what came after it stays as it is. */
   async continue(source: CheckpointSource, options: ContinueFleetOptions = {}): Promise<ContinueFleetResult> {
+    checkOptions(options, CONTINUE, 'continue()');
     const opened = await this.#restorer.open(source);
     const { team: fleet, report, facts } = await this.#restorer.rebuild(opened, options);
     if (options.prompt !== undefined) fleet.addPrompt(options.prompt);

@@ -21,6 +21,8 @@ const DEFAULT_TENANT = 'default';
 const DEFAULT_MAX_CONNECTIONS = 10;
 const DEFAULT_TIMEOUT_MS = 30_000;
 const CONNECT_TIMEOUT_MS = 5_000;
+const DEFAULT_RETRY_MS = 30_000;
+const FIRST_RETRY_MS = 3_000;
 
 /**
  * Connections to one schema as one tenant. Every statement runs in a transaction that says which tenant it is for, and, where the
@@ -29,7 +31,6 @@ const CONNECT_TIMEOUT_MS = 5_000;
 export class PostgresConnection {
   readonly tenant: string;
   readonly place: string;
-  readonly retryForMs: number;
   readonly #pool: pg.Pool;
   readonly #connections: Connections;
   readonly #isOwnPool: boolean;
@@ -37,14 +38,14 @@ export class PostgresConnection {
   readonly #schema: string;
   readonly #timeoutMs: number;
   #opening: Promise<Access> | undefined;
+  #hasConnected = false;
   #isClosed = false;
 
   constructor(options: PostgresStorageOptions) {
-    const { pool, retryForMs = 30_000, timeoutMs = DEFAULT_TIMEOUT_MS } = options;
+    const { pool, timeoutMs = DEFAULT_TIMEOUT_MS } = options;
     this.#options = options;
     this.tenant = options.tenant ?? DEFAULT_TENANT;
     this.#schema = options.schema ?? 'savestate';
-    this.retryForMs = retryForMs;
     this.#timeoutMs = timeoutMs;
     this.#isOwnPool = pool === undefined;
     this.#pool = (pool as pg.Pool | undefined) ?? createPool(options);
@@ -55,6 +56,11 @@ export class PostgresConnection {
   /** The statement with the schema's name in it. */
   sql(text: string): string {
     return text.replaceAll('{s}', () => quoteIdentifier(this.#schema));
+  }
+
+  /** A wrong address is told soon: only a server that was there before is waited for. */
+  get retryForMs(): number {
+    return this.#options.retryForMs ?? (this.#hasConnected ? DEFAULT_RETRY_MS : FIRST_RETRY_MS);
   }
 
   get schema(): string {
@@ -68,10 +74,16 @@ export class PostgresConnection {
       ...givenOptions(this.#options),
       schema: this.#schema,
       place: this.place,
-    }).catch((error) => {
-      this.#opening = undefined;
-      throw error;
-    });
+    }).then(
+      (access) => {
+        this.#hasConnected = true;
+        return access;
+      },
+      (error: unknown) => {
+        this.#opening = undefined;
+        throw error;
+      },
+    );
     return this.#opening;
   }
 
