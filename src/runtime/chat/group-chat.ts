@@ -2,13 +2,12 @@ import { InvalidInputError } from '../../core/errors.ts';
 import { name } from '../../core/id.ts';
 import {
   accepts,
+  anything,
   checkOptions,
-  either,
   filledString,
   flag,
   listOf,
   type OptionChecks,
-  oneOf,
   options,
   positive,
   record,
@@ -60,11 +59,8 @@ const OPTIONS: OptionChecks<GroupChatOptions> = {
   agents: { required: listOf(record) },
   registry: record,
   managerName: name,
-  speakerSelection: either(
-    '"auto", "round_robin", "random", "manual" or { selector }',
-    oneOf('auto', 'round_robin', 'random', 'manual'),
-    options({ selector: { required: filledString } }),
-  ),
+  // Checked with the names it may hold.
+  speakerSelection: anything,
   allowedTransitions: recordOf(listOf(string)),
   allowRepeatSpeaker: flag,
   sendIntroductions: flag,

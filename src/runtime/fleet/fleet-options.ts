@@ -1,5 +1,5 @@
 import { InvalidInputError } from '../../core/errors.ts';
-import { name, parseName } from '../../core/id.ts';
+import { name } from '../../core/id.ts';
 import {
   checkOptions,
   flag,
@@ -55,6 +55,7 @@ export type FleetLimits = {
 };
 
 const ORCHESTRATOR = 'orchestrator';
+const CALLBACKS: FleetCallbackFlags = { streaming: true, progressLedger: true, toolCalls: true };
 
 const OPTIONS: OptionChecks<FleetOptions> = {
   agents: { required: listOf(record) },
@@ -83,21 +84,30 @@ const OPTIONS: OptionChecks<FleetOptions> = {
 export function createSettings(options: FleetOptions, registry: AgentRegistry): FleetSettings {
   checkOptions(options, OPTIONS, 'new Fleet()');
   if (options.settings !== undefined) return options.settings;
-  const { maxRoundCount = 15, maxStallCount = 3, maxResetCount = 2, maxTokens, maxCostUsd } = options;
-  const names = options.agents.map(({ name }) => name);
-  checkTeam(names, options.orchestratorName ?? ORCHESTRATOR);
+  const { agents, orchestratorName = ORCHESTRATOR, callbacks = {}, humanInTheLoop, operations } = options;
+  checkTeam(
+    agents.map((agent) => agent.name),
+    orchestratorName,
+  );
   return {
-    orchestratorName: parseName(options.orchestratorName ?? ORCHESTRATOR, "The orchestrator's name"),
+    orchestratorName,
     ...describeModel(options, registry),
-    maxRoundCount,
-    maxStallCount,
-    maxResetCount,
-    maxTokens: maxTokens ?? null,
-    maxCostUsd: maxCostUsd ?? null,
-    planReview: options.planReview ?? false,
-    policy: createPolicy(options.humanInTheLoop, options.operations),
-    callbacks: { streaming: true, progressLedger: true, toolCalls: true, ...givenOptions(options.callbacks ?? {}) },
+    ...createLimits(options),
+    policy: createPolicy(humanInTheLoop, operations),
+    callbacks: { ...CALLBACKS, ...givenOptions(callbacks) },
   };
+}
+
+function createLimits({
+  maxRoundCount = 15,
+  maxStallCount = 3,
+  maxResetCount = 2,
+  maxTokens,
+  maxCostUsd,
+  planReview = false,
+}: FleetLimits) {
+  const budgets = { maxTokens: maxTokens ?? null, maxCostUsd: maxCostUsd ?? null };
+  return { maxRoundCount, maxStallCount, maxResetCount, ...budgets, planReview };
 }
 
 function describeModel(

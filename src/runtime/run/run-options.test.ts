@@ -17,7 +17,6 @@ describe('options of teams', () => {
     [{ maxRounds: '3' }, 'found "3"'],
     [{ end: { signal: ['x'] } }, 'The option "end" of new GroupChat() has the unknown key "signal"'],
     [{ end: { maxTokens: Number.NaN } }, '"end.maxTokens"'],
-    [{ speakerSelection: 'robin' }, '"round_robin"'],
     [{ agents: undefined }, '"agents" of new GroupChat() must be a list'],
   ])('[I4] a group with %j is not made', (options, message) => {
     expect(() => new GroupChat({ agents: agents(), ...options } as never)).toThrow(message);
