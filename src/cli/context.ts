@@ -20,6 +20,8 @@ export type ContextParts = {
   readonly signal: AbortSignal;
 };
 
+type OpenOptions = { readonly create?: boolean; readonly address?: StorageAddress };
+
 /** Soon enough for a person who pressed Ctrl-C. */
 const GIVE_WAY_EVERY_MS = 20;
 
@@ -33,7 +35,7 @@ export class Context {
   #config: Promise<FoundConfig | undefined> | undefined;
   #settings: Promise<FoundSettings | undefined> | undefined;
   #gaveWayMs = 0;
-  #workspace: Promise<Workspace> | undefined;
+  #open: { workspace?: Promise<Workspace> | undefined } = {};
   #isTidy = false;
 
   constructor({ terminal, globals, env, folder, signal }: ContextParts) {
@@ -49,7 +51,7 @@ export class Context {
     const context = new Context({ ...this, ...parts });
     context.#config = this.#config;
     context.#settings = this.#settings;
-    context.#workspace = this.#workspace;
+    context.#open = this.#open; // also what is opened later
     return context;
   }
 
@@ -83,8 +85,17 @@ export class Context {
 
   /** The open storage; a NotFoundError if it does not exist, unless `create`. */
   workspace(options: { readonly create?: boolean } = {}): Promise<Workspace> {
-    this.#workspace ??= this.#open(options);
-    return this.#workspace;
+    return this.#openOnce(options);
+  }
+
+  /** What could not be opened is tried again: it may be there by then. */
+  #openOnce(options: OpenOptions): Promise<Workspace> {
+    const opening = this.#open.workspace ?? this.#openNow(options);
+    this.#open.workspace = opening;
+    opening.catch(() => {
+      if (this.#open.workspace === opening) this.#open.workspace = undefined;
+    });
+    return opening;
   }
 
   /** The storage for a run, tidied as the settings say. With `enabled: false` it is one in memory, so that nothing is written. */
@@ -92,9 +103,8 @@ export class Context {
     const settings = await this.settings();
     const { enabled = true, cleanup_after_days: maxAgeDays } = settings?.config.workflow.checkpointing ?? {};
     if (!enabled) {
-      this.#workspace ??= this.#open({ address: { kind: 'memory' } });
       this.say(`Checkpointing is off (enabled: false, ${settings?.path}): nothing is saved.`);
-      return this.#workspace;
+      return this.#openOnce({ address: { kind: 'memory' } });
     }
     const workspace = await this.workspace({ create: true });
     if (maxAgeDays === undefined || this.#isTidy) return workspace;
@@ -113,7 +123,7 @@ export class Context {
     );
   }
 
-  async #open({ address, create = false }: { readonly create?: boolean; readonly address?: StorageAddress }) {
+  async #openNow({ address, create = false }: OpenOptions): Promise<Workspace> {
     const [{ openStorage }, { Workspace }, { readFirstBad }] = await Promise.all([
       import('../storage/open.ts'),
       import('./workspace.ts'),
@@ -126,7 +136,7 @@ export class Context {
   }
 
   async close(): Promise<void> {
-    const workspace = await this.#workspace?.catch(() => undefined); // what could not be opened was told already
+    const workspace = await this.#open.workspace?.catch(() => undefined); // what could not be opened was told already
     await workspace?.close();
   }
 

@@ -1,8 +1,8 @@
-/** The known word that was probably meant; undefined if none is near. Case and separators do not count. */
-export function suggest(word: string, known: Iterable<string>): string | undefined {
+/** The known word that was probably meant; undefined if none is near, or within `slips` of it. Case and separators do not count. */
+export function suggest(word: string, known: Iterable<string>, slips?: number): string | undefined {
   const given = simplify(word);
   let best: string | undefined;
-  let bestDistance = farthest(given.length) + 1;
+  let bestDistance = (slips ?? farthest(given.length)) + 1;
   for (const candidate of known) {
     const simple = simplify(candidate);
     if (Math.abs(simple.length - given.length) >= bestDistance) continue;

@@ -250,6 +250,6 @@ describe.concurrent('what a team said', () => {
     );
     expect(await json('show', [], { folder })).toMatchObject({ state: { kind: 'group_chat' } });
     const rounds = await ok(['repl', '--eval', 'checkpoints 1'], { folder });
-    expect(rounds.trim().split('\t').at(-1)).toBe('planner: Step 1: walk up to the castle.');
+    expect(rounds.trim().split('\t').at(-1)).toBe('(main) planner: Step 1: walk up to the castle.');
   });
 });

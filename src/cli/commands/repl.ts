@@ -1,8 +1,11 @@
 import { InvalidInputError } from '../../core/errors.ts';
+import { storageExists } from '../../storage/address.ts';
 import type { Command } from '../command.ts';
 import type { CommandInput } from '../command-input.ts';
 import type { Context } from '../context.ts';
 import type { ReplTeam } from '../repl/repl-team.ts';
+import type { OpenTalk } from '../team/open-talk.ts';
+import type { Team } from '../team/open-team.ts';
 import { newSessionName } from '../team/session-name.ts';
 import { TALK_OPTIONS } from '../team/talk-options.ts';
 
@@ -10,11 +13,11 @@ import { TALK_OPTIONS } from '../team/talk-options.ts';
 export const command: Command = {
   options: [
     ['--eval <lines>', 'run these lines, with ; between them, and end'],
-    ['-n, --rounds <n>', 'how many replies a prompt may bring; default: max_rounds of the team'],
+    ['-n, --rounds <n>', 'how many replies a prompt may bring, also after resume; default: max_rounds of the team'],
     ...TALK_OPTIONS,
   ],
   details: `Bare "savestate" on a terminal is the same. Lines may also come from a pipe; then the first error ends it.
-Prompts are answered by the configured team; without one everything else works.`,
+Prompts are answered by the configured team; without one, or without a storage, everything else works.`,
   examples: [
     ['savestate repl', 'type help for the commands'],
     [`savestate repl --eval 'checkpoints; show @~2'`, 'in a script'],
@@ -22,42 +25,72 @@ Prompts are answered by the configured team; without one everything else works.`
   ],
   run: async (context, input) => {
     const { runRepl } = await import('../repl/run-repl.ts');
-    const { team, close } = await findReplTeam(context, input);
+    const { close, ...found } = await findReplTeam(context, input);
     try {
-      return await runRepl(context, { script: input.text('eval'), team });
+      return await runRepl(context, { script: input.text('eval'), ...found });
     } finally {
       await close();
     }
   },
 };
 
-type FoundTeam = { readonly team: ReplTeam | undefined; readonly close: () => Promise<void> };
+type FoundTeam = {
+  readonly team?: ReplTeam;
+  /** Why there is none: one looks around without it. */
+  readonly teamError?: unknown;
+  readonly close: () => Promise<void>;
+};
+
+const NO_TEAM: FoundTeam = { close: async () => undefined };
 
 /** The configured team; what it needs is loaded only if there is one. */
 async function findReplTeam(context: Context, input: CommandInput): Promise<FoundTeam> {
-  const rounds = input.count('rounds');
-  if (rounds === 0) throw new InvalidInputError('--rounds must be 1 or more.');
+  if (input.count('rounds') === 0) throw new InvalidInputError('--rounds must be 1 or more.');
   const named = input.text('team') ?? (context.env.SAVESTATE_TEAM || (await context.config())?.config.team);
-  if (named === undefined) return { team: undefined, close: async () => undefined };
-  const workspace = await context.runWorkspace();
-  const [{ openTeam, readTeamChoice }, { openTalk }, { ChatTeam }, { BranchNote }] = await Promise.all([
-    import('../team/open-team.ts'),
+  if (named === undefined) return NO_TEAM;
+  const { openTeam, readTeamChoice } = await import('../team/open-team.ts');
+  try {
+    const team = await openTeam(context, readTeamChoice(input));
+    return await createReplTeam(context, input, { ...team, file: named });
+  } catch (error) {
+    return { ...NO_TEAM, teamError: error };
+  }
+}
+
+async function createReplTeam(
+  context: Context,
+  input: CommandInput,
+  team: Team & { readonly file: string },
+): Promise<FoundTeam> {
+  const [{ openTalk }, { ChatTeam }, { BranchNote }] = await Promise.all([
     import('../team/open-talk.ts'),
     import('../team/chat-team.ts'),
     import('../team/branch-note.ts'),
   ]);
-  const { talk, close } = await openTalk(
-    context,
-    { team: await openTeam(context, readTeamChoice(input)), workspace },
-    input,
-  );
-  const team = new ChatTeam(talk, {
-    rounds,
+  let opened: Promise<OpenTalk> | undefined;
+  const open = async () => {
+    opened ??= context.runWorkspace().then((workspace) => openTalk(context, { team, workspace }, input));
+    return (await opened).talk;
+  };
+  // Looking makes no storage; one that is there is tidied now.
+  if (storageExists(await context.address()) || (await context.settings()) !== undefined) await open();
+  const chat = new ChatTeam({
+    ...describeTeam(team),
+    open,
+    rounds: input.count('rounds'),
     newSession: () => newSessionName('chat'),
     onDepart: async (from) => {
-      const note = await BranchNote.begin(context, await workspace.openCheckpoint(from));
+      const note = await BranchNote.begin(context, await (await context.workspace()).openCheckpoint(from));
       return (result) => note.end(result);
     },
   });
-  return { team, close };
+  return { team: chat, close: async () => (await opened?.catch(() => undefined))?.close() };
+}
+
+function describeTeam(team: Team & { readonly file: string }): { readonly name: string; readonly teamRounds: number } {
+  const { kind, file } = team;
+  const made = team.create();
+  const { settings } = made.record;
+  const name = `a ${kind} of ${made.agents.map((agent) => agent.name).join(', ')} (${file})`;
+  return { name, teamRounds: 'maxRounds' in settings ? settings.maxRounds : settings.maxRoundCount };
 }

@@ -32,6 +32,31 @@ test.each([
   'quit',
   '/show me the plan',
   '/anything at all',
+  'tag good',
+  'tag good @',
+  'resume 6',
+  'resume @{1h ago}',
+  'diff @{2 hours ago} @',
+  'memory list',
+  'memory search Where do I live?',
+  'doctor',
+  'savestate switch try1',
+  'npx savestate log --graph',
+  'savestate',
+  // with what it does not take: it fails with an explanation, and is not said
+  'resume',
+  'resume work',
+  'use nope',
+  'switch nope',
+  'branch nope',
+  'show nope',
+  'run tests',
+  'blame plan',
+  'back home',
+  'fork lift',
+  'grep',
+  'memory palace',
+  'prune everything',
 ])('[Z31] "%s" is a command', async (line) => {
   expect(await read(line)).toMatchObject({ kind: 'command' });
 });
@@ -40,22 +65,31 @@ test.each([
   'hello',
   'show me the plan',
   'show us',
-  'resume work',
-  'resume',
+  'resume my report',
+  'resume my report about Lisbon',
   'back to work',
-  'back home',
   'branch out',
+  'branch office hours',
   'help me',
-  'quit smoking',
   'tag along',
-  'fork lift',
   'diff please',
+  'use metric units',
+  'run the tests, please',
+  'forget it',
+  'follow me',
+  'import taxes are too high',
+  'memory is a strange thing',
+  'savestate is a nice name',
+  'yes',
+  'now',
+  'sure',
+  'thanks',
+  'Show',
   'where are we?',
   'use the other one',
   'checkpoints are great',
   'blame him',
   'log in to my account',
-  'grep',
   'undo that',
 ])('[Z31] "%s" is a sentence', async (line) => {
   expect(await read(line)).toMatchObject({ kind: 'prompt', text: line });
@@ -69,8 +103,29 @@ test('[Z31] a sentence that looks like a command comes with a hint; an empty lin
   expect(await read('   ')).toEqual({ kind: 'empty' });
 });
 
+test.each([
+  'sessions foo',
+  'undo everything',
+  'quit smoking',
+  'shwo',
+  'sesions',
+  'chekpoints 5',
+  'rseume @~2',
+  'switch to main',
+  'show @~2 @~3',
+  'back to 3',
+  'savestate lgo',
+])('[Z31] "%s" is neither: it is explained, and not said', async (line) => {
+  expect(await read(line)).toEqual({ kind: 'unclear', explanation: expect.stringContaining(`"${line}"`) });
+});
+
+test('[Z31] a line in quotes is said, whatever it begins with', async () => {
+  expect(await read('"run tests"')).toEqual({ kind: 'prompt', text: 'run tests' });
+});
+
 test('[Z31] words are split as in a shell', () => {
   const line = `fork @~1 --set 'a="b c"' -b "two \\"words\\""`;
   expect(splitWords(line)).toEqual(['fork', '@~1', '--set', 'a="b c"', '-b', 'two "words"']);
+  expect(splitWords('fork @{2h ago} -b x@y')).toEqual(['fork', '@{2h ago}', '-b', 'x@y']);
   expect(splitWords('')).toEqual([]);
 });

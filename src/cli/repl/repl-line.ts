@@ -1,70 +1,115 @@
-/** What a line of the REPL is: nothing, a command, or something said to the team. */
+import { formatSuggestion, suggest } from '../../core/suggestion.ts';
+import { type Grammar, grammarOf, REPL_COMMANDS, type WordKind } from './repl-words.ts';
+
+/** What a line of the REPL is: nothing, a command, something said to the team, or neither for sure. */
 export type ReplLine =
   | { readonly kind: 'empty' }
-  | { readonly kind: 'command'; readonly words: readonly string[] }
-  | { readonly kind: 'prompt'; readonly text: string; readonly hint?: string };
-
-/** What a word after a command may be. */
-export type WordKind = 'revision' | 'count' | 'branch' | 'session' | 'command' | 'path' | 'name' | 'any';
+  | {
+      readonly kind: 'command';
+      readonly words: readonly string[];
+      /** It may have been meant as a sentence. */
+      readonly isGuess?: boolean;
+      /** It was written as on the command line, which knows more of some commands. */
+      readonly isProgram?: boolean;
+    }
+  | { readonly kind: 'prompt'; readonly text: string; readonly hint?: string }
+  | { readonly kind: 'unclear'; readonly explanation: string };
 
 /** Looks up what only the storage knows. */
 export type WordLookup = (kind: WordKind, word: string) => Promise<boolean>;
 
-/** The words each command takes; all may be left out but those before `least`. */
-export const REPL_WORDS: Readonly<Record<string, { readonly least?: number; readonly takes: readonly WordKind[] }>> = {
-  checkpoints: { takes: ['count'] },
-  'list-checkpoints': { takes: ['count'] },
-  resume: { least: 1, takes: ['revision'] },
-  back: { takes: ['count'] },
-  run: { takes: ['count'] },
-  continue: { takes: [] },
-  new: { takes: ['name'] },
-  branch: { takes: ['branch'] },
-  use: { least: 1, takes: ['session'] },
-  where: { takes: [] },
-  help: { takes: ['command'] },
-  quit: { takes: [] },
-  exit: { takes: [] },
-  show: { takes: ['revision'] },
-  diff: { takes: ['revision', 'revision'] },
-  fork: { takes: ['revision'] },
-  rewind: { least: 1, takes: ['revision'] },
-  switch: { least: 1, takes: ['branch'] },
-  tag: { takes: ['name', 'revision'] },
-  undo: { takes: [] },
-  log: { takes: ['revision'] },
-  blame: { least: 1, takes: ['path', 'revision'] },
-  grep: { least: 1, takes: ['any', 'revision'] },
-  sessions: { takes: [] },
-  stats: { takes: [] },
-  verify: { takes: [] },
-  drift: { takes: ['session'] },
-};
-
 /** What looks like the id of a checkpoint was meant as one, also if there is none. */
 const ID_LIKE = /^(chk_[0-9a-z]*|(?=[0-9a-z]*\d)[0-9a-z]{6,26})$/;
+/** What nobody writes in a sentence: options, revisions, paths, numbers alone. */
+const SYMBOL = /^(--?[a-z]|[@#$/]|chk_|\d+$)|~\d|\w\[/i;
+const OPTION = /^--?[a-z]/i;
+/** The name of this program: what a command prints as a hint can be typed as it is. */
+const PROGRAM = /^(?:npx\s+)?savestate(?:\s+|$)/;
+const QUOTED = /^"(.*)"$/s;
+
+/** Small words that sentences have and commands have not. */
+const SENTENCE_WORDS = new Set(
+  `a about along an and any are be but can could did do does for had has have he her him his how i if in into is it its
+  me my not of off on or our out please she should so some that the their them these they this those to us was we were what when
+  which who why will with would you your`.split(/\s+/),
+);
+/** A sentence with revisions in it is longer than this. */
+const MAX_COMMAND_WORDS = 3;
 
 /**
- * Tells commands from ordinary sentences. A line is a command if its first word is one and all others are what it takes:
- * "show @~2" is, "show me the plan" is not. A slash before it makes any line a command.
+ * Tells commands from sentences. A line is a command if its first word is one and the others are what it takes: "show @~2" is, "show me the
+ * plan" is not. One that begins like a command and is no sentence either is never said: it is run, and fails with an explanation.
  */
 export async function readLine(line: string, lookUp: WordLookup): Promise<ReplLine> {
   const text = line.trim();
   if (text === '') return { kind: 'empty' };
-  if (text.startsWith('/')) return { kind: 'command', words: splitWords(text.slice(1)) };
-  const words = splitWords(text);
-  const grammar = Object.hasOwn(REPL_WORDS, words[0] ?? '') ? REPL_WORDS[words[0] ?? ''] : undefined;
-  if (grammar === undefined) return { kind: 'prompt', text };
-  if (await fits(words.slice(1), grammar, lookUp)) return { kind: 'command', words };
-  return { kind: 'prompt', text, hint: `If it was meant as a command, write /${text}` };
+  if (text.startsWith('/')) return { kind: 'command', words: orHelp(splitWords(text.slice(1))) };
+  const quoted = QUOTED.exec(text)?.[1]?.trim();
+  if (quoted) return { kind: 'prompt', text: quoted };
+  const words = splitWords(text.replace(PROGRAM, ''));
+  const grammar = grammarOf(words[0] ?? '');
+  const isNamed = PROGRAM.test(text);
+  if (isNamed && (grammar !== undefined || words.length === 0 || OPTION.test(words[0] ?? '')))
+    return { kind: 'command', words: orHelp(words), isProgram: true };
+  if (grammar === undefined) return readUnknown(text, words, isNamed);
+  return readKnown(text, { words, grammar }, lookUp);
 }
 
-async function fits(
-  words: readonly string[],
-  { takes, least = 0 }: { readonly least?: number; readonly takes: readonly WordKind[] },
-  lookUp: WordLookup,
-): Promise<boolean> {
-  if (words.some((word) => /^--?[a-z]/.test(word))) return true; // sentences have no options
+function orHelp(words: readonly string[]): readonly string[] {
+  return words.length === 0 ? ['help'] : words;
+}
+
+/** The first word is no command; it may be one that was mistyped. */
+function readUnknown(text: string, words: readonly string[], isNamed: boolean): ReplLine {
+  const [first = '', ...rest] = words;
+  const isCommandLike = isNamed || rest.length === 0 || (rest.length <= MAX_COMMAND_WORDS && rest.some(isSymbol));
+  if (!isCommandLike || (isNamed && isSentence(words))) return { kind: 'prompt', text };
+  const meant = /^[a-z-]{4,}$/.test(first) ? suggest(first, REPL_COMMANDS, 1) : undefined; // short words are near many
+  if (meant === undefined && !isNamed) return { kind: 'prompt', text };
+  return { kind: 'unclear', explanation: `There is no command "${first}".${formatSuggestion(meant)} ${notSaid(text)}` };
+}
+
+type Known = { readonly words: readonly string[]; readonly grammar: Grammar };
+
+async function readKnown(text: string, { words, grammar }: Known, lookUp: WordLookup): Promise<ReplLine> {
+  const [name = '', ...rest] = words;
+  if (grammar.actions?.includes(rest[0] ?? '') || (await fits(rest, grammar, lookUp)))
+    return { kind: 'command', words };
+  const hint = `If it was meant as a command, write /${text}`;
+  const isShort = rest.length <= MAX_COMMAND_WORDS;
+  const isMeant = isShort && (rest.some(isSymbol) || (await endsKnown(rest, grammar, lookUp)));
+  if (!isMeant && isSentence(rest)) return { kind: 'prompt', text, hint };
+  if (rest.length <= grammar.takes.length) return { kind: 'command', words, isGuess: true };
+  if (!isMeant && rest.length > 1) return { kind: 'prompt', text, hint };
+  const explanation = `That is not what "${name}" takes; see: help ${name}. ${notSaid(text)}`;
+  return { kind: 'unclear', explanation };
+}
+
+/** What to do with a line that was not said. */
+export function notSaid(text: string): string {
+  return `Nothing was said to the team; to say it, put it in quotes: "${text}"`;
+}
+
+function isSymbol(word: string): boolean {
+  return SYMBOL.test(word);
+}
+
+function isSentence(words: readonly string[]): boolean {
+  return (
+    words.some((word) => SENTENCE_WORDS.has(word.toLowerCase().replace(/[,.!?]+$/, ''))) ||
+    /[a-z][!?.]$/i.test(words.at(-1) ?? '')
+  );
+}
+
+/** "switch to main": what comes last is what the command takes. */
+async function endsKnown(words: readonly string[], { takes }: Grammar, lookUp: WordLookup): Promise<boolean> {
+  const kinds = takes.filter((kind) => kind === 'revision' || kind === 'branch' || kind === 'session');
+  for (const kind of new Set(kinds)) if (await lookUp(kind, words.at(-1) ?? '')) return true;
+  return false;
+}
+
+async function fits(words: readonly string[], { takes, least = 0 }: Grammar, lookUp: WordLookup): Promise<boolean> {
+  if (words.some((word) => OPTION.test(word))) return true; // sentences have no options
   if (words.length > takes.length || words.length < least) return false;
   for (const [at, word] of words.entries()) if (!(await fitsKind(takes[at] ?? 'any', word, lookUp))) return false;
   return true;
@@ -79,17 +124,17 @@ async function fitsKind(kind: WordKind, word: string, lookUp: WordLookup): Promi
     case 'path':
       return /^[$/]|[.[]/.test(word);
     case 'name':
-      return /[^a-z]/i.test(word); // "tag along" is a sentence
+      return /[^a-z]/i.test(word); // others may be sentences: "tag along"
     case 'revision':
-      return /^[@#:]/.test(word) || ID_LIKE.test(word) || (await lookUp(kind, word));
+      return /^([@#:]|\d+$)/.test(word) || ID_LIKE.test(word) || (await lookUp(kind, word));
     default:
       return lookUp(kind, word);
   }
 }
 
-/** Splits a line into words as a shell does, with quotes. */
+/** Splits a line into words as a shell does, with quotes; a time such as `@{2h ago}` is one word. */
 export function splitWords(line: string): string[] {
-  const words = line.matchAll(/(?:[^\s"']+|"(?:[^"\\]|\\.)*"|'[^']*')+|["']/g);
+  const words = line.matchAll(/(?:@\{[^}"']*\}|[^\s"'@]+|@|"(?:[^"\\]|\\.)*"|'[^']*')+|["']/g);
   return [...words].map(([word]) =>
     word.replaceAll(/"((?:[^"\\]|\\.)*)"|'([^']*)'/g, (_, double: string | undefined, single: string | undefined) =>
       double === undefined ? (single ?? '') : double.replaceAll(/\\(.)/g, '$1'),

@@ -1,22 +1,120 @@
-import { type CheckpointOutput, describeCheckpoint, formatNames } from '../state/checkpoint-text.ts';
-import { clip, formatTime } from '../terminal/format.ts';
+import type { Checkpoint } from '../../core/checkpoint.ts';
+import { NotFoundError } from '../../core/errors.ts';
+import { PERSON } from '../../runtime/agent/chat-message.ts';
+import { readLive, resolveRevision } from '../revision/resolve-revision.ts';
+import { describeCheckpoint, formatNames, type Names, shortenIds, toOutput } from '../state/checkpoint-text.ts';
+import { formatTime } from '../terminal/format.ts';
 import { formatRows } from '../terminal/table.ts';
 import type { Terminal } from '../terminal/terminal.ts';
+import type { Workspace } from '../workspace.ts';
 
-/** A round, and what was said in it as far as that is known. */
-export type Round = { readonly checkpoint: CheckpointOutput; readonly said: string | undefined };
+/** The checkpoints of a round, the newest first, one for each message. What keeps no rounds has one checkpoint in each. */
+export type Round = {
+  /** As `metadata.round` says; undefined where nobody counts. */
+  readonly number: number | undefined;
+  readonly rows: readonly Checkpoint[];
+  /** What the number of the round stands for: its last message, but a prompt that came after it. */
+  readonly end: Checkpoint;
+};
 
-const SAID_CHARS = 60;
+/** The rounds of a history, the newest first. */
+export async function* readRounds(workspace: Workspace, from: Checkpoint): AsyncGenerator<Round> {
+  let rows: Checkpoint[] = [];
+  for await (const checkpoint of readMessages(workspace, from)) {
+    const [newest] = rows;
+    if (newest !== undefined && (roundOf(newest) === undefined || roundOf(newest) !== roundOf(checkpoint))) {
+      yield toRound(rows);
+      rows = [];
+    }
+    rows.push(checkpoint);
+  }
+  if (rows.length > 0) yield toRound(rows);
+}
 
-/** Checkpoints as the rounds of a conversation, with their times. */
-export function formatRounds(oldestFirst: readonly Round[], terminal: Terminal): string {
-  const { style } = terminal;
-  const rows = oldestFirst.map(({ checkpoint, said }) => [
-    String(checkpoint.sequence),
-    formatTime(new Date(checkpoint.savedAt)),
-    style.cyan(checkpoint.id),
-    [describeCheckpoint(checkpoint), formatNames(checkpoint, style)].filter((part) => part !== '').join(' '),
-    ...(said === undefined ? [] : [clip(said, SAID_CHARS)]),
-  ]);
-  return formatRows(terminal, rows, { head: ['round', 'saved (UTC)', 'checkpoint', 'what'], right: [0] });
+function toRound(rows: readonly Checkpoint[]): Round {
+  const end = rows.find(({ contextSummary }) => contextSummary?.startsWith(`${PERSON}: `) !== true) ?? rows[0];
+  if (end === undefined) throw new NotFoundError('There are no checkpoints yet.');
+  return { number: roundOf(end), rows, end };
+}
+
+/** One checkpoint for each message: chats save a reply when it was generated, when it is in the transcript, and when it ended them. */
+async function* readMessages(workspace: Workspace, from: Checkpoint): AsyncGenerator<Checkpoint> {
+  let shown: Checkpoint | undefined;
+  for await (const checkpoint of readLive(workspace, from)) {
+    const count = countMessages(checkpoint);
+    const isSame = count === undefined ? isRepeated(shown, checkpoint) : count === 0 || count === countMessages(shown);
+    if (shown !== undefined && isSame) continue;
+    shown = checkpoint;
+    yield checkpoint;
+  }
+}
+
+function countMessages(checkpoint: Checkpoint | undefined): number | undefined {
+  const messages = checkpoint?.metadata?.messages;
+  if (typeof messages !== 'number') return undefined;
+  return checkpoint?.trigger === 'speaker_reply_generated' ? messages + 1 : messages;
+}
+
+/** A fleet that waits or failed was saved again with what it had said. */
+function isRepeated(shown: Checkpoint | undefined, { contextSummary }: Checkpoint): boolean {
+  const isAgain = shown?.trigger === 'waiting_for_input' || shown?.trigger === 'run_failed';
+  return isAgain && shown.contextSummary !== undefined && shown.contextSummary === contextSummary;
+}
+
+function roundOf({ metadata }: Checkpoint): number | undefined {
+  return typeof metadata?.round === 'number' ? metadata.round : undefined;
+}
+
+/** Where a checkpoint stands, in words: `round 3`, or its number where nobody counts rounds. */
+export function describeRound(checkpoint: Checkpoint): string {
+  const round = roundOf(checkpoint);
+  return round === undefined ? `#${checkpoint.sequence}` : `round ${round}`;
+}
+
+/** The end of the round with this number, as `checkpoints` shows it, also of one that was gone back from; where nobody counts, the checkpoint with it. */
+export async function openRound(workspace: Workspace, number: number): Promise<Checkpoint> {
+  const here = await resolveRevision(workspace, '@');
+  const head = await resolveRevision(workspace, await workspace.currentBranch(await workspace.session()));
+  for (const from of here.id === head.id ? [here] : [here, head])
+    for await (const round of readRounds(workspace, from)) if (round.number === number) return round.end;
+  if (roundOf(here) === undefined) return resolveRevision(workspace, `#${number}`);
+  throw new NotFoundError(`There is no round ${number} here. "checkpoints" lists them.`, {
+    details: { round: number },
+  });
+}
+
+/** The end of the round that is so many before this checkpoint. */
+export async function goBack(workspace: Workspace, from: Checkpoint, count: number): Promise<Checkpoint> {
+  if (count === 0) return from;
+  let passed = 0;
+  for await (const { rows, end } of readRounds(workspace, from)) {
+    const isHere = rows[0]?.id === from.id && end.id === from.id;
+    if (!isHere && ++passed === count) return end;
+  }
+  throw new NotFoundError(`There are only ${passed} rounds before this one.`, {
+    details: { asked: count, found: passed },
+  });
+}
+
+/** Rounds as a table, the oldest first: their numbers, times, ids, and what was said. */
+export function formatRounds(rounds: readonly Round[], names: Names, terminal: Terminal): string {
+  const { style, isScreen } = terminal;
+  const all = rounds.flatMap((round) => round.rows.map((checkpoint) => ({ round, checkpoint }))).reverse();
+  const short = shortenIds(all.map(({ checkpoint }) => checkpoint.id));
+  const rows = all.map(({ round, checkpoint }) => {
+    const output = toOutput(checkpoint, names);
+    const label = round.number === undefined ? `#${checkpoint.sequence}` : String(round.number);
+    const what = [formatNames(output, style), checkpoint.contextSummary ?? describeCheckpoint(output)];
+    return [
+      round.end === checkpoint ? label : '',
+      formatTime(checkpoint.timestamp),
+      style.cyan(isScreen ? (short.get(checkpoint.id) ?? '') : checkpoint.id),
+      what
+        .filter((part) => part !== '')
+        .join(' ')
+        .replaceAll(/\s+/g, ' '),
+    ];
+  });
+  const head = [rounds.some(({ number }) => number !== undefined) ? 'round' : '#', 'saved (UTC)', 'checkpoint', 'what'];
+  return formatRows(terminal, rows, { head, right: [0] });
 }

@@ -11,6 +11,8 @@ export type SendOptions = {
 
 /** What answers in the REPL: an agent or several of them. What it saves is its own; the REPL only hands prompts on. */
 export interface ReplTeam {
+  /** Who it is, in a few words. */
+  readonly name?: string;
   /** The session of the last answer, if the team chose it. */
   readonly sessionId?: SessionId | undefined;
   /** Answers a prompt, part by part. */

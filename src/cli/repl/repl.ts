@@ -1,5 +1,5 @@
 import { hasErrorCode, InvalidInputError, NotFoundError, SavestateError } from '../../core/errors.ts';
-import type { CheckpointId } from '../../core/id.ts';
+import { parseSessionId } from '../../core/id.ts';
 import { parseCount } from '../command-input.ts';
 import { findCommand } from '../command-table.ts';
 import { splitPath } from '../commands/show.ts';
@@ -7,31 +7,42 @@ import type { Context } from '../context.ts';
 import { EXIT, type ExitCode, exitCodeOf, isInterrupt } from '../exit-code.ts';
 import type { GlobalOptions } from '../global-options.ts';
 import { runProgram } from '../program.ts';
-import { readLive, resolveRevision } from '../revision/resolve-revision.ts';
+import { resolveRevision } from '../revision/resolve-revision.ts';
 import { readNames, toOutput } from '../state/checkpoint-text.ts';
+import { newSessionName } from '../team/session-name.ts';
 import type { Workspace } from '../workspace.ts';
 import { formatHelp } from './repl-help.ts';
-import { REPL_WORDS, readLine, type WordKind } from './repl-line.ts';
-import { formatRounds, type Round } from './repl-rounds.ts';
+import { notSaid, type ReplLine, readLine } from './repl-line.ts';
+import { describePlace, describeStart, findHere, findQuestion } from './repl-place.ts';
+import { describeRound, formatRounds, goBack, openRound, type Round, readRounds } from './repl-rounds.ts';
 import type { ReplTeam, SendOptions } from './repl-team.ts';
+import { grammarOf, type WordKind } from './repl-words.ts';
 
 /** What a line led to: go on, or end. */
 export type ReplStep = { readonly isOver: boolean; readonly code: ExitCode };
 
+type CommandLine = Extract<ReplLine, { kind: 'command' }>;
+
+/** Who answers, or why nobody does. */
+export type ReplParts = { readonly team?: ReplTeam | undefined; readonly teamError?: unknown };
+
 const GO_ON: ReplStep = { isOver: false, code: EXIT.ok };
-const DEFAULT_ROUNDS = 20;
+const DEFAULT_ROWS = 20;
+/** After these the place where one was means nothing any more: the branch is another one, or was moved. */
+const MOVES: ReadonlySet<string> = new Set(['switch', 'rewind', 'undo', 'resume', 'run', 'continue']);
 
 /** Reads lines, one after the other: commands move around in the history, everything else is said to the team. */
 export class Repl {
   readonly #context: Context;
-  readonly #workspace: Workspace;
   readonly #team: ReplTeam | undefined;
+  readonly #teamError: unknown;
   #run: AbortController | undefined;
+  #isTalking = false;
 
-  constructor(context: Context, workspace: Workspace, team?: ReplTeam) {
+  constructor(context: Context, { team, teamError }: ReplParts) {
     this.#context = context;
-    this.#workspace = workspace;
     this.#team = team;
+    this.#teamError = teamError;
   }
 
   /** Whether something is under way that Ctrl-C can stop. */
@@ -39,28 +50,41 @@ export class Repl {
     return this.#run !== undefined;
   }
 
+  /** Whether the team is at work: what is typed now is typed before its answer was read. */
+  get isTalking(): boolean {
+    return this.#isTalking;
+  }
+
   /** Stops what is under way, and not the REPL. */
   stop(): void {
     this.#run?.abort();
   }
 
-  /** Where the person is: session, branch, number, and whether the next prompt goes on from there. */
-  async prompt(): Promise<string> {
-    const sessionId = await this.#workspace.findSession();
-    if (sessionId === undefined) return 'savestate> ';
-    const { position } = this.#workspace;
-    const branch = await this.#workspace.currentBranch(sessionId);
-    const checkpoint = await resolveRevision(this.#workspace, '@').catch(() => undefined);
-    const place = checkpoint === undefined ? '' : ` #${checkpoint.sequence}`;
-    return `${sessionId}/${position === undefined ? branch : (checkpoint?.branch ?? branch)}${place}${position === undefined ? '' : ' (resumed)'}> `;
+  /** Where the person is at the beginning. */
+  async start(): Promise<string> {
+    const without = this.#teamError === undefined ? 'none is configured' : `none: ${messageOf(this.#teamError)}`;
+    return describeStart(this.#context, this.#team === undefined ? without : (this.#team.name ?? 'configured'));
   }
 
-  /** Takes one line. Errors are told, and end nothing. */
-  async take(line: string): Promise<ReplStep> {
+  /** Where the person is: session, branch, number, and whether the next prompt goes on from there. */
+  async prompt(): Promise<string> {
+    const workspace = await this.#findWorkspace();
+    const sessionId = await workspace?.findSession();
+    if (workspace === undefined || sessionId === undefined) return 'savestate> ';
+    const here = await findHere(workspace);
+    const isResumed = workspace.position !== undefined;
+    const branch = isResumed && here !== undefined ? here.branch : await workspace.currentBranch(sessionId);
+    return `${sessionId}/${branch}${here === undefined ? '' : ` #${here.sequence}`}${isResumed ? ' (resumed)' : ''}> `;
+  }
+
+  /** Takes one line; `isAhead` if it was typed while the team was talking. Errors are told, and end nothing. */
+  async take(line: string, { isAhead = false } = {}): Promise<ReplStep> {
     const run = new AbortController();
     this.#run = run;
     try {
-      return await this.#take(line, AbortSignal.any([run.signal, this.#context.signal]));
+      const read = await readLine(line, (kind, word) => this.#isKnown(kind, word));
+      if (isAhead && !(await this.#mayRunAhead(read))) return this.#hold(line);
+      return await this.#act(read, { line, signal: AbortSignal.any([run.signal, this.#context.signal]) });
     } catch (error) {
       this.#context.terminal.note(isInterrupt(error) ? '\nStopped.\n' : `error: ${messageOf(error)}\n`);
       return { isOver: false, code: exitCodeOf(error) };
@@ -69,22 +93,85 @@ export class Repl {
     }
   }
 
-  async #take(line: string, signal: AbortSignal): Promise<ReplStep> {
-    const read = await readLine(line, (kind, word) => this.#isKnown(kind, word));
-    if (read.kind === 'empty') return GO_ON;
-    if (read.kind === 'prompt') return this.#send(read.text, signal, read.hint);
-    return this.#do(read.words, signal);
+  /** What changes something, or answers a question, is for somebody who has read what was said. */
+  async #mayRunAhead(read: ReplLine): Promise<boolean> {
+    if (read.kind === 'command') return grammarOf(read.words[0] ?? '')?.isLook === true;
+    const workspace = read.kind === 'prompt' ? await this.#findWorkspace() : undefined;
+    const here = workspace && (await findHere(workspace));
+    return here?.status !== 'waiting_for_input';
   }
 
-  async #do(line: readonly string[], signal: AbortSignal): Promise<ReplStep> {
+  #hold(line: string): ReplStep {
+    this.#context.terminal.note(
+      `Not done, because it was typed while the team was talking: ${line.trim()}\nArrow up and Enter do it now.\n`,
+    );
+    return GO_ON;
+  }
+
+  async #act(
+    read: ReplLine,
+    { line, signal }: { readonly line: string; readonly signal: AbortSignal },
+  ): Promise<ReplStep> {
+    switch (read.kind) {
+      case 'empty':
+        return GO_ON;
+      case 'unclear':
+        throw new InvalidInputError(read.explanation);
+      case 'prompt':
+        return this.#send(read.text, signal, read.hint);
+      case 'command':
+        return read.isGuess === true ? this.#guess(read, line.trim(), signal) : this.#do(read, signal);
+    }
+  }
+
+  /** Something that begins like a command; if it is none, it was not said either. */
+  async #guess(command: CommandLine, line: string, signal: AbortSignal): Promise<ReplStep> {
+    const step = await this.#do(command, signal).catch((error: unknown) => {
+      this.#context.terminal.note(`error: ${messageOf(error)}\n`);
+      return { isOver: false, code: exitCodeOf(error) };
+    });
+    if (step.code !== EXIT.ok) this.#context.say(notSaid(line));
+    return step;
+  }
+
+  async #do({ words: line, isProgram = false }: CommandLine, signal: AbortSignal): Promise<ReplStep> {
     const [name = '', ...words] = line;
-    if (name === 'quit' || name === 'exit') return { isOver: true, code: EXIT.ok };
     const own = Object.hasOwn(this.#own, name) ? this.#own[name] : undefined;
-    if (own === undefined) return this.#runCommand(line, signal);
-    if (words.length > (REPL_WORDS[name]?.takes.length ?? 0))
-      throw new InvalidInputError(`${name} takes fewer words. See: help`);
+    const isPlain = words.length <= (grammarOf(name)?.takes.length ?? 0) && !words.some((word) => word.startsWith('-'));
+    if (isPlain && (name === 'quit' || name === 'exit')) return { isOver: true, code: EXIT.ok };
+    const isOwn = isPlain && !(isProgram && ['run', 'resume', 'continue'].includes(name) && words.length > 0);
+    if (own === undefined || (!isOwn && findCommand(name) !== undefined))
+      return this.#runCommand([name, ...(await this.#openNumbers(name, words))], signal);
+    if (!isPlain) throw new InvalidInputError(`That is not what "${name}" takes. See: help`);
     await own(words[0], signal);
     return GO_ON;
+  }
+
+  /** Numbers that stand for rounds, as `checkpoints` shows them, become ids. */
+  async #openNumbers(name: string, words: readonly string[]): Promise<string[]> {
+    const takes = grammarOf(name)?.takes ?? [];
+    const firstOption = words.findIndex((word) => word.startsWith('-'));
+    return Promise.all(
+      words.map(async (word, at) => {
+        const isRevision = takes[at] === 'revision' && (firstOption < 0 || at < firstOption);
+        return isRevision && /^\d+$/.test(word) ? (await this.#open(word)).id : word;
+      }),
+    );
+  }
+
+  /** A checkpoint as people name it here: a round, or any revision. */
+  async #open(word: string) {
+    const workspace = await this.#context.workspace();
+    const isRound = /^\d+$/.test(word) && !(await this.#isName(workspace, word));
+    return isRound ? openRound(workspace, Number(word)) : resolveRevision(workspace, word);
+  }
+
+  async #isName(workspace: Workspace, word: string): Promise<boolean> {
+    const sessionId = await workspace.session();
+    const found = await Promise.all(
+      (['branch', 'tag'] as const).map((kind) => workspace.findName(sessionId, kind, word)),
+    );
+    return found.some((id) => id !== undefined);
   }
 
   readonly #own: Readonly<Record<string, (word: string | undefined, signal: AbortSignal) => Promise<void>>> = {
@@ -95,78 +182,96 @@ export class Repl {
     new: (word) => this.#begin(word),
     run: (word, signal) => this.#goOn(word, signal),
     continue: (_, signal) => this.#goOn(undefined, signal),
-    branch: (word) => (word === undefined ? this.#runPlain(['branch']) : this.#runPlain(['switch', word])),
+    branch: (word) => this.#runPlain(word === undefined ? ['branch'] : ['switch', word]),
     use: (word) => this.#use(word),
-    where: async () => this.#context.terminal.print(`${await this.#describePlace()}\n`),
-    help: (word) => (word === undefined ? this.#help() : this.#runPlain([word, '--help'])),
+    where: () => this.#where(),
+    help: (word) => (word === undefined ? this.#help() : this.#explain(word)),
+    quit: async () => undefined,
+    exit: async () => undefined,
   };
 
   async #help(): Promise<void> {
     this.#context.terminal.print(formatHelp(this.#team !== undefined));
   }
 
-  async #isKnown(kind: WordKind, word: string): Promise<boolean> {
-    const sessionId = await this.#workspace.findSession();
-    if (kind === 'command') return findCommand(word) !== undefined;
-    if (kind === 'session') return (await this.#workspace.storage.readRefs({ sessionId: word })).length > 0;
-    if (sessionId === undefined) return false;
-    if (kind === 'branch') return (await this.#workspace.findName(sessionId, 'branch', word)) !== undefined;
-    return this.#isRevision(splitPath(word)[0]);
+  async #explain(word: string): Promise<void> {
+    if (findCommand(word) !== undefined) return this.#runPlain([word, '--help']);
+    if (grammarOf(word) !== undefined) return this.#help();
+    throw new NotFoundError(`There is no command "${word}". See: help`);
   }
 
-  async #isRevision(word: string): Promise<boolean> {
+  /** Undefined where no storage was made yet; looking around goes on. */
+  async #findWorkspace(): Promise<Workspace | undefined> {
     try {
-      await resolveRevision(this.#workspace, word);
-      return true;
+      return await this.#context.workspace();
     } catch (error) {
-      if (hasErrorCode(error, 'NOT_FOUND') || hasErrorCode(error, 'INVALID_INPUT')) return false;
+      if (hasErrorCode(error, 'NOT_FOUND')) return undefined;
       throw error;
     }
   }
 
+  async #isKnown(kind: WordKind, word: string): Promise<boolean> {
+    if (kind === 'command') return grammarOf(word) !== undefined;
+    const workspace = await this.#findWorkspace();
+    const sessionId = await workspace?.findSession();
+    if (workspace === undefined) return false;
+    if (kind === 'session') return (await workspace.storage.readRefs({ sessionId: word })).length > 0;
+    if (sessionId === undefined) return false;
+    if (kind === 'branch') return (await workspace.findName(sessionId, 'branch', word)) !== undefined;
+    return isRevision(workspace, splitPath(word)[0]);
+  }
+
   async #showRounds(word: string | undefined): Promise<void> {
-    const limit = word === undefined ? DEFAULT_ROUNDS : parseCount(word, 'The count');
-    const sessionId = await this.#workspace.findSession();
-    if (sessionId === undefined) return this.#context.say('There are no checkpoints yet.');
-    const head = await resolveRevision(this.#workspace, '@');
-    const names = await readNames(this.#workspace, sessionId);
-    const rounds: Round[] = [];
-    for await (const checkpoint of readLive(this.#workspace, head)) {
-      if (rounds.length >= limit) break;
-      rounds.push({ checkpoint: toOutput(checkpoint, names), said: checkpoint.contextSummary });
+    const limit = word === undefined ? DEFAULT_ROWS : parseCount(word, 'The count');
+    const workspace = await this.#context.workspace();
+    const sessionId = await workspace.findSession();
+    if (sessionId === undefined) {
+      await this.#context.answer([], () => '');
+      return this.#context.say('There are no checkpoints yet.');
     }
-    const output = rounds.map(({ checkpoint }) => checkpoint);
-    await this.#context.answer(output, () => formatRounds(rounds.reverse(), this.#context.terminal));
+    const rounds: Round[] = [];
+    let left = limit;
+    for await (const { rows, ...round } of readRounds(workspace, await resolveRevision(workspace, '@'))) {
+      if (left <= 0) break;
+      rounds.push({ ...round, rows: rows.slice(0, left) });
+      left -= rows.length;
+    }
+    const names = await readNames(workspace, sessionId);
+    const output = rounds.flatMap(({ rows }) => rows.map((checkpoint) => toOutput(checkpoint, names)));
+    await this.#context.answer(output, () => formatRounds(rounds, names, this.#context.terminal));
   }
 
   async #resume(word: string | undefined): Promise<void> {
-    if (word === undefined) throw new InvalidInputError('Say which checkpoint to resume: resume <checkpoint>');
-    const { id, sequence, sessionId } = await resolveRevision(this.#workspace, word);
-    this.#workspace.select(sessionId);
-    this.#select(id, `Round ${sequence}, ${id}, is resumed: your next prompt goes on from there.`);
+    if (word === undefined) throw new InvalidInputError('Say which: resume <checkpoint>. "checkpoints" lists them.');
+    const checkpoint = await this.#open(word);
+    const workspace = await this.#context.workspace();
+    workspace.select(checkpoint.sessionId);
+    workspace.position = checkpoint.id;
+    this.#context.say(`Resumed ${describeRound(checkpoint)}: your next prompt goes on from there.`);
   }
 
-  async #back(steps: number): Promise<void> {
-    const { id, sequence } = await resolveRevision(this.#workspace, `@~${steps}`);
-    this.#select(id, `Back at round ${sequence}, ${id}: your next prompt goes on from there. Nothing was deleted.`);
-  }
-
-  #select(id: CheckpointId, text: string): void {
-    this.#workspace.position = id;
-    this.#context.say(text);
+  async #back(count: number): Promise<void> {
+    const workspace = await this.#context.workspace();
+    const checkpoint = await goBack(workspace, await resolveRevision(workspace, '@'), count);
+    workspace.position = checkpoint.id;
+    this.#context.say(
+      `Back at ${describeRound(checkpoint)}: your next prompt goes on from there. Nothing was deleted.`,
+    );
   }
 
   async #use(word: string | undefined): Promise<void> {
     if (word === undefined || !(await this.#isKnown('session', word)))
       throw new NotFoundError(`There is no session "${word ?? ''}" in this storage. See: sessions`);
-    const { parseSessionId } = await import('../../core/id.ts');
-    this.#workspace.select(parseSessionId(word));
+    (await this.#context.workspace()).select(parseSessionId(word));
   }
 
-  async #describePlace(): Promise<string> {
-    const sessionId = await this.#workspace.session();
-    const { id, branch, sequence } = await resolveRevision(this.#workspace, '@');
-    return `session ${sessionId}, branch ${branch}, round ${sequence}, ${id}`;
+  async #where(): Promise<void> {
+    const workspace = await this.#context.workspace();
+    await workspace.session();
+    const here = await resolveRevision(workspace, '@');
+    this.#context.terminal.print(`session ${describePlace(here)}, ${here.id}\n`);
+    const question = await findQuestion(workspace, here);
+    if (question !== undefined) this.#context.say(question);
   }
 
   async #runPlain(words: readonly string[]): Promise<void> {
@@ -175,7 +280,7 @@ export class Repl {
 
   /** The same code as on the command line, on the storage that is open. */
   async #runCommand(words: readonly string[], signal: AbortSignal): Promise<ReplStep> {
-    const before = await this.#workspace.findSession();
+    const before = await (await this.#findWorkspace())?.findSession();
     const { terminal } = this.#context;
     const code = await runProgram(words, {
       version: '',
@@ -189,9 +294,9 @@ export class Repl {
         return command.run(this.#context.with({ globals: merged, signal }), input);
       },
     });
-    // Where the branch is another one now, or was moved, the old place means nothing any more.
-    if (['switch', 'rewind', 'undo'].includes(words[0] ?? '') || (await this.#workspace.findSession()) !== before)
-      this.#workspace.position = undefined;
+    const workspace = await this.#findWorkspace();
+    if (workspace !== undefined && (MOVES.has(words[0] ?? '') || (await workspace.findSession()) !== before))
+      workspace.position = undefined;
     return { isOver: false, code };
   }
 
@@ -202,36 +307,59 @@ export class Repl {
   }
 
   async #goOn(word: string | undefined, signal: AbortSignal): Promise<void> {
+    const rounds = word === undefined ? undefined : parseCount(word, 'The number of rounds');
     const team = this.#openTeam();
-    const rounds = word === undefined ? undefined : parseCount(word, 'run');
     if (team.goOn === undefined) throw new InvalidInputError('This team only answers prompts. Say something.');
     await this.#hear(team, team.goOn(rounds, await this.#place(signal)));
   }
 
   #openTeam(hint?: string): ReplTeam {
     if (this.#team !== undefined) return this.#team;
+    if (this.#teamError !== undefined) throw this.#teamError;
     const more = hint === undefined ? '' : ` ${hint}`;
     throw new InvalidInputError(`No team is configured here, so nobody can answer. help lists the commands.${more}`);
   }
 
   async #place(signal: AbortSignal): Promise<SendOptions> {
-    const { position } = this.#workspace;
-    const sessionId = await this.#workspace.findSession();
-    return { sessionId, signal, ...(position !== undefined && { from: position }) };
+    const workspace = await this.#findWorkspace();
+    const sessionId = (await workspace?.findSession()) ?? this.#begun;
+    const from = workspace?.position;
+    return { sessionId, signal, ...(from !== undefined && { from }) };
   }
 
   async #hear(team: ReplTeam, parts: AsyncIterable<string>): Promise<void> {
-    for await (const part of parts) this.#context.terminal.print(part);
-    if (team.sessionId !== undefined) this.#workspace.select(team.sessionId);
-    this.#workspace.position = undefined; // it went on from there
+    this.#isTalking = true;
+    try {
+      for await (const part of parts) this.#context.terminal.print(part);
+    } finally {
+      this.#isTalking = false;
+    }
+    const workspace = await this.#context.workspace();
+    if (team.sessionId !== undefined) workspace.select(team.sessionId);
+    workspace.position = undefined; // it went on from there
   }
 
   /** The session is made by the first prompt. */
   async #begin(word: string | undefined): Promise<void> {
-    const { parseSessionId } = await import('../../core/id.ts');
-    const { newSessionName } = await import('../team/session-name.ts');
-    this.#workspace.select(parseSessionId(word ?? newSessionName('chat')));
-    this.#context.say('Your next prompt begins it.');
+    if (word !== undefined && (await this.#isKnown('session', word)))
+      throw new InvalidInputError(`There is a session "${word}" already. Go on with it: use ${word}`);
+    const sessionId = parseSessionId(word ?? newSessionName('chat'));
+    this.#begun = sessionId;
+    (await this.#findWorkspace())?.select(sessionId);
+    this.#context.say(`Your next prompt begins session "${sessionId}".`);
+  }
+
+  /** The session that `new` named, where there is no storage yet that could remember it. */
+  #begun: ReturnType<typeof parseSessionId> | undefined;
+}
+
+async function isRevision(workspace: Workspace, word: string): Promise<boolean> {
+  try {
+    await resolveRevision(workspace, word);
+    return true;
+  } catch (error) {
+    if (hasErrorCode(error, 'NOT_FOUND') || hasErrorCode(error, 'INVALID_INPUT')) return false;
+    throw error;
   }
 }
 

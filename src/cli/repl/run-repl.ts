@@ -5,24 +5,26 @@ import type { Context } from '../context.ts';
 import { EXIT, type ExitCode } from '../exit-code.ts';
 import { listRevisions } from '../revision/list-revisions.ts';
 import { toPrintable } from '../terminal/printable.ts';
-import type { Workspace } from '../workspace.ts';
-import { Repl } from './repl.ts';
-import { REPL_WORDS } from './repl-line.ts';
-import type { ReplTeam } from './repl-team.ts';
+import { Repl, type ReplParts } from './repl.ts';
+import { REPL_COMMANDS } from './repl-words.ts';
 
 const MAX_HISTORY = 1_000;
 
 /** Where lines come from: a text given with the command, a person, or a pipe. */
-export type ReplInput = { readonly script?: string | undefined; readonly team?: ReplTeam | undefined };
+export type ReplInput = ReplParts & { readonly script?: string | undefined };
 
 /** Runs the REPL until it ends; a script ends at its first error. */
-export async function runRepl(context: Context, { script, team }: ReplInput = {}): Promise<ExitCode> {
-  const workspace = await context.workspace();
-  const repl = new Repl(context, workspace, team);
+export async function runRepl(context: Context, { script, ...parts }: ReplInput = {}): Promise<ExitCode> {
+  const repl = new Repl(context, parts);
   if (script !== undefined) return runLines(repl, script.split(/[;\n]/));
   const isPerson = process.stdin.isTTY === true && process.stdout.isTTY === true;
-  if (isPerson) return talk(context, workspace, repl);
-  const code = await runLines(repl, createInterface({ input: process.stdin, signal: context.signal }));
+  if (isPerson) return talk(context, repl);
+  const lines = new Counted(createInterface({ input: process.stdin, signal: context.signal }));
+  const code = await runLines(repl, lines.read());
+  if (lines.count === 0 && !context.signal.aborted)
+    context.say(
+      "There was nothing to read. Type at a terminal, pipe lines into it, or give them: --eval 'where; show'",
+    );
   return context.signal.aborted ? EXIT.interrupted : code;
 }
 
@@ -34,7 +36,24 @@ async function runLines(repl: Repl, lines: Iterable<string> | AsyncIterable<stri
   return EXIT.ok;
 }
 
-async function talk(context: Context, workspace: Workspace, repl: Repl): Promise<ExitCode> {
+/** Lines that are counted as they are read. */
+class Counted {
+  count = 0;
+  readonly #lines: AsyncIterable<string>;
+
+  constructor(lines: AsyncIterable<string>) {
+    this.#lines = lines;
+  }
+
+  async *read(): AsyncGenerator<string> {
+    for await (const line of this.#lines) {
+      this.count++;
+      yield line;
+    }
+  }
+}
+
+async function talk(context: Context, repl: Repl): Promise<ExitCode> {
   const history = new History(join(await context.stateFolder(), 'history'));
   const lines = createInterface({
     input: process.stdin,
@@ -43,23 +62,34 @@ async function talk(context: Context, workspace: Workspace, repl: Repl): Promise
     historySize: MAX_HISTORY,
     removeHistoryDuplicates: true,
     completer: (line: string, done: (error: null, result: [string[], string]) => void) =>
-      void complete(workspace, line).then(
+      void complete(context, line).then(
         (found) => done(null, found),
         () => done(null, [[], line]), // what cannot be completed is not worth an error
       ),
   });
+  const incoming = lines[Symbol.asyncIterator](); // from now on no line is lost
+  const ahead = noteAhead(lines, repl);
   stopOnInterrupt(lines, repl, context);
-  context.say('Type help for the commands, quit or Ctrl-D to end.');
-  lines.setPrompt(toPrintable(await repl.prompt()));
-  lines.prompt();
-  for await (const line of lines) {
-    history.add(line);
-    if ((await repl.take(line)).isOver) break;
+  context.say(`${await repl.start()}Type help for the commands, quit or Ctrl-D to end.`);
+  const ask = async () => {
     lines.setPrompt(toPrintable(await repl.prompt()));
     lines.prompt();
+  };
+  await ask();
+  for await (const line of incoming) {
+    history.add(line);
+    if ((await repl.take(line, { isAhead: ahead.shift() ?? false })).isOver) break;
+    await ask();
   }
   lines.close();
   return EXIT.ok;
+}
+
+/** Of each line that is still to be taken, whether it was typed while the team was talking. */
+function noteAhead(lines: Interface, repl: Repl): boolean[] {
+  const ahead: boolean[] = [];
+  lines.on('line', () => ahead.push(repl.isTalking));
+  return ahead;
 }
 
 /** Ctrl-C stops what is under way; with nothing under way it clears the line. */
@@ -73,10 +103,10 @@ function stopOnInterrupt(lines: Interface, repl: Repl, context: Context): void {
 }
 
 /** The names of commands, then of checkpoints. */
-async function complete(workspace: Workspace, line: string): Promise<[string[], string]> {
+async function complete(context: Context, line: string): Promise<[string[], string]> {
   const last = line.slice(line.lastIndexOf(' ') + 1);
   const isFirst = last === line;
-  const known = isFirst ? Object.keys(REPL_WORDS) : await listRevisions(workspace);
+  const known = isFirst ? REPL_COMMANDS : await listRevisions(await context.workspace());
   const all = known.filter((each) => each === toPrintable(each)); // others would be typed into the terminal
   const found = all.filter((each) => each.startsWith(last) || each.startsWith(`chk_${last}`));
   return [last === '' && !isFirst ? all : found, last];

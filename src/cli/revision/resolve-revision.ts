@@ -73,7 +73,7 @@ async function goBack(workspace: Workspace, from: Checkpoint, steps: number): Pr
 
 async function atTime(workspace: Workspace, from: Checkpoint, text: string): Promise<Checkpoint> {
   const time = parseTime(text, Date.now());
-  return find(workspace, from, (each) => each.timestamp <= time, `one saved by ${time.toISOString()}`);
+  return find(workspace, from, (each) => each.timestamp <= time, `checkpoint saved by ${time.toISOString()}`);
 }
 
 async function find(

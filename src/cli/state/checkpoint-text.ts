@@ -36,6 +36,24 @@ export async function readNames({ storage }: Workspace, sessionId: SessionId): P
   return { heads: heads ?? new Map(), tags: tags ?? new Map() };
 }
 
+/** The time and a little of what makes ids of the same moment differ. */
+const SHORT_ID_CHARS = 13;
+
+/** Beginnings of ids that are enough to tell these apart, for tables; they can be typed as they are. */
+export function shortenIds(ids: readonly CheckpointId[]): ReadonlyMap<CheckpointId, string> {
+  const sorted = [...new Set(ids)].sort();
+  const shared = sorted.map((id, at) => countShared(id, sorted[at + 1] ?? ''));
+  const chars = Math.max(SHORT_ID_CHARS, ...shared.map((count) => count + 1 - PREFIX.length));
+  return new Map(sorted.map((id) => [id, id.slice(PREFIX.length, PREFIX.length + chars)]));
+}
+
+const PREFIX = 'chk_';
+
+function countShared(a: string, b: string): number {
+  const at = [...a].findIndex((letter, index) => letter !== b[index]);
+  return at < 0 ? a.length : at;
+}
+
 const OPTIONAL = [
   'parentId',
   'trigger',

@@ -1,5 +1,6 @@
 import { createInterface } from 'node:readline/promises';
 import { toPrintable } from '../terminal/printable.ts';
+import { formatChoices } from './run-text.ts';
 import type { TeamQuestion } from './talk.ts';
 
 /** Asks the person at the terminal. An empty line is no answer: the run then stops and waits. */
@@ -10,7 +11,7 @@ export async function askPerson(
   const lines = createInterface({ input: process.stdin, output: process.stderr });
   const stop = new AbortController();
   lines.once('SIGINT', () => stop.abort()); // readline takes Ctrl-C for itself while it asks
-  const which = choices.length === 0 ? '' : ` (${choices.join(', ')})`;
+  const which = choices.length === 0 ? '' : `\n(${formatChoices(choices)})`;
   try {
     const signals = signal === undefined ? [stop.signal] : [signal, stop.signal];
     const question = toPrintable(`\n${agent}: ${text}${which}\n> `);

@@ -1,31 +1,34 @@
 import { NotFoundError } from '../../core/errors.ts';
 import { type CheckpointId, parseSessionId, type SessionId } from '../../core/id.ts';
 import type { ReplTeam, SendOptions } from '../repl/repl-team.ts';
-import { describeStop, REPL_NEXT_WORDS } from './run-text.ts';
+import { describeStop, formatAnswer, REPL_NEXT_WORDS } from './run-text.ts';
 import { SpokenParts } from './spoken-parts.ts';
 import type { Following, Talk, TeamResult } from './talk.ts';
 
 /** How a conversation is held in the REPL. */
 export type ChatTeamOptions = {
+  /** Who it is, in a few words. */
+  readonly name: string;
+  /** Opens the talk; called when something is said first. */
+  readonly open: () => Promise<Talk>;
   /** How many replies a prompt may bring; absent: as many as the team's settings say. */
   readonly rounds: number | undefined;
+  /** How many the team's settings say. */
+  readonly teamRounds: number;
   /** The name of a session that has to be begun. */
   readonly newSession: () => string;
   /** Told before a checkpoint is gone on from, in a new branch; answers whom to tell how that ended. */
   readonly onDepart: (from: CheckpointId) => Promise<(result: TeamResult) => Promise<void>>;
 };
 
-/** From a checkpoint that was resumed. */
-const DEFAULT_ROUNDS = 5;
-
 /** Answers prompts with the configured team: each goes on with the session, or from the checkpoint that was resumed. */
 export class ChatTeam implements ReplTeam {
-  readonly #talk: Talk;
+  readonly name: string;
   readonly #options: ChatTeamOptions;
   #sessionId: SessionId | undefined;
 
-  constructor(talk: Talk, options: ChatTeamOptions) {
-    this.#talk = talk;
+  constructor(options: ChatTeamOptions) {
+    this.name = options.name;
     this.#options = options;
   }
 
@@ -34,26 +37,28 @@ export class ChatTeam implements ReplTeam {
   }
 
   send(prompt: string, { sessionId, from, signal }: SendOptions): AsyncGenerator<string> {
-    const { rounds, newSession } = this.#options;
-    return this.#follow(signal, (following) => {
-      if (from !== undefined) return this.#depart(from, { prompt, rounds: rounds ?? DEFAULT_ROUNDS }, following);
+    const { rounds, teamRounds, newSession, open } = this.#options;
+    return this.#follow(signal, async (following) => {
+      if (from !== undefined) return this.#depart(from, { prompt, rounds: rounds ?? teamRounds }, following);
       const options = { ...following, ...(rounds !== undefined && { rounds }) };
-      return this.#talk.prompt(sessionId ?? newSession(), prompt, options);
+      return (await open()).prompt(sessionId ?? newSession(), prompt, options);
     });
   }
 
   goOn(rounds: number | undefined, { sessionId, from, signal }: SendOptions): AsyncGenerator<string> {
+    const { teamRounds, open } = this.#options;
     return this.#follow(signal, async (following) => {
       if (from !== undefined)
-        return this.#depart(from, { rounds: rounds ?? this.#options.rounds ?? DEFAULT_ROUNDS }, following);
+        return this.#depart(from, { rounds: rounds ?? this.#options.rounds ?? teamRounds }, following);
       if (sessionId === undefined) throw new NotFoundError('There is nothing to go on with. Say something first.');
-      return this.#talk.resume(sessionId, { ...(rounds !== undefined && { rounds }), ...following });
+      return (await open()).resume(sessionId, { ...(rounds !== undefined && { rounds }), ...following });
     });
   }
 
   async #depart(from: CheckpointId, order: { rounds: number; prompt?: string }, following: Following) {
+    const talk = await this.#options.open();
     const onEnd = await this.#options.onDepart(from);
-    const result = await this.#talk.depart(from, { ...order, ...following });
+    const result = await talk.depart(from, { ...order, ...following });
     await onEnd(result);
     return result;
   }
@@ -74,6 +79,7 @@ export class ChatTeam implements ReplTeam {
 
   #tell(result: TeamResult): string {
     this.#sessionId = parseSessionId(result.sessionId);
-    return `${describeStop(result, REPL_NEXT_WORDS)}\n`;
+    const answer = formatAnswer(result);
+    return `${answer === '' ? '' : `${answer.trimStart()}\n`}${describeStop(result, REPL_NEXT_WORDS)}\n`;
   }
 }

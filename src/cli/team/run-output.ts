@@ -2,7 +2,7 @@ import type { Context } from '../context.ts';
 import { EXIT, type ExitCode, exitCodeOf } from '../exit-code.ts';
 import type { Output } from '../output-schemas.ts';
 import { askPerson } from './ask-person.ts';
-import { describeStop, messageOf, toQuestion } from './run-text.ts';
+import { describeStop, formatAnswer, messageOf, toQuestion } from './run-text.ts';
 import type { Following, TeamResult } from './talk.ts';
 
 type TeamOutput = Extract<Output<'run'>, { kind: 'chat' | 'fleet' }>;
@@ -70,7 +70,7 @@ export class RunFollower {
 
   /** Tells how it stopped; answers the exit code. */
   async end(result: TeamResult): Promise<ExitCode | undefined> {
-    const answer = result.status === 'ended' && 'answer' in result.end ? `\n${result.end.answer}\n` : '';
+    const answer = formatAnswer(result);
     await this.#context.answer(toRunOutput(result), () => `${answer}\n${describeStop(result)}\n`);
     this.#context.say(
       `session ${result.sessionId}, branch ${result.branch}, ${result.checkpointId ?? 'no checkpoint'}`,

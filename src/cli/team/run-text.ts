@@ -4,38 +4,58 @@ import type { TeamQuestion, TeamResult } from './talk.ts';
 export type NextWords = {
   readonly goOn: string;
   readonly more: string;
-  readonly answer: (id: string) => string;
+  readonly say: (sessionId: string) => string;
+  readonly answer: (id: string, answers: string) => string;
 };
 
 /** On the command line. */
 export const COMMAND_WORDS: NextWords = {
   goOn: 'savestate continue',
   more: 'savestate continue -n 5',
-  answer: (id) => `savestate continue --answer '${id}=...'`,
+  say: (sessionId) => `savestate run --session ${sessionId} "..."`,
+  answer: (id, answers) => `savestate continue --answer '${id}=...'${answers === '' ? '' : `\nAnswers: ${answers}`}`,
 };
 
 /** In the REPL. */
 export const REPL_NEXT_WORDS: NextWords = {
   goOn: 'run',
   more: 'run 5',
-  answer: () => 'your next line',
+  say: () => 'say something',
+  answer: (_, answers) => (answers === '' ? 'your next line' : answers),
 };
 
 /** How a run stopped, in a sentence, and what to do next. */
 export function describeStop(result: TeamResult, words: NextWords = COMMAND_WORDS): string {
   switch (result.status) {
-    case 'ended':
-      return `Ended: ${result.end.detail}${result.end.reason === 'max_rounds' ? ` For more: ${words.more}` : ''}`;
-    case 'waiting': {
-      const { id, agent, text, choices } = toQuestion(result.request);
-      const which = choices.length === 0 ? '' : ` (${choices.join(', ')})`;
-      return `Waiting for ${agent}: ${text}${which}\nAnswer with: ${words.answer(id)}`;
+    case 'ended': {
+      const { detail, reason } = result.end;
+      const more = reason === 'max_rounds' ? `For more: ${words.more}` : `To go on: ${words.say(result.sessionId)}`;
+      return `Ended: ${detail}${/[.!?]$/.test(detail) ? '' : '.'} ${more}`;
     }
+    case 'waiting':
+      return describeQuestion(toQuestion(result.request), words);
     case 'failed':
       return `Failed: ${messageOf(result.error)}\nTry again with: ${words.goOn}`;
     case 'stopped':
       return `Stopped at the last checkpoint. Go on with: ${words.goOn}`;
   }
+}
+
+/** What the person is asked, and what to type. */
+export function describeQuestion({ id, agent, text, choices }: TeamQuestion, words: NextWords): string {
+  return `Waiting for you. ${agent}: ${text}\nAnswer with: ${words.answer(id, formatChoices(choices))}`;
+}
+
+/** Answers that need words of their own. */
+const WITH_WORDS: Readonly<Record<string, string>> = {
+  edit: 'edit: <new plan>',
+  revise: 'revise: <what to change>',
+};
+
+/** What can be typed: `approve, edit: <new plan> or reject`. */
+export function formatChoices(choices: readonly string[]): string {
+  const forms = choices.map((choice) => WITH_WORDS[choice] ?? choice);
+  return forms.length < 2 ? forms.join('') : `${forms.slice(0, -1).join(', ')} or ${forms.at(-1)}`;
 }
 
 type Request = Extract<TeamResult, { status: 'waiting' }>['request'];
@@ -48,6 +68,11 @@ export function toQuestion(request: Request): TeamQuestion & { choices: string[]
     return { id, agent, text, choices: [...request.options] };
   }
   return { id, agent, text: request.prompt, choices: [...(request.choices ?? [])] };
+}
+
+/** The answer of a fleet that has ended, which nobody has said yet; a chat has said everything. */
+export function formatAnswer(result: TeamResult): string {
+  return result.status === 'ended' && 'answer' in result.end ? `\n${result.end.answer}\n` : '';
 }
 
 /** What went wrong, in its own words. */

@@ -29,7 +29,7 @@ export function formatTable(
   const all = head === undefined ? rows : [head, ...rows];
   const count = Math.max(0, ...all.map((row) => row.length));
   const wanted = Array.from({ length: count }, (_, at) => Math.max(...all.map((row) => widthOf(row[at] ?? ''))));
-  const widths = fit(wanted, columns - GAP.length * (count - 1));
+  const widths = shrink(wanted, columns - GAP.length * (count - 1));
   const lines = all.map((row) =>
     row
       .map((cell, at) => pad(cut(cell, widths[at] ?? 0), widths[at] ?? 0, right.includes(at)))
@@ -40,7 +40,7 @@ export function formatTable(
 }
 
 /** Takes from the last column what is too much, then from whichever is widest. */
-function fit(wanted: readonly number[], available: number): number[] {
+function shrink(wanted: readonly number[], available: number): number[] {
   const widths = [...wanted];
   const last = widths.length - 1;
   for (let excess = sum(widths) - available; excess > 0; excess--) {

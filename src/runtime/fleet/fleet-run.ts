@@ -211,13 +211,20 @@ const STATUS: Readonly<Record<FleetTrigger, string>> = {
 
 const SUMMARY_CHARS = 200;
 
+/** What was said last: the answer, a message, the plan, or the task. */
+function summarise({ end, messages, taskLedger, task, settings }: FleetRecord): string {
+  const byOrchestrator = end?.answer || (messages.length === 0 && taskLedger?.plan);
+  if (byOrchestrator) return `${settings.orchestratorName}: ${byOrchestrator}`;
+  const { name, content } = messages.at(-1) ?? { name: PERSON, content: task };
+  return `${name}: ${content}`;
+}
+
 function describeSave(
   fleet: Fleet,
   { trigger, error }: { readonly trigger: FleetTrigger; readonly error: unknown },
   { userId, metadata, facts }: Pick<KeeperOptions, 'userId' | 'metadata' | 'facts'>,
 ): SaveOptions {
-  const { rounds, stalls, resets, phase, end, messages } = fleet.record;
-  const last = messages.at(-1);
+  const { rounds, stalls, resets, phase, end } = fleet.record;
   const place = { round: rounds, stalls, resets, phase, ...(end !== null && { endReason: end.reason }) };
   return {
     type: trigger === 'run_failed' ? 'recovery' : 'auto',
@@ -225,7 +232,7 @@ function describeSave(
     status: STATUS[trigger],
     ...(userId !== undefined && { userId }),
     ...(error !== undefined && { reason: error instanceof Error ? error.message : String(error) }),
-    ...(last !== undefined && { contextSummary: `${last.name}: ${last.content}`.slice(0, SUMMARY_CHARS) }),
+    contextSummary: summarise(fleet.record).slice(0, SUMMARY_CHARS),
     fingerprint: fingerprintOf(facts, fleet.saveState()),
     metadata: { ...metadata, ...place },
   };

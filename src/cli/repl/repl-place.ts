@@ -1,0 +1,57 @@
+import { relative } from 'node:path';
+import type { Checkpoint } from '../../core/checkpoint.ts';
+import { formatStorageAddress, type StorageAddress, storageExists } from '../../storage/address.ts';
+import type { Context } from '../context.ts';
+import { resolveRevision } from '../revision/resolve-revision.ts';
+import { findAt } from '../revision/state-path.ts';
+import { describeQuestion, REPL_NEXT_WORDS, toQuestion } from '../team/run-text.ts';
+import type { Workspace } from '../workspace.ts';
+import { describeRound } from './repl-rounds.ts';
+
+/** Where the person is when the REPL begins: team, storage, session, and what is waited for. */
+export async function describeStart(context: Context, team: string): Promise<string> {
+  const address = await context.address();
+  const rows = [
+    ['team', team],
+    ['storage', describeStorage(context, address)],
+  ];
+  if (!storageExists(address)) return formatPlace(rows);
+  const workspace = await context.workspace();
+  const head = await findHere(workspace);
+  const session = head === undefined ? 'none yet; your first prompt begins one' : describePlace(head);
+  const question = head === undefined ? undefined : await findQuestion(workspace, head);
+  return `${formatPlace([...rows, ['session', session]])}${question === undefined ? '' : `\n${question}\n`}`;
+}
+
+function formatPlace(rows: readonly (readonly string[])[]): string {
+  return rows.map(([name = '', what]) => `${name.padEnd('storage'.length)}  ${what}\n`).join('');
+}
+
+function describeStorage({ folder }: Context, address: StorageAddress): string {
+  const isPath = address.kind === 'sqlite' || address.kind === 'file';
+  const near = isPath ? relative(folder, address.path) : '';
+  const shown = isPath && !near.startsWith('..') ? `${address.kind}:${near}` : formatStorageAddress(address);
+  return storageExists(address) ? shown : `${shown}, not made yet; your first prompt makes it`;
+}
+
+/** The checkpoint one is at; undefined where there is nothing yet. */
+export async function findHere(workspace: Workspace): Promise<Checkpoint | undefined> {
+  if ((await workspace.findSession()) === undefined) return undefined;
+  return resolveRevision(workspace, '@').catch(() => undefined); // a session that is begun by the next prompt
+}
+
+/** Session, branch and round. */
+export function describePlace(checkpoint: Checkpoint): string {
+  const { sessionId, branch } = checkpoint;
+  return `${sessionId}, branch ${branch}, ${describeRound(checkpoint)}`;
+}
+
+/** What the person is asked there, and what can be typed; undefined if nothing is. */
+export async function findQuestion(workspace: Workspace, { id, status }: Checkpoint): Promise<string | undefined> {
+  if (status !== 'waiting_for_input') return undefined;
+  const state = await workspace.manager.load(id);
+  const [request] = Object.values(findAt(state, ['fleet', 'requests']) ?? {});
+  const asked: unknown = request ?? findAt(state, ['chat', 'pendingInput']);
+  if (typeof asked !== 'object' || asked === null) return undefined;
+  return describeQuestion(toQuestion(asked as Parameters<typeof toQuestion>[0]), REPL_NEXT_WORDS);
+}
