@@ -46,13 +46,20 @@ export async function readLine(line: string, lookUp: WordLookup): Promise<ReplLi
   if (text.startsWith('/')) return { kind: 'command', words: orHelp(splitWords(text.slice(1))) };
   const quoted = QUOTED.exec(text)?.[1]?.trim();
   if (quoted) return { kind: 'prompt', text: quoted };
+  if (PROGRAM.test(text)) return readProgram(text);
+  const words = splitWords(text);
+  const [first = ''] = words;
+  const grammar = grammarOf(first);
+  return grammar === undefined ? readUnknown(text, words) : readKnown(text, { words, grammar }, lookUp);
+}
+
+/** As it would be typed on the command line. */
+function readProgram(text: string): ReplLine {
   const words = splitWords(text.replace(PROGRAM, ''));
-  const grammar = grammarOf(words[0] ?? '');
-  const isNamed = PROGRAM.test(text);
-  if (isNamed && (grammar !== undefined || words.length === 0 || OPTION.test(words[0] ?? '')))
+  const [first = ''] = words;
+  if (first === '' || OPTION.test(first) || grammarOf(first) !== undefined)
     return { kind: 'command', words: orHelp(words), isProgram: true };
-  if (grammar === undefined) return readUnknown(text, words, isNamed);
-  return readKnown(text, { words, grammar }, lookUp);
+  return isSentence(words) ? { kind: 'prompt', text } : explainUnknown(text, first);
 }
 
 function orHelp(words: readonly string[]): readonly string[] {
@@ -60,29 +67,43 @@ function orHelp(words: readonly string[]): readonly string[] {
 }
 
 /** The first word is no command; it may be one that was mistyped. */
-function readUnknown(text: string, words: readonly string[], isNamed: boolean): ReplLine {
-  const [first = '', ...rest] = words;
-  const isCommandLike = isNamed || rest.length === 0 || (rest.length <= MAX_COMMAND_WORDS && rest.some(isSymbol));
-  if (!isCommandLike || (isNamed && isSentence(words))) return { kind: 'prompt', text };
-  const meant = /^[a-z-]{4,}$/.test(first) ? suggest(first, REPL_COMMANDS, 1) : undefined; // short words are near many
-  if (meant === undefined && !isNamed) return { kind: 'prompt', text };
-  return { kind: 'unclear', explanation: `There is no command "${first}".${formatSuggestion(meant)} ${notSaid(text)}` };
+function readUnknown(text: string, [first = '', ...rest]: readonly string[]): ReplLine {
+  const isCommandLike = rest.length === 0 || (rest.length <= MAX_COMMAND_WORDS && rest.some(isSymbol));
+  return isCommandLike && nearest(first) !== undefined ? explainUnknown(text, first) : { kind: 'prompt', text };
+}
+
+function explainUnknown(text: string, first: string): ReplLine {
+  const meant = formatSuggestion(nearest(first));
+  return { kind: 'unclear', explanation: `There is no command "${first}".${meant} ${notSaid(text)}` };
+}
+
+/** One slip of the finger away; short words are near many. */
+function nearest(word: string): string | undefined {
+  return /^[a-z-]{4,}$/.test(word) ? suggest(word, REPL_COMMANDS, 1) : undefined;
 }
 
 type Known = { readonly words: readonly string[]; readonly grammar: Grammar };
 
-async function readKnown(text: string, { words, grammar }: Known, lookUp: WordLookup): Promise<ReplLine> {
-  const [name = '', ...rest] = words;
-  if (grammar.actions?.includes(rest[0] ?? '') || (await fits(rest, grammar, lookUp)))
-    return { kind: 'command', words };
-  const hint = `If it was meant as a command, write /${text}`;
-  const isShort = rest.length <= MAX_COMMAND_WORDS;
-  const isMeant = isShort && (rest.some(isSymbol) || (await endsKnown(rest, grammar, lookUp)));
-  if (!isMeant && isSentence(rest)) return { kind: 'prompt', text, hint };
+async function readKnown(text: string, known: Known, lookUp: WordLookup): Promise<ReplLine> {
+  const { words, grammar } = known;
+  const rest = words.slice(1);
+  if (startsAction(rest, grammar) || (await fits(rest, grammar, lookUp))) return { kind: 'command', words };
+  if (await isSaid(rest, grammar, lookUp))
+    return { kind: 'prompt', text, hint: `If it was meant as a command, write /${text}` };
   if (rest.length <= grammar.takes.length) return { kind: 'command', words, isGuess: true };
-  if (!isMeant && rest.length > 1) return { kind: 'prompt', text, hint };
-  const explanation = `That is not what "${name}" takes; see: help ${name}. ${notSaid(text)}`;
+  const explanation = `That is not what "${words[0]}" takes; see: help ${words[0]}. ${notSaid(text)}`;
   return { kind: 'unclear', explanation };
+}
+
+function startsAction(words: readonly string[], { actions }: Grammar): boolean {
+  return actions?.includes(words[0] ?? '') === true;
+}
+
+/** Whether words that a command does not take make a sentence with its name. */
+async function isSaid(words: readonly string[], grammar: Grammar, lookUp: WordLookup): Promise<boolean> {
+  const isShort = words.length <= MAX_COMMAND_WORDS;
+  if (isShort && (words.some(isSymbol) || (await endsKnown(words, grammar, lookUp)))) return false;
+  return isSentence(words) || (words.length > 1 && words.length > grammar.takes.length);
 }
 
 /** What to do with a line that was not said. */

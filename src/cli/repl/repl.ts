@@ -1,46 +1,46 @@
-import { hasErrorCode, InvalidInputError, NotFoundError, SavestateError } from '../../core/errors.ts';
-import { parseSessionId } from '../../core/id.ts';
+import { InvalidInputError, NotFoundError, SavestateError } from '../../core/errors.ts';
 import { parseCount } from '../command-input.ts';
 import { findCommand } from '../command-table.ts';
-import { splitPath } from '../commands/show.ts';
 import type { Context } from '../context.ts';
 import { EXIT, type ExitCode, exitCodeOf, isInterrupt } from '../exit-code.ts';
 import type { GlobalOptions } from '../global-options.ts';
 import { runProgram } from '../program.ts';
-import { resolveRevision } from '../revision/resolve-revision.ts';
-import { readNames, toOutput } from '../state/checkpoint-text.ts';
-import { newSessionName } from '../team/session-name.ts';
-import type { Workspace } from '../workspace.ts';
 import { formatHelp } from './repl-help.ts';
 import { notSaid, type ReplLine, readLine } from './repl-line.ts';
-import { describePlace, describeStart, findHere, findQuestion } from './repl-place.ts';
-import { describeRound, formatRounds, goBack, openRound, type Round, readRounds } from './repl-rounds.ts';
+import { ReplMoves } from './repl-moves.ts';
+import { describeStart, findHere } from './repl-place.ts';
 import type { ReplTeam, SendOptions } from './repl-team.ts';
-import { grammarOf, type WordKind } from './repl-words.ts';
+import { grammarOf } from './repl-words.ts';
 
 /** What a line led to: go on, or end. */
 export type ReplStep = { readonly isOver: boolean; readonly code: ExitCode };
 
+type OwnCommand = (word: string | undefined, signal: AbortSignal) => Promise<void>;
 type CommandLine = Extract<ReplLine, { kind: 'command' }>;
 
 /** Who answers, or why nobody does. */
 export type ReplParts = { readonly team?: ReplTeam | undefined; readonly teamError?: unknown };
 
 const GO_ON: ReplStep = { isOver: false, code: EXIT.ok };
-const DEFAULT_ROWS = 20;
 /** After these the place where one was means nothing any more: the branch is another one, or was moved. */
 const MOVES: ReadonlySet<string> = new Set(['switch', 'rewind', 'undo', 'resume', 'run', 'continue']);
+
+const ENDS: ReadonlySet<string> = new Set(['quit', 'exit']);
+/** These mean more on the command line than here. */
+const ON_BOTH: ReadonlySet<string> = new Set(['run', 'resume', 'continue']);
 
 /** Reads lines, one after the other: commands move around in the history, everything else is said to the team. */
 export class Repl {
   readonly #context: Context;
   readonly #team: ReplTeam | undefined;
   readonly #teamError: unknown;
+  readonly #moves: ReplMoves;
   #run: AbortController | undefined;
   #isTalking = false;
 
   constructor(context: Context, { team, teamError }: ReplParts) {
     this.#context = context;
+    this.#moves = new ReplMoves(context);
     this.#team = team;
     this.#teamError = teamError;
   }
@@ -68,7 +68,7 @@ export class Repl {
 
   /** Where the person is: session, branch, number, and whether the next prompt goes on from there. */
   async prompt(): Promise<string> {
-    const workspace = await this.#findWorkspace();
+    const workspace = await this.#moves.findWorkspace();
     const sessionId = await workspace?.findSession();
     if (workspace === undefined || sessionId === undefined) return 'savestate> ';
     const here = await findHere(workspace);
@@ -82,7 +82,7 @@ export class Repl {
     const run = new AbortController();
     this.#run = run;
     try {
-      const read = await readLine(line, (kind, word) => this.#isKnown(kind, word));
+      const read = await readLine(line, (kind, word) => this.#moves.isKnown(kind, word));
       if (isAhead && !(await this.#mayRunAhead(read))) return this.#hold(line);
       return await this.#act(read, { line, signal: AbortSignal.any([run.signal, this.#context.signal]) });
     } catch (error) {
@@ -96,7 +96,7 @@ export class Repl {
   /** What changes something, or answers a question, is for somebody who has read what was said. */
   async #mayRunAhead(read: ReplLine): Promise<boolean> {
     if (read.kind === 'command') return grammarOf(read.words[0] ?? '')?.isLook === true;
-    const workspace = read.kind === 'prompt' ? await this.#findWorkspace() : undefined;
+    const workspace = read.kind === 'prompt' ? await this.#moves.findWorkspace() : undefined;
     const here = workspace && (await findHere(workspace));
     return here?.status !== 'waiting_for_input';
   }
@@ -136,58 +136,34 @@ export class Repl {
 
   async #do({ words: line, isProgram = false }: CommandLine, signal: AbortSignal): Promise<ReplStep> {
     const [name = '', ...words] = line;
-    const own = Object.hasOwn(this.#own, name) ? this.#own[name] : undefined;
-    const isPlain = words.length <= (grammarOf(name)?.takes.length ?? 0) && !words.some((word) => word.startsWith('-'));
-    if (isPlain && (name === 'quit' || name === 'exit')) return { isOver: true, code: EXIT.ok };
-    const isOwn = isPlain && !(isProgram && ['run', 'resume', 'continue'].includes(name) && words.length > 0);
-    if (own === undefined || (!isOwn && findCommand(name) !== undefined))
-      return this.#runCommand([name, ...(await this.#openNumbers(name, words))], signal);
-    if (!isPlain) throw new InvalidInputError(`That is not what "${name}" takes. See: help`);
+    if (ENDS.has(name) && words.length === 0) return { isOver: true, code: EXIT.ok };
+    const isForProgram = isProgram && words.length > 0 && ON_BOTH.has(name);
+    const own = isForProgram ? undefined : this.#findOwn(name, words);
+    if (own === undefined) return this.#runCommand([name, ...(await this.#moves.openNumbers(name, words))], signal);
     await own(words[0], signal);
     return GO_ON;
   }
 
-  /** Numbers that stand for rounds, as `checkpoints` shows them, become ids. */
-  async #openNumbers(name: string, words: readonly string[]): Promise<string[]> {
-    const takes = grammarOf(name)?.takes ?? [];
-    const firstOption = words.findIndex((word) => word.startsWith('-'));
-    return Promise.all(
-      words.map(async (word, at) => {
-        const isRevision = takes[at] === 'revision' && (firstOption < 0 || at < firstOption);
-        return isRevision && /^\d+$/.test(word) ? (await this.#open(word)).id : word;
-      }),
-    );
+  /** A command of the REPL itself; undefined if that is for the command line, which knows more of some. */
+  #findOwn(name: string, words: readonly string[]): OwnCommand | undefined {
+    const own = Object.hasOwn(this.#own, name) ? this.#own[name] : undefined;
+    if (isPlainFor(name, words)) return own;
+    if (findCommand(name) !== undefined || (own === undefined && !ENDS.has(name))) return undefined;
+    throw new InvalidInputError(`That is not what "${name}" takes. See: help`);
   }
 
-  /** A checkpoint as people name it here: a round, or any revision. */
-  async #open(word: string) {
-    const workspace = await this.#context.workspace();
-    const isRound = /^\d+$/.test(word) && !(await this.#isName(workspace, word));
-    return isRound ? openRound(workspace, Number(word)) : resolveRevision(workspace, word);
-  }
-
-  async #isName(workspace: Workspace, word: string): Promise<boolean> {
-    const sessionId = await workspace.session();
-    const found = await Promise.all(
-      (['branch', 'tag'] as const).map((kind) => workspace.findName(sessionId, kind, word)),
-    );
-    return found.some((id) => id !== undefined);
-  }
-
-  readonly #own: Readonly<Record<string, (word: string | undefined, signal: AbortSignal) => Promise<void>>> = {
-    checkpoints: (word) => this.#showRounds(word),
-    'list-checkpoints': (word) => this.#showRounds(word),
-    resume: (word) => this.#resume(word),
-    back: (word) => this.#back(word === undefined ? 1 : parseCount(word, 'back')),
-    new: (word) => this.#begin(word),
+  readonly #own: Readonly<Record<string, OwnCommand>> = {
+    checkpoints: (word) => this.#moves.showRounds(word),
+    'list-checkpoints': (word) => this.#moves.showRounds(word),
+    resume: (word) => this.#moves.resume(word),
+    back: (word) => this.#moves.back(word === undefined ? 1 : parseCount(word, 'back')),
+    new: (word) => this.#moves.begin(word),
     run: (word, signal) => this.#goOn(word, signal),
     continue: (_, signal) => this.#goOn(undefined, signal),
     branch: (word) => this.#runPlain(word === undefined ? ['branch'] : ['switch', word]),
-    use: (word) => this.#use(word),
-    where: () => this.#where(),
+    use: (word) => this.#moves.use(word),
+    where: () => this.#moves.where(),
     help: (word) => (word === undefined ? this.#help() : this.#explain(word)),
-    quit: async () => undefined,
-    exit: async () => undefined,
   };
 
   async #help(): Promise<void> {
@@ -200,87 +176,13 @@ export class Repl {
     throw new NotFoundError(`There is no command "${word}". See: help`);
   }
 
-  /** Undefined where no storage was made yet; looking around goes on. */
-  async #findWorkspace(): Promise<Workspace | undefined> {
-    try {
-      return await this.#context.workspace();
-    } catch (error) {
-      if (hasErrorCode(error, 'NOT_FOUND')) return undefined;
-      throw error;
-    }
-  }
-
-  async #isKnown(kind: WordKind, word: string): Promise<boolean> {
-    if (kind === 'command') return grammarOf(word) !== undefined;
-    const workspace = await this.#findWorkspace();
-    const sessionId = await workspace?.findSession();
-    if (workspace === undefined) return false;
-    if (kind === 'session') return (await workspace.storage.readRefs({ sessionId: word })).length > 0;
-    if (sessionId === undefined) return false;
-    if (kind === 'branch') return (await workspace.findName(sessionId, 'branch', word)) !== undefined;
-    return isRevision(workspace, splitPath(word)[0]);
-  }
-
-  async #showRounds(word: string | undefined): Promise<void> {
-    const limit = word === undefined ? DEFAULT_ROWS : parseCount(word, 'The count');
-    const workspace = await this.#context.workspace();
-    const sessionId = await workspace.findSession();
-    if (sessionId === undefined) {
-      await this.#context.answer([], () => '');
-      return this.#context.say('There are no checkpoints yet.');
-    }
-    const rounds: Round[] = [];
-    let left = limit;
-    for await (const { rows, ...round } of readRounds(workspace, await resolveRevision(workspace, '@'))) {
-      if (left <= 0) break;
-      rounds.push({ ...round, rows: rows.slice(0, left) });
-      left -= rows.length;
-    }
-    const names = await readNames(workspace, sessionId);
-    const output = rounds.flatMap(({ rows }) => rows.map((checkpoint) => toOutput(checkpoint, names)));
-    await this.#context.answer(output, () => formatRounds(rounds, names, this.#context.terminal));
-  }
-
-  async #resume(word: string | undefined): Promise<void> {
-    if (word === undefined) throw new InvalidInputError('Say which: resume <checkpoint>. "checkpoints" lists them.');
-    const checkpoint = await this.#open(word);
-    const workspace = await this.#context.workspace();
-    workspace.select(checkpoint.sessionId);
-    workspace.position = checkpoint.id;
-    this.#context.say(`Resumed ${describeRound(checkpoint)}: your next prompt goes on from there.`);
-  }
-
-  async #back(count: number): Promise<void> {
-    const workspace = await this.#context.workspace();
-    const checkpoint = await goBack(workspace, await resolveRevision(workspace, '@'), count);
-    workspace.position = checkpoint.id;
-    this.#context.say(
-      `Back at ${describeRound(checkpoint)}: your next prompt goes on from there. Nothing was deleted.`,
-    );
-  }
-
-  async #use(word: string | undefined): Promise<void> {
-    if (word === undefined || !(await this.#isKnown('session', word)))
-      throw new NotFoundError(`There is no session "${word ?? ''}" in this storage. See: sessions`);
-    (await this.#context.workspace()).select(parseSessionId(word));
-  }
-
-  async #where(): Promise<void> {
-    const workspace = await this.#context.workspace();
-    await workspace.session();
-    const here = await resolveRevision(workspace, '@');
-    this.#context.terminal.print(`session ${describePlace(here)}, ${here.id}\n`);
-    const question = await findQuestion(workspace, here);
-    if (question !== undefined) this.#context.say(question);
-  }
-
   async #runPlain(words: readonly string[]): Promise<void> {
     await this.#runCommand(words, this.#context.signal);
   }
 
   /** The same code as on the command line, on the storage that is open. */
   async #runCommand(words: readonly string[], signal: AbortSignal): Promise<ReplStep> {
-    const before = await (await this.#findWorkspace())?.findSession();
+    const before = await (await this.#moves.findWorkspace())?.findSession();
     const { terminal } = this.#context;
     const code = await runProgram(words, {
       version: '',
@@ -294,7 +196,7 @@ export class Repl {
         return command.run(this.#context.with({ globals: merged, signal }), input);
       },
     });
-    const workspace = await this.#findWorkspace();
+    const workspace = await this.#moves.findWorkspace();
     if (workspace !== undefined && (MOVES.has(words[0] ?? '') || (await workspace.findSession()) !== before))
       workspace.position = undefined;
     return { isOver: false, code };
@@ -321,8 +223,8 @@ export class Repl {
   }
 
   async #place(signal: AbortSignal): Promise<SendOptions> {
-    const workspace = await this.#findWorkspace();
-    const sessionId = (await workspace?.findSession()) ?? this.#begun;
+    const workspace = await this.#moves.findWorkspace();
+    const sessionId = (await workspace?.findSession()) ?? this.#moves.begun;
     const from = workspace?.position;
     return { sessionId, signal, ...(from !== undefined && { from }) };
   }
@@ -338,29 +240,11 @@ export class Repl {
     if (team.sessionId !== undefined) workspace.select(team.sessionId);
     workspace.position = undefined; // it went on from there
   }
-
-  /** The session is made by the first prompt. */
-  async #begin(word: string | undefined): Promise<void> {
-    if (word !== undefined && (await this.#isKnown('session', word)))
-      throw new InvalidInputError(`There is a session "${word}" already. Go on with it: use ${word}`);
-    const sessionId = parseSessionId(word ?? newSessionName('chat'));
-    this.#begun = sessionId;
-    (await this.#findWorkspace())?.select(sessionId);
-    this.#context.say(`Your next prompt begins session "${sessionId}".`);
-  }
-
-  /** The session that `new` named, where there is no storage yet that could remember it. */
-  #begun: ReturnType<typeof parseSessionId> | undefined;
 }
 
-async function isRevision(workspace: Workspace, word: string): Promise<boolean> {
-  try {
-    await resolveRevision(workspace, word);
-    return true;
-  } catch (error) {
-    if (hasErrorCode(error, 'NOT_FOUND') || hasErrorCode(error, 'INVALID_INPUT')) return false;
-    throw error;
-  }
+/** Whether these are as many words as a command takes here, without options. */
+function isPlainFor(name: string, words: readonly string[]): boolean {
+  return words.length <= (grammarOf(name)?.takes.length ?? 0) && !words.some((word) => word.startsWith('-'));
 }
 
 /** Some things belong to the command line: it has the terminal for itself, and chooses where it works. */

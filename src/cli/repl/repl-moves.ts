@@ -1,0 +1,153 @@
+import type { Checkpoint } from '../../core/checkpoint.ts';
+import { hasErrorCode, InvalidInputError, NotFoundError } from '../../core/errors.ts';
+import { parseSessionId, type SessionId } from '../../core/id.ts';
+import { parseCount } from '../command-input.ts';
+import { splitPath } from '../commands/show.ts';
+import type { Context } from '../context.ts';
+import { resolveRevision } from '../revision/resolve-revision.ts';
+import { readNames, toOutput } from '../state/checkpoint-text.ts';
+import { newSessionName } from '../team/session-name.ts';
+import type { Workspace } from '../workspace.ts';
+import { describePlace, findQuestion } from './repl-place.ts';
+import { describeRound, formatRounds, goBack, openRound, type Round, readRounds } from './repl-rounds.ts';
+import { grammarOf, type WordKind } from './repl-words.ts';
+
+const DEFAULT_ROWS = 20;
+
+/** Moves around in the history, and tells where one is. */
+export class ReplMoves {
+  readonly #context: Context;
+  /** The session that `new` named, where there is no storage yet that could remember it. */
+  begun: SessionId | undefined;
+
+  constructor(context: Context) {
+    this.#context = context;
+  }
+
+  /** Numbers that stand for rounds, as `checkpoints` shows them, become ids. */
+  async openNumbers(name: string, words: readonly string[]): Promise<string[]> {
+    const takes = grammarOf(name)?.takes ?? [];
+    const firstOption = words.findIndex((word) => word.startsWith('-'));
+    return Promise.all(
+      words.map(async (word, at) => {
+        const isRevision = takes[at] === 'revision' && (firstOption < 0 || at < firstOption);
+        return isRevision && /^\d+$/.test(word) ? (await this.#open(word)).id : word;
+      }),
+    );
+  }
+
+  /** A checkpoint as people name it here: a round, or any revision. */
+  async #open(word: string): Promise<Checkpoint> {
+    const workspace = await this.#context.workspace();
+    const isRound = /^\d+$/.test(word) && !(await this.#isName(workspace, word));
+    return isRound ? openRound(workspace, Number(word)) : resolveRevision(workspace, word);
+  }
+
+  async #isName(workspace: Workspace, word: string): Promise<boolean> {
+    const sessionId = await workspace.session();
+    const found = await Promise.all(
+      (['branch', 'tag'] as const).map((kind) => workspace.findName(sessionId, kind, word)),
+    );
+    return found.some((id) => id !== undefined);
+  }
+
+  /** Undefined where no storage was made yet; looking around goes on. */
+  async findWorkspace(): Promise<Workspace | undefined> {
+    try {
+      return await this.#context.workspace();
+    } catch (error) {
+      if (hasErrorCode(error, 'NOT_FOUND')) return undefined;
+      throw error;
+    }
+  }
+
+  /** Whether a word is what a command takes. */
+  async isKnown(kind: WordKind, word: string): Promise<boolean> {
+    if (kind === 'command') return grammarOf(word) !== undefined;
+    const workspace = await this.findWorkspace();
+    const sessionId = await workspace?.findSession();
+    if (workspace === undefined) return false;
+    if (kind === 'session') return (await workspace.storage.readRefs({ sessionId: word })).length > 0;
+    if (sessionId === undefined) return false;
+    if (kind === 'branch') return (await workspace.findName(sessionId, 'branch', word)) !== undefined;
+    return isRevision(workspace, splitPath(word)[0]);
+  }
+
+  /** Lists rounds and what was said in them. */
+  async showRounds(word: string | undefined): Promise<void> {
+    const limit = word === undefined ? DEFAULT_ROWS : parseCount(word, 'The count');
+    const workspace = await this.#context.workspace();
+    const sessionId = await workspace.findSession();
+    if (sessionId === undefined) {
+      await this.#context.answer([], () => '');
+      return this.#context.say('There are no checkpoints yet.');
+    }
+    const rounds: Round[] = [];
+    let left = limit;
+    for await (const { rows, ...round } of readRounds(workspace, await resolveRevision(workspace, '@'))) {
+      if (left <= 0) break;
+      rounds.push({ ...round, rows: rows.slice(0, left) });
+      left -= rows.length;
+    }
+    const names = await readNames(workspace, sessionId);
+    const output = rounds.flatMap(({ rows }) => rows.map((checkpoint) => toOutput(checkpoint, names)));
+    await this.#context.answer(output, () => formatRounds(rounds, names, this.#context.terminal));
+  }
+
+  /** Goes to a checkpoint: the next prompt goes on from there. */
+  async resume(word: string | undefined): Promise<void> {
+    if (word === undefined) throw new InvalidInputError('Say which: resume <checkpoint>. "checkpoints" lists them.');
+    const checkpoint = await this.#open(word);
+    const workspace = await this.#context.workspace();
+    workspace.select(checkpoint.sessionId);
+    workspace.position = checkpoint.id;
+    this.#context.say(`Resumed ${describeRound(checkpoint)}: your next prompt goes on from there.`);
+  }
+
+  /** Goes so many rounds back. */
+  async back(count: number): Promise<void> {
+    const workspace = await this.#context.workspace();
+    const checkpoint = await goBack(workspace, await resolveRevision(workspace, '@'), count);
+    workspace.position = checkpoint.id;
+    this.#context.say(
+      `Back at ${describeRound(checkpoint)}: your next prompt goes on from there. Nothing was deleted.`,
+    );
+  }
+
+  /** Goes to another session. */
+  async use(word: string | undefined): Promise<void> {
+    if (word === undefined || !(await this.isKnown('session', word)))
+      throw new NotFoundError(`There is no session "${word ?? ''}" in this storage. See: sessions`);
+    (await this.#context.workspace()).select(parseSessionId(word));
+  }
+
+  /** Says where one is, and what is asked there. */
+  async where(): Promise<void> {
+    const workspace = await this.#context.workspace();
+    await workspace.session();
+    const here = await resolveRevision(workspace, '@');
+    this.#context.terminal.print(`session ${describePlace(here)}, ${here.id}\n`);
+    const question = await findQuestion(workspace, here);
+    if (question !== undefined) this.#context.say(question);
+  }
+
+  /** The session is made by the first prompt. */
+  async begin(word: string | undefined): Promise<void> {
+    if (word !== undefined && (await this.isKnown('session', word)))
+      throw new InvalidInputError(`There is a session "${word}" already. Go on with it: use ${word}`);
+    const sessionId = parseSessionId(word ?? newSessionName('chat'));
+    this.begun = sessionId;
+    (await this.findWorkspace())?.select(sessionId);
+    this.#context.say(`Your next prompt begins session "${sessionId}".`);
+  }
+}
+
+async function isRevision(workspace: Workspace, word: string): Promise<boolean> {
+  try {
+    await resolveRevision(workspace, word);
+    return true;
+  } catch (error) {
+    if (hasErrorCode(error, 'NOT_FOUND') || hasErrorCode(error, 'INVALID_INPUT')) return false;
+    throw error;
+  }
+}
