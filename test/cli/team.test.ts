@@ -201,7 +201,7 @@ describe.concurrent('resume', () => {
     await json('run', ['-s', 'trip', '-n', '1', PROMPT], { folder });
     writeFileSync(
       join(folder, 'bare.yaml'),
-      'agents: [{ name: planner, default_reply: hm }, { name: critic, default_reply: hm }]\n',
+      'agents: [{ name: planner, default_reply: hm }, { name: critic, default_reply: hm }]\nspeaker_selection: round_robin\n',
     );
     const refused = await run(['resume', '@', '-n', '1', '--team', 'bare.yaml'], { folder });
     expect(refused.code).toBe(2);
