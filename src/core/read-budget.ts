@@ -65,8 +65,17 @@ export class ReadBudget {
     this.count(typeof value === 'string' ? value.length + OVERHEAD : OTHER_PRIMITIVE);
   }
 
-  /** Counts a value without tags, with all that is in it. */
+  /** Counts a value without tags, with all that is in it: at once, and only if that is too much step by step, to name the place. */
   countPlain(json: Json, depth: number): void {
+    const { maxNodes, maxBytes, maxDepth } = this.#limits;
+    const tally: Tally = { nodes: this.#nodes, bytes: this.#bytes, maxDepth, isTooDeep: false };
+    addTo(tally, json, depth);
+    const { nodes, bytes, isTooDeep } = tally;
+    if (nodes > maxNodes || bytes > maxBytes || isTooDeep) this.#countSteps(json, depth);
+    else [this.#nodes, this.#bytes] = [nodes, bytes];
+  }
+
+  #countSteps(json: Json, depth: number): void {
     if (typeof json !== 'object' || json === null) this.countPrimitive(json);
     else if (Array.isArray(json)) this.#countList(json, depth);
     else this.#countFields(json, depth);
@@ -77,7 +86,7 @@ export class ReadBudget {
     let at = 0;
     try {
       for (const item of json) {
-        this.countPlain(item, depth + 1);
+        this.#countSteps(item, depth + 1);
         at++;
       }
     } catch (error) {
@@ -92,12 +101,36 @@ export class ReadBudget {
       for (const key of Object.keys(json)) {
         at = key;
         this.addKey(key);
-        this.countPlain(json[key] as Json, depth + 1);
+        this.#countSteps(json[key] as Json, depth + 1);
       }
     } catch (error) {
       throw locate(error, at);
     }
   }
+}
+
+/** What values come to. */
+type Tally = { nodes: number; bytes: number; readonly maxDepth: number; isTooDeep: boolean };
+
+/** Adds a value and all that is in it to a tally. Every load comes through here, for every value. */
+function addTo(tally: Tally, json: Json, depth: number): void {
+  tally.nodes++;
+  if (typeof json === 'string') tally.bytes += json.length + OVERHEAD;
+  else if (typeof json !== 'object' || json === null) tally.bytes += OTHER_PRIMITIVE;
+  else if (depth >= tally.maxDepth) tally.isTooDeep = true;
+  else {
+    tally.bytes += OVERHEAD;
+    addContent(tally, json, depth + 1);
+  }
+}
+
+function addContent(tally: Tally, json: Json[] | JsonObject, depth: number): void {
+  if (Array.isArray(json)) for (const item of json) addTo(tally, item, depth);
+  else
+    for (const key of Object.keys(json)) {
+      tally.bytes += key.length + OVERHEAD;
+      addTo(tally, json[key] as Json, depth);
+    }
 }
 
 /** Why a value cannot be read. The steps to it are added on the way out, innermost first. */

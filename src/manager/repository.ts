@@ -62,7 +62,7 @@ export class Repository {
     for (const chunk of chunks) {
       checkChunk(chunk);
       found.set(chunk.digest, chunk);
-      await breather.breathe();
+      if (breather.isDue) await breather.breathe();
     }
     return findIn(found);
   }
@@ -87,7 +87,7 @@ export class Repository {
     const breather = new Breather();
     for (const ref of refs) {
       checkRef(ref);
-      await breather.breathe();
+      if (breather.isDue) await breather.breathe();
     }
     return refs;
   }

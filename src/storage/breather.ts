@@ -7,9 +7,14 @@ const MAX_BUSY_MS = 20;
 export class Breather {
   #sinceMs = performance.now();
 
+  /** Whether the event loop has waited for some time. To ask before breathing is cheaper where steps are tiny. */
+  get isDue(): boolean {
+    return performance.now() - this.#sinceMs >= MAX_BUSY_MS;
+  }
+
   /** Resolves at once, or, if the event loop has waited for some time, after it had its turn. */
   async breathe(): Promise<void> {
-    if (performance.now() - this.#sinceMs < MAX_BUSY_MS) return;
+    if (!this.isDue) return;
     await setImmediate();
     this.#sinceMs = performance.now();
   }
