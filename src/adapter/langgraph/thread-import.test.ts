@@ -370,7 +370,9 @@ describe('[A52] the source', () => {
     await expect(importThreads(source, new SavestateSaver(storage))).rejects.toMatchObject({ code: 'CORRUPT' });
     expect((await storage.stats()).checkpoints).toBe(0);
     await source.close();
-    expect(readdirSync(folder).sort()).toEqual(['damaged.db', 'ours.db', 'text.db']);
+    // Beside it may lie the empty log of a closed file, which SQLite removes later.
+    const files = readdirSync(folder).filter((name) => !name.startsWith('ours.db-'));
+    expect(files.sort()).toEqual(['damaged.db', 'ours.db', 'text.db']);
   });
 
   test('in PostgreSQL cannot be written to, and must be there', async () => {
