@@ -3,7 +3,7 @@ import { basename, dirname, join, relative } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { CheckpointManager } from '../../src/manager/checkpoint-manager.ts';
 import { SqliteCheckpointStorage } from '../../src/storage/sqlite/sqlite-storage.ts';
-import { json, ok, run } from './support/cli.ts';
+import { json, ok, type Ran, run } from './support/cli.ts';
 import { createTeamFolder } from './support/team.ts';
 
 const INPUT = ['--input', '{"days":2}'];
@@ -58,6 +58,49 @@ describe.concurrent('workflows', () => {
       [['team.yaml'], 2],
     ] as const)
       expect([args, (await run(['run', ...args], { folder })).code]).toEqual([args, code]);
+  });
+
+  test('[N26] a process that was killed holds nothing up; as long as it is there it is named', async () => {
+    const folder = createTeamFolder('');
+    let refused: Promise<Ran> | undefined;
+    await run(['run', 'packing.yaml', '-s', 'bag', ...INPUT], {
+      folder,
+      env: { DELAY_MS: '60000', STARTED: '1' },
+      onOutput: (text, kill) => {
+        if (!text.includes('looking') || refused !== undefined) return;
+        refused = run(['continue'], { folder });
+        void refused.finally(() => kill('SIGKILL'));
+      },
+    });
+    expect((await refused)?.stderr).toMatch(
+      /"bag" is being worked on already, .* by process \d+, whose lease lasts until 20/,
+    );
+    expect(await json('continue', [], { folder, code: 3 })).toMatchObject({ status: 'waiting' });
+  });
+
+  test('[J19] a completed run goes on under a definition with a step more; a step that changed is refused', async () => {
+    const folder = createTeamFolder('');
+    const args = ['packing.yaml', '-s', 'bag'];
+    await json('run', [...args, ...INPUT], { folder, code: 3 });
+    await json('continue', ['--answer', 'agree=approve'], { folder });
+    const file = join(folder, 'packing.yaml');
+    appendFileSync(file, '\n  - id: again\n    function: look_at_sky\n    input: 1\n');
+    expect(await json('run', args, { folder })).toMatchObject({
+      status: 'completed',
+      steps: [{}, {}, {}, { path: 'again' }],
+    });
+    writeFileSync(file, readFileSync(file, 'utf8').replace('Take a coat', 'Take two coats'));
+    const refused = await run(['continue'], { folder });
+    expect([refused.code, refused.stderr]).toEqual([
+      expect.any(Number),
+      expect.stringContaining('--on-difference accept'),
+    ]);
+    expect(refused.code).not.toBe(0);
+    const accepted = await run(['continue', '--on-difference', 'accept'], { folder });
+    expect([accepted.code, accepted.stderr]).toEqual([
+      0,
+      expect.stringContaining('Step "agree", which has begun, changed.'),
+    ]);
   });
 
   test('[Z58] what a checkpoint says of files and modules is not loaded; the command line or savestate.yaml names them', async () => {

@@ -5,7 +5,7 @@ import type { Context } from '../context.ts';
 import type { ExitCode } from '../exit-code.ts';
 import { resolveRevision } from '../revision/resolve-revision.ts';
 import { parseAnswers } from '../team/parse-answers.ts';
-import { TALK_OPTIONS } from '../team/talk-options.ts';
+import { readOnDifference, TALK_OPTIONS } from '../team/talk-options.ts';
 import { refuseThread } from '../thread/graph-move.ts';
 import { isThreadSession } from '../thread/thread-sessions.ts';
 import { findWorkflowRun, WORKFLOW_OPTION } from '../workflow/find-workflow-run.ts';
@@ -35,8 +35,8 @@ export const command: Command = {
     if (input.count('rounds') !== undefined)
       throw new InvalidInputError('A workflow has no rounds. Leave --rounds out.');
     const { runWorkflow } = await import('../workflow/run-workflow.ts');
-    const answers = input.texts('answer');
-    return runWorkflow(context, { ...found, sessionId, input: undefined, answers, checkpointId: undefined });
+    const said = { answers: input.texts('answer'), onDifference: readOnDifference(input) };
+    return runWorkflow(context, { ...found, ...said, sessionId, input: undefined, checkpointId: undefined });
   },
 };
 

@@ -7,7 +7,7 @@ import type { Context } from '../context.ts';
 import type { ExitCode } from '../exit-code.ts';
 import type { WorkflowPlace } from '../place/begun-runs.ts';
 import { resolveRevision } from '../revision/resolve-revision.ts';
-import { TALK_OPTIONS } from '../team/talk-options.ts';
+import { readOnDifference, TALK_OPTIONS } from '../team/talk-options.ts';
 import { refuseThread } from '../thread/graph-move.ts';
 import { findWorkflowPlace, WORKFLOW_OPTION } from '../workflow/find-workflow-run.ts';
 
@@ -72,7 +72,8 @@ async function resumeWorkflow(
   if (stray !== undefined) throw new InvalidInputError(`This is the run of a workflow, which has no --${stray}.`);
   const { runWorkflow } = await import('../workflow/run-workflow.ts');
   const { id: checkpointId, sessionId } = origin;
-  return runWorkflow(context, { ...place, sessionId, checkpointId, input: undefined, answers: [] });
+  const said = { answers: [], onDifference: readOnDifference(input) };
+  return runWorkflow(context, { ...place, ...said, sessionId, checkpointId, input: undefined });
 }
 
 function readDeparture(input: CommandInput) {

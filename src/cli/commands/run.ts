@@ -6,7 +6,7 @@ import type { CommandInput } from '../command-input.ts';
 import type { Context } from '../context.ts';
 import type { ExitCode } from '../exit-code.ts';
 import { newSessionName } from '../team/session-name.ts';
-import { TALK_OPTIONS } from '../team/talk-options.ts';
+import { readOnDifference, TALK_OPTIONS } from '../team/talk-options.ts';
 
 /** Begins a conversation of the configured team or a workflow, or goes on with one. */
 export const command: Command = {
@@ -44,6 +44,7 @@ async function runWorkflowFile(context: Context, input: CommandInput, file: stri
     input: input.text('input'),
     answers: input.texts('answer'),
     checkpointId: undefined,
+    onDifference: readOnDifference(input),
   });
 }
 

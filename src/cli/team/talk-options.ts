@@ -19,7 +19,7 @@ export const TALK_OPTIONS: readonly OptionRow[] = [
   ALLOW_CODE,
   [
     '--on-difference <what>',
-    'if the team is not what the checkpoint was saved with: fail, warn (go on as the checkpoint says) or accept (as the team is now); default fail',
+    'if the team, or a step of a workflow that has begun, is not what it was: fail, warn (go on as the checkpoint says) or accept (as the code says now); default fail',
   ],
   ['--logs <folder>', 'also write the files of the session there'],
 ];

@@ -1,5 +1,6 @@
 import { basename, resolve } from 'node:path';
 import { InvalidInputError } from '../../core/errors.ts';
+import type { OnDifference } from '../../runtime/run/differences.ts';
 import type { RunOptions, WorkflowResult } from '../../runtime/workflow/executor-options.ts';
 import { superviseWorkflow } from '../../runtime/workflow/supervise.ts';
 import { WorkflowExecutor } from '../../runtime/workflow/workflow-executor.ts';
@@ -22,6 +23,7 @@ export type WorkflowOrder = {
   readonly answers: readonly string[];
   /** Goes on from this checkpoint, in a new branch if it is no head. */
   readonly checkpointId: string | undefined;
+  readonly onDifference: OnDifference | undefined;
 };
 
 /** Runs a workflow file, or goes on with a run of it; tells how far it came. */
@@ -43,18 +45,21 @@ export async function runWorkflow(context: Context, order: WorkflowOrder): Promi
   if (result === undefined) return EXIT.interrupted;
   if (order.checkpointId !== undefined) await manager.switchBranch(sessionId, result.branch);
   const output = toOutput(result);
+  for (const { text } of result.differences) context.say(text);
   await context.answer(output, () => describeWorkflow(output));
   context.say(`session ${sessionId}, branch ${result.branch}, ${result.checkpointId}`);
   return EXITS[result.status];
 }
 
-function describeRun({ sessionId, file, input: json, checkpointId }: WorkflowOrder): Omit<RunOptions, 'workflow'> {
+function describeRun({ sessionId, file, input: json, ...order }: WorkflowOrder): Omit<RunOptions, 'workflow'> {
+  const { checkpointId, onDifference } = order;
   const input = parseInput(json);
   return {
     sessionId,
     metadata: { workflowFile: basename(file) },
     ...(input !== undefined && { input }),
     ...(checkpointId !== undefined && { checkpointId }),
+    ...(onDifference !== undefined && { onDifference }),
   };
 }
 

@@ -16,11 +16,12 @@ function readNamespace(): string {
   }
 }
 
-/** Names a run for others: `machine/process/run`. It counts as alive until `end` is called. */
-export function beginOwner(): { readonly owner: string; readonly end: () => void } {
+/** Names a run for others: `machine/process/run`, and what its owner is called, if anything. It counts as alive until `end` is called. */
+export function beginOwner(label?: string): { readonly owner: string; readonly end: () => void } {
   const name = randomUUID().slice(0, 8);
   running.add(name);
-  return { owner: `${MACHINE}/${process.pid}/${name}`, end: () => void running.delete(name) };
+  const owner = [MACHINE, process.pid, name, ...(label === undefined ? [] : [label])].join('/');
+  return { owner, end: () => void running.delete(name) };
 }
 
 /** Whether the run of this name is over for certain: its process is on this machine, and is not there any more. */
@@ -32,9 +33,10 @@ export function isGone(owner: string | undefined): boolean {
 
 /** Which process has the run of this name, for people. */
 export function describeOwner(owner: unknown): string {
-  const [machine, pid, name] = typeof owner === 'string' ? owner.split('/') : [];
+  const [machine, pid, name, ...label] = typeof owner === 'string' ? owner.split('/') : [];
   if (pid === undefined || name === undefined) return typeof owner === 'string' ? `"${owner}"` : 'another process';
-  return machine === MACHINE ? `process ${pid}` : `process ${pid} of ${machine}`;
+  const place = machine === MACHINE ? `process ${pid}` : `process ${pid} of ${machine}`;
+  return label.length === 0 ? place : `"${label.join('/')}" (${place})`;
 }
 
 function isAlive(pid: number): boolean {

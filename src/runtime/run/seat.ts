@@ -65,11 +65,12 @@ async function openFresh(manager: CheckpointManager, sessionId: string, { option
   }
 }
 
-function underWay(error: SavestateError, { id, branch }: Session): unknown {
+/** A refused lease as the run it stands for: which process has it, and until when. */
+export function underWay(error: SavestateError, { id, branch }: Pick<Session, 'id' | 'branch'>): SavestateError {
   const { owner, expiresAtMs } = error.details ?? {};
   if (typeof expiresAtMs !== 'number') return error;
   return new ConflictError(
-    `Session "${id}" is being worked on already, on branch "${branch}", by ${describeOwner(owner)}. Wait until that has ended, or continue from one of its checkpoints on a branch of its own.`,
+    `Session "${id}" is being worked on already, on branch "${branch}", by ${describeOwner(owner)}, whose lease lasts until ${new Date(expiresAtMs).toISOString()} unless it is renewed. Wait until that has ended, or continue from one of its checkpoints on a branch of its own.`,
     { cause: error, details: { ...error.details, sessionId: id, branch } },
   );
 }

@@ -42,7 +42,35 @@ async function stopped() {
   return { ...world, sessionId };
 }
 
+/** A run of `a` and `b` that is completed. */
+async function completed() {
+  const world = createWorld();
+  const { sessionId } = await world.process().run({ workflow: flow(a, b) });
+  world.calls.length = 0;
+  return { ...world, sessionId };
+}
+
 describe('a changed definition', () => {
+  test('[J19] also of a completed run: an added step runs, and a changed one is refused unless it is accepted', async () => {
+    const { process, sessionId, calls } = await completed();
+    const changed = flow({ ...a, input: 9 }, b, c);
+    await expect(process().run({ workflow: changed, sessionId })).rejects.toMatchObject({
+      code: 'UNSUPPORTED',
+      details: { step: 'a' },
+    });
+    expect(calls).toEqual([]);
+    expect(await process().run({ workflow: flow(a, b, c), sessionId })).toMatchObject({
+      status: 'completed',
+      output: 3,
+      steps: [{ path: 'a' }, { path: 'b' }, { path: 'c' }],
+      differences: [],
+    });
+    const accepted = process().run({ workflow: changed, sessionId, onDifference: 'accept' });
+    expect(await accepted).toMatchObject({ status: 'completed', differences: [{ path: '$.steps.a' }] });
+    expect(await process().run({ workflow: changed, sessionId })).toMatchObject({ status: 'completed' });
+    expect(calls).toEqual(['c']);
+  });
+
   test.each<[what: string, changed: StepDefinition[], step: string]>([
     ['an input of what has ended', [{ ...a, input: 9 }, b, c], 'a'],
     ['the function of what has begun', [a, { ...b, function: 'g' }, c], 'b'],

@@ -66,7 +66,7 @@ function refusal({ state, fingerprint }: ChangeRequest, unmapped: readonly strin
   const changed = firstChange(before, fingerprint) ?? affected;
   const why = changed === affected ? '' : ` That concerns "${affected}", which has begun.`;
   return new UnsupportedError(
-    `Workflow "${workflow}" was changed since this run began: step "${changed}" is not what it was.${why} Resume with the old definition, declare a migration from "${before.digest}", or pass onDifference: 'accept' to keep the results as they are.`,
+    `Workflow "${workflow}" was changed since this run began: step "${changed}" is not what it was.${why} Resume with the old definition, declare a migration from "${before.digest}", or pass onDifference: 'accept' (--on-difference accept at the command line) to keep the results as they are.`,
     { details: { workflow, step: changed, affected, from: before.digest, to: fingerprint.digest } },
   );
 }

@@ -447,7 +447,9 @@ describe('trouble', () => {
     world.leave(dead.run({ workflow, input: 1, sessionId: 's' }));
     await world.clock.settle();
     const executor = world.process({ f: echo }, { registry: { workflows: { chain: workflow } } });
-    await expect(executor.run({ workflow, sessionId: 's' })).rejects.toThrow(/leased by "worker-1"/);
+    await expect(executor.run({ workflow, sessionId: 's' })).rejects.toThrow(
+      /worked on already, on branch "main", by "worker-1" \(process \d+\), whose lease lasts until 20/,
+    );
     await world.die();
     const results: unknown[] = [];
     const recover = () =>

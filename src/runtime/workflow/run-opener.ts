@@ -7,6 +7,8 @@ import { isLeaseConflict } from '../../manager/lease-conflict.ts';
 import { sleep } from '../../manager/ports.ts';
 import type { Session, SessionOptions } from '../../manager/session.ts';
 import type { Difference } from '../run/differences.ts';
+import { isGone } from '../run/liveness.ts';
+import { underWay } from '../run/seat.ts';
 import type { Answers } from './answers.ts';
 import type { RunOptions, WorkflowExecutorOptions } from './executor-options.ts';
 import { fingerprintOf } from './fingerprint.ts';
@@ -26,6 +28,9 @@ export type OpenRun = {
 
 /** Where a run is. Without a branch the session's current one. */
 type Located = { readonly sessionId: string; readonly branch?: string };
+
+/** What is run, and the name that its lease is held under. */
+type Order = RunOptions & { readonly workflow: Workflow; readonly owner: string };
 
 /** What was saved is frozen: the next save costs what is new. */
 const SESSION: SessionOptions = { freeze: true };
@@ -47,16 +52,16 @@ export class RunOpener {
     return this.#manager.engine;
   }
 
-  /** A run under a lease; one that is completed needs none. Close the session when done. */
-  async open(workflow: Workflow, options: RunOptions): Promise<OpenRun & { readonly lease?: Lease }> {
+  /** A run under a lease; one that is completed needs none, unless its definition changed. Close the session when done. */
+  async open(order: Order): Promise<OpenRun & { readonly lease?: Lease }> {
     const { ports } = this.#context;
-    const located = await this.#locate(options);
+    const located = await this.#locate(order);
     const giveUpAtMs = ports.now() + (this.#options.lease?.waitMs ?? 0);
     for (;;) {
-      const tried = await this.#tryOpen(located, workflow, options);
+      const tried = await this.#tryOpen(located, order);
       if ('session' in tried) return tried;
       if (tried.conflict !== undefined && ports.now() >= giveUpAtMs) throw tried.conflict;
-      if (tried.conflict !== undefined) await sleep(ports, POLL_MS, options.signal);
+      if (tried.conflict !== undefined) await sleep(ports, POLL_MS, order.signal);
     }
   }
 
@@ -78,24 +83,29 @@ export class RunOpener {
   /** Undone if another process has the run, or had it a moment ago: then what was read of it is old. */
   async #tryOpen(
     { sessionId, branch }: Located,
-    workflow: Workflow,
-    options: RunOptions,
+    { workflow, owner, ...options }: Order,
   ): Promise<(OpenRun & { readonly lease?: Lease }) | { readonly conflict?: unknown }> {
     const session = await this.#manager.session(sessionId, { ...SESSION, ...(branch !== undefined && { branch }) });
     try {
       const log = await this.#logOf(session);
       if (session.head === undefined && !(await this.#begin(session, workflow, options))) return await undo(session);
       const saved = this.#check(session, workflow, options);
-      if (saved.status === 'completed') return { session, state: saved, differences: [] };
-      const lease = await session.lease({ ...this.#options.lease, waitMs: 0 });
+      if (this.#isOver(saved, workflow)) return { session, state: saved, differences: [] };
+      const lease = await session.lease({ ...this.#options.lease, owner, isGone, waitMs: 0 });
       const isFresh = (await this.#logOf(session)) === log && (await this.#isHead(session));
       if (isFresh) return { session, lease, ...(await this.adopt(session, workflow, options)) };
       return await undo(session);
     } catch (error) {
       await session.close();
-      if (isLeaseConflict(error) && 'expiresAtMs' in error.details) return { conflict: error };
+      if (isLeaseConflict(error) && 'expiresAtMs' in error.details) return { conflict: underWay(error, session) };
       throw error;
     }
+  }
+
+  /** A completed run has nothing left to do, unless its definition changed. */
+  #isOver({ status, fingerprint }: RunState, workflow: Workflow): boolean {
+    const now = fingerprintOf(workflow, this.#options.registry.workflows);
+    return status === 'completed' && fingerprint.digest === now.digest;
   }
 
   async #logOf({ id, branch }: Session): Promise<string | undefined> {
@@ -107,7 +117,7 @@ export class RunOpener {
   }
 
   /** The input is durable before the first step, so that whoever recovers the run has it. Answers no if another process was faster. */
-  async #begin(session: Session, workflow: Workflow, options: RunOptions): Promise<boolean> {
+  async #begin(session: Session, workflow: Workflow, options: Omit<RunOptions, 'workflow'>): Promise<boolean> {
     const fingerprint = fingerprintOf(workflow, this.#options.registry.workflows);
     const state = newRunState({ workflow: workflow.name, fingerprint, input: this.#copy(options.input) });
     freezeState(state);

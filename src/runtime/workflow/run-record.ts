@@ -4,7 +4,16 @@ import { givenOptions } from '../../core/options.ts';
 import { freezeState } from '../../manager/freeze.ts';
 import type { SaveOptions } from '../../manager/save-options.ts';
 import type { Session } from '../../manager/session.ts';
-import type { ApprovalAnswer, ApprovalRequest, RunState, RunStatus, StepEnd, StepFailure, Tries } from './run-state.ts';
+import {
+  type ApprovalAnswer,
+  type ApprovalRequest,
+  parseRunState,
+  type RunState,
+  type RunStatus,
+  type StepEnd,
+  type StepFailure,
+  type Tries,
+} from './run-state.ts';
 import { SaveGate } from './save-gate.ts';
 
 /** Said of every checkpoint of a run. */
@@ -117,7 +126,7 @@ export class RunRecord {
   /** Saves how the run ended, or where it waits, unless nothing came of it. */
   async finish(status: RunStatus, output?: unknown): Promise<CheckpointId> {
     const { head } = this.#session;
-    if (!this.#isChanged && status === this.#statusBefore && head !== undefined) {
+    if (!this.#isChanged && status === this.#statusBefore && head !== undefined && this.#isDefinedAsSaved()) {
       this.#state = { ...this.#state, status };
       return head.id;
     }
@@ -125,6 +134,12 @@ export class RunRecord {
     const tries = this.#unended(this.#state.tries);
     this.#change({ status, timers, tries, ...(output !== undefined && { output }) });
     return this.#save(`workflow_${status}`);
+  }
+
+  /** A definition that was accepted counts from now on. */
+  #isDefinedAsSaved(): boolean {
+    const { fingerprint } = parseRunState(this.#session.state, this.#session.id);
+    return fingerprint.digest === this.#state.fingerprint.digest;
   }
 
   /** What is not needed any more is left out at the end rather than step by step. */

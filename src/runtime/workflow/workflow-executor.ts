@@ -6,6 +6,7 @@ import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { Lease } from '../../manager/lease.ts';
 import type { Recovery } from '../../manager/recovery-options.ts';
 import type { Session } from '../../manager/session.ts';
+import { beginOwner } from '../run/liveness.ts';
 import type { GivenAnswer, RequestPlace } from '../run/request-answers.ts';
 import { Answers } from './answers.ts';
 import {
@@ -22,6 +23,9 @@ import { type ApprovalAnswer, type ApprovalRequest, parseRunState, type RunState
 import { Scope } from './scope.ts';
 import type { Workflow } from './workflow.ts';
 import { WorkflowRun } from './workflow-run.ts';
+
+/** What to run, with its workflow found. */
+type WorkflowOrder = RunOptions & { readonly workflow: Workflow };
 
 /** Runs workflows so that they survive: what has ended is not done again, in whatever process they go on. */
 export class WorkflowExecutor {
@@ -45,11 +49,20 @@ export class WorkflowExecutor {
   async run(options: RunOptions): Promise<WorkflowResult> {
     const workflow = await this.#findWorkflow(options.workflow);
     checkRegistry(workflow, this.#options.registry);
-    const { lease, ...open } = await this.#opener.open(workflow, options);
+    const { owner, end } = beginOwner(this.#options.lease?.owner);
+    try {
+      return await this.#runAs(owner, { ...options, workflow });
+    } finally {
+      end();
+    }
+  }
+
+  async #runAs(owner: string, options: WorkflowOrder): Promise<WorkflowResult> {
+    const { lease, ...open } = await this.#opener.open({ ...options, owner });
     const { session } = open;
     try {
       if (lease === undefined) return await this.#resultOf(open, headOf(session));
-      return await this.#runUnder(lease, open, { ...options, workflow });
+      return await this.#runUnder(lease, open, options);
     } finally {
       await session.close();
     }
@@ -84,7 +97,7 @@ export class WorkflowExecutor {
   async #runUnder(
     lease: Lease,
     { session, state, differences }: OpenRun,
-    { workflow, ...options }: Omit<RunOptions, 'workflow'> & { readonly workflow: Workflow },
+    { workflow, ...options }: WorkflowOrder,
   ): Promise<WorkflowResult> {
     const { manager, registry } = this.#options;
     const record = new RunRecord(session, state, options);
