@@ -9,10 +9,10 @@ export class FileIdentity {
   readonly #path: string;
   readonly #files: readonly { readonly path: string; readonly found: BigIntStats | undefined }[];
 
-  /** Remembers the file at this path, and its log, if it has one. */
+  /** Remembers the file at this path, its log and the index of that, as far as they are there. */
   constructor(path: string) {
     this.#path = path;
-    this.#files = [path, `${path}-wal`].map((file) => ({ path: file, found: lookAt(file) }));
+    this.#files = [path, `${path}-wal`, `${path}-shm`].map((file) => ({ path: file, found: lookAt(file) }));
   }
 
   /** Throws a StorageError if another file, or none, is at the path now. */
@@ -22,7 +22,8 @@ export class FileIdentity {
       if (now?.ino === found?.ino && now?.dev === found?.dev) continue;
       throw new StorageError(
         `The file ${path} was ${now === undefined ? 'deleted or moved' : 'replaced by another file'} while it was open, so nothing more is read from it or saved to it. Put the file back, or close the storage and open it again.`,
-        { details: { path: this.#path } },
+        // What was just written may be in the file that is gone, or in the one that is there.
+        { details: { path: this.#path, outcome: 'unknown' } },
       );
     }
   }

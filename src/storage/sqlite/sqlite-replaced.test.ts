@@ -25,13 +25,14 @@ const CHANGES: readonly [string, (path: string) => void][] = [
     },
   ],
   ['left without its log', (path) => rmSync(`${path}-wal`)],
+  ['left without the index of its log', (path) => rmSync(`${path}-shm`)],
 ];
 
 test.each(CHANGES)('[G16] a database that is %s while it is open acknowledges nothing more', async (_, change) => {
   const { path, manager, session, id } = await openSession();
   change(path);
   const refused = { code: 'STORAGE', message: expect.stringContaining('open it again') };
-  await expect(session.save({ n: 2 })).rejects.toMatchObject(refused);
+  await expect(session.save({ n: 2 })).rejects.toMatchObject({ ...refused, details: { outcome: 'unknown' } });
   await expect(session.step('pay', () => 1)).rejects.toMatchObject(refused);
   await expect(manager.load(id)).rejects.toMatchObject(refused);
   await expect(manager.list()).rejects.toMatchObject(refused);
