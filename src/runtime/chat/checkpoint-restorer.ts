@@ -1,20 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Checkpoint } from '../../core/checkpoint.ts';
-import {
-  accepts,
-  checkOptions,
-  filledString,
-  flag,
-  type OptionChecks,
-  oneOf,
-  recordOf,
-  string,
-  wholeFrom,
-} from '../../core/options.ts';
+import { checkOptions, filledString, flag, type OptionChecks, oneOf, wholeFrom } from '../../core/options.ts';
 import { addProblems, type DifferenceReport, report } from '../run/differences.ts';
 import { openContinuationFiles } from '../run/files/continuation-files.ts';
 import { DEFAULT_ROOT, type FilesOptions, type SessionFiles } from '../run/files/session-files.ts';
-import { CONTINUATION } from '../run/run-options.ts';
+import { CHAT_RUN, CONTINUATION, FILES, RESTORE } from '../run/run-options.ts';
 import { withSeat } from '../run/seat.ts';
 import type { TeamFacts } from '../run/team-facts.ts';
 import {
@@ -64,16 +54,16 @@ export type ContinueOptions = RestoreChatOptions &
     readonly prepare?: (chat: GroupChat) => void;
   };
 
-const CONTINUE: OptionChecks<ContinueOptions> = {
+/** What `continue()` accepts. */
+export const CONTINUE = {
+  ...CHAT_RUN,
   ...CONTINUATION,
-  answers: recordOf(string),
+  ...FILES,
   rounds: { required: wholeFrom(1) },
   stripSignal: flag,
   outputRoot: filledString,
   files: oneOf('keep', 'restore'),
-  logs: accepts('a folder or false', (value) => value === false || filledString(value) === undefined),
-  checkpointFiles: flag,
-};
+} satisfies OptionChecks<ContinueOptions>;
 
 /** What came of a continuation. */
 export type ContinueResult = ChatRunResult & { readonly originId: string; readonly report: DifferenceReport };
@@ -88,6 +78,7 @@ export class CheckpointRestorer {
 
   /** Puts a conversation back without going on. Nothing is written. */
   async restore(source: CheckpointSource, options: RestoreChatOptions = {}): Promise<RestoredChat> {
+    checkOptions(options, RESTORE, 'restore()');
     const opened = await this.#restorer.open(source);
     const { team, ...rebuilt } = await this.#restorer.rebuild(opened, options);
     return { chat: team, ...rebuilt, checkpoint: opened.checkpoint };

@@ -1,5 +1,6 @@
 import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
 import { parseName } from '../../core/id.ts';
+import { checkOptions, checkValue, type OptionChecks, record, string } from '../../core/options.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { EffectMode } from '../../manager/effect-log.ts';
 import type { Recovery } from '../../manager/recovery-options.ts';
@@ -9,6 +10,7 @@ import { parseRunMemory } from '../agent/run-memory.ts';
 import { type DifferenceOptions, decide } from '../run/differences.ts';
 import { type FilesOptions, openSessionFiles } from '../run/files/session-files.ts';
 import type { GivenAnswer, RequestAnswer } from '../run/request-answers.ts';
+import { CHAT_RUN, FILES, HELD, RESUME } from '../run/run-options.ts';
 import { openOutcome, withSeat } from '../run/seat.ts';
 import { codeOf, type Resumed, readOrigin, resumeTeam } from '../run/team.ts';
 import { factsOf } from '../run/team-facts.ts';
@@ -27,6 +29,13 @@ export type GroupChatManagerOptions = ChatRunOptions &
     readonly branch?: string;
     readonly mode?: EffectMode;
   } & FilesOptions;
+
+const OPTIONS: OptionChecks<GroupChatManagerOptions> = { ...CHAT_RUN, ...HELD, ...FILES, chat: { required: record } };
+
+/** What a conversation begins with. */
+type Problem = { readonly message: string; readonly initiator?: string; readonly rounds?: number };
+
+const PROBLEM: OptionChecks<Problem> = { message: { required: string }, initiator: string, rounds: RESUME.rounds };
 
 /** How a conversation goes on. */
 export type ResumeChatOptions = DifferenceOptions & {
@@ -47,6 +56,7 @@ export class CheckpointingGroupChatManager {
   readonly #code: ChatState;
 
   constructor(options: GroupChatManagerOptions) {
+    checkOptions(options, OPTIONS, 'new CheckpointingGroupChatManager()');
     parseRunMemory(options.memory, options.userId);
     this.#options = options;
     this.#code = codeOf(options.chat);
@@ -57,11 +67,8 @@ export class CheckpointingGroupChatManager {
   }
 
   /** Begins the conversation with a problem. The session must be new. */
-  async run(problem: {
-    readonly message: string;
-    readonly initiator?: string;
-    readonly rounds?: number;
-  }): Promise<ChatRunResult> {
+  async run(problem: Problem): Promise<ChatRunResult> {
+    checkOptions(problem, PROBLEM, 'run()');
     const initiator = parseName(problem.initiator ?? PERSON, 'The initiator');
     return this.#hold({}, async (session) => {
       if (session.head !== undefined) {
@@ -75,7 +82,9 @@ export class CheckpointingGroupChatManager {
   }
 
   /** Goes on where the session was left: after a crash, a stop, a failure, or with the answer it waited for. */
-  async resume({ rounds, answers, ...deciding }: ResumeChatOptions = {}): Promise<ChatRunResult> {
+  async resume(options: ResumeChatOptions = {}): Promise<ChatRunResult> {
+    checkOptions(options, { ...RESUME, answers: CHAT_RUN.answers }, 'resume()');
+    const { rounds, answers, ...deciding } = options;
     const answering = answers === undefined ? {} : { answers };
     return this.#hold(answering, async (session) => {
       const resumed = await this.#load(session, { ...deciding, rounds });
@@ -86,6 +95,8 @@ export class CheckpointingGroupChatManager {
 
   /** Says something as the person, and lets the conversation go on from it; begins it if the session is new. */
   async prompt(message: string, options: Omit<ResumeChatOptions, 'answers'> = {}): Promise<ChatRunResult> {
+    checkValue(message, string, 'The message of prompt()');
+    checkOptions(options, RESUME, 'prompt()');
     const { rounds = this.#code.chat.settings.maxRounds, ...deciding } = options;
     return this.#hold({}, async (session) => {
       if (session.head === undefined) return this.#begin(message, PERSON, rounds);

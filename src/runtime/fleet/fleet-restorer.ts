@@ -1,7 +1,7 @@
 import type { Checkpoint } from '../../core/checkpoint.ts';
-import { callback, checkOptions, type OptionChecks, wholeFrom } from '../../core/options.ts';
+import { checkOptions, type OptionChecks, wholeFrom } from '../../core/options.ts';
 import type { DifferenceReport } from '../run/differences.ts';
-import { CONTINUATION } from '../run/run-options.ts';
+import { CONTINUATION, FLEET_RUN, RESTORE } from '../run/run-options.ts';
 import { withSeat } from '../run/seat.ts';
 import {
   type BranchOptions,
@@ -38,10 +38,8 @@ export type ContinueFleetOptions = RestoreFleetOptions &
   };
 
 const CONTINUE: OptionChecks<ContinueFleetOptions> = {
+  ...FLEET_RUN,
   ...CONTINUATION,
-  onTaskLedger: callback,
-  onProgressLedger: callback,
-  onToolCall: callback,
   rounds: wholeFrom(1),
 };
 
@@ -58,6 +56,7 @@ export class FleetRestorer {
 
   /** Puts a fleet back without going on. Nothing is written. */
   async restore(source: CheckpointSource, options: RestoreFleetOptions = {}): Promise<RestoredFleet> {
+    checkOptions(options, RESTORE, 'restore()');
     const opened = await this.#restorer.open(source);
     const { team, report } = await this.#restorer.rebuild(opened, options);
     return { fleet: team, report, checkpoint: opened.checkpoint };

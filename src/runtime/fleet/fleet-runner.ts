@@ -1,4 +1,5 @@
 import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
+import { checkOptions, checkValue, filledString, type OptionChecks, record, string } from '../../core/options.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { EffectMode } from '../../manager/effect-log.ts';
 import type { Recovery } from '../../manager/recovery-options.ts';
@@ -6,6 +7,7 @@ import type { Session } from '../../manager/session.ts';
 import { parseRunMemory } from '../agent/run-memory.ts';
 import { type DifferenceOptions, decide } from '../run/differences.ts';
 import type { GivenAnswer } from '../run/request-answers.ts';
+import { FLEET_RUN, HELD, RESUME } from '../run/run-options.ts';
 import { openOutcome, withSeat } from '../run/seat.ts';
 import { codeOf, type Resumed, readOrigin, resumeTeam } from '../run/team.ts';
 import { factsOf } from '../run/team-facts.ts';
@@ -26,6 +28,13 @@ export type FleetRunnerOptions = FleetRunOptions &
     readonly mode?: EffectMode;
   };
 
+const OPTIONS: OptionChecks<FleetRunnerOptions> = { ...FLEET_RUN, ...HELD, fleet: { required: record } };
+
+/** What a fleet is to do. */
+type Task = { readonly task: string };
+
+const TASK: OptionChecks<Task> = { task: { required: string } };
+
 /** How a fleet goes on. */
 export type ResumeFleetOptions = DifferenceOptions & { readonly prompt?: string; readonly rounds?: number };
 
@@ -39,6 +48,7 @@ export class FleetRunner {
   readonly #beginning: FleetState;
 
   constructor(options: FleetRunnerOptions) {
+    checkOptions(options, OPTIONS, 'new FleetRunner()');
     parseRunMemory(options.memory, options.userId);
     this.#options = options;
     this.#beginning = codeOf(options.fleet);
@@ -54,9 +64,10 @@ export class FleetRunner {
   }
 
   /** Begins a task. The session must be new. */
-  async run({ task }: { readonly task: string }): Promise<FleetRunResult> {
+  async run(options: Task): Promise<FleetRunResult> {
+    checkOptions(options, TASK, 'run()');
     return this.#hold(async (session) => {
-      if (session.head === undefined) return this.#begin(task);
+      if (session.head === undefined) return this.#begin(options.task);
       throw new InvalidInputError(
         `Session "${session.id}" has a fleet at work already, at ${session.head.id}. Use resume() to go on with it, or another session.`,
         { details: { sessionId: session.id, headId: session.head.id } },
@@ -65,12 +76,17 @@ export class FleetRunner {
   }
 
   /** Begins a task, or goes on with what the session holds: for programs that are simply started again. */
-  async runOrResume({ task }: { readonly task: string }): Promise<FleetRunResult> {
-    return this.#hold(async (session) => (session.head === undefined ? this.#begin(task) : this.#load(session)));
+  async runOrResume(options: Task): Promise<FleetRunResult> {
+    checkOptions(options, TASK, 'runOrResume()');
+    return this.#hold(async (session) =>
+      session.head === undefined ? this.#begin(options.task) : this.#load(session),
+    );
   }
 
   /** Gives it something to do: the task if the session is new, else another request that the fleet goes on with. */
   async prompt(text: string, options: Omit<ResumeFleetOptions, 'prompt'> = {}): Promise<FleetRunResult> {
+    checkValue(text, string, 'The text of prompt()');
+    checkOptions(options, RESUME, 'prompt()');
     return this.#hold(async (session) =>
       session.head === undefined ? this.#begin(text, options) : this.#goOn(session, { ...options, prompt: text }),
     );
@@ -99,6 +115,7 @@ export class FleetRunner {
    * from here, also if a limit had ended it.
    */
   async resume(options: ResumeFleetOptions = {}): Promise<FleetRunResult> {
+    checkOptions(options, { ...RESUME, prompt: filledString }, 'resume()');
     return this.#hold((session) => this.#goOn(session, options));
   }
 

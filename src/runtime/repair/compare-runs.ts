@@ -1,13 +1,19 @@
-import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
+import { NotFoundError } from '../../core/errors.ts';
+import { name } from '../../core/id.ts';
+import { checkOptions, type OptionChecks } from '../../core/options.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { AgentTotals } from '../agent/agent-state.ts';
 import type { ChatEnd } from '../chat/chat-end.ts';
+import { PARTS } from '../run/run-options.ts';
 import { alignMessages } from './align-messages.ts';
 import { ChatPath } from './chat-path.ts';
+import type { RepairParts } from './hold-branch.ts';
 import { subtractTotals, totalsOf } from './totals.ts';
 
 /** A run of a conversation: the checkpoint it is looked at, or a branch at its head. */
 export type RunRef = string | { readonly sessionId: string; readonly branch: string };
+
+const RUN: OptionChecks<Exclude<RunRef, string>> = { sessionId: { required: name }, branch: { required: name } };
 
 /** One of two runs that are compared. */
 export type ComparedRun = {
@@ -52,10 +58,12 @@ export type RunComparison = {
 
 /** Compares two runs message by message: what is the same, what is not, where they part, and what each cost. */
 export async function compareRuns(
-  { checkpoints }: { readonly checkpoints: CheckpointManager },
+  parts: RepairParts,
   a: RunRef,
   b: RunRef,
 ): Promise<RunComparison> {
+  checkOptions(parts, PARTS, 'compareRuns()');
+  const { checkpoints } = parts;
   const [pathA, pathB] = await Promise.all([openRun(checkpoints, a), openRun(checkpoints, b)]);
   const steps = alignMessages(pathA.state.chat.messages, pathB.state.chat.messages).map(
     (step): ComparedStep => ({
@@ -80,8 +88,7 @@ export async function compareRuns(
 
 async function openRun(checkpoints: CheckpointManager, ref: RunRef): Promise<ChatPath> {
   if (typeof ref === 'string') return ChatPath.open(checkpoints, ref);
-  if (typeof ref?.sessionId !== 'string' || typeof ref.branch !== 'string')
-    throw new InvalidInputError('A run is a checkpoint id, or a session id and a branch.');
+  checkOptions(ref, RUN, 'a run to compare');
   const branches = await checkpoints.branches(ref.sessionId);
   const found = branches.find(({ branch }) => branch === ref.branch);
   if (found !== undefined) return ChatPath.open(checkpoints, found.headId);

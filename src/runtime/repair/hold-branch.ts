@@ -1,15 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import type { Checkpoint } from '../../core/checkpoint.ts';
-import { InvalidInputError } from '../../core/errors.ts';
+import { filledString, type OptionChecks, oneOf } from '../../core/options.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { SaveOptions } from '../../manager/save-options.ts';
 import type { Session } from '../../manager/session.ts';
 import type { AgentRegistry } from '../agent/agent-registry.ts';
 import { type ChatRunOptions, type ChatRunResult, holdChat } from '../chat/chat-run.ts';
-import { CheckpointRestorer, type ContinueOptions, type RestoredChat } from '../chat/checkpoint-restorer.ts';
+import { CheckpointRestorer, CONTINUE, type ContinueOptions, type RestoredChat } from '../chat/checkpoint-restorer.ts';
 import type { GroupChat } from '../chat/group-chat.ts';
 import { SessionEffects } from '../effect/effects.ts';
-import type { DifferenceReport } from '../run/differences.ts';
+import { type DifferenceReport, decide } from '../run/differences.ts';
 import { openContinuationFiles } from '../run/files/continuation-files.ts';
 import { DEFAULT_ROOT, type SessionFiles } from '../run/files/session-files.ts';
 import { fingerprintOf, type TeamFacts } from '../run/team-facts.ts';
@@ -22,12 +22,21 @@ import type { Target } from './target.ts';
 export type RepairParts = { readonly checkpoints: CheckpointManager; readonly registry?: AgentRegistry };
 
 /** How an intervened conversation goes on. */
-export type InterveneOptions = Omit<ContinueOptions, 'mode' | 'prepare'> & {
+export type InterveneOptions = Omit<ContinueOptions, 'mode' | 'prepare' | 'prompt'> & {
   /** Who intervenes. */
   readonly author?: string;
   /** `recorded` uses what was recorded after the changed message as long as it fits; default `live`. */
   readonly mode?: 'live' | 'recorded';
 };
+
+const { mode: _mode, prepare: _prepare, prompt: _prompt, ...CONTINUED } = CONTINUE;
+
+/** What is checked before a branch is begun. */
+export const BRANCH = {
+  ...CONTINUED,
+  author: filledString,
+  mode: oneOf('live', 'recorded'),
+} satisfies OptionChecks<InterveneOptions>;
 
 /** What came of an intervention. */
 export type InterveneResult = ChatRunResult & {
@@ -47,7 +56,6 @@ export async function holdBranch(
   target: Target,
   given: InterveneOptions,
 ): Promise<InterveneResult> {
-  checkOptions(given);
   const options = withUser(target, given);
   const { chat, report, facts } = await restoreBase(parts, target, options);
   const session = await openBranch(parts.checkpoints, target, options);
@@ -75,7 +83,7 @@ export async function resumeBranch(
 ): Promise<ChatRunResult> {
   const options = withUser(target, given);
   // Overrides are in the state already; rounds that were granted must not be taken back.
-  const { chat, facts } = await new CheckpointRestorer(parts).restore(headId, { ...options, overrides: {} });
+  const { chat, facts } = await new CheckpointRestorer(parts).restore(headId, { onDifference: decide(options) });
   const session = await parts.checkpoints.session(target.base.sessionId, { branch });
   try {
     const files = chat.record.end === null ? await openFiles(parts.checkpoints, target, options) : undefined;
@@ -84,14 +92,6 @@ export async function resumeBranch(
   } finally {
     await session.close();
   }
-}
-
-/** What could only fail once the branch is there is checked before. */
-function checkOptions({ rounds, mode = 'live' }: InterveneOptions): void {
-  if (!Number.isSafeInteger(rounds) || rounds < 1)
-    throw new InvalidInputError(`The number of rounds must be a whole number from 1; found ${rounds}.`);
-  if (mode !== 'live' && mode !== 'recorded')
-    throw new InvalidInputError(`A changed run is live or recorded; found the mode ${JSON.stringify(mode)}.`);
 }
 
 /** What is done with a user's conversation is the user's, too: it is listed and forgotten with the rest. */
@@ -104,8 +104,12 @@ async function restoreBase(
   { base }: Target,
   options: InterveneOptions,
 ): Promise<Omit<RestoredChat, 'checkpoint'>> {
+  const { overrides } = options;
   const restorer = new CheckpointRestorer(parts);
-  const restored = await restorer.restore(base.id, options);
+  const restored = await restorer.restore(base.id, {
+    onDifference: decide(options),
+    ...(overrides !== undefined && { overrides }),
+  });
   if (options.files === 'restore') await restorer.restoreFiles(base.id);
   return restored;
 }

@@ -1,6 +1,19 @@
-import { holdBranch, type InterveneOptions, type InterveneResult, type RepairParts } from './hold-branch.ts';
+import { anything, checkOptions, type OptionChecks } from '../../core/options.ts';
+import { PARTS } from '../run/run-options.ts';
+import { BRANCH, holdBranch, type InterveneOptions, type InterveneResult, type RepairParts } from './hold-branch.ts';
 import type { Intervention } from './intervention.ts';
 import { locateTarget } from './locate-target.ts';
+
+// What is changed is checked where it is read.
+const REQUEST: OptionChecks<InterveneOptions> = {
+  ...BRANCH,
+  message: anything,
+  systemMessage: anything,
+  llmConfig: anything,
+  toolResult: anything,
+  replacement: anything,
+  isError: anything,
+};
 
 /**
  * Changes one thing of a conversation (a message, a prompt, a model, a tool's answer) and goes on from there as a new branch: what came
@@ -11,5 +24,7 @@ export async function intervene(
   checkpoint: string,
   request: Intervention & InterveneOptions,
 ): Promise<InterveneResult> {
+  checkOptions(parts, PARTS, 'intervene()');
+  checkOptions(request, REQUEST, 'intervene()');
   return holdBranch(parts, await locateTarget(parts.checkpoints, checkpoint, request), request);
 }

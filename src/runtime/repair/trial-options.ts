@@ -1,7 +1,7 @@
-import { InvalidInputError } from '../../core/errors.ts';
-import { parseName } from '../../core/id.ts';
+import { name } from '../../core/id.ts';
+import { callback, checkOptions, type OptionChecks, record, wholeFrom } from '../../core/options.ts';
 import type { ChatRunResult } from '../chat/chat-run.ts';
-import type { InterveneOptions } from './hold-branch.ts';
+import { BRANCH, type InterveneOptions } from './hold-branch.ts';
 import type { Intervention } from './intervention.ts';
 import type { TrialRun } from './trial-report.ts';
 
@@ -33,18 +33,20 @@ export type TrialOptions = Omit<InterveneOptions, 'branch' | 'mode'> & {
 const MAX_REPEATS = 10_000;
 const MAX_CONCURRENCY = 64;
 
-/** Checks a trial before anything runs. */
-export function checkTrialOptions({ repeats, rounds, concurrency = 1, name, judge }: TrialOptions): void {
-  checkCount('repeats', repeats, MAX_REPEATS);
-  checkCount('rounds', rounds, Number.MAX_SAFE_INTEGER);
-  checkCount('concurrency', concurrency, MAX_CONCURRENCY);
-  if (name !== undefined) parseName(name, 'The name of a trial');
-  if (typeof judge !== 'function') throw new InvalidInputError('A trial needs a judge: a function of a run.');
-}
+const { branch: _branch, mode: _mode, ...CONTINUED } = BRANCH;
 
-function checkCount(what: string, value: number, max: number): void {
-  if (Number.isSafeInteger(value) && value >= 1 && value <= max) return;
-  throw new InvalidInputError(`${what} must be a whole number from 1 to ${max}; found ${value}.`, {
-    details: { [what]: value },
-  });
+const OPTIONS: OptionChecks<TrialOptions> = {
+  ...CONTINUED,
+  // What is changed is checked where it is read.
+  intervention: record,
+  repeats: { required: wholeFrom(1, MAX_REPEATS) },
+  judge: { required: callback },
+  concurrency: wholeFrom(1, MAX_CONCURRENCY),
+  name,
+  onRun: callback,
+};
+
+/** Checks a trial before anything runs. */
+export function checkTrialOptions(options: TrialOptions): void {
+  checkOptions(options, OPTIONS, 'trial()');
 }

@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { digestText } from '../../core/chunk.ts';
 import { InvalidInputError } from '../../core/errors.ts';
+import { checkOptions } from '../../core/options.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { ChatMessage } from '../agent/chat-message.ts';
 import { type ChatState, parseChatState } from '../chat/chat-state.ts';
+import { PARTS } from '../run/run-options.ts';
 import type { RepairParts } from './hold-branch.ts';
 import { locateTarget } from './locate-target.ts';
 import { type Target, toControl } from './target.ts';
@@ -18,6 +20,7 @@ import { describeDivergence, type HeldRun, type TrialJob, type TrialPlan, TrialR
  * is stopped answers what it has, and one that was killed is resumed by its name.
  */
 export async function trial(parts: RepairParts, checkpoint: string, options: TrialOptions): Promise<TrialReport> {
+  checkOptions(parts, PARTS, 'trial()');
   checkTrialOptions(options);
   const plan = await planTrial(parts, checkpoint, options);
   const runner = new TrialRunner(plan);

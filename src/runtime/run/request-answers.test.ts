@@ -100,8 +100,9 @@ describe.each([
     const inbox = new Inbox(checkpoints);
     const heard = await inbox.give({ ...request, answer: 'approve', by: 'Ann' });
     expect(await inbox.giveOrRead({ ...request, answer: 'reject', by: 'Bo' })).toEqual(heard);
-    expect(await inbox.pending(request)).toEqual([]);
-    expect(await inbox.pending({ ...request, branch: 'main' })).toHaveLength(1);
+    const { sessionId } = request;
+    expect(await inbox.pending({ sessionId })).toEqual([]);
+    expect(await inbox.pending({ sessionId, branch: 'main' })).toHaveLength(1);
   });
 
   test('does not take the name of something else for one of a request', async () => {

@@ -1,5 +1,6 @@
 import { ConflictError, hasErrorCode, InvalidInputError, NotFoundError } from '../../core/errors.ts';
-import { parseSessionId } from '../../core/id.ts';
+import { name, parseSessionId } from '../../core/id.ts';
+import { anything, checkOptions, filledString, type OptionChecks, string } from '../../core/options.ts';
 import { formatSuggestion, suggest } from '../../core/suggestion.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 
@@ -21,6 +22,15 @@ export type RequestAnswer = {
 
 /** An answer on its way. */
 export type GivenAnswer = RequestPlace & Omit<RequestAnswer, 'atMs'> & { readonly requestId: string };
+
+const GIVEN: OptionChecks<GivenAnswer> = {
+  sessionId: { required: name },
+  branch: name,
+  requestId: { required: filledString },
+  answer: { required: string },
+  by: { required: filledString },
+  value: anything,
+};
 
 /** What every request has: a name, and what can be answered; no options: any text. */
 type AnyRequest = { readonly id: string; readonly options: readonly string[] };
@@ -52,6 +62,7 @@ export class RequestAnswers<State, Request extends AnyRequest> {
 
   /** What people are asked now. */
   async pending(place: RequestPlace): Promise<Request[]> {
+    checkOptions(place, { sessionId: GIVEN.sessionId, branch: name }, 'pending()');
     const { sessionId, branch, requests, answers } = await this.#open(place);
     const open = Object.values(requests).filter(({ id }) => find(answers, id) === undefined);
     const found = await Promise.all(open.map(({ id }) => this.read({ sessionId, branch }, id)));
@@ -69,6 +80,7 @@ export class RequestAnswers<State, Request extends AnyRequest> {
 
   /** Leaves an answer; the second one is a ConflictError that says who was faster. */
   async give(given: GivenAnswer): Promise<RequestAnswer> {
+    checkOptions(given, GIVEN, 'answer()');
     const { requestId, answer, by, value } = given;
     const { sessionId, branch, headId, request } = await this.#openRequest(given);
     checkOption(request, answer);

@@ -4,12 +4,32 @@ import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
 import { scriptedModel } from '../../testing/model/scripted-model.ts';
 import { StandardAgent } from '../agent/standard-agent.ts';
 import { CheckpointRestorer } from '../chat/checkpoint-restorer.ts';
+import { CheckpointingGroupChatManager } from '../chat/checkpointing-group-chat-manager.ts';
 import { GroupChat } from '../chat/group-chat.ts';
 import { Fleet } from '../fleet/fleet.ts';
 import { FleetRestorer } from '../fleet/fleet-restorer.ts';
+import { FleetRunner } from '../fleet/fleet-runner.ts';
+import { compareRuns } from '../repair/compare-runs.ts';
+import { intervene } from '../repair/intervene.ts';
+import { trial } from '../repair/trial.ts';
 
 const agents = () => [new StandardAgent({ name: 'a', model: scriptedModel([]) })];
 const checkpoints = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
+
+const parts = { checkpoints };
+const judge = () => true;
+const ANSWER = { requestId: 'r', answer: 'yes', by: 'ada' };
+
+const ofChat = () => ({ chat: new GroupChat({ agents: agents() }), checkpoints, sessionId: 's' });
+const ofFleet = () => ({
+  fleet: new Fleet({ agents: agents(), model: scriptedModel([]) }),
+  checkpoints,
+  sessionId: 's',
+});
+const chatManager = () => new CheckpointingGroupChatManager(ofChat());
+const fleetRunner = () => new FleetRunner(ofFleet());
+const chats = () => new CheckpointRestorer(parts);
+const fleets = () => new FleetRestorer(parts);
 
 describe('options of teams', () => {
   test.each<[object, string]>([
@@ -31,11 +51,68 @@ describe('options of teams', () => {
     expect(() => new Fleet({ agents: agents(), model: scriptedModel([]), ...options } as never)).toThrow(message);
   });
 
-  test('[I4] a continuation refuses what it does not know before it reads anything', async () => {
-    const chats = new CheckpointRestorer({ checkpoints });
-    await expect(chats.continue('chk_1', { rounds: 1, promt: 'x' } as never)).rejects.toThrow('did you mean "prompt"?');
-    await expect(chats.continue('chk_1', {} as never)).rejects.toThrow('"rounds" of continue() must be a whole number');
-    const fleets = new FleetRestorer({ checkpoints });
-    await expect(fleets.continue('chk_1', { promt: 'x' } as never)).rejects.toThrow('did you mean "prompt"?');
+  test.each<[string, (given: never) => unknown, object, string]>([
+    [
+      'a chat manager',
+      (given) => new CheckpointingGroupChatManager(given),
+      { ...ofChat(), sessionid: 's' },
+      'sessionId',
+    ],
+    ['run() of a chat', (given) => chatManager().run(given), { message: 'Hi', round: 3 }, 'rounds'],
+    ['resume() of a chat', (given) => chatManager().resume(given), { answer: { a: 'x' } }, 'answers'],
+    ['prompt() of a chat', (given) => chatManager().prompt('Hi', given), { round: 3 }, 'rounds'],
+    ['answer() of a chat', (given) => chatManager().answer(given), { ...ANSWER, valeu: 1 }, 'value'],
+    ['a fleet runner', (given) => new FleetRunner(given), { ...ofFleet(), onTextt: () => undefined }, 'onText'],
+    ['run() of a fleet', (given) => fleetRunner().run(given), { task: 'Go.', tasks: 1 }, 'task'],
+    ['runOrResume()', (given) => fleetRunner().runOrResume(given), { task: 'Go.', tasks: 1 }, 'task'],
+    ['resume() of a fleet', (given) => fleetRunner().resume(given), { promt: 'Go.' }, 'prompt'],
+    ['prompt() of a fleet', (given) => fleetRunner().prompt('Go.', given), { round: 3 }, 'rounds'],
+    ['answer() of a fleet', (given) => fleetRunner().answer(given), { ...ANSWER, valeu: 1 }, 'value'],
+    ['a restorer', (given) => new CheckpointRestorer(given), { checkpoints, registri: {} }, 'registry'],
+    ['a fleet restorer', (given) => new FleetRestorer(given), { checkpoints, registri: {} }, 'registry'],
+    ['restore() of a chat', (given) => chats().restore('chk_1', given), { override: {} }, 'overrides'],
+    ['restore() of a fleet', (given) => fleets().restore('chk_1', given), { override: {} }, 'overrides'],
+    ['continue() of a chat', (given) => chats().continue('chk_1', given), { rounds: 1, promt: 'x' }, 'prompt'],
+    ['continue() of a fleet', (given) => fleets().continue('chk_1', given), { promt: 'x' }, 'prompt'],
+    [
+      'intervene()',
+      (given) => intervene(parts, 'chk_1', given),
+      { rounds: 1, message: 0, replacment: '' },
+      'replacement',
+    ],
+    [
+      'trial()',
+      (given) => trial(parts, 'chk_1', given),
+      { rounds: 1, repeats: 1, judge, concurency: 2 },
+      'concurrency',
+    ],
+    ['compareRuns()', (given) => compareRuns(parts, given, 'chk_1'), { sessionId: 's', branche: 'b' }, 'branch'],
+  ])('[I4] %s refuses what it does not know before it reads anything', async (_, call, options, meant) => {
+    await expect((async () => call(options as never))()).rejects.toThrow(`did you mean "${meant}"?`);
   });
+
+  test('[I4] what must be given is asked for', async () => {
+    await expect(chats().continue('chk_1', {} as never)).rejects.toThrow(
+      '"rounds" of continue() must be a whole number',
+    );
+    await expect(chatManager().prompt(undefined as never)).rejects.toThrow('The message of prompt() must be a string');
+    await expect(fleetRunner().run(undefined as never)).rejects.toThrow('The options of run() must be an object');
+    expect(() => new CheckpointRestorer({} as never)).toThrow('must be a CheckpointManager; found undefined');
+  });
+
+  test.each(['round', 'speaker', 'messages', 'endReason', 'signal', 'continuedFrom'])(
+    '[I4] metadata of a chat cannot say "%s", which the run sets itself',
+    (key) => {
+      const options = { ...ofChat(), metadata: { topic: 'x', [key]: 'mine' } };
+      expect(() => new CheckpointingGroupChatManager(options)).toThrow(`has the key "${key}"`);
+    },
+  );
+
+  test.each(['round', 'stalls', 'resets', 'phase', 'endReason', 'continuedFrom'])(
+    '[I4] metadata of a fleet cannot say "%s", which the run sets itself',
+    (key) => {
+      const options = { ...ofFleet(), metadata: { topic: 'x', [key]: 'mine' } };
+      expect(() => new FleetRunner(options)).toThrow(`has the key "${key}"`);
+    },
+  );
 });

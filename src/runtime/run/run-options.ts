@@ -1,10 +1,49 @@
 import { name } from '../../core/id.ts';
-import { anything, callback, filledString, flag, oneOf, options, record, signal } from '../../core/options.ts';
+import {
+  accepts,
+  anything,
+  callback,
+  describeValue,
+  filledString,
+  flag,
+  isRecord,
+  type OptionCheck,
+  type OptionChecks,
+  oneOf,
+  options,
+  record,
+  recordOf,
+  signal,
+  string,
+  wholeFrom,
+} from '../../core/options.ts';
+import { manager } from '../../manager/call-options.ts';
+import type { DifferenceOptions } from './differences.ts';
+import type { FilesOptions } from './files/session-files.ts';
+import type { RestoreOptions, RestorerParts } from './team-restorer.ts';
 
 const onDifference = oneOf('fail', 'warn', 'accept');
+const mode = oneOf('live', 'recorded', 'frozen');
+const rounds = wholeFrom(1);
+
+/** Accepts metadata of the caller's own: what a run says of its checkpoints itself would replace them. */
+export function metadataBut(...own: readonly string[]): OptionCheck {
+  return (value) => {
+    if (!isRecord(value)) return record(value);
+    const taken = own.find((key) => Object.hasOwn(value, key));
+    if (taken === undefined) return undefined;
+    return `has the key ${describeValue(taken)}, which the run sets itself; use a key that is none of ${own.join(', ')}`;
+  };
+}
+
+const DIFFERENCES = {
+  onDifference,
+  onDrift: onDifference,
+  allowPartial: flag,
+} as const satisfies OptionChecks<DifferenceOptions>;
 
 /** What every run of a team accepts; the memory is checked where it is used. */
-export const RUN = {
+const RUN = {
   userId: name,
   ask: callback,
   signal,
@@ -12,19 +51,63 @@ export const RUN = {
   onMessage: callback,
   onCheckpoint: callback,
   memory: anything,
-  metadata: record,
 } as const;
+
+const OWN_METADATA = ['round', 'endReason', 'continuedFrom', 'continuedFromSession'] as const;
+
+/** What every run of a chat accepts. */
+export const CHAT_RUN = {
+  ...RUN,
+  answers: recordOf(string),
+  metadata: metadataBut(...OWN_METADATA, 'messages', 'speaker', 'signal', 'isPending', 'intervention', 'trial'),
+} as const;
+
+/** What every run of a fleet accepts. */
+export const FLEET_RUN = {
+  ...RUN,
+  onTaskLedger: callback,
+  onProgressLedger: callback,
+  onToolCall: callback,
+  metadata: metadataBut(...OWN_METADATA, 'stalls', 'resets', 'phase'),
+} as const;
+
+/** Which files a run writes. */
+export const FILES = {
+  logs: accepts('a folder or false', (value) => value === false || filledString(value) === undefined),
+  checkpointFiles: flag,
+} as const satisfies OptionChecks<FilesOptions>;
+
+/** What the manager of a team's session is made with, besides its team and its run. */
+export const HELD = {
+  ...DIFFERENCES,
+  checkpoints: { required: manager },
+  sessionId: { required: name },
+  branch: name,
+  mode,
+} as const;
+
+/** How a session goes on. */
+export const RESUME = { ...DIFFERENCES, rounds } as const;
+
+/** Where checkpoints are restored from, and the code they need. */
+export const PARTS: OptionChecks<RestorerParts> = {
+  checkpoints: { required: manager },
+  registry: record,
+  classes: anything,
+};
+
+/** How a team is put back. */
+export const RESTORE = {
+  ...DIFFERENCES,
+  overrides: options({ agents: record, settings: record }),
+} as const satisfies OptionChecks<RestoreOptions<object>>;
 
 /** What every continuation accepts besides. */
 export const CONTINUATION = {
-  ...RUN,
-  onDifference,
-  onDrift: onDifference,
-  allowPartial: flag,
-  overrides: options({ agents: record, settings: record }),
+  ...RESTORE,
   branch: name,
   reason: filledString,
-  mode: oneOf('live', 'recorded', 'frozen'),
+  mode,
   prompt: filledString,
   prepare: callback,
 } as const;

@@ -1,6 +1,7 @@
 import type { Checkpoint } from '../../core/checkpoint.ts';
 import type { ClassCodec } from '../../core/class-codec.ts';
 import { InvalidInputError } from '../../core/errors.ts';
+import { checkOptions } from '../../core/options.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { EffectMode } from '../../manager/effect-log.ts';
 import { AgentRegistry } from '../agent/agent-registry.ts';
@@ -18,6 +19,7 @@ import {
   refuse,
   report,
 } from './differences.ts';
+import { PARTS } from './run-options.ts';
 import type { SeatPlace } from './seat.ts';
 import { codeOf, findMissingModels, readOrigin, type Team, type TeamKind } from './team.ts';
 import { compareTeams, digestPrompt, type TeamFacts, type TeamFingerprint } from './team-facts.ts';
@@ -76,7 +78,9 @@ export class TeamRestorer<State extends AgentStates, Subject extends Team<State>
   readonly #kind: RestorableKind<State, Subject, Settings>;
   readonly #classes: readonly ClassCodec[] | undefined;
 
-  constructor(kind: RestorableKind<State, Subject, Settings>, { checkpoints, registry, classes }: RestorerParts) {
+  constructor(kind: RestorableKind<State, Subject, Settings>, parts: RestorerParts) {
+    checkOptions(parts, PARTS, 'a restorer');
+    const { checkpoints, registry, classes } = parts;
     this.#kind = kind;
     this.checkpoints = checkpoints;
     this.registry = registry ?? new AgentRegistry();
