@@ -224,7 +224,9 @@ describe('resuming with a prompt', () => {
     expect(await runner.resume({ prompt: 'Once more.' })).toMatchObject({ end: { reason: 'max_rounds' }, rounds: 4 });
     expect(await runner.resume({ rounds: 3 })).toMatchObject({ end: { reason: 'max_rounds' }, rounds: 7 });
     expect(await runner.resume({ prompt: 'A bit.', rounds: 1 })).toMatchObject({ rounds: 8 });
-    await expect(runner.resume({ rounds: 0 })).rejects.toThrow('"rounds" of resume() must be a whole number of 1 or more');
+    await expect(runner.resume({ rounds: 0 })).rejects.toThrow(
+      '"rounds" of resume() must be a whole number of 1 or more',
+    );
   });
 
   test('[Q12] a prompt survives a reset: it is part of the request', async () => {

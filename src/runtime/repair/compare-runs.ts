@@ -57,11 +57,7 @@ export type RunComparison = {
 };
 
 /** Compares two runs message by message: what is the same, what is not, where they part, and what each cost. */
-export async function compareRuns(
-  parts: RepairParts,
-  a: RunRef,
-  b: RunRef,
-): Promise<RunComparison> {
+export async function compareRuns(parts: RepairParts, a: RunRef, b: RunRef): Promise<RunComparison> {
   checkOptions(parts, PARTS, 'compareRuns()');
   const { checkpoints } = parts;
   const [pathA, pathB] = await Promise.all([openRun(checkpoints, a), openRun(checkpoints, b)]);
