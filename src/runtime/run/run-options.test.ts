@@ -87,7 +87,7 @@ describe('options of teams', () => {
       'concurrency',
     ],
     ['compareRuns()', (given) => compareRuns(parts, given, 'chk_1'), { sessionId: 's', branche: 'b' }, 'branch'],
-  ])('[I4] %s refuses what it does not know before it reads anything', async (_, call, options, meant) => {
+  ])('[I4] %s refuses what it does not know before it reads anything', async (_, call, ...[options, meant]) => {
     await expect((async () => call(options as never))()).rejects.toThrow(`did you mean "${meant}"?`);
   });
 
