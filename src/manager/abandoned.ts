@@ -3,7 +3,16 @@ import type { SessionId } from '../core/id.ts';
 import type { Ref } from '../storage/contract.ts';
 import { checkRef } from '../storage/ref.ts';
 import type { Engine } from './engine.ts';
-import { dueBefore, type LeasePlace, moveLease, readClock, readLease } from './lease-refs.ts';
+import {
+  dueBefore,
+  type IsGone,
+  isLeft,
+  type LeasePlace,
+  type LeaseState,
+  moveLease,
+  readClock,
+  readLease,
+} from './lease-refs.ts';
 
 /** A session whose writer is gone, or whose recovery failed and is due again. */
 export type AbandonedSession = {
@@ -19,24 +28,43 @@ export type AbandonedSession = {
   readonly isPoisoned: boolean;
 };
 
+/** Which of them are listed. */
+export type AbandonedOptions = {
+  readonly limit?: number | undefined;
+  /** @internal Whether a holder is over for certain: its session is listed at once. */
+  readonly isGone?: IsGone | undefined;
+};
+
 /** What is due now, oldest first, and then what is poisoned. Touches nothing, and leaves out what is damaged. */
 export async function listAbandoned(
   context: Engine,
-  { limit = 1_000 }: { readonly limit?: number | undefined } = {},
+  { limit = 1_000, isGone }: AbandonedOptions = {},
 ): Promise<AbandonedSession[]> {
   const { storage } = context;
-  const due = await storage.readDue({ before: dueBefore(await readClock(context)), limit });
+  const nowMs = await readClock(context);
+  const due = await storage.readDue({ before: dueBefore(nowMs, isGone), limit });
   const poisoned = (await storage.readRefs({ kind: 'due' })).filter(({ target }) => target.startsWith('poisoned:'));
   const found: AbandonedSession[] = [];
-  for (const ref of [...due, ...poisoned].slice(0, limit)) found.push(...(await describe(context, ref)));
+  const isListed = (lease: LeaseState) => isPoison(lease) || isLeft(lease, nowMs, isGone);
+  for (const ref of [...due, ...poisoned].slice(0, limit)) found.push(...(await describe(context, ref, isListed)));
   return found;
 }
 
-async function describe(context: Engine, ref: Ref): Promise<AbandonedSession[]> {
+function isPoison({ dueAtMs }: LeaseState): boolean {
+  return dueAtMs === Number.POSITIVE_INFINITY;
+}
+
+async function describe(
+  context: Engine,
+  ref: Ref,
+  isListed: (lease: LeaseState) => boolean,
+): Promise<AbandonedSession[]> {
   try {
     const { sessionId, name: branch } = checkRef(ref);
-    const { owner, attempts, dueAtMs } = await readLease(context, { sessionId, branch });
-    const isPoisoned = dueAtMs === Number.POSITIVE_INFINITY;
+    const lease = await readLease(context, { sessionId, branch });
+    if (!isListed(lease)) return [];
+    const { owner, attempts, dueAtMs } = lease;
+    const isPoisoned = isPoison(lease);
     return [{ sessionId, branch, owner, attempts, isPoisoned, lapsedAtMs: isPoisoned ? undefined : dueAtMs }];
   } catch (error) {
     if (!hasErrorCode(error, 'CORRUPT')) throw error;
@@ -49,7 +77,7 @@ export async function retryPoisoned(context: Engine, place: LeasePlace): Promise
   const found = await readLease(context, place);
   const { sessionId, branch } = place;
   const details = { sessionId, branch };
-  if (found.dueAtMs !== Number.POSITIVE_INFINITY)
+  if (!isPoison(found))
     throw new NotFoundError(`Branch "${branch}" of session "${sessionId}" is not poisoned.`, { details });
   const due = { dueAtMs: await readClock(context), attempts: 0 };
   if (await moveLease(context, found, { lease: found, due })) return;

@@ -22,6 +22,7 @@ import {
   signal,
   wholeFrom,
 } from '../core/options.ts';
+import type { AbandonedOptions } from './abandoned.ts';
 import type { RestoreOptions } from './agent-saving.ts';
 import type { ForkOptions } from './branching.ts';
 import type { StepOptions } from './effect-log.ts';
@@ -184,10 +185,12 @@ const CHECKS = {
     everyMs: delayFrom(1),
     signal,
     session: options(RECOVERED_SESSION),
+    isGone: callback,
+    isMine: callback,
     onPoisoned: callback,
     onError: callback,
   } satisfies OptionChecks<RecoveryOptions>,
-  'abandoned()': { limit },
+  'abandoned()': { limit, isGone: callback } satisfies OptionChecks<AbandonedOptions>,
   'saveGroup()': {
     ...SAVE_GROUP,
     groupId: { required: name },

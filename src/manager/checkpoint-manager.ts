@@ -4,7 +4,7 @@ import { type CheckpointId, parseName, parseSessionId } from '../core/id.ts';
 import { callback, checkValue, givenOptions, string } from '../core/options.ts';
 import type { CollectResult, StorageStats } from '../storage/contract.ts';
 import { WholeCheckpointStorage } from '../storage/whole/whole-storage.ts';
-import { type AbandonedSession, listAbandoned, retryPoisoned } from './abandoned.ts';
+import { type AbandonedOptions, type AbandonedSession, listAbandoned, retryPoisoned } from './abandoned.ts';
 import { type AgentFactory, registerHandle } from './agent.ts';
 import { AgentSaving, type RestoreOptions } from './agent-saving.ts';
 import { Branching, type ForkOptions } from './branching.ts';
@@ -117,7 +117,7 @@ export class CheckpointManager {
   }
 
   /** The sessions that are up for recovery now, or poisoned; touches nothing. */
-  async abandoned(options: { readonly limit?: number | undefined } = {}): Promise<AbandonedSession[]> {
+  async abandoned(options: AbandonedOptions = {}): Promise<AbandonedSession[]> {
     this.#checkOpen();
     checkCall(options, 'abandoned()');
     return listAbandoned(this.engine, options);

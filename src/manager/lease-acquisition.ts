@@ -1,7 +1,7 @@
 import type { Engine } from './engine.ts';
 import { HeldLease, type LeaseTerms } from './lease.ts';
 import { describeHeld } from './lease-conflict.ts';
-import { type LeasePlace, type LeaseState, moveLease, readClock, readLease } from './lease-refs.ts';
+import { type IsGone, type LeasePlace, type LeaseState, moveLease, readClock, readLease } from './lease-refs.ts';
 import { sleep } from './ports.ts';
 
 /** How a lease is asked for. */
@@ -13,7 +13,7 @@ export type LeaseOptions = {
   /** How long to wait for a lease that another holds; default: not at all. */
   readonly waitMs?: number | undefined;
   /** @internal Whether a holder is over for certain: its lease is taken over at once. The fence decides if that was wrong. */
-  readonly isGone?: (owner: string | undefined) => boolean;
+  readonly isGone?: IsGone;
   readonly signal?: AbortSignal | undefined;
 };
 

@@ -59,9 +59,17 @@ export function parseDue(target: string): LeaseDue {
   return { dueAtMs: time === POISONED ? Number.POSITIVE_INFINITY : Number(time), attempts: Number(attempts) };
 }
 
-/** The text before which the targets of everything that is due by this time sort. */
-export function dueBefore(nowMs: number): string {
-  return formatTime(nowMs + 1);
+/** Whether the holder of a name is over for certain. */
+export type IsGone = (owner: string | undefined) => boolean;
+
+/** The text before which the targets of everything that is due by this time sort; with `isGone` also of what holders may have left since. */
+export function dueBefore(nowMs: number, isGone?: IsGone): string {
+  return isGone === undefined ? formatTime(nowMs + 1) : POISONED;
+}
+
+/** Whether nobody goes on with a branch that was leased: its lease lapsed, its next attempt is due, or its holder is gone. */
+export function isLeft({ holder, owner, dueTarget, dueAtMs }: LeaseState, nowMs: number, isGone?: IsGone): boolean {
+  return dueTarget !== null && (dueAtMs <= nowMs || (holder !== '' && isGone?.(owner) === true));
 }
 
 function formatTime(timeMs: number): string {

@@ -55,7 +55,7 @@ export class RecoveryLoop {
   /** Takes what is due now, oldest first, each at most once. */
   async #pass(): Promise<void> {
     this.#places = this.#options.limit ?? Number.POSITIVE_INFINITY;
-    const before = dueBefore(await readClock(this.#context));
+    const before = dueBefore(await readClock(this.#context), this.#options.isGone);
     const seen = new Set<string>();
     for (let limit = PAGE; this.#mayTake(); ) {
       const due = await this.#context.storage.readDue({ before, limit });
@@ -84,6 +84,7 @@ export class RecoveryLoop {
   }
 
   async #take(ref: Ref): Promise<void> {
+    if (this.#options.isMine?.({ sessionId: ref.sessionId, branch: ref.name }) === false) return;
     this.#places--;
     const result = await this.#recovery.take(ref);
     if (result === undefined) this.#places++;

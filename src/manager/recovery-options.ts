@@ -2,6 +2,7 @@ import { InvalidInputError } from '../core/errors.ts';
 import type { SessionId } from '../core/id.ts';
 import type { Lease } from './lease.ts';
 import { type ClaimTerms, toTerms } from './lease-acquisition.ts';
+import type { IsGone, LeasePlace } from './lease-refs.ts';
 import type { Session, SessionOptions } from './session.ts';
 
 /** What a recovery is told besides the session. */
@@ -54,6 +55,10 @@ export type RecoveryOptions = {
   readonly onPoisoned?: ((outcome: RecoveryOutcome) => void) | undefined;
   /** Told when a pass could not look for sessions; the next one comes all the same. Without it that ends everything. */
   readonly onError?: ((error: unknown) => void) | undefined;
+  /** @internal Whether a holder is over for certain: its session is taken at once. The fence decides if that was wrong. */
+  readonly isGone?: IsGone | undefined;
+  /** @internal Whether a session is for this worker; others stay as they are. */
+  readonly isMine?: ((place: LeasePlace) => boolean) | undefined;
 };
 
 /** What recovery goes by, checked and complete. */
@@ -63,6 +68,7 @@ export type RecoveryTerms = {
   readonly backoffMs: (attempt: number) => number;
   readonly concurrency: number;
   readonly session: Omit<SessionOptions, 'branch'>;
+  readonly isGone: IsGone | undefined;
 };
 
 const DEFAULT_MAX_ATTEMPTS = 5;
@@ -79,6 +85,7 @@ export function parseRecoveryOptions(options: RecoveryOptions): RecoveryTerms {
     backoffMs: (attempt) => checkDelay(typeof backoffMs === 'function' ? backoffMs(attempt) : grow(backoffMs, attempt)),
     concurrency,
     session: options.session ?? {},
+    isGone: options.isGone,
   };
 }
 

@@ -146,6 +146,22 @@ describe.each(STORAGES)('recovery on %s', (_, create) => {
     expect(await here.abandoned()).toMatchObject([{ attempts: 0 }]);
   });
 
+  test('[L14] [L17] what a holder left that is gone for certain is due at once, but a failed attempt waits', async () => {
+    const { clock, there, abandon } = setUp();
+    const isGone = () => true;
+    for (const id of ['s', 'other']) await abandon(id);
+    expect(await there.abandoned()).toEqual([]);
+    const left = await there.abandoned({ isGone });
+    expect(left.map(({ sessionId }) => sessionId).toSorted()).toEqual(['other', 's']);
+    const options = { isGone, isMine: ({ sessionId }: { sessionId: string }) => sessionId === 's' };
+    const fail = () => Promise.reject(new Error('no'));
+    expect(await there.recoverAbandoned(fail, options)).toMatchObject({ counts: { failed: 1 } });
+    expect(await there.recoverAbandoned(fail, options)).toMatchObject({ counts: { failed: 0 } });
+    expect(await there.abandoned({ isGone })).toMatchObject([{ sessionId: 'other', attempts: 0 }]);
+    clock.skip(1_000);
+    expect(await there.recoverAbandoned(() => undefined, options)).toMatchObject({ counts: { recovered: 1 } });
+  });
+
   test('[L17] who takes a lapsed lease by hand and dies as well does not begin the count anew', async () => {
     const { clock, here, there, abandon } = setUp();
     await abandon('s');

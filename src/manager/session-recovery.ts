@@ -3,7 +3,7 @@ import { checkRef } from '../storage/ref.ts';
 import type { Engine } from './engine.ts';
 import type { HeldLease } from './lease.ts';
 import { claimLease } from './lease-acquisition.ts';
-import { type LeaseState, moveLease, parseDue, readClock, readLease } from './lease-refs.ts';
+import { isLeft, type LeaseState, moveLease, parseDue, readClock, readLease } from './lease-refs.ts';
 import type { RecoveryHandler, RecoveryOutcome, RecoveryTerms } from './recovery-options.ts';
 import type { RecoveryEnd } from './recovery-report.ts';
 import type { SessionOpener } from './session-opener.ts';
@@ -32,7 +32,7 @@ export class SessionRecovery {
     try {
       attempt = parseDue(checkRef(ref).target).attempts;
       const found = await readLease(this.#context, { sessionId, branch });
-      const isDue = found.dueTarget !== null && found.dueAtMs <= (await readClock(this.#context));
+      const isDue = isLeft(found, await readClock(this.#context), this.#terms.isGone);
       const ended = isDue ? await this.#claim(found) : undefined;
       if (ended === undefined) return undefined;
       const { end, ...rest } = ended;

@@ -25,8 +25,9 @@ Prompts are answered by the configured team; without one, or without a storage, 
   ],
   run: async (context, input) => {
     const { runRepl } = await import('../repl/run-repl.ts');
-    const { close, ...found } = await findReplTeam(context, input);
+    const { close, tend, ...found } = await findReplTeam(context, input);
     try {
+      await tend?.();
       return await runRepl(context, { script: input.text('eval'), ...found });
     } finally {
       await close();
@@ -38,6 +39,8 @@ type FoundTeam = {
   readonly team?: ReplTeam;
   /** Why there is none: one looks around without it. */
   readonly teamError?: unknown;
+  /** Sees to what was cut off. */
+  readonly tend?: () => Promise<void>;
   readonly close: () => Promise<void>;
 };
 
@@ -62,8 +65,10 @@ async function createReplTeam(
   input: CommandInput,
   team: Team & { readonly file: string },
 ): Promise<FoundTeam> {
-  const [{ openTalk }, { ChatTeam }, { BranchNote }] = await Promise.all([
+  const [{ openTalk }, { tendCutOff }, { replWords }, { ChatTeam }, { BranchNote }] = await Promise.all([
     import('../team/open-talk.ts'),
+    import('../team/cut-off.ts'),
+    import('../team/run-text.ts'),
     import('../team/chat-team.ts'),
     import('../team/branch-note.ts'),
   ]);
@@ -84,7 +89,11 @@ async function createReplTeam(
       return (result) => note.end(result);
     },
   });
-  return { team: chat, close: async () => (await opened?.catch(() => undefined))?.close() };
+  const tend = async () => {
+    if (opened === undefined) return;
+    await tendCutOff(context, { team, workspace: await context.workspace(), talk: await open(), words: replWords });
+  };
+  return { team: chat, tend, close: async () => (await opened?.catch(() => undefined))?.close() };
 }
 
 function describeTeam(team: Team & { readonly file: string }): { readonly name: string; readonly teamRounds: number } {

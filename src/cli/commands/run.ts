@@ -52,6 +52,8 @@ async function talk(context: Context, input: CommandInput): Promise<ExitCode | u
   const { openTeam, readTeamChoice } = await import('../team/open-team.ts');
   const { openTalk } = await import('../team/open-talk.ts');
   const { RunFollower } = await import('../team/run-output.ts');
+  const { commandWords } = await import('../team/run-text.ts');
+  const { tendCutOff } = await import('../team/cut-off.ts');
   const text = await readPrompt(context, input);
   const rounds = input.count('rounds');
   const team = await openTeam(context, readTeamChoice(input));
@@ -60,6 +62,7 @@ async function talk(context: Context, input: CommandInput): Promise<ExitCode | u
   const follower = new RunFollower(context);
   const { talk: open, close } = await openTalk(context, { team, workspace }, input);
   try {
+    await tendCutOff(context, { team, workspace, talk: open, words: commandWords, sessionId });
     const options = { ...follower.following, ...(rounds !== undefined && { rounds }) };
     return await follower.end(await open.prompt(sessionId, text, options));
   } finally {

@@ -8,13 +8,16 @@ export type NextWords = {
   readonly answer: (id: string, answers: string) => string;
 };
 
-/** On the command line. */
-export const COMMAND_WORDS: NextWords = {
-  goOn: 'savestate continue',
-  more: 'savestate continue -n 5',
-  say: (sessionId) => `savestate run --session ${sessionId} "..."`,
-  answer: (id, answers) => `savestate continue --answer '${id}=...'${answers === '' ? '' : `\nAnswers: ${answers}`}`,
-};
+/** On the command line; a session that is not the one used last is named. */
+export function commandWords(named?: string): NextWords {
+  const goOn = named === undefined ? 'savestate continue' : `savestate continue --session ${named}`;
+  return {
+    goOn,
+    more: `${goOn} -n 5`,
+    say: (sessionId) => `savestate run --session ${sessionId} "..."`,
+    answer: (id, answers) => `${goOn} --answer '${id}=...'${answers === '' ? '' : `\nAnswers: ${answers}`}`,
+  };
+}
 
 /** In the REPL. */
 export const REPL_NEXT_WORDS: NextWords = {
@@ -24,8 +27,20 @@ export const REPL_NEXT_WORDS: NextWords = {
   answer: (_, answers) => (answers === '' ? 'your next line' : answers),
 };
 
+/** In the REPL, of a session that one may not be in. */
+export function replWords(named: string): NextWords {
+  const { answer } = REPL_NEXT_WORDS;
+  const then = (words: string) => `use ${named}, then ${words}`;
+  return {
+    goOn: then('run'),
+    more: then('run 5'),
+    say: () => then('say something'),
+    answer: (id, answers) => then(answer(id, answers)),
+  };
+}
+
 /** How a run stopped, in a sentence, and what to do next. */
-export function describeStop(result: TeamResult, words: NextWords = COMMAND_WORDS): string {
+export function describeStop(result: TeamResult, words: NextWords = commandWords()): string {
   switch (result.status) {
     case 'ended': {
       const { detail, reason } = result.end;

@@ -1,4 +1,5 @@
 import { createPorts } from '../../manager/ports.ts';
+import type { Session } from '../../manager/session.ts';
 import { supervise } from '../../runtime/run/supervise.ts';
 import type { Context } from '../context.ts';
 import type { FoundSettings } from '../place/settings-file.ts';
@@ -29,6 +30,11 @@ export class TalkUnderSettings implements Talk {
 
   depart(checkpointId: string, options: Following & Departure): Promise<TeamResult> {
     return this.#supervise(options, (following) => this.#talk.depart(checkpointId, { ...options, ...following }));
+  }
+
+  /** Its attempts are counted by the recovery. */
+  recover(session: Session, options: Parameters<Talk['recover']>[1]): Promise<TeamResult> {
+    return this.#talk.recover(session, { ...options, signal: this.#limit(options.signal) });
   }
 
   async #supervise(

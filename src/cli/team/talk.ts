@@ -1,5 +1,7 @@
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { EffectMode } from '../../manager/effect-log.ts';
+import type { Recovery } from '../../manager/recovery-options.ts';
+import type { Session } from '../../manager/session.ts';
 import type { RunMemory } from '../../runtime/agent/run-memory.ts';
 import type { ChatRunResult } from '../../runtime/chat/chat-run.ts';
 import type { FleetRunResult } from '../../runtime/fleet/fleet-run.ts';
@@ -58,4 +60,6 @@ export interface Talk {
   ): Promise<TeamResult>;
   /** Goes on from a checkpoint as a new branch, which is the current one as soon as it has a checkpoint of its own. */
   depart(checkpointId: string, options: Following & Departure): Promise<TeamResult>;
+  /** Goes on, under the lease of the recovery, with a session whose process is gone; throws what it fails with. */
+  recover(session: Session, options: Following & Pick<Recovery, 'lease'>): Promise<TeamResult>;
 }

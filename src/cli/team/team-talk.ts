@@ -1,4 +1,5 @@
 import { NotFoundError } from '../../core/errors.ts';
+import type { Session } from '../../manager/session.ts';
 import type { HumanRequest } from '../../runtime/agent/human.ts';
 import type { CheckpointingGroupChatManager } from '../../runtime/chat/checkpointing-group-chat-manager.ts';
 import type { FleetRequest } from '../../runtime/fleet/fleet-request.ts';
@@ -74,6 +75,10 @@ export class TeamTalk implements Talk {
     const restorer = new FleetRestorer({ checkpoints, registry: this.#team.create().registry });
     const { stripSignal: _, files: __, ...options } = run;
     return restorer.continue(checkpointId, { ...options, ...this.#followFleet(following) });
+  }
+
+  async recover(session: Session, { lease, ...following }: Parameters<Talk['recover']>[1]): Promise<TeamResult> {
+    return (await this.#open(session.id, following)).recover(session, { lease });
   }
 
   async #open(sessionId: string, following: Following): Promise<Runner> {

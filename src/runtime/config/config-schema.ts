@@ -23,7 +23,9 @@ export const checkpointingSchema = z.strictObject({
   storage_schema: z.string().min(1).optional().describe('postgres: where the tables are.'),
   storage_tenant: z.string().min(1).default('default').describe('postgres: whose data this is.'),
   cleanup_after_days: positive.optional().describe('Older checkpoints are pruned when the process starts.'),
-  auto_resume_on_failure: flag.default(false).describe('A run that failed is resumed from its last checkpoint.'),
+  auto_resume_on_failure: flag
+    .default(false)
+    .describe('A run that failed, or a chat or fleet whose process was killed, is resumed from its last checkpoint.'),
   auto_resume_limit: positive.default(3).describe('How often.'),
   auto_resume_backoff_seconds: z.number().min(0).default(1).describe('The first pause; doubled each time.'),
 });

@@ -1,0 +1,123 @@
+import { SavestateError } from '../../core/errors.ts';
+import type { AbandonedSession } from '../../manager/abandoned.ts';
+import type { RecoveryHandler } from '../../manager/recovery-options.ts';
+import type { CheckpointingSettings } from '../../runtime/config/config-schema.ts';
+import { beginOwner, isGone } from '../../runtime/run/liveness.ts';
+import type { Context } from '../context.ts';
+import { fieldsOf } from '../state/state-view.ts';
+import type { Workspace } from '../workspace.ts';
+import type { Team } from './open-team.ts';
+import { RunFollower } from './run-output.ts';
+import { describeStop, messageOf, type NextWords } from './run-text.ts';
+import type { Talk } from './talk.ts';
+
+/** Who goes on with what was cut off, and how a person does. */
+export type CutOffOptions = {
+  readonly team: Team;
+  readonly workspace: Workspace;
+  readonly talk: Talk;
+  readonly words: (sessionId: string) => NextWords;
+  /** The session that is gone on with anyway: it is not named. */
+  readonly sessionId?: string | undefined;
+};
+
+type CutOff = AbandonedSession & { readonly isWaiting: boolean };
+
+const KINDS = { chat: 'group_chat', fleet: 'fleet' } as const;
+const SECOND_MS = 1_000;
+const MAX_PAUSE_MS = 300_000;
+
+/**
+ * Looks for sessions of this team whose process is gone. With `auto_resume_on_failure` each is gone on with once; what waits for a person
+ * or has used up its attempts, and everything without that setting, is only named.
+ */
+export async function tendCutOff(context: Context, options: CutOffOptions): Promise<void> {
+  const found = await findCutOff(options);
+  if (found.length === 0) return;
+  const settings = (await context.settings())?.config.workflow.checkpointing;
+  const isResuming = settings?.auto_resume_on_failure === true;
+  const mine = found.filter(({ isWaiting, isPoisoned }) => isResuming && !isWaiting && !isPoisoned);
+  for (const each of found)
+    if (!mine.includes(each) && each.sessionId !== options.sessionId) context.say(describeCutOff(each, options));
+  if (settings !== undefined && mine.length > 0) await goOn(context, { ...options, settings, mine });
+  context.signal.throwIfAborted();
+}
+
+function describeCutOff(
+  { sessionId, isPoisoned, isWaiting, attempts }: Omit<CutOff, 'branch' | 'owner' | 'lapsedAtMs'>,
+  { words }: CutOffOptions,
+): string {
+  const { goOn: next } = words(sessionId);
+  if (isWaiting) return `Session ${sessionId} was cut off and waits for an answer. Go on with it: ${next}`;
+  if (!isPoisoned) return `Session ${sessionId} was cut off. Go on with it: ${next}`;
+  return `Session ${sessionId} was cut off, and going on with it failed ${attempts} times (auto_resume_limit). Try again: ${next}`;
+}
+
+async function findCutOff({ team, workspace }: CutOffOptions): Promise<CutOff[]> {
+  const left = await workspace.plainManager.abandoned({ isGone });
+  if (left.length === 0) return [];
+  const names = team.create().agents.map(({ name }) => name);
+  const found: CutOff[] = [];
+  for (const each of left) {
+    const status = await readStatus(workspace, each, { kind: KINDS[team.kind], names });
+    if (status !== undefined && status !== 'completed')
+      found.push({ ...each, isWaiting: status === 'waiting_for_input' });
+  }
+  return found;
+}
+
+/** How far the session of such a team is, on the branch that "continue" goes on with; undefined for anything else. */
+async function readStatus(
+  workspace: Workspace,
+  { sessionId, branch }: AbandonedSession,
+  { kind, names }: { readonly kind: string; readonly names: readonly string[] },
+): Promise<string | undefined> {
+  try {
+    if (branch !== (await workspace.currentBranch(sessionId))) return undefined;
+    const headId = await workspace.findName(sessionId, 'branch', branch);
+    if (headId === undefined) return undefined;
+    const { kind: saved, agents } = fieldsOf(await workspace.manager.load(headId));
+    const isSame = saved === kind && Object.keys(fieldsOf(agents)).sort().join('\n') === names.toSorted().join('\n');
+    return isSame ? ((await workspace.openCheckpoint(headId)).status ?? 'running') : undefined;
+  } catch (error) {
+    // Somebody else's session that cannot be read stands in nobody's way; verify names it.
+    if (error instanceof SavestateError && error.code !== 'STORAGE') return undefined;
+    throw error;
+  }
+}
+
+type GoingOn = CutOffOptions & { readonly settings: CheckpointingSettings; readonly mine: readonly CutOff[] };
+
+async function goOn(context: Context, { settings, mine, ...options }: GoingOn): Promise<void> {
+  const { workspace, talk, words } = options;
+  const handler: RecoveryHandler = async (session, { lease }) => {
+    context.say(`Session ${session.id} was cut off; going on with it.`);
+    const result = await talk.recover(session, { ...followAside(context), lease });
+    context.say(`Session ${session.id}: ${describeStop(result, words(session.id))}`);
+  };
+  const { owner, end } = beginOwner();
+  try {
+    const { failed, poisoned } = await workspace.plainManager.recoverAbandoned(handler, {
+      owner,
+      isGone,
+      isMine: ({ sessionId, branch }) => mine.some((each) => each.sessionId === sessionId && each.branch === branch),
+      maxAttempts: settings.auto_resume_limit,
+      backoffMs: { firstMs: settings.auto_resume_backoff_seconds * SECOND_MS, factor: 2, maxMs: MAX_PAUSE_MS },
+      signal: context.signal,
+    });
+    for (const { sessionId, error } of [...failed, ...poisoned])
+      if (error !== undefined) context.say(`Session ${sessionId} failed: ${messageOf(error)}`);
+    for (const { sessionId } of failed) context.say(`Try again: ${words(sessionId).goOn}`);
+    for (const { sessionId, attempt: attempts } of poisoned)
+      context.say(describeCutOff({ sessionId, attempts, isPoisoned: true, isWaiting: false }, options));
+  } finally {
+    end();
+  }
+}
+
+/** What is said there is no answer of this command, and nobody is asked. */
+function followAside(context: Context) {
+  const { terminal, globals } = context;
+  const print = (text: string): void => (globals.quiet ? undefined : terminal.note(text));
+  return new RunFollower(context.with({ terminal: { ...terminal, print, canAsk: false } })).following;
+}

@@ -1,0 +1,124 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { CheckpointManager } from '../../src/manager/checkpoint-manager.ts';
+import { parseChatState } from '../../src/runtime/chat/chat-state.ts';
+import { SqliteCheckpointStorage } from '../../src/storage/sqlite/sqlite-storage.ts';
+import { ok, run } from './support/cli.ts';
+import { createTeamFolder, TEAM_WITH_BOSS } from './support/team.ts';
+
+const RESUMING = `workflow:
+  checkpointing:
+    storage_type: sqlite
+    storage_path: .savestate/checkpoints.db
+    auto_resume_on_failure: true
+    auto_resume_limit: 1
+`;
+const TRIP = ['run', 'Plan a day', '-s', 'trip', '-n', '4'];
+const OTHER = ['run', 'Another day', '-s', 'other', '-n', '1'];
+const NAMED = 'Session trip was cut off. Go on with it: savestate continue --session trip\n';
+
+/** A folder in which a run was killed in the middle of a call of its model. */
+async function cutOff(config = 'team: team.yaml\n', env: Record<string, string> = { CRASH_AT_REPLY: '3' }) {
+  const folder = createTeamFolder(config);
+  expect((await run(TRIP, { folder, env })).code).toBeNull();
+  return folder;
+}
+
+function resumeByItself(folder: string): void {
+  writeFileSync(join(folder, 'workflow.yaml'), RESUMING);
+}
+
+function openStorage(folder: string): SqliteCheckpointStorage {
+  return new SqliteCheckpointStorage({ path: join(folder, '.savestate/checkpoints.db') });
+}
+
+/** Who spoke in the trip, and how it is. */
+async function readTrip(folder: string) {
+  const manager = new CheckpointManager({ storage: openStorage(folder) });
+  const { head, state } = await manager.session('trip');
+  await manager.close();
+  const { messages } = parseChatState(state).chat;
+  return { status: head?.status, sequence: head?.sequence, speakers: messages.map(({ name }) => name) };
+}
+
+/** A process of another machine died with the lease of the trip, which has lapsed. */
+async function abandonTrip(folder: string): Promise<void> {
+  const storage = openStorage(folder);
+  const manager = new CheckpointManager({ storage, now: () => Date.now() - 60_000 });
+  await (await manager.session('trip')).lease({ owner: 'elsewhere/1/dead', ttlMs: 1, renew: 'manual' });
+  await storage.close();
+}
+
+describe.concurrent('sessions whose process was killed', () => {
+  test('[S12] with auto_resume_on_failure the next run goes on with a chat first, and repeats nothing', async () => {
+    const folder = await cutOff();
+    resumeByItself(folder);
+    const { code, stdout, stderr } = await run([...OTHER, '--json'], { folder });
+    expect([code, JSON.parse(stdout)]).toMatchObject([0, { sessionId: 'other' }]);
+    expect(stderr).toContain('Session trip was cut off; going on with it.\n');
+    const speakers = ['user', 'planner', 'critic', 'planner', 'critic'];
+    expect(await readTrip(folder)).toMatchObject({ status: 'completed', speakers });
+    expect((await run(OTHER, { folder })).stderr).not.toContain('trip');
+  });
+
+  test('[S12] without it the session is named with the command that goes on, and not touched', async () => {
+    const folder = await cutOff();
+    const before = await readTrip(folder);
+    expect((await run(OTHER, { folder })).stderr).toContain(NAMED);
+    expect(await readTrip(folder)).toEqual(before);
+    const repl = await run(['repl', '--eval', 'where'], { folder });
+    expect(repl.stderr).toContain('Session trip was cut off. Go on with it: use trip, then run\n');
+    expect((await run(TRIP, { folder })).stderr).not.toContain('cut off');
+  });
+
+  test('[S12] the REPL goes on with it too; what is said there is a note', async () => {
+    const folder = await cutOff();
+    resumeByItself(folder);
+    const { code, stdout, stderr } = await run(['repl', '--eval', 'where'], { folder });
+    expect([code, stdout.includes('Step 2')]).toEqual([0, false]);
+    expect(stderr).toMatch(/going on with it\.\n[\s\S]*Step 2[\s\S]*Session trip: Ended/);
+    expect(await readTrip(folder)).toMatchObject({ status: 'completed' });
+  });
+
+  test('[S12] killed again until the limit it is only named, and by hand it goes on', async () => {
+    const folder = await cutOff();
+    resumeByItself(folder);
+    expect((await run(OTHER, { folder, env: { CRASH_AT_REPLY: '3' } })).code).toBeNull();
+    const named = expect.stringMatching(/failed 1 times.*savestate continue --session trip\n/);
+    for (let time = 0; time < 2; time++) expect(await run(OTHER, { folder })).toMatchObject({ code: 0, stderr: named });
+    await ok(['continue', '-s', 'trip'], { folder });
+    expect((await run(OTHER, { folder })).stderr).not.toContain('trip');
+  });
+
+  test('[S12] one that waits for a person, or is of another team, is not gone on with', async () => {
+    const folder = createTeamFolder();
+    resumeByItself(folder);
+    const team = readFileSync(join(folder, 'team.yaml'), 'utf8');
+    writeFileSync(join(folder, 'team.yaml'), TEAM_WITH_BOSS);
+    expect((await run(TRIP, { folder })).code).toBe(3);
+    await abandonTrip(folder);
+    const asked = await run(OTHER, { folder });
+    expect(asked.stderr).toContain(
+      'Session trip was cut off and waits for an answer. Go on with it: savestate continue --session trip\n',
+    );
+    writeFileSync(join(folder, 'team.yaml'), team);
+    expect((await run(['run', 'Hello', '-n', '1'], { folder })).stderr).not.toContain('trip');
+  });
+
+  test('[S12] a fleet is gone on with in the same way', async () => {
+    const folder = createTeamFolder('team: fleet.mjs\n');
+    const fleet = readFileSync(join(folder, 'fleet.mjs'), 'utf8')
+      .replace('planReview: true', 'planReview: false')
+      .replace(
+        "if (system === 'You check plans.')",
+        "if (system === 'You check plans.' && process.env.CRASH) process.kill(process.pid, 'SIGKILL');\n  $&",
+      );
+    writeFileSync(join(folder, 'fleet.mjs'), fleet);
+    expect((await run(['run', 'Plan a day', '-s', 'trip'], { folder, env: { CRASH: '1' } })).code).toBeNull();
+    resumeByItself(folder);
+    const { code, stderr } = await run(['run', 'Another day', '-s', 'other'], { folder });
+    expect([code, stderr]).toEqual([0, expect.stringContaining('Session trip was cut off; going on with it.\n')]);
+    expect(stderr).toContain('Session trip: Ended');
+  });
+});
