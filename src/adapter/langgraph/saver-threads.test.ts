@@ -18,6 +18,7 @@ import {
 import { STORAGES, temporaryFolder } from '../../../test/support/storages.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { SqliteCheckpointStorage } from '../../storage/sqlite/sqlite-storage.ts';
+import { faultyStorage } from '../../testing/faulty-storage.ts';
 import { SavestateSaver } from './savestate-saver.ts';
 
 const human = (content: string) => new HumanMessage({ content, id: content });
@@ -110,6 +111,20 @@ describe.each(STORAGES)('threads on %s', (_, create) => {
     await Promise.all(writes);
     expect(await storage.stats()).toMatchObject({ chunks: 0, sessions: 0 });
     await storage.close();
+  });
+
+  test('[A20] a copy takes back what it wrote and nothing else, if somebody begins the target meanwhile', async () => {
+    const { storage } = create();
+    await converse(new SavestateSaver(storage), 'thread', ['one', 'two']);
+    const other = new SavestateSaver(storage);
+    const delay = (method: string, nth: number) =>
+      method === 'commit' && nth === 3 ? converse(other, 'copy', ['theirs']) : undefined;
+    const copying = new SavestateSaver(faultyStorage(storage, { delay }));
+    await expect(copying.copyThread('thread', 'copy')).rejects.toMatchObject({ code: 'CONFLICT' });
+    const fresh = new SavestateSaver(storage);
+    expect(await linesOf(fresh, 'copy')).toEqual(await linesOf(other, 'copy'));
+    expect((await linesOf(fresh, 'copy'))[0]).toMatch(/^theirs,echo \d$/);
+    expect((await new CheckpointManager({ storage }).verify()).findings).toEqual([]);
   });
 
   test('[A20] a copied thread has all checkpoints, writes and branches, and goes its own way', async () => {

@@ -5,6 +5,7 @@ import { ConflictError } from '../../core/errors.ts';
 import { type CheckpointId, formatCheckpointId, idAfter, type SessionId } from '../../core/id.ts';
 import type { Engine } from '../../manager/engine.ts';
 import { readSession } from '../../manager/lineage.ts';
+import { claimSession, type ImportClaim } from '../../manager/session-file/import-claim.ts';
 import type { EffectRow, RefChange } from '../../storage/contract.ts';
 import { checkRef } from '../../storage/ref.ts';
 import { deriveCheckpointId } from './checkpoint-id.ts';
@@ -28,15 +29,24 @@ export async function copySession(context: Engine, from: SessionId, place: Place
     const graph = checkpoint === undefined ? undefined : findGraphHeader(checkpoint);
     if (checkpoint !== undefined && graph !== undefined) sources.push({ checkpoint, graph });
   }
-  const copies = new Map<CheckpointId, Checkpoint>();
+  const claim = await claimSession(context, target);
+  const copy: Copy = { place, claim, copies: new Map(), refs: [] };
   try {
-    for (const source of sources.toReversed()) await copyCheckpoint(context, source, { place, copies });
-    await copyRefs(context, from, { target, copies });
+    for (const source of sources.toReversed()) await copyCheckpoint(context, source, copy);
+    await copyRefs(context, from, copy);
   } catch (error) {
-    await context.storage.deleteSession(target);
+    await claim.giveUp([...copy.copies.values()].map(({ id }) => id));
     throw error;
   }
 }
+
+/** A copy on its way. Its names wait for the end: what has none but the claim is nobody else's. */
+type Copy = {
+  readonly place: Place;
+  readonly claim: ImportClaim;
+  readonly copies: Map<CheckpointId, Checkpoint>;
+  readonly refs: RefChange[];
+};
 
 async function checkFree({ storage }: Engine, target: SessionId, { threadId }: Place): Promise<void> {
   const refs = await storage.readRefs({ sessionId: target });
@@ -50,7 +60,7 @@ async function checkFree({ storage }: Engine, target: SessionId, { threadId }: P
 async function copyCheckpoint(
   context: Engine,
   source: GraphCheckpoint,
-  { place, copies }: { place: Place; copies: Map<CheckpointId, Checkpoint> },
+  { place, claim, copies, refs }: Copy,
 ): Promise<void> {
   const { checkpoint, graph } = source;
   const sessionId = sessionOf(place);
@@ -69,8 +79,10 @@ async function copyCheckpoint(
     chunks: writes.chunks,
     effects: writes.rows,
     requires: [checkpoint.id],
-    refs: id === deriveCheckpointId(sessionId, graph.id) ? writes.refs : [...writes.refs, alias],
+    refs: claim.check(),
   });
+  refs.push(...writes.refs);
+  if (id !== deriveCheckpointId(sessionId, graph.id)) refs.push(alias);
   copies.set(checkpoint.id, new Checkpoint(header, digest));
 }
 
@@ -131,7 +143,7 @@ async function copyWrites(
 async function copyRefs(
   { storage }: Engine,
   from: SessionId,
-  { target, copies }: { target: SessionId; copies: ReadonlyMap<CheckpointId, Checkpoint> },
+  { place, claim, copies, refs: own }: Copy,
 ): Promise<void> {
   const refs = (await storage.readRefs({ sessionId: from })).map(checkRef);
   const copied = refs
@@ -141,5 +153,6 @@ async function copyRefs(
       const id = copies.get(old as CheckpointId)?.id;
       return id === undefined ? [] : [{ kind, name: kind === 'pin' ? id : name, target: id }];
     });
-  await storage.commit({ sessionId: target, refs: copied });
+  const names = [...own, ...copied].map((change) => ({ ...change, expect: null }));
+  await storage.commit({ sessionId: sessionOf(place), refs: [...names, ...claim.end()] });
 }
