@@ -58,37 +58,33 @@ export class Repository {
   async loadChunks(root: ChunkContent): Promise<FindChunk> {
     const chunks = root.refs.length === 0 ? [] : await this.storage.readReachable(root.refs);
     const found = new Map<Digest, ChunkContent>();
-    const breather = new Breather();
-    for (const chunk of chunks) {
+    await new Breather().each(chunks, (chunk) => {
       checkChunk(chunk);
       found.set(chunk.digest, chunk);
-      if (breather.isDue) await breather.breathe();
-    }
+    });
     return findIn(found);
   }
 
   /** Chunks in the order asked for; an absent or damaged one is a CorruptError. */
   async readChunks(digests: readonly Digest[]): Promise<Chunk[]> {
     const chunks = await this.storage.readChunks(digests);
-    return chunks.map((chunk, at) => {
-      if (chunk === undefined) {
-        throw new CorruptError(`Chunk ${digests[at]} is missing from the storage. Run verify to see what it affects.`, {
-          details: { digest: digests[at] },
+    const found: Chunk[] = [];
+    await new Breather().each(chunks, (chunk) => {
+      const digest = digests[found.length];
+      if (chunk === undefined)
+        throw new CorruptError(`Chunk ${digest} is missing from the storage. Run verify to see what it affects.`, {
+          details: { digest },
         });
-      }
       checkChunk(chunk);
-      return chunk;
+      found.push(chunk);
     });
+    return found;
   }
 
   /** Refs that fit, each checked. */
   async readRefs(filter: { sessionId?: string; kind?: RefKind }): Promise<Ref[]> {
     const refs = await this.storage.readRefs(filter);
-    const breather = new Breather();
-    for (const ref of refs) {
-      checkRef(ref);
-      if (breather.isDue) await breather.breathe();
-    }
+    await new Breather().each(refs, checkRef);
     return refs;
   }
 

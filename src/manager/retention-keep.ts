@@ -1,5 +1,6 @@
 import type { CheckpointHeader } from '../core/checkpoint-header.ts';
 import type { CheckpointId } from '../core/id.ts';
+import { Breather } from '../storage/breather.ts';
 import { DAY_MS, type RetentionPolicy } from './retention-policy.ts';
 
 /** Why keep rules want a checkpoint; one that no rule wants is absent. */
@@ -28,17 +29,21 @@ export function hasKeepRule(policy: RetentionPolicy): boolean {
 }
 
 /** Applies the keep rules to each session on its own. */
-export function findKept(newestFirst: readonly CheckpointHeader[], policy: RetentionPolicy, nowMs: number): Kept {
+export async function findKept(
+  newestFirst: readonly CheckpointHeader[],
+  policy: RetentionPolicy,
+  nowMs: number,
+): Promise<Kept> {
   const kept = new Map<CheckpointId, string[]>();
   const keep = (id: CheckpointId, reason: string): void => {
     kept.set(id, [...(kept.get(id) ?? []), reason]);
   };
   const counters = new Map<string, SessionCounter>();
-  for (const { id, sessionId, timestampMs } of newestFirst) {
+  await new Breather().each(newestFirst, ({ id, sessionId, timestampMs }) => {
     const counter = counters.get(sessionId) ?? new SessionCounter(policy, nowMs);
     counters.set(sessionId, counter);
     for (const reason of counter.count(timestampMs)) keep(id, reason);
-  }
+  });
   return kept;
 }
 

@@ -46,12 +46,12 @@ const chain = (count: number, isWhole: (number: number) => boolean, fields: (num
     header(at + 1, { ...(at > 0 && { parent: at, needs: !isWhole(at + 1) }), ...fields(at + 1) }),
   );
 
-function decide(
+async function decide(
   checkpoints: readonly CheckpointHeader[],
   policy: RetentionPolicy,
   rest: Partial<RetentionCase> = {},
-): { kept: number[]; reasons: Record<number, string> } {
-  const verdicts = judge({ checkpoints, policy, protections: new Map(), nowMs: NOW_MS, ...rest });
+): Promise<{ kept: number[]; reasons: Record<number, string> }> {
+  const verdicts = await judge({ checkpoints, policy, protections: new Map(), nowMs: NOW_MS, ...rest });
   const numberOf = (id: CheckpointId) => Number(id.slice(4));
   return {
     kept: verdicts.flatMap(({ id, keep }) => (keep ? [numberOf(id)] : [])).sort((a, b) => a - b),
@@ -60,8 +60,8 @@ function decide(
 }
 
 describe('verdicts', () => {
-  test('[R15] what is kept keeps its ancestors up to one that does not need its own, and says so', () => {
-    const { kept, reasons } = decide(
+  test('[R15] what is kept keeps its ancestors up to one that does not need its own, and says so', async () => {
+    const { kept, reasons } = await decide(
       chain(8, (number) => number === 4),
       { keepLast: 2 },
     );
@@ -74,68 +74,78 @@ describe('verdicts', () => {
     });
   });
 
-  test('[R15] whatever kept it: a rule, a tag, a running operation, an age', () => {
+  test('[R15] whatever kept it: a rule, a tag, a running operation, an age', async () => {
     const linear = chain(6, (number) => number === 2);
     const protections = new Map([[idOf(4), ['tagged v1']]]);
-    expect(decide(linear, { keepLast: 0 }, { protections }).kept).toEqual([2, 3, 4]);
+    expect((await decide(linear, { keepLast: 0 }, { protections })).kept).toEqual([2, 3, 4]);
     const running = linear.map((one) => (one.id === idOf(3) ? { ...one, type: 'pre_operation' } : one));
     const policy = { types: { pre_operation: { untilCompleted: true } }, maxCheckpoints: 0 };
-    expect(decide(running, policy).kept).toEqual([2, 3]);
+    expect((await decide(running, policy)).kept).toEqual([2, 3]);
     const aged = chain(
       6,
       (number) => number === 2,
       (number) => ({ timestampMs: NOW_MS - (6 - number) * DAY_MS }),
     );
-    expect(decide(aged, { keepWithinMs: DAY_MS }).kept).toEqual([2, 3, 4, 5, 6]);
-    expect(decide(aged, { maxAgeDays: 1 }).kept).toEqual([2, 3, 4, 5, 6]);
-    expect(decide(aged, { types: { manual: { keepLast: 1 } } }).kept).toEqual([2, 3, 4, 5, 6]);
+    expect((await decide(aged, { keepWithinMs: DAY_MS })).kept).toEqual([2, 3, 4, 5, 6]);
+    expect((await decide(aged, { maxAgeDays: 1 })).kept).toEqual([2, 3, 4, 5, 6]);
+    expect((await decide(aged, { types: { manual: { keepLast: 1 } } })).kept).toEqual([2, 3, 4, 5, 6]);
   });
 
-  test('[R15] forks keep what they share; an ancestor that is gone already is no obstacle', () => {
+  test('[R15] forks keep what they share; an ancestor that is gone already is no obstacle', async () => {
     const forked = [header(1), ...[2, 3, 4].map((number) => header(number, { parent: 1, needs: number !== 3 }))];
     const protections = new Map([[idOf(4), ['head of branch main']]]);
-    expect(decide(forked, { keepLast: 0 }, { protections }).kept).toEqual([1, 4]);
-    expect(decide(forked.slice(1), { keepLast: 0 }, { protections }).kept).toEqual([4]);
+    expect((await decide(forked, { keepLast: 0 }, { protections })).kept).toEqual([1, 4]);
+    expect((await decide(forked.slice(1), { keepLast: 0 }, { protections })).kept).toEqual([4]);
     const ofThird = new Map([[idOf(3), ['head of branch main']]]);
-    expect(decide(forked, { keepLast: 0 }, { protections: ofThird }).kept).toEqual([3]);
+    expect((await decide(forked, { keepLast: 0 }, { protections: ofThird })).kept).toEqual([3]);
   });
 
-  test('[R16] what a protected checkpoint needs is protected: it counts, and limits take others', () => {
+  test('[R16] what a protected checkpoint needs is protected: it counts, and limits take others', async () => {
     const delta = chain(4, () => false);
     const plain = [5, 6, 7, 8].map((number) => header(number, { sessionId: 'other', userId: 'u' }));
     const protections = new Map([
       [idOf(4), ['head of branch main']],
       [idOf(8), ['head of branch main']],
     ]);
-    const { kept, reasons } = decide([...delta, ...plain], { maxCheckpoints: 6 }, { protections });
+    const { kept, reasons } = await decide([...delta, ...plain], { maxCheckpoints: 6 }, { protections });
     expect(kept).toEqual([1, 2, 3, 4, 7, 8]);
     expect(reasons[1]).toBe('manual: no rule drops it');
-    expect(decide([...delta, ...plain], { keepLast: 0, maxCheckpoints: 0 }, { protections }).kept).toEqual([
+    expect((await decide([...delta, ...plain], { keepLast: 0, maxCheckpoints: 0 }, { protections })).kept).toEqual([
       1, 2, 3, 4, 8,
     ]);
   });
 
-  test('[R16] what merely is within a limit keeps what it needs beyond it, until it goes itself', () => {
+  test('[R16] what merely is within a limit keeps what it needs beyond it, until it goes itself', async () => {
     const isWhole = (number: number) => number === 5;
     expect(
-      decide(chain(8, isWhole), { maxCheckpoints: 5 }, { protections: new Map([[idOf(8), ['head of branch main']]]) })
-        .kept,
+      (
+        await decide(
+          chain(8, isWhole),
+          { maxCheckpoints: 5 },
+          { protections: new Map([[idOf(8), ['head of branch main']]]) },
+        )
+      ).kept,
     ).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
     expect(
-      decide(chain(9, isWhole), { maxCheckpoints: 5 }, { protections: new Map([[idOf(9), ['head of branch main']]]) })
-        .kept,
+      (
+        await decide(
+          chain(9, isWhole),
+          { maxCheckpoints: 5 },
+          { protections: new Map([[idOf(9), ['head of branch main']]]) },
+        )
+      ).kept,
     ).toEqual([5, 6, 7, 8, 9]);
   });
 
-  test('[R15] exactly the needed ones are added, whatever the lineage and the order', () => {
+  test('[R15] exactly the needed ones are added, whatever the lineage and the order', async () => {
     const row = fc.record({ parent: fc.nat(), needs: fc.boolean(), isPinned: fc.boolean(), ageDays: fc.nat(9) });
     const policies = fc.constantFrom<RetentionPolicy>(
       { keepLast: 2 },
       { maxAgeDays: 4 },
       { keepDaily: 2, keepLast: 0 },
     );
-    fc.assert(
-      fc.property(fc.array(row, { maxLength: 30 }), policies, (rows, policy) => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(row, { maxLength: 30 }), policies, async (rows, policy) => {
         const headers = rows.map(({ parent, needs, ageDays }, at) =>
           header(at + 1, {
             ...(at > 0 && { parent: (parent % at) + 1, needs }),
@@ -143,10 +153,10 @@ describe('verdicts', () => {
           }),
         );
         const protections = new Map(rows.flatMap(({ isPinned }, at) => (isPinned ? [[idOf(at + 1), ['pinned']]] : [])));
-        const { kept, reasons } = decide(headers, policy, { protections });
-        expect(decide(headers.toReversed(), policy, { protections })).toEqual({ kept, reasons });
+        const { kept, reasons } = await decide(headers, policy, { protections });
+        expect(await decide(headers.toReversed(), policy, { protections })).toEqual({ kept, reasons });
         const roots = headers.map(({ id, timestampMs }) => header(Number(id.slice(4)), { timestampMs }));
-        const expected = new Set(decide(roots, policy, { protections }).kept);
+        const expected = new Set((await decide(roots, policy, { protections })).kept);
         for (const one of headers.toReversed())
           if (expected.has(one.sequence) && one.needsParent) expected.add(Number(one.parentId?.slice(4)));
         expect(kept).toEqual([...expected].sort((a, b) => a - b));

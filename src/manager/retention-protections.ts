@@ -29,10 +29,7 @@ export async function readProtections(
   const found = new ProtectionReader(ports.now(), stalePins);
   for (const sessionId of sessionIds ?? [undefined]) {
     const refs = await repository.readRefs(sessionId === undefined ? {} : { sessionId });
-    for (const ref of refs) {
-      found.add(ref);
-      await breather.breathe();
-    }
+    await breather.each(refs, (ref) => found.add(ref));
   }
   return found.finish();
 }

@@ -94,7 +94,7 @@ export class RetentionRunner {
     const deleted: CheckpointId[] = [];
     if (rule?.keepLast !== undefined || rule?.maxAgeMs !== undefined) {
       const peers = await this.#readAll({ type: header.type, ...ownerOf(header) });
-      const verdicts = judge({
+      const verdicts = await judge({
         checkpoints: peers,
         policy: { types: { [header.type]: rule } },
         ...UNKNOWN,
@@ -137,7 +137,7 @@ export class RetentionRunner {
     const isAll = filter.userId === undefined;
     const sessionIds = isAll ? undefined : [...new Set(headers.map(({ sessionId }) => sessionId))];
     const held = await readProtections(this.#context, sessionIds);
-    const verdicts = judge({
+    const verdicts = await judge({
       checkpoints: headers,
       policy: {
         types: untilCompleted(this.#policy.types),
@@ -175,7 +175,7 @@ export class RetentionRunner {
     const before = await readProtections(this.#context, sessions, stalePins);
     const headers = await this.#readAll(sessionId === undefined ? {} : { sessionId });
     const after = await readProtections(this.#context, sessions, stalePins);
-    const verdicts = judge({
+    const verdicts = await judge({
       checkpoints: headers,
       peers: sessionId === undefined ? [] : await this.#readPeers(sessionId, headers, policy),
       policy,

@@ -1,5 +1,6 @@
 import type { CheckpointHeader } from '../core/checkpoint-header.ts';
 import type { CheckpointId, SessionId } from '../core/id.ts';
+import { Breather } from '../storage/breather.ts';
 import { findKept, hasKeepRule, type Kept } from './retention-keep.ts';
 import { findNeeded } from './retention-needs.ts';
 import { DAY_MS, type RetentionPolicy, type TypeRetention } from './retention-policy.ts';
@@ -37,19 +38,27 @@ export type RetentionCase = {
 };
 
 /** Decides what to keep: one verdict per checkpoint, in the order given. Deletes nothing itself. */
-export function judge(input: RetentionCase): Verdict[] {
+export async function judge(input: RetentionCase): Promise<Verdict[]> {
+  const breather = new Breather();
   const newestFirst = sortNewestFirst(input.checkpoints);
   const verdicts = new Verdicts(input, newestFirst);
+  await verdicts.begin(breather);
   const { maxCheckpoints, maxCheckpointsPerUser, maxAgeDays } = input.policy;
   if (maxAgeDays !== undefined) {
-    verdicts.dropOlderThan(maxAgeDays);
-    verdicts.endIdle(maxAgeDays);
+    await breather.each(newestFirst, (header) => verdicts.dropIfOlder(header, maxAgeDays));
+    await breather.each(verdicts.sessions, (session) => verdicts.endIdle(session, maxAgeDays));
   }
   if (maxCheckpointsPerUser !== undefined) {
-    for (const [userId, group] of groupBy(newestFirst, (header) => header.userId))
-      if (userId !== undefined) verdicts.dropBeyond(maxCheckpointsPerUser, group, `of user ${userId}`);
+    await breather.each(
+      groupBy(newestFirst, (header) => header.userId),
+      ([userId, group]) => {
+        if (userId !== undefined) verdicts.dropBeyond(maxCheckpointsPerUser, group, `of user ${userId}`);
+      },
+    );
   }
+  await breather.breathe();
   if (maxCheckpoints !== undefined) verdicts.dropBeyond(maxCheckpoints, newestFirst, 'in all');
+  await breather.breathe();
   verdicts.keepNeeded();
   return input.checkpoints.map(({ id }) => verdicts.of(id));
 }
@@ -69,14 +78,24 @@ class Verdicts {
     this.#newestFirst = newestFirst;
     this.#bySession = groupBy(newestFirst, ({ sessionId }) => sessionId);
     this.#held = new Set(input.held);
-    const { peers = [] } = input;
-    const ranks = rankInType(peers.length === 0 ? newestFirst : sortNewestFirst([...newestFirst, ...peers]));
-    const general = newestFirst.filter(({ type }) => ruleOf(input.policy, type) === undefined);
-    const kept = findKept(general, input.policy, input.nowMs);
-    for (const header of newestFirst) {
+  }
+
+  /** What protections and the rules of types say; limits come after that. */
+  async begin(breather: Breather): Promise<void> {
+    const { policy, nowMs, peers = [] } = this.#input;
+    const newestFirst = this.#newestFirst;
+    const ranked = peers.length === 0 ? newestFirst : sortNewestFirst([...newestFirst, ...peers]);
+    const ranks = await rankInType(ranked, breather);
+    const general = newestFirst.filter(({ type }) => ruleOf(policy, type) === undefined);
+    const kept = await findKept(general, policy, nowMs);
+    await breather.each(newestFirst, (header) => {
       this.#verdicts.set(header.id, this.#protect(header) ?? this.#judgeByRule(header, ranks.get(header.id), kept));
-    }
+    });
     this.#protectNeeded();
+  }
+
+  get sessions(): Iterable<readonly [SessionId, readonly CheckpointHeader[]]> {
+    return this.#bySession;
   }
 
   of(id: CheckpointId): Verdict {
@@ -143,23 +162,20 @@ class Verdicts {
       : undefined;
   }
 
-  dropOlderThan(maxAgeDays: number): void {
-    for (const header of this.#newestFirst)
-      if (this.#isOlder(header, maxAgeDays)) this.#drop(header.id, `older than ${formatCount(maxAgeDays, 'day')}`);
+  dropIfOlder(header: CheckpointHeader, maxAgeDays: number): void {
+    if (this.#isOlder(header, maxAgeDays)) this.#drop(header.id, `older than ${formatCount(maxAgeDays, 'day')}`);
   }
 
   #isOlder({ timestampMs }: CheckpointHeader, days: number): boolean {
     return this.#input.nowMs - timestampMs > days * DAY_MS;
   }
 
-  /** Ends the sessions that were not saved to for so long; in the others the branches that were not, but for the current one. */
-  endIdle(maxAgeDays: number): void {
+  /** Ends a session that was not saved to for so long; in another the branches that were not, but for the current one. */
+  endIdle([sessionId, headers]: readonly [SessionId, readonly CheckpointHeader[]], maxAgeDays: number): void {
     const since = `was not saved to for ${formatCount(maxAgeDays, 'day')}`;
-    for (const [sessionId, headers] of this.#bySession) {
-      const old = headers.filter((header) => this.#isOlder(header, maxAgeDays));
-      if (old.length === headers.length && !this.#held.has(sessionId)) this.#end(old, `its session ${since}`);
-      else this.#end(old.filter(this.#isForgettable), `its branch ${since}`);
-    }
+    const old = headers.filter((header) => this.#isOlder(header, maxAgeDays));
+    if (old.length === headers.length && !this.#held.has(sessionId)) this.#end(old, `its session ${since}`);
+    else this.#end(old.filter(this.#isForgettable), `its branch ${since}`);
   }
 
   readonly #isForgettable = ({ id }: CheckpointHeader): boolean => {
@@ -224,11 +240,18 @@ function ruleOf({ types }: RetentionPolicy, type: string): TypeRetention | undef
 }
 
 /** The place of each checkpoint among those of its type and owner, 1 being the newest. */
-function rankInType(newestFirst: readonly CheckpointHeader[]): Map<CheckpointId, number> {
+async function rankInType(
+  newestFirst: readonly CheckpointHeader[],
+  breather: Breather,
+): Promise<Map<CheckpointId, number>> {
   const ranks = new Map<CheckpointId, number>();
-  for (const group of groupBy(newestFirst, ownerOf).values()) {
-    for (const [at, { id }] of group.entries()) ranks.set(id, at + 1);
-  }
+  const counts = new Map<string, number>();
+  await breather.each(newestFirst, (header) => {
+    const owner = ownerOf(header);
+    const rank = (counts.get(owner) ?? 0) + 1;
+    counts.set(owner, rank);
+    ranks.set(header.id, rank);
+  });
   return ranks;
 }
 

@@ -12,6 +12,14 @@ export class Breather {
     return performance.now() - this.#sinceMs >= MAX_BUSY_MS;
   }
 
+  /** Does a piece of work for each item, with turns of the event loop in between. */
+  async each<Item>(items: Iterable<Item>, work: (item: Item) => void): Promise<void> {
+    for (const item of items) {
+      work(item);
+      if (this.isDue) await this.breathe();
+    }
+  }
+
   /** Resolves at once, or, if the event loop has waited for some time, after it had its turn. */
   async breathe(): Promise<void> {
     if (!this.isDue) return;

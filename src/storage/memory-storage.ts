@@ -3,6 +3,7 @@ import type { Chunk, ChunkContent, Digest } from '../core/chunk.ts';
 import { ClosedError } from '../core/errors.ts';
 import type { CheckpointId, SessionId } from '../core/id.ts';
 import { checkOptions, givenOptions, wholeFrom } from '../core/options.ts';
+import { Breather } from './breather.ts';
 import type {
   CheckpointQuery,
   CheckpointRow,
@@ -43,6 +44,8 @@ export class InMemoryCheckpointStorage implements ChunkStorage {
   /** The same rows in the order of their ids. */
   #ascending: MemoryRow[] = [];
   readonly #chunks = new Map<Digest, Chunk>();
+  /** What the collections under way have found reachable. */
+  readonly #markings = new Set<Reachable<Digest>>();
   #deletedSinceSweep = 0;
   #isClosed = false;
 
@@ -75,6 +78,9 @@ export class InMemoryCheckpointStorage implements ChunkStorage {
   #write({ sessionId, checkpoint, chunks = [], effects = [], refs = [] }: Commit, session: MemorySession): void {
     for (const chunk of chunks) if (!this.#chunks.has(chunk.digest)) this.#chunks.set(chunk.digest, freezeChunk(chunk));
     if (checkpoint !== undefined) this.#writeCheckpoint(checkpoint, session);
+    for (const marking of this.#markings)
+      for (const content of [checkpoint?.root, ...effects.map(({ result }) => result)])
+        marking.add(content?.refs ?? []);
     for (const effect of effects) session.effects.set(effectKey(effect), freezeEffect(effect));
     for (const { kind, name, target } of refs) {
       if (target === null) session.refs.delete(refKey({ kind, name }));
@@ -186,7 +192,7 @@ export class InMemoryCheckpointStorage implements ChunkStorage {
     if (this.#deletedSinceSweep <= maxCheckpoints / 2) return;
     this.#deletedSinceSweep = 0;
     this.#dropTombstones(maxCheckpoints);
-    this.#sweep();
+    runAll(this.#sweep());
   }
 
   /** Keeps the newest tombstones, and those that a live checkpoint was saved on. */
@@ -232,18 +238,40 @@ export class InMemoryCheckpointStorage implements ChunkStorage {
 
   async collect(): Promise<CollectResult> {
     this.#checkOpen();
-    return this.#sweep();
+    const removed = { chunks: 0, bytes: 0 };
+    await new Breather().each(this.#sweep(), (chunk) => {
+      if (chunk === undefined) return;
+      removed.chunks++;
+      removed.bytes += sizeOf(chunk);
+    });
+    return removed;
   }
 
-  #sweep(): CollectResult {
+  /** Marks what is reachable, then removes the rest: a step at a time, each with the chunk it removed. Commits in between mark, too. */
+  *#sweep(): Generator<Chunk | undefined> {
     const reachable = new Reachable<Digest>();
-    for (const refs of this.#rootRefs()) reachable.add(refs);
-    for (let batch = reachable.take(); batch.length > 0; batch = reachable.take()) {
-      for (const digest of batch) reachable.add(this.#chunks.get(digest)?.refs ?? []);
+    this.#markings.add(reachable);
+    try {
+      for (const refs of this.#rootRefs()) {
+        reachable.add(refs);
+        yield;
+      }
+      yield* this.#mark(reachable);
+      for (const chunk of this.#chunks.values()) {
+        runAll(this.#mark(reachable)); // what was committed since the last step
+        yield !reachable.has(chunk.digest) && this.#chunks.delete(chunk.digest) ? chunk : undefined;
+      }
+    } finally {
+      this.#markings.delete(reachable);
     }
-    const dead = [...this.#chunks.values()].filter((chunk) => !reachable.has(chunk.digest));
-    for (const { digest } of dead) this.#chunks.delete(digest);
-    return { chunks: dead.length, bytes: dead.reduce((sum, chunk) => sum + sizeOf(chunk), 0) };
+  }
+
+  *#mark(reachable: Reachable<Digest>): Generator<undefined> {
+    for (let batch = reachable.take(); batch.length > 0; batch = reachable.take())
+      for (const digest of batch) {
+        reachable.add(this.#chunks.get(digest)?.refs ?? []);
+        yield;
+      }
   }
 
   *#rootRefs(): Generator<readonly Digest[]> {
@@ -289,6 +317,10 @@ export class InMemoryCheckpointStorage implements ChunkStorage {
   #checkOpen(): void {
     if (this.#isClosed) throw new ClosedError('This InMemoryCheckpointStorage was closed.');
   }
+}
+
+function runAll(steps: Iterator<unknown>): void {
+  while (steps.next().done !== true);
 }
 
 function createSession(): MemorySession {

@@ -2,6 +2,7 @@ import { Checkpoint, type CheckpointJson } from '../../core/checkpoint.ts';
 import { type Chunk, type ChunkContent, type Digest, digestText } from '../../core/chunk.ts';
 import { CorruptError, NotFoundError } from '../../core/errors.ts';
 import { type CheckpointId, parseSessionId, type SessionId } from '../../core/id.ts';
+import { Breather } from '../../storage/breather.ts';
 import type { CheckpointRowWithRoot, EffectRow, Ref, RefKind } from '../../storage/contract.ts';
 import { parseEffect } from '../effect-record.ts';
 import type { Engine } from '../engine.ts';
@@ -43,8 +44,10 @@ export function chainLine(digest: Digest | '', line: string): Digest {
 export async function* exportSession(context: Engine, sessionId: string): AsyncGenerator<string> {
   const id = parseSessionId(sessionId);
   await context.settled();
-  const refs = await context.storage.readRefs({ sessionId: id });
-  if (!refs.some(({ kind }) => isExportedKind(kind)))
+  // First, so that everything they speak of is there when the rest is read, also if others go on saving.
+  const all = await context.repository.readRefs({ sessionId: id });
+  const refs = all.filter(({ kind }) => isExportedKind(kind));
+  if (refs.length === 0)
     throw new NotFoundError(`There is no session "${id}" to export.`, { details: { sessionId: id } });
   let digest: Digest | '' = '';
   let lines = 0;
@@ -56,15 +59,16 @@ export async function* exportSession(context: Engine, sessionId: string): AsyncG
   };
   const start: ExportStart = { ...EXPORT_START, sessionId: id };
   yield format(start);
-  for await (const line of exportLines(context, id)) yield format(line);
+  const breather = new Breather();
+  for await (const line of exportLines(context, id, refs)) {
+    yield format(line);
+    if (breather.isDue) await breather.breathe();
+  }
   const end: ExportEnd = { end: { lines, digest: digest as Digest | '' as Digest } };
   yield `${JSON.stringify(end)}\n`;
 }
 
-async function* exportLines(context: Engine, sessionId: SessionId): AsyncGenerator<ExportLine> {
-  // First, so that everything they speak of is there when the rest is read, also if others go on saving.
-  const all = await context.repository.readRefs({ sessionId });
-  const refs = all.filter(({ kind }) => isExportedKind(kind));
+async function* exportLines(context: Engine, sessionId: SessionId, refs: readonly Ref[]): AsyncGenerator<ExportLine> {
   const written = new Set<Digest>();
   const known = new Set<string>();
   yield* exportCheckpoints(context, sessionId, { written, known });
@@ -100,10 +104,15 @@ async function* exportEffects(
   written: Set<Digest>,
 ): AsyncGenerator<ExportLine> {
   const marks = new Map(refs.filter(({ kind }) => kind === 'log').map(({ name, target }) => [name, Number(target)]));
-  const rows = await context.storage.readEffects({ sessionId });
-  for (const branch of new Set([...marks.keys(), ...rows.map((row) => row.branch)])) {
+  const rows = new Map<string, EffectRow[]>([...marks.keys()].map((branch) => [branch, []]));
+  for (const row of await context.storage.readEffects({ sessionId })) {
+    const known = rows.get(row.branch);
+    if (known === undefined) rows.set(row.branch, [row]);
+    else known.push(row);
+  }
+  for (const [branch, found] of rows) {
     const count = marks.get(branch) ?? 0;
-    const own = rows.filter((row) => row.branch === branch && row.ordinal < count);
+    const own = found.filter(({ ordinal }) => ordinal < count);
     // A branch without a mark began after the marks were read, or its mark is lost.
     const isNew = count === 0 && (await context.repository.readRef(sessionId, 'log', branch)) !== undefined;
     if (own.length !== count || (count === 0 && !isNew)) throw hiddenEffects(sessionId, branch);
