@@ -342,6 +342,7 @@ describe('[R16] a head that is gone on from while it is judged stays', () => {
       return erasing(deletions, options);
     };
     for (const n of [1, 2, 3]) await manager.save({ n }, { sessionId: 'other' });
+    await manager.engine.settled();
     expect(isGoneOn).toBe(true);
     expect(await numbersLeft(manager)).toEqual([1, 2, 3, 4]);
     await manager.close();
