@@ -21,7 +21,7 @@ import type {
   StorageStats,
 } from './contract.ts';
 import { selectRows } from './query.ts';
-import { Reachable, readReachableByLevel } from './reachable.ts';
+import { Reachable, readReachableByLevel, runAll } from './reachable.ts';
 import { areSameRefs, createRef, selectDue } from './ref.ts';
 import { checkExpectations, gone, taken } from './refusal.ts';
 
@@ -64,6 +64,7 @@ export class InMemoryCheckpointStorage implements ChunkStorage {
     this.#check(commit, session);
     this.#sessions.set(commit.sessionId, session);
     this.#write(commit, session);
+    this.#notice(commit);
     return { status: 'stored' };
   }
 
@@ -78,14 +79,17 @@ export class InMemoryCheckpointStorage implements ChunkStorage {
   #write({ sessionId, checkpoint, chunks = [], effects = [], refs = [] }: Commit, session: MemorySession): void {
     for (const chunk of chunks) if (!this.#chunks.has(chunk.digest)) this.#chunks.set(chunk.digest, freezeChunk(chunk));
     if (checkpoint !== undefined) this.#writeCheckpoint(checkpoint, session);
-    for (const marking of this.#markings)
-      for (const content of [checkpoint?.root, ...effects.map(({ result }) => result)])
-        marking.add(content?.refs ?? []);
     for (const effect of effects) session.effects.set(effectKey(effect), freezeEffect(effect));
     for (const { kind, name, target } of refs) {
       if (target === null) session.refs.delete(refKey({ kind, name }));
       else session.refs.set(refKey({ kind, name }), Object.freeze(createRef({ sessionId, kind, name, target })));
     }
+  }
+
+  /** For the collections under way. */
+  #notice({ checkpoint, effects = [] }: Commit): void {
+    const contents = [checkpoint?.root, ...effects.map(({ result }) => result)];
+    for (const marking of this.#markings) for (const content of contents) marking.add(content?.refs ?? []);
   }
 
   #writeCheckpoint({ header, body, digest, root }: NewCheckpoint, session: MemorySession): void {
@@ -256,22 +260,15 @@ export class InMemoryCheckpointStorage implements ChunkStorage {
         reachable.add(refs);
         yield;
       }
-      yield* this.#mark(reachable);
+      const refsOf = (digest: Digest) => this.#chunks.get(digest)?.refs ?? [];
+      yield* reachable.grow(refsOf);
       for (const chunk of this.#chunks.values()) {
-        runAll(this.#mark(reachable)); // what was committed since the last step
+        runAll(reachable.grow(refsOf)); // what was committed since the last step
         yield !reachable.has(chunk.digest) && this.#chunks.delete(chunk.digest) ? chunk : undefined;
       }
     } finally {
       this.#markings.delete(reachable);
     }
-  }
-
-  *#mark(reachable: Reachable<Digest>): Generator<undefined> {
-    for (let batch = reachable.take(); batch.length > 0; batch = reachable.take())
-      for (const digest of batch) {
-        reachable.add(this.#chunks.get(digest)?.refs ?? []);
-        yield;
-      }
   }
 
   *#rootRefs(): Generator<readonly Digest[]> {
@@ -317,10 +314,6 @@ export class InMemoryCheckpointStorage implements ChunkStorage {
   #checkOpen(): void {
     if (this.#isClosed) throw new ClosedError('This InMemoryCheckpointStorage was closed.');
   }
-}
-
-function runAll(steps: Iterator<unknown>): void {
-  while (steps.next().done !== true);
 }
 
 function createSession(): MemorySession {

@@ -32,6 +32,20 @@ export class Reachable<Key> {
   has(key: Key): boolean {
     return this.#seen.has(key);
   }
+
+  /** Completes the set, a chunk at a step, where refs are at hand. */
+  *grow(refsOf: (key: Key) => readonly Key[]): Generator<undefined> {
+    for (let batch = this.take(); batch.length > 0; batch = this.take())
+      for (const key of batch) {
+        this.add(refsOf(key));
+        yield;
+      }
+  }
+}
+
+/** Takes all steps at once. */
+export function runAll(steps: Iterator<unknown>): void {
+  while (steps.next().done !== true);
 }
 
 /** Answers `readReachable` for a storage that has nothing faster: a level at a time. */
