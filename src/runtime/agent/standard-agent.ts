@@ -7,6 +7,7 @@ import { UnrecordedEffects } from '../effect/effects.ts';
 import type { ChatModel } from '../model/chat-model.ts';
 import type { LanguageModel } from '../model/language-model.ts';
 import { type LlmConfig, parseLlmConfig, requestSettings } from '../model/llm-config.ts';
+import { checkAgent } from './agent-checks.ts';
 import { createState, type StandardAgentOptions } from './agent-options.ts';
 import { AgentRegistry } from './agent-registry.ts';
 import { type AgentState, parseAgentState } from './agent-state.ts';
@@ -43,6 +44,7 @@ export class StandardAgent {
   #state: AgentState;
 
   constructor(options: StandardAgentOptions) {
+    checkAgent(options);
     if (options.model !== undefined && options.llmConfig !== undefined)
       throw new InvalidInputError(`Agent "${options.name}" has both a model and an llmConfig. Give one of them.`);
     this.#model = options.model;

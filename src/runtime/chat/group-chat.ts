@@ -17,6 +17,7 @@ import {
 } from '../../core/options.ts';
 import { freezeState } from '../../manager/freeze.ts';
 import type { RestoreProblem } from '../../manager/restore-report.ts';
+import { standardAgents } from '../agent/agent-checks.ts';
 import { AgentRegistry } from '../agent/agent-registry.ts';
 import { type AgentTotals, NO_TOTALS } from '../agent/agent-state.ts';
 import { type ChatMessage, countOccurrence, editMessage, PERSON, replaceMessage } from '../agent/chat-message.ts';
@@ -56,7 +57,7 @@ export type GroupChatOptions = {
 const limit = wholeFrom(1);
 
 const OPTIONS: OptionChecks<GroupChatOptions> = {
-  agents: { required: listOf(record) },
+  agents: { required: standardAgents },
   registry: record,
   managerName: name,
   // Checked with the names it may hold.

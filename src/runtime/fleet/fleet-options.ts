@@ -4,7 +4,6 @@ import {
   checkOptions,
   flag,
   givenOptions,
-  listOf,
   type OptionChecks,
   options as optionsOf,
   positive,
@@ -13,6 +12,7 @@ import {
   string,
   wholeFrom,
 } from '../../core/options.ts';
+import { standardAgents } from '../agent/agent-checks.ts';
 import type { AgentRegistry } from '../agent/agent-registry.ts';
 import type { StandardAgent } from '../agent/standard-agent.ts';
 import type { HumanInTheLoopSettings, WorkflowConfig } from '../config/config-schema.ts';
@@ -58,7 +58,7 @@ const ORCHESTRATOR = 'orchestrator';
 const CALLBACKS: FleetCallbackFlags = { streaming: true, progressLedger: true, toolCalls: true };
 
 const OPTIONS: OptionChecks<FleetOptions> = {
-  agents: { required: listOf(record) },
+  agents: { required: standardAgents },
   registry: record,
   // A model and a configuration are checked where they are read, and settings where a checkpoint is.
   model: record,

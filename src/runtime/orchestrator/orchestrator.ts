@@ -1,8 +1,23 @@
 import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
-import { parseName } from '../../core/id.ts';
+import { name, parseName } from '../../core/id.ts';
+import {
+  accepts,
+  callback,
+  checkOptions,
+  flag,
+  isRecord,
+  listOf,
+  type OptionChecks,
+  record,
+  recordOf,
+  string,
+  unknownKey,
+} from '../../core/options.ts';
 import type { RestoreOptions } from '../../manager/agent-saving.ts';
+import { manager } from '../../manager/call-options.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { RestoreReport } from '../../manager/restore-report.ts';
+import { runtimeFlags } from '../agent/agent-checks.ts';
 import { AgentRegistry } from '../agent/agent-registry.ts';
 import type { ChatMessage } from '../agent/chat-message.ts';
 import { DEFAULT_RUNTIME, type RuntimeFlags } from '../agent/runtime-flags.ts';
@@ -32,6 +47,20 @@ export type OrchestratorOptions = {
 /** Anything with a name, and perhaps a way to hear of its changes. */
 export type NamedAgent = object & { readonly name: string };
 
+const OPTIONS: OptionChecks<OrchestratorOptions> = {
+  agents: {
+    required: listOf(accepts('an object with a name', (value) => isRecord(value) && typeof value.name === 'string')),
+  },
+  checkpointManager: { required: manager },
+  autoCheckpoint: flag,
+  runtime: recordOf(runtimeFlags),
+  sessionPrefix: string,
+  userId: name,
+  registry: record,
+  onText: callback,
+  onSaveFailed: callback,
+};
+
 type Watchable = { onChange(listener: () => void): () => void };
 
 /** Looks after agents: saves each when it changes, and brings all back. */
@@ -45,6 +74,11 @@ export class Orchestrator {
   #isClosed = false;
 
   constructor(options: OrchestratorOptions) {
+    checkOptions(options, OPTIONS, 'new Orchestrator()');
+    const known = options.agents.map((agent) => agent.name);
+    for (const agent of Object.keys(options.runtime ?? {}))
+      if (!known.includes(agent))
+        throw unknownKey(agent, { known, of: '"runtime" of new Orchestrator()', kind: 'an agent' });
     this.#options = options;
     this.#registry = options.registry ?? new AgentRegistry();
     this.#saves = new AutoSaves({

@@ -22,7 +22,8 @@ import type { DifferenceOptions } from './differences.ts';
 import type { FilesOptions } from './files/session-files.ts';
 import type { RestoreOptions, RestorerParts } from './team-restorer.ts';
 
-const onDifference = oneOf('fail', 'warn', 'accept');
+/** What may be done about differences. */
+export const onDifference = oneOf('fail', 'warn', 'accept');
 const mode = oneOf('live', 'recorded', 'frozen');
 const rounds = wholeFrom(1);
 

@@ -1,9 +1,10 @@
 import type { Checkpoint } from '../../core/checkpoint.ts';
 import type { ClassCodec } from '../../core/class-codec.ts';
 import { InvalidInputError } from '../../core/errors.ts';
-import { checkOptions } from '../../core/options.ts';
+import { checkOptions, filledString } from '../../core/options.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { EffectMode } from '../../manager/effect-log.ts';
+import { checkOverride } from '../agent/agent-checks.ts';
 import { AgentRegistry } from '../agent/agent-registry.ts';
 import type { AgentState } from '../agent/agent-state.ts';
 import { type AgentStates, makeAgents } from '../agent/load-agents.ts';
@@ -90,6 +91,7 @@ export class TeamRestorer<State extends AgentStates, Subject extends Team<State>
   /** Reads a checkpoint of this kind. */
   async open(source: CheckpointSource): Promise<Opened<State>> {
     if (typeof source === 'string') return this.#openStored(source);
+    checkOptions(source, { file: { required: filledString } }, 'a checkpoint that is named by no id');
     const { checkpoint, state } = await readCheckpointFile(source.file, this.#classes);
     if ((await this.checkpoints.get(checkpoint.id)) !== undefined) return this.#openStored(checkpoint.id);
     return { checkpoint, state: this.#kind.parse(state), isStored: false };
@@ -134,6 +136,7 @@ export class TeamRestorer<State extends AgentStates, Subject extends Team<State>
     for (const [name, override] of Object.entries(agents)) {
       const agent = team.agent(name);
       if (agent === undefined) throw unknownAgent(name, team, this.#kind.noun);
+      checkOverride(override, name);
       agent.configure(override);
     }
     if (settings !== undefined) this.#kind.override(team, settings);

@@ -1,9 +1,21 @@
 import { InvalidInputError } from '../../core/errors.ts';
-import type { CheckpointId } from '../../core/id.ts';
+import { type CheckpointId, name } from '../../core/id.ts';
+import {
+  accepts,
+  anything,
+  checkOptions,
+  filledString,
+  isRecord,
+  type OptionChecks,
+  oneOf,
+  record,
+  signal,
+} from '../../core/options.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { LeaseOptions } from '../../manager/lease-acquisition.ts';
 import type { HumanInTheLoopSettings } from '../config/config-schema.ts';
 import type { Difference, OnDifference } from '../run/differences.ts';
+import { onDifference } from '../run/run-options.ts';
 import type { WorkflowMigration } from './migration.ts';
 import type { WorkflowRegistry } from './registry.ts';
 import type { RunLabels } from './run-record.ts';
@@ -66,6 +78,30 @@ export type WorkflowResult = {
 
 /** How a step ended, and the checkpoint after it, if there is one: resume from it to do again what came after the step. */
 export type EndedStep = StepEnd & { readonly checkpointId?: CheckpointId };
+
+const RUN: OptionChecks<RunOptions> = {
+  workflow: {
+    required: accepts(
+      'a workflow, the name of one in the registry, or the path of a YAML file',
+      (value) =>
+        typeof value === 'string' || (isRecord(value) && Array.isArray(value.steps) && Array.isArray(value.order)),
+    ),
+  },
+  input: anything,
+  sessionId: name,
+  checkpointId: filledString,
+  onDifference,
+  timers: oneOf('sleep', 'return'),
+  signal,
+  userId: name,
+  agentId: name,
+  metadata: record,
+};
+
+/** Refuses what a run cannot be begun with. */
+export function checkRun(options: RunOptions): void {
+  checkOptions(options, RUN, 'run()');
+}
 
 const SECOND_MS = 1_000;
 const DEFAULT_MAX_CONCURRENCY = 32;

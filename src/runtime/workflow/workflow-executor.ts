@@ -10,6 +10,7 @@ import { beginOwner } from '../run/liveness.ts';
 import type { GivenAnswer, RequestPlace } from '../run/request-answers.ts';
 import { Answers } from './answers.ts';
 import {
+  checkRun,
   parseExecutorOptions,
   type RunOptions,
   type WorkflowExecutorOptions,
@@ -47,6 +48,7 @@ export class WorkflowExecutor {
 
   /** Begins a run or resumes it, and stays with it until it has ended or can only wait. Rejects if it cannot be recorded. */
   async run(options: RunOptions): Promise<WorkflowResult> {
+    checkRun(options);
     const workflow = await this.#findWorkflow(options.workflow);
     checkRegistry(workflow, this.#options.registry);
     const { owner, end } = beginOwner(this.#options.lease?.owner);

@@ -1,0 +1,69 @@
+import {
+  accepts,
+  anything,
+  checkOptions,
+  describeValue,
+  filledString,
+  flag,
+  isRecord,
+  listOf,
+  type OptionCheck,
+  type OptionChecks,
+  oneOf,
+  options,
+  string,
+  wholeFrom,
+} from '../../core/options.ts';
+import type { StandardAgentOptions } from './agent-options.ts';
+import type { RuntimeFlags } from './runtime-flags.ts';
+import type { AgentOverride } from './standard-agent.ts';
+
+/** Accepts some of the flags of an agent. */
+export const runtimeFlags: OptionCheck = options({
+  stream: flag,
+  store: flag,
+  checkpoint: flag,
+} satisfies OptionChecks<RuntimeFlags>);
+
+/** Accepts the agents of a team. */
+export const standardAgents: OptionCheck = listOf(
+  accepts('a StandardAgent', (value) => isRecord(value) && ['respond', 'saveState'].every((name) => name in value)),
+);
+
+const model: OptionCheck = (value) => {
+  if (isRecord(value) && ('reply' in value || ('provider' in value && 'modelId' in value))) return undefined;
+  return `must be a model given as an object; found ${describeValue(value)}. Name a model in llmConfig: { provider: "openai", model: "..." }`;
+};
+
+const tool: OptionCheck = (value) => {
+  if (!isRecord(value)) return `must be a tool made with defineTool(); found ${describeValue(value)}`;
+  const missing = ['name', 'description', 'input', 'run'].filter((key) => value[key] === undefined);
+  return missing.length === 0 ? undefined : `lacks ${missing.join(', ')}; make tools with defineTool()`;
+};
+
+const MADE = { model, tools: listOf(tool), runtime: runtimeFlags } as const;
+
+/** Refuses what an agent cannot be made of. What a subclass has besides is its own. */
+export function checkAgent(given: StandardAgentOptions): void {
+  const known = isRecord(given) ? { model: given.model, tools: given.tools, runtime: given.runtime } : given;
+  checkOptions(known, MADE, 'new StandardAgent()');
+}
+
+const OVERRIDE: OptionChecks<AgentOverride> = {
+  systemMessage: string,
+  description: string,
+  // Checked where it is read.
+  llmConfig: anything,
+  modelId: accepts('the id of a registered model', (value) => value === null || filledString(value) === undefined),
+  humanInputMode: oneOf('ALWAYS', 'TERMINATE', 'NEVER'),
+  maxConsecutiveAutoReplies: accepts(
+    'a whole number or null',
+    (value) => value === null || wholeFrom(0)(value) === undefined,
+  ),
+  maxToolRounds: wholeFrom(1),
+};
+
+/** Refuses what cannot be changed of an agent on purpose. */
+export function checkOverride(given: unknown, agent: string): void {
+  checkOptions(given, OVERRIDE, `overrides.agents.${agent}`);
+}
