@@ -107,6 +107,11 @@ export function parseName(text: unknown, what: string): string {
   return text as string;
 }
 
+/** Accepts the id of a user as states hold it, a number too, or throws. */
+export function parseUserId(id: unknown): string {
+  return parseName(typeof id === 'bigint' || Number.isFinite(id) ? String(id) : id, 'A user id');
+}
+
 /** Accepts a name as `parseName` does, for the options of a call. */
 export const name: OptionCheck = accepts(
   `a string of 1 to ${MAX_NAME_CHARS} characters without control characters`,

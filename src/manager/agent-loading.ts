@@ -3,7 +3,7 @@ import { isRecord } from '../core/options.ts';
 import { formatPath } from '../core/path.ts';
 import { SecretRef } from '../core/secret-ref.ts';
 import type { StateCodec } from '../core/state-codec.ts';
-import { hasMethod, isHandle, type StatefulAgent, stateOf } from './agent.ts';
+import { COMPARES_CODE, type CodeComparing, hasMethod, isHandle, type StatefulAgent, stateOf } from './agent.ts';
 import type { RestoreProblem } from './restore-report.ts';
 
 /** How a state is put into an agent. */
@@ -19,20 +19,39 @@ const KEPT = 'The checkpoint does not have this field; the agent keeps its own v
 
 /** Puts a state into an agent; returns what could not be put back, and what the agent has from elsewhere. */
 export async function loadInto(agent: object, state: unknown, loading: Loading): Promise<readonly RestoreProblem[]> {
-  if (hasMethod(agent, 'loadState')) return loadByItself(agent as StatefulAgent, state, loading.codec);
+  const changed = comparesCode(agent) ? agent[COMPARES_CODE](state) : [];
+  if (hasMethod(agent, 'loadState'))
+    return [...changed, ...(await loadByItself(agent as StatefulAgent, state, loading.codec))];
   if (!isRecord(state)) {
     throw new InvalidInputError(
       'Only a state made of named fields can be put into an agent without a loadState method.',
     );
   }
-  const { keep = [], isNew } = loading;
-  const kept = keepOwn(stateOf(agent, loading.codec), state, { path: [], isNew });
-  const set = Object.entries(state).filter(([key]) => !keep.includes(key));
+  const { codec, ...rest } = loading;
+  const own = stateOf(agent, codec);
+  return putFields(agent, state, { ...rest, own, isSame: (a, b) => isSame(a, b, codec) });
+}
+
+/** How fields are put into an agent: what it has now, and when two values are the same. */
+export type Putting = Omit<Loading, 'codec'> & {
+  readonly own: unknown;
+  readonly isSame: (one: unknown, other: unknown) => boolean;
+};
+
+/** Puts fields into an agent; returns what could not be put back, and what the agent has from elsewhere. */
+export function putFields(agent: object, saved: Readonly<Record<string, unknown>>, putting: Putting): RestoreProblem[] {
+  const { keep = [], isNew, own } = putting;
+  const kept = keepOwn(own, saved, { path: [], isNew });
+  const set = Object.entries(saved).filter(([key]) => !keep.includes(key));
   return [
     ...kept,
     ...set.flatMap((field) => setField(agent, field)),
-    ...set.flatMap((field) => checkComputed(agent, field, loading.codec)),
+    ...set.flatMap((field) => checkComputed(agent, field, putting)),
   ];
+}
+
+function comparesCode(agent: object): agent is CodeComparing {
+  return COMPARES_CODE in agent;
 }
 
 /** An agent that says nothing of how it went is asked for its state: what differs was not put back. */
@@ -125,8 +144,8 @@ function assignBySetter(agent: object, [key, value]: Field): string | undefined 
 }
 
 /** What an agent computes from its other fields is right if it comes out as it was saved. */
-function checkComputed(agent: object, [key, value]: Field, codec: StateCodec): RestoreProblem[] {
-  if (kindOf(agent, key) !== 'computed' || isSame(Reflect.get(agent, key), value, codec)) return [];
+function checkComputed(agent: object, [key, value]: Field, { isSame }: Putting): RestoreProblem[] {
+  if (kindOf(agent, key) !== 'computed' || isSame(Reflect.get(agent, key), value)) return [];
   const problem = 'The agent computes this field, and now to another value than was saved.';
   return [{ path: formatPath([key]), problem }];
 }

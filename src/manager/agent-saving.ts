@@ -2,7 +2,7 @@ import type { Checkpoint } from '../core/checkpoint.ts';
 import { InvalidInputError } from '../core/errors.ts';
 import { type CheckpointId, parseName, parseSessionId, type SessionId } from '../core/id.ts';
 import { callback, checkValue, describeValue, givenOptions } from '../core/options.ts';
-import { type AgentFactory, AgentTypes, stateOf } from './agent.ts';
+import { type AgentFactory, AgentTypes, checkMade, stateOf } from './agent.ts';
 import { type AgentIdentity, describeAgent, identifyAgent } from './agent-description.ts';
 import { loadInto } from './agent-loading.ts';
 import { AgentSessions, type Assignment } from './agent-sessions.ts';
@@ -173,7 +173,7 @@ export class AgentSaving {
         `Checkpoint ${checkpoint.id} cannot be restored into an agent loop. Stop the loop, and open it again with restoreFrom.`,
       );
     if (into !== undefined) return into;
-    if (factory !== undefined) return factory(checkpoint);
+    if (factory !== undefined) return checkMade(factory(checkpoint), 'The factory');
     return checkpoint.agentType === undefined ? undefined : this.#agents.create(checkpoint, checkpoint.agentType);
   }
 

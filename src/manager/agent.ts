@@ -1,6 +1,6 @@
 import type { Checkpoint } from '../core/checkpoint.ts';
 import { InvalidInputError, NotFoundError } from '../core/errors.ts';
-import { isRecord } from '../core/options.ts';
+import { describeValue, isRecord } from '../core/options.ts';
 import type { StateCodec } from '../core/state-codec.ts';
 import type { RestoreProblem } from './restore-report.ts';
 
@@ -10,6 +10,14 @@ export interface StatefulAgent {
   saveState(): unknown;
   /** Takes a saved state over and returns what could not be put back. If it returns nothing, `saveState` is compared with the state. */
   loadState(state: unknown): undefined | readonly RestoreProblem[] | Promise<undefined | readonly RestoreProblem[]>;
+}
+
+/** The method of an agent that says in what its code differs from a state that it is about to take over. */
+export const COMPARES_CODE: unique symbol = Symbol.for('savestate.comparesCode');
+
+/** An agent that knows what of its state comes from the code. */
+export interface CodeComparing {
+  [COMPARES_CODE](state: unknown): readonly RestoreProblem[];
 }
 
 /** Makes an empty agent that a checkpoint is then restored into. Code cannot be saved, so it is looked up by name. */
@@ -34,13 +42,21 @@ export class AgentTypes {
 
   create(checkpoint: Checkpoint, agentType: string): object {
     const factory = this.#factories.get(agentType);
-    if (factory !== undefined) return factory(checkpoint);
+    if (factory !== undefined) return checkMade(factory(checkpoint), `The factory of agent type "${agentType}"`);
     const known = [...this.#factories.keys()].sort().join(', ') || 'none';
     throw new NotFoundError(
       `Checkpoint ${checkpoint.id} is of agent type "${agentType}", which is not registered (registered: ${known}). Register it, or pass into or factory.`,
       { details: { agentType } },
     );
   }
+}
+
+/** What a factory made, or throws if it is no agent: a state would be put into nothing. */
+export function checkMade(made: unknown, what: string): object {
+  if (isRecord(made) && hasMethod(made, 'then'))
+    throw new InvalidInputError(`${what} must not be async: it must return an agent, and found was a promise.`);
+  if (isRecord(made)) return made;
+  throw new InvalidInputError(`${what} must return an agent; found ${describeValue(made)}.`);
 }
 
 /** Whether this is an agent rather than a state: anything with `saveState`, or an instance of a class that is not itself a value. */
@@ -58,11 +74,16 @@ export function stateOf(value: unknown, codec: StateCodec): unknown {
 
 /** The fields of an instance. One without any would be saved as nothing, and nobody would know. */
 function fieldsOf(agent: object): Record<string, unknown> {
-  const fields = dropHandles({ ...agent });
+  const fields = publicFields(agent);
   if (Reflect.ownKeys(fields).length > 0) return fields;
   throw new InvalidInputError(
     `The agent (${agent.constructor?.name || 'of no class'}) has no field that can be read and no saveState method: there is nothing to save. Give it saveState and loadState, or public fields.`,
   );
+}
+
+/** The fields of an object that can be part of a state. */
+export function publicFields(agent: object): Record<string, unknown> {
+  return dropHandles({ ...agent });
 }
 
 function dropHandles(fields: Record<string, unknown>): Record<string, unknown> {

@@ -1,6 +1,6 @@
 import type { Checkpoint, CheckpointJson } from '../core/checkpoint.ts';
 import { ClosedError } from '../core/errors.ts';
-import { type CheckpointId, parseName, parseSessionId } from '../core/id.ts';
+import { type CheckpointId, parseSessionId, parseUserId } from '../core/id.ts';
 import { callback, checkValue, givenOptions, string } from '../core/options.ts';
 import type { CollectResult, StorageStats } from '../storage/contract.ts';
 import { WholeCheckpointStorage } from '../storage/whole/whole-storage.ts';
@@ -186,12 +186,13 @@ export class CheckpointManager {
     return this.#history.latest(filter);
   }
 
+  /** The newest checkpoints of a user, 50 unless a limit is given. */
   async listByUser(
-    userId: string,
+    userId: string | number,
     page: { readonly limit?: number | undefined; readonly offset?: number | undefined } = {},
   ): Promise<readonly Checkpoint[]> {
     checkCall(page, 'listByUser()');
-    return (await this.#history.list({ userId: parseName(userId, 'A user id') }, page)).checkpoints;
+    return (await this.#history.list({ userId: parseUserId(userId) }, page)).checkpoints;
   }
 
   async list(filter: ListFilter = {}, page: ListPage = {}): Promise<CheckpointPage> {
@@ -293,8 +294,8 @@ export class CheckpointManager {
   }
 
   /** Deletes everything of a user; answers how many checkpoints that were. */
-  async clearUserHistory(userId: string): Promise<number> {
-    return clearUserHistory(this.engine, userId);
+  async clearUserHistory(userId: string | number): Promise<number> {
+    return clearUserHistory(this.engine, parseUserId(userId));
   }
 
   /** Deletes one checkpoint, unless a branch, tag or pin protects it; answers whether it was. One that another needs is refused. */

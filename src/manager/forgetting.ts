@@ -1,6 +1,6 @@
 import type { Checkpoint } from '../core/checkpoint.ts';
 import { hasErrorCode } from '../core/errors.ts';
-import { type CheckpointId, parseName, parseSessionId, type SessionId } from '../core/id.ts';
+import { type CheckpointId, parseSessionId, type SessionId } from '../core/id.ts';
 import type { CheckpointRow, Ref } from '../storage/contract.ts';
 import type { Engine } from './engine.ts';
 import { groupOfPin } from './group-pins.ts';
@@ -16,7 +16,6 @@ const PAGE = 500;
  */
 export async function clearUserHistory(context: Engine, userId: string): Promise<number> {
   await context.settled();
-  parseName(userId, 'A user id');
   const sessions = await sessionsOf(context, userId);
   const groups = await groupsOf(context, sessions, userId); // before the pins go that tell
   let count = 0;

@@ -1,5 +1,8 @@
 import type { Digest } from '../core/chunk.ts';
+import { UnsupportedError } from '../core/errors.ts';
+import { WholeCheckpointStorage } from '../storage/whole/whole-storage.ts';
 import type { RecordedEffect } from './effect-record.ts';
+import type { Engine } from './engine.ts';
 
 /** What a step is known by: its name, its input, and, in a work, which of several equal calls it is. */
 export type StepIdentity = {
@@ -100,4 +103,12 @@ function hasResult({ status }: RecordedEffect): boolean {
 
 function keyOf({ name, inputDigest, work, nth }: StepIdentity): string {
   return JSON.stringify([name, inputDigest, work, nth]);
+}
+
+/** Throws if the storage cannot record steps: whoever needs them says so before anything is paid for. */
+export function checkRecordsSteps({ storage }: Engine, what: string): void {
+  if (!(storage instanceof WholeCheckpointStorage)) return;
+  throw new UnsupportedError(
+    `${what} needs a storage that records steps, and one of three methods (save, load, listByUser) does not. Use one of the built-in storages.`,
+  );
 }

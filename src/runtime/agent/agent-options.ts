@@ -1,4 +1,6 @@
+import { isDeepStrictEqual } from 'node:util';
 import { parseName } from '../../core/id.ts';
+import type { RestoreProblem } from '../../manager/restore-report.ts';
 import { parseCodeExecutionConfig } from '../code/code-config.ts';
 import type { CodeExecutionConfig } from '../code/code-executor.ts';
 import type { ChatModel } from '../model/chat-model.ts';
@@ -66,4 +68,31 @@ export function createState(options: StandardAgentOptions, agentType: string): A
     codeExecution: parseCodeExecutionConfig(codeExecution),
     runtime: { ...DEFAULT_RUNTIME, ...runtime },
   };
+}
+
+/** Where the state holds what an option says, and what people call it. */
+const FROM_CODE = {
+  systemMessage: ['systemMessage', 'prompt'],
+  description: ['description', 'description'],
+  llmConfig: ['llmConfig', 'model'],
+  model: ['modelId', 'model'],
+  humanInputMode: ['humanInputMode', 'humanInputMode'],
+  maxConsecutiveAutoReplies: ['maxConsecutiveAutoReplies', 'maxConsecutiveAutoReplies'],
+  maxToolRounds: ['maxToolRounds', 'maxToolRounds'],
+  defaultReply: ['defaultReply', 'defaultReply'],
+} as const satisfies Partial<Record<keyof StandardAgentOptions, readonly [keyof AgentState, string]>>;
+
+/** What of a new agent's state its options said: the rest has no opinion of the code. */
+export function givenState(options: StandardAgentOptions, state: AgentState): Partial<AgentState> {
+  const said = Object.entries(FROM_CODE).filter(([option]) => options[option as keyof typeof FROM_CODE] !== undefined);
+  return Object.fromEntries(said.map(([, [key]]) => [key, state[key]]));
+}
+
+/** Names what options said and a state has otherwise. */
+export function compareGiven(given: Partial<AgentState>, saved: AgentState): RestoreProblem[] {
+  return Object.values(FROM_CODE).flatMap(([key, word]) => {
+    if (!Object.hasOwn(given, key) || isDeepStrictEqual(given[key], saved[key])) return [];
+    const problem = `The ${word} of "${saved.name}" changed in the code, or had secrets in it: the agent has what the checkpoint says.`;
+    return [{ path: `$.agents.${saved.name}.${word}`, problem }];
+  });
 }

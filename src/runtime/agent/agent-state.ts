@@ -49,6 +49,8 @@ export type AgentState = {
   readonly runtime: RuntimeFlags;
   /** The memories that its last prompt was filled with. */
   readonly memoryIds: readonly string[];
+  /** The public fields of a subclass, by name; absent if it says itself what is saved of it, and in older states. */
+  readonly fields?: Readonly<Record<string, unknown>>;
   /** What a subclass keeps. */
   readonly custom?: unknown;
 };
@@ -85,6 +87,7 @@ const schema = z.looseObject({
   histories: z.record(z.string(), z.array(message)),
   runtime: z.looseObject({ stream: z.boolean(), store: z.boolean(), checkpoint: z.boolean() }),
   memoryIds: z.array(z.string()),
+  fields: z.record(z.string(), z.unknown()).optional(),
   totals: z.looseObject({ modelCalls: count, toolCalls: count, codeRuns: count, costUsd: count }),
 });
 

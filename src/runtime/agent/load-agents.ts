@@ -1,5 +1,8 @@
-import type { RestoreProblem } from '../../manager/restore-report.ts';
-import type { AgentRegistry } from './agent-registry.ts';
+import { InvalidInputError } from '../../core/errors.ts';
+import { describeValue } from '../../core/options.ts';
+import { checkMade } from '../../manager/agent.ts';
+import { findLeftOutSecrets, type RestoreProblem } from '../../manager/restore-report.ts';
+import type { AgentMaker, AgentRegistry } from './agent-registry.ts';
 import type { AgentState } from './agent-state.ts';
 import { StandardAgent } from './standard-agent.ts';
 
@@ -20,7 +23,15 @@ function makeAgent(state: AgentState, registry: AgentRegistry): StandardAgent {
   if (maker === undefined) return new StandardAgent({ name: state.name });
   const { codeExecution } = state;
   const isAllowed = codeExecution === false || registry.allowsCode(codeExecution);
-  return maker(isAllowed ? state : { ...state, codeExecution: false });
+  return makeBy(maker, isAllowed ? state : { ...state, codeExecution: false });
+}
+
+/** Makes an agent of a registered class; throws if its maker makes something else. */
+export function makeBy(maker: AgentMaker, state: AgentState): StandardAgent {
+  const what = `The maker of class "${state.agentType}"`;
+  const made = checkMade(maker(state), what);
+  if (made instanceof StandardAgent) return made;
+  throw new InvalidInputError(`${what} must return a StandardAgent; found ${describeValue(made)}.`);
 }
 
 /** Puts the states of a team back into its agents, with the tools of the registry; returns what could not be put back. */
@@ -35,8 +46,13 @@ export function loadAgents(
     if (agent === undefined || state === undefined)
       return [{ path, problem: `The agent "${name}" is not in this team.` }];
     agent.learnTools(Object.keys(state.tools).flatMap((tool) => registry.tool(tool) ?? []));
-    return [...agent.loadState(state), ...refuseCode(state, registry)];
+    return [...agent.loadState(state), ...findSecrets(state), ...refuseCode(state, registry)];
   });
+}
+
+function findSecrets({ name, fields }: AgentState): RestoreProblem[] {
+  const found = findLeftOutSecrets(fields);
+  return found.map(({ path, problem }) => ({ path: `$.agents.${name}.fields${path.slice(1)}`, problem }));
 }
 
 function refuseCode({ name, codeExecution }: AgentState, registry: AgentRegistry): RestoreProblem[] {

@@ -1,3 +1,4 @@
+import { InvalidInputError } from '../../core/errors.ts';
 import { checkValue, filledString, string } from '../../core/options.ts';
 import type { Effects } from '../effect/effects.ts';
 import type { AgentRegistry } from './agent-registry.ts';
@@ -40,10 +41,14 @@ export type ReplyOutcome =
   | { readonly message: ChatMessage }
   | { readonly message?: undefined; readonly silence: 'exit' | 'limit' | 'nothing_to_say' };
 
-/** Accepts what is said to an agent, or throws. */
-export function parseMessage(message: string | HeardMessage): ChatMessage {
+/** Accepts what is said to an agent of this name, or throws. */
+export function parseMessage(message: string | HeardMessage, agent: string): ChatMessage {
   const { name = PERSON, content } = typeof message === 'object' ? message : { content: message };
   checkValue(name, filledString, 'The name of who speaks');
   checkValue(content, string, 'A message');
+  if (name === agent)
+    throw new InvalidInputError(
+      `The message is from "${name}", which is the name of the agent itself. Give the agent another name, or say who speaks.`,
+    );
   return Object.freeze({ name, content });
 }

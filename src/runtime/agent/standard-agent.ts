@@ -1,4 +1,5 @@
 import { InvalidInputError } from '../../core/errors.ts';
+import { COMPARES_CODE } from '../../manager/agent.ts';
 import { freezeState } from '../../manager/freeze.ts';
 import type { RestoreProblem } from '../../manager/restore-report.ts';
 import type { CodeBlock } from '../code/code-executor.ts';
@@ -8,7 +9,8 @@ import type { ChatModel } from '../model/chat-model.ts';
 import type { LanguageModel } from '../model/language-model.ts';
 import { type LlmConfig, parseLlmConfig, requestSettings } from '../model/llm-config.ts';
 import { checkAgent } from './agent-checks.ts';
-import { createState, type StandardAgentOptions } from './agent-options.ts';
+import { loadFields, readFields } from './agent-fields.ts';
+import { compareGiven, createState, givenState, type StandardAgentOptions } from './agent-options.ts';
 import { AgentRegistry } from './agent-registry.ts';
 import { type AgentState, parseAgentState } from './agent-state.ts';
 import { type AgentStatus, changeStatus } from './agent-status.ts';
@@ -41,6 +43,7 @@ export class StandardAgent {
   readonly #listeners = new Set<() => void>();
   readonly #codeFolder: string | undefined;
   #ownRegistry: AgentRegistry | undefined;
+  readonly #given: Partial<AgentState>;
   #state: AgentState;
 
   constructor(options: StandardAgentOptions) {
@@ -50,6 +53,7 @@ export class StandardAgent {
     this.#model = options.model;
     for (const tool of options.tools ?? []) this.#tools.set(tool.name, tool);
     this.#state = freeze(createState(options, this.constructor.name));
+    this.#given = givenState(options, this.#state);
     this.#codeFolder = this.#state.codeExecution === false ? undefined : this.#state.codeExecution.workDir;
   }
 
@@ -148,18 +152,22 @@ export class StandardAgent {
   /** Replies to a message, on its own. Nothing is recorded, and if it fails the agent is as if it had not been asked. */
   async reply(message: string | HeardMessage, options: ReplyOptions = {}): Promise<ChatMessage> {
     const { partner = PERSON, remembers = true, signal, onText } = options;
-    const heard = parseMessage(message);
+    const heard = parseMessage(message, this.name);
     const before = this.#state;
+    let status = statusOf(before);
     let isForgotten = true;
     try {
+      if (before.status !== 'paused') this.setStatus('running');
       this.receive(heard, partner);
       const effects = new UnrecordedEffects(options.idempotencyKey);
       const registry = options.registry ?? this.#createRegistry();
       const outcome = await this.respond({ effects, registry, partner, ask: async () => '', signal, onText });
       isForgotten = !remembers;
+      if (this.#state.status === 'running') this.setStatus('waiting_for_input');
+      status = statusOf(this.#state);
       return outcome.message ?? { name: this.name, content: '' };
     } finally {
-      if (isForgotten) this.#forget(partner, before);
+      if (isForgotten) this.#forget(partner, { ...before, ...status });
     }
   }
 
@@ -172,9 +180,10 @@ export class StandardAgent {
   }
 
   /** Makes a conversation what it was in another state. */
-  #forget(partner: string, before: Pick<AgentState, 'histories' | 'autoReplies'>): void {
+  #forget(partner: string, before: AgentState): void {
     const { histories, autoReplies } = this.#state;
     this.#change({
+      ...statusOf(before),
       histories: takeBack(histories, before.histories, partner),
       autoReplies: takeBack(autoReplies, before.autoReplies, partner),
     });
@@ -282,16 +291,29 @@ export class StandardAgent {
     return { message: said };
   }
 
-  /** Everything that is not code. Subclasses add `custom`: `{ ...super.saveState(), custom: { ... } }`. */
+  /**
+   * Everything that is not code: also the public fields of a subclass, as `fields`. A subclass that overrides this says itself what is
+   * saved of it: `const { client, ...fields } = this; return { ...super.saveState(), fields, custom: { ... } };`
+   */
   saveState(): AgentState {
-    return this.#state;
+    const isOverridden = this.saveState !== StandardAgent.prototype.saveState;
+    const isPlain = this.constructor === StandardAgent && Object.keys(this).length === 0;
+    return isOverridden || isPlain ? this.#state : { ...this.#state, fields: readFields(this) };
   }
 
-  /** Puts a state back; answers which tools the agent lacks. Subclasses read their `custom` and call this. */
+  /** Puts a state back, also its `fields`; returns what could not be put back. Subclasses read their `custom` and call this. */
   loadState(state: unknown): readonly RestoreProblem[] {
-    const parsed = parseAgentState(state);
+    const { fields, ...parsed } = parseAgentState(state);
     this.#state = freeze(parsed);
-    return Object.entries(parsed.tools).flatMap(([name, fingerprint]) => this.#checkTool(name, fingerprint));
+    return [
+      ...Object.entries(parsed.tools).flatMap(([name, fingerprint]) => this.#checkTool(name, fingerprint)),
+      ...(fields === undefined ? [] : loadFields(this, fields, `$.agents.${parsed.name}.fields`)),
+    ];
+  }
+
+  /** Names what the code gives the agent and a state has otherwise; the state is put back all the same. */
+  [COMPARES_CODE](state: unknown): readonly RestoreProblem[] {
+    return compareGiven(this.#given, parseAgentState(state));
   }
 
   #checkTool(name: string, fingerprint: string): RestoreProblem[] {
@@ -324,6 +346,10 @@ export class StandardAgent {
     this.#state = freeze({ ...this.#state, ...change });
     for (const listener of this.#listeners) listener();
   }
+}
+
+function statusOf({ status, statusBeforePause }: AgentState): Pick<AgentState, 'status' | 'statusBeforePause'> {
+  return { status, statusBeforePause };
 }
 
 const MAX_INTRODUCTION_CHARS = 200;

@@ -1,4 +1,15 @@
 import { InvalidInputError } from '../../core/errors.ts';
+import {
+  checkOptions,
+  filledString,
+  givenOptions,
+  listOf,
+  type OptionChecks,
+  options,
+  positive,
+  string,
+  wholeFrom,
+} from '../../core/options.ts';
 import type { AgentRegistry } from '../agent/agent-registry.ts';
 import type { ChatMessage } from '../agent/chat-message.ts';
 
@@ -81,9 +92,45 @@ function findLimit({ rules, maxRounds, round, totalTokens, costUsd }: EndView): 
   return undefined;
 }
 
-/** Checks rules before anything runs. */
-export function checkEndRules(rules: EndRules): EndRules {
-  if (rules.pattern !== undefined) compile(rules.pattern);
+/** Rules as they are given: a pattern may be the source alone. */
+export type GivenEndRules = Partial<Omit<EndRules, 'pattern'>> & {
+  readonly pattern?: string | NonNullable<EndRules['pattern']>;
+};
+
+const limit = wholeFrom(1);
+
+export const END_RULES: OptionChecks<GivenEndRules> = {
+  signals: listOf(string),
+  pattern: (value) => (typeof value === 'string' || value instanceof RegExp ? undefined : PATTERN(value)),
+  predicate: filledString,
+  maxTokens: limit,
+  maxCostUsd: positive,
+};
+
+const PATTERN = options({ source: { required: string }, flags: string });
+
+/** The rules of a conversation, complete and checked before anything runs. */
+export function createEndRules(given: GivenEndRules): EndRules {
+  checkOptions(given, END_RULES, 'end');
+  const { pattern, ...rules } = givenOptions(given);
+  const described = typeof pattern === 'string' ? { source: pattern } : pattern;
+  return checkEndRules({
+    signals: DEFAULT_SIGNALS,
+    ...rules,
+    ...(described !== undefined && { pattern: plainPattern(described) }),
+  });
+}
+
+/** Plain data, also of a regular expression. */
+function plainPattern({ source, flags = '' }: NonNullable<EndRules['pattern']>): NonNullable<EndRules['pattern']> {
+  return flags === '' ? { source } : { source, flags };
+}
+
+function checkEndRules(rules: EndRules): EndRules {
+  if (rules.pattern !== undefined && compile(rules.pattern).test(''))
+    throw new InvalidInputError(
+      `The end pattern /${rules.pattern.source}/ fits an empty text: it is in every message.`,
+    );
   for (const signal of rules.signals)
     if (signal === '') throw new InvalidInputError('An empty text cannot be an end signal: it is in every message.');
   return rules;

@@ -1,6 +1,6 @@
 import { adoptAgents } from '../run/team-facts.ts';
 import type { RestorableKind } from '../run/team-restorer.ts';
-import { checkEndRules } from './chat-end.ts';
+import { createEndRules } from './chat-end.ts';
 import { findMissingCode } from './chat-settings.ts';
 import { type ChatSettings, type ChatState, parseChatState } from './chat-state.ts';
 import { GroupChat } from './group-chat.ts';
@@ -17,9 +17,12 @@ export const CHAT: RestorableKind<ChatState, GroupChat, ChatSettings> = {
   findMissing: ({ chat: { settings } }, registry) => findMissingCode(settings, registry),
   make: (agents, registry) => new GroupChat({ agents, registry, speakerSelection: 'round_robin' }), // until its own settings are loaded
   override: (chat, settings) => {
-    if (settings.end !== undefined) checkEndRules(settings.end);
     chat.change({
-      settings: { ...chat.record.settings, ...settings },
+      settings: {
+        ...chat.record.settings,
+        ...settings,
+        ...(settings.end !== undefined && { end: createEndRules(settings.end) }),
+      },
       ...(settings.maxRounds !== undefined && { roundLimit: settings.maxRounds }),
       ...(settings.seed !== undefined && { randomState: settings.seed }),
     });

@@ -2,10 +2,10 @@ import { InvalidInputError } from '../../core/errors.ts';
 import { checkValue, describeValue, filledString, givenOptions, isRecord } from '../../core/options.ts';
 import { formatSuggestion, suggest } from '../../core/suggestion.ts';
 import { type AgentRegistry, modelIdOf } from '../agent/agent-registry.ts';
-import { PERSON } from '../agent/chat-message.ts';
+import { NAMED_AS_PERSON, PERSON } from '../agent/chat-message.ts';
 import { parseLlmConfig } from '../model/llm-config.ts';
 import type { Difference } from '../run/differences.ts';
-import { checkEndRules, DEFAULT_SIGNALS } from './chat-end.ts';
+import { createEndRules } from './chat-end.ts';
 import type { ChatSettings } from './chat-state.ts';
 import type { GroupChatOptions } from './group-chat.ts';
 import { findCandidates } from './speaker-selection.ts';
@@ -27,7 +27,7 @@ export function createSettings(options: GroupChatOptions, registry: AgentRegistr
   return {
     ...DEFAULTS,
     ...givenOptions(given),
-    end: checkEndRules({ signals: DEFAULT_SIGNALS, ...givenOptions(end) }),
+    end: createEndRules(end),
     ...describeSelector(selector, registry),
   };
 }
@@ -79,6 +79,7 @@ function needsSelector(settings: ChatSettings, agents: readonly string[]): boole
 }
 
 function checkNames({ managerName, allowedTransitions }: ChatSettings, agents: readonly string[]): void {
+  if ([managerName, ...agents].includes(PERSON)) throw new InvalidInputError(NAMED_AS_PERSON);
   if (agents.includes(managerName))
     throw new InvalidInputError(`An agent has the manager's name "${managerName}". Give one of them another.`);
   const known = [...agents, PERSON];

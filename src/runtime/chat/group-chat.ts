@@ -4,12 +4,10 @@ import {
   accepts,
   anything,
   checkOptions,
-  filledString,
   flag,
   listOf,
   type OptionChecks,
   options,
-  positive,
   record,
   recordOf,
   string,
@@ -26,7 +24,7 @@ import type { StandardAgent } from '../agent/standard-agent.ts';
 import type { ChatModel } from '../model/chat-model.ts';
 import type { LanguageModel } from '../model/language-model.ts';
 import type { LlmConfig } from '../model/llm-config.ts';
-import { type EndRules, stripSignals } from './chat-end.ts';
+import { END_RULES, type GivenEndRules, stripSignals } from './chat-end.ts';
 import { checkRounds, checkSettings, createSettings } from './chat-settings.ts';
 import {
   CHAT_KIND,
@@ -49,7 +47,7 @@ export type GroupChatOptions = {
   readonly seed?: number;
   readonly maxRounds?: number;
   /** What ends the conversation; `signals` are SOLUTION_FOUND and TERMINATE unless given. */
-  readonly end?: Partial<EndRules>;
+  readonly end?: GivenEndRules;
   /** What selects speakers with `auto`: a configuration, or a model given as an object. */
   readonly selector?: LlmConfig | ChatModel | LanguageModel;
 };
@@ -67,13 +65,7 @@ const OPTIONS: OptionChecks<GroupChatOptions> = {
   sendIntroductions: flag,
   seed: accepts('a whole number', Number.isSafeInteger),
   maxRounds: limit,
-  end: options({
-    signals: listOf(string),
-    pattern: options({ source: { required: string }, flags: string }),
-    predicate: filledString,
-    maxTokens: limit,
-    maxCostUsd: positive,
-  } satisfies OptionChecks<EndRules>),
+  end: options(END_RULES),
   // A model or a configuration is checked where it is read.
   selector: record,
 };
@@ -175,8 +167,6 @@ export class GroupChat {
     if (pendingReply !== null) this.appendReply(pendingReply);
     const { round, stage, messages } = this.#record;
     const message = { name: PERSON, content };
-    const namesake = this.#agents.get(PERSON);
-    if (namesake !== undefined) this.tell(namesake, message);
     const opening = stage === 'open' ? 0 : 1;
     this.change({
       roundLimit: round + rounds,

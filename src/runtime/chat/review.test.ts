@@ -179,14 +179,9 @@ describe('runs', () => {
     expect(result).toMatchObject({ end: { reason: 'max_rounds' }, newMessages: 3 });
   });
 
-  test('[N36] an agent with the name of the person hears the prompt, too', async () => {
-    const checkpoints = open();
-    const team = [{ name: 'user', defaultReply: 'Well.' }, bob];
-    await manage(group(team, { maxRounds: 1 }), checkpoints).run({ message: 'Hello.' });
-    const chat = group(team);
-    await manage(chat, checkpoints).prompt('More.', { rounds: 1 });
-    const own = chat.agent('user')?.history('chat_manager') ?? [];
-    expect(transcript(own)).toEqual(transcript(chat.messages));
+  test('[N12] an agent with the name of the person is refused', () => {
+    expect(() => group([{ name: 'user', defaultReply: 'Well.' }, bob])).toThrow('"user" is the name of the person');
+    expect(() => group([bob], { managerName: 'user' })).toThrow('"user" is the name of the person');
   });
 });
 

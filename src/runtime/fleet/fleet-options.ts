@@ -14,6 +14,7 @@ import {
 } from '../../core/options.ts';
 import { standardAgents } from '../agent/agent-checks.ts';
 import type { AgentRegistry } from '../agent/agent-registry.ts';
+import { NAMED_AS_PERSON, PERSON } from '../agent/chat-message.ts';
 import type { StandardAgent } from '../agent/standard-agent.ts';
 import type { HumanInTheLoopSettings, WorkflowConfig } from '../config/config-schema.ts';
 import type { ChatModel } from '../model/chat-model.ts';
@@ -127,6 +128,7 @@ function describeModel(
 
 function checkTeam(names: readonly string[], orchestrator: string): void {
   if (names.length === 0) throw new InvalidInputError('A fleet needs at least one agent.');
+  if ([orchestrator, ...names].includes(PERSON)) throw new InvalidInputError(NAMED_AS_PERSON);
   const twice = names.find((name, at) => names.indexOf(name) !== at || name === orchestrator);
   if (twice !== undefined)
     throw new InvalidInputError(`"${twice}" is the name of two in the fleet. Give one of them another.`);

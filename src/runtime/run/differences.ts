@@ -1,5 +1,7 @@
+import type { Checkpoint } from '../../core/checkpoint.ts';
 import { InvalidInputError } from '../../core/errors.ts';
-import type { RestoreProblem } from '../../manager/restore-report.ts';
+import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
+import { createReport, type RestoreProblem } from '../../manager/restore-report.ts';
 
 /** One thing in which the code is not what the checkpoint was saved with. */
 export type Difference = {
@@ -59,6 +61,22 @@ export function refuse(differences: readonly Difference[], decision: OnDifferenc
 export function addProblems(known: readonly Difference[], problems: readonly RestoreProblem[]): readonly Difference[] {
   const more = problems.map(({ path, problem }) => ({ path, kind: 'missing', text: problem }) as const);
   return addDifferences(known, more);
+}
+
+/** Something that goes on from a checkpoint. */
+type Restored = {
+  readonly checkpoint: Checkpoint;
+  readonly restored: unknown;
+  readonly differences: readonly Difference[];
+};
+
+/** Tells that something goes on from a checkpoint, as a restore of the manager does. */
+export async function tellRestored(
+  { engine }: CheckpointManager,
+  { checkpoint, restored, differences }: Restored,
+): Promise<void> {
+  const problems = differences.map(({ path, text }) => ({ path, problem: text }));
+  await engine.events.emit('checkpoint_restored', checkpoint, restored, createReport(checkpoint.id, problems, []));
 }
 
 /** One for each path: what was found first. */

@@ -2,6 +2,7 @@ import { ConflictError, hasErrorCode, type SavestateError } from '../../core/err
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { isLeaseConflict } from '../../manager/lease-conflict.ts';
 import type { Session, SessionOptions } from '../../manager/session.ts';
+import { checkRecordsSteps } from '../../manager/step-recordings.ts';
 import { beginOwner, describeOwner, isGone } from './liveness.ts';
 
 /** Where a run takes place. */
@@ -19,6 +20,7 @@ export async function withSeat<Result>(
   { sessionId, ...options }: SeatPlace,
   run: (session: Session) => Promise<Result>,
 ): Promise<Result> {
+  checkRecordsSteps(manager.engine, 'A team');
   const { owner, end } = beginOwner();
   try {
     const session = await openFresh(manager, sessionId, { options, owner });

@@ -19,6 +19,7 @@ import {
   decide,
   refuse,
   report,
+  tellRestored,
 } from './differences.ts';
 import { PARTS } from './run-options.ts';
 import type { SeatPlace } from './seat.ts';
@@ -116,6 +117,7 @@ export class TeamRestorer<State extends AgentStates, Subject extends Team<State>
     const asked = changed.filter(({ path }) => !isOverridden(path, options.overrides?.agents));
     const differences = addProblems(addDifferences(asked, this.#findMissing(team.saveState())), problems);
     refuse(differences, decision, this.#kind.noun);
+    await tellRestored(this.checkpoints, { checkpoint, restored: team, differences });
     const { agents, settings } = decision === 'accept' ? now : fingerprint;
     return { team, report: report(differences), facts: { agents, ...(settings !== undefined && { settings }) } };
   }

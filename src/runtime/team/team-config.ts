@@ -1,6 +1,7 @@
 import { InvalidInputError } from '../../core/errors.ts';
 import type { StandardAgentOptions } from '../agent/agent-options.ts';
 import { AgentRegistry } from '../agent/agent-registry.ts';
+import { makeBy } from '../agent/load-agents.ts';
 import { StandardAgent } from '../agent/standard-agent.ts';
 import type { Tool } from '../agent/tool.ts';
 import type { EndRules } from '../chat/chat-end.ts';
@@ -33,7 +34,7 @@ function createAgent(config: TeamAgentConfig, registry: AgentRegistry): Standard
   const maker = registry.maker(config.class);
   if (maker === undefined) throw unregistered('class', config.class, config.name);
   const state = { ...new StandardAgent(options).saveState(), agentType: config.class };
-  const agent = maker(state);
+  const agent = makeBy(maker, state);
   const { custom } = agent.saveState();
   const [problem] = agent.loadState(custom === undefined ? state : { ...state, custom });
   if (problem === undefined) return agent;

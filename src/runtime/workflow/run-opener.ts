@@ -1,3 +1,4 @@
+import type { Checkpoint } from '../../core/checkpoint.ts';
 import { hasErrorCode, InvalidInputError, NotFoundError } from '../../core/errors.ts';
 import { findIn } from '../../core/state-codec.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
@@ -6,7 +7,8 @@ import type { Lease } from '../../manager/lease.ts';
 import { isLeaseConflict } from '../../manager/lease-conflict.ts';
 import { sleep } from '../../manager/ports.ts';
 import type { Session, SessionOptions } from '../../manager/session.ts';
-import type { Difference } from '../run/differences.ts';
+import { checkRecordsSteps } from '../../manager/step-recordings.ts';
+import { type Difference, tellRestored } from '../run/differences.ts';
 import { isGone } from '../run/liveness.ts';
 import { underWay } from '../run/seat.ts';
 import type { Answers } from './answers.ts';
@@ -27,7 +29,7 @@ export type OpenRun = {
 };
 
 /** Where a run is. Without a branch the session's current one. */
-type Located = { readonly sessionId: string; readonly branch?: string };
+type Located = { readonly sessionId: string; readonly branch?: string; readonly checkpoint?: Checkpoint };
 
 /** What is run, and the name that its lease is held under. */
 type Order = RunOptions & { readonly workflow: Workflow; readonly owner: string };
@@ -55,11 +57,17 @@ export class RunOpener {
   /** A run under a lease; one that is completed needs none, unless its definition changed. Close the session when done. */
   async open(order: Order): Promise<OpenRun & { readonly lease?: Lease }> {
     const { ports } = this.#context;
+    checkRecordsSteps(this.#context, 'A workflow');
     const located = await this.#locate(order);
     const giveUpAtMs = ports.now() + (this.#options.lease?.waitMs ?? 0);
     for (;;) {
       const tried = await this.#tryOpen(located, order);
-      if ('session' in tried) return tried;
+      if ('session' in tried) {
+        const { state: restored, differences } = tried;
+        const { checkpoint } = located;
+        if (checkpoint !== undefined) await tellRestored(this.#manager, { checkpoint, restored, differences });
+        return tried;
+      }
       if (tried.conflict !== undefined && ports.now() >= giveUpAtMs) throw tried.conflict;
       if (tried.conflict !== undefined) await sleep(ports, POLL_MS, order.signal);
     }
@@ -77,7 +85,7 @@ export class RunOpener {
     const headId = await repository.readRef(checkpoint.sessionId, 'branch', checkpoint.branch);
     const isHead = headId === checkpoint.id;
     const branch = isHead ? checkpoint.branch : (await this.#manager.fork(checkpoint.id)).branch;
-    return { sessionId: checkpoint.sessionId, branch };
+    return { sessionId: checkpoint.sessionId, branch, checkpoint };
   }
 
   /** Undone if another process has the run, or had it a moment ago: then what was read of it is old. */

@@ -3,6 +3,7 @@ import type { JsonValue } from '../../core/checkpoint-header.ts';
 import type { Chunk, ChunkContent, Digest } from '../../core/chunk.ts';
 import { CorruptError, StorageError, UnsupportedError } from '../../core/errors.ts';
 import { type CheckpointId, parseSessionId, type SessionId } from '../../core/id.ts';
+import { describeValue } from '../../core/options.ts';
 import { findIn, type StateCodec } from '../../core/state-codec.ts';
 import type {
   CheckpointQuery,
@@ -62,7 +63,12 @@ export class WholeCheckpointStorage implements ChunkStorage {
   /** A checkpoint that the inner storage refused is taken back, so that nothing points at it. */
   async #saveWhole(commit: Commit, { header, digest, root }: NonNullable<Commit['checkpoint']>): Promise<void> {
     try {
-      await this.#inner.save(new Checkpoint(header, digest, await this.#toJson(root)));
+      const id: unknown = await this.#inner.save(new Checkpoint(header, digest, await this.#toJson(root)));
+      if (id !== header.id)
+        throw new StorageError(
+          `save of the storage must return the id of the checkpoint, ${header.id}; found ${describeValue(id)}.`,
+          { details: { method: 'save', id: header.id } },
+        );
     } catch (error) {
       const undo = (commit.refs ?? []).map(({ kind, name, expect }) => ({ kind, name, target: expect ?? null }));
       await this.#memory.commit({ sessionId: commit.sessionId, refs: undo });

@@ -1,0 +1,59 @@
+import { isDeepStrictEqual } from 'node:util';
+import { isRecord } from '../../core/options.ts';
+import { publicFields } from '../../manager/agent.ts';
+import { putFields } from '../../manager/agent-loading.ts';
+import type { RestoreProblem } from '../../manager/restore-report.ts';
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** The public fields that an agent has of its own, as they are now: later changes of lists, maps and plain objects do not reach them. */
+export function readFields(agent: object): Fields {
+  return copyFields(publicFields(agent));
+}
+
+/** Puts saved fields into an agent; returns what could not be put back, and what the agent has from elsewhere. */
+export function loadFields(agent: object, saved: Fields, at: string): RestoreProblem[] {
+  const own = publicFields(agent);
+  const problems = putFields(agent, copyFields(saved), { own, isNew: false, isSame: isDeepStrictEqual });
+  return problems.map(({ path, problem }) => ({ path: `${at}${path.slice(1)}`, problem }));
+}
+
+function copyFields(fields: Fields): Fields {
+  return copy(fields, new Map()) as Fields;
+}
+
+/** Instances of classes, and what is no data at all, stay what they are. What is there twice is there twice afterwards, too. */
+function copy(value: unknown, copies: Map<object, unknown>): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  if (copies.has(value)) return copies.get(value);
+  const made = emptyLike(value);
+  if (made === undefined) return value;
+  copies.set(value, made);
+  if (value instanceof Map && made instanceof Map) copyEntries(value, made, copies);
+  if (value instanceof Set && made instanceof Set) for (const item of value) made.add(copy(item, copies));
+  copyProperties(value, made, copies);
+  return made;
+}
+
+function copyEntries(value: Map<unknown, unknown>, made: Map<unknown, unknown>, copies: Map<object, unknown>): void {
+  for (const [key, item] of value) made.set(key, copy(item, copies));
+}
+
+function copyProperties(value: object, made: object, copies: Map<object, unknown>): void {
+  for (const key of Reflect.ownKeys(value)) {
+    const found = Reflect.getOwnPropertyDescriptor(value, key);
+    if (found === undefined) continue;
+    const data = { value: copy(found.value, copies), writable: true, configurable: key !== 'length' };
+    Reflect.defineProperty(made, key, 'value' in found ? { ...found, ...data } : found);
+  }
+}
+
+function emptyLike(value: object): object | undefined {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  if (prototype === Map.prototype) return new Map();
+  if (prototype === Set.prototype) return new Set();
+  if (prototype === Array.prototype) return [];
+  return isRecord(value) && (prototype === Object.prototype || prototype === null)
+    ? Object.create(prototype)
+    : undefined;
+}

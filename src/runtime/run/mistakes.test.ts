@@ -1,0 +1,164 @@
+import { describe, expect, test } from 'vitest';
+import { Checkpoint } from '../../core/checkpoint.ts';
+import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
+import type { RestoreReport } from '../../manager/restore-report.ts';
+import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
+import { scriptedModel } from '../../testing/model/scripted-model.ts';
+import { AgentRegistry } from '../agent/agent-registry.ts';
+import { StandardAgent } from '../agent/standard-agent.ts';
+import { CheckpointRestorer } from '../chat/checkpoint-restorer.ts';
+import { CheckpointingGroupChatManager } from '../chat/checkpointing-group-chat-manager.ts';
+import { GroupChat } from '../chat/group-chat.ts';
+import { Fleet } from '../fleet/fleet.ts';
+import { defineWorkflow } from '../workflow/parse-workflow.ts';
+import { WorkflowExecutor } from '../workflow/workflow-executor.ts';
+
+function openManager(): CheckpointManager {
+  return new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
+}
+
+function chatOf(end: unknown, said = 'We are DONE.'): GroupChat {
+  const agents = [new StandardAgent({ name: 'ann', defaultReply: said })];
+  const options = { agents, speakerSelection: 'round_robin', allowRepeatSpeaker: true, maxRounds: 2 } as const;
+  return new GroupChat(end === undefined ? options : { ...options, end: end as never });
+}
+
+function run(chat: GroupChat, checkpoints = openManager()) {
+  const runner = new CheckpointingGroupChatManager({ chat, checkpoints, sessionId: 's', logs: false });
+  return runner.run({ message: 'Go.' });
+}
+
+describe('a factory', () => {
+  test('[M1] must return an agent, at once', async () => {
+    const manager = openManager();
+    const id = await manager.save(new StandardAgent({ name: 'ann' }));
+    const nothing = { factory: (() => undefined) as never };
+    await expect(manager.restore(id, nothing)).rejects.toThrow('The factory must return an agent; found undefined.');
+    const late = { factory: async () => new StandardAgent({ name: 'ann' }) };
+    await expect(manager.restore(id, late)).rejects.toThrow('must not be async');
+    manager.registerAgent('StandardAgent', (() => undefined) as never);
+    await expect(manager.restore(id)).rejects.toThrow('must return an agent');
+  });
+
+  test('[M1] so must the makers of a team', async () => {
+    class Clerk extends StandardAgent {}
+    const checkpoints = openManager();
+    const agents = [new Clerk({ name: 'ann', defaultReply: 'Yes.' })];
+    const { checkpointId } = await run(
+      new GroupChat({ agents, speakerSelection: 'round_robin', maxRounds: 1 }),
+      checkpoints,
+    );
+    for (const Clerk of [() => undefined, () => ({})]) {
+      const registry = new AgentRegistry({ agents: { Clerk: Clerk as never } });
+      const restoring = new CheckpointRestorer({ checkpoints, registry }).restore(checkpointId ?? '');
+      await expect(restoring).rejects.toThrow(/maker of class "Clerk" must return/);
+    }
+  });
+});
+
+test('[N12] nobody but the person has its name, in fleets and replies, too', async () => {
+  const agents = [new StandardAgent({ name: 'user', defaultReply: 'Yes.' })];
+  const model = scriptedModel([], { id: 'm' });
+  expect(() => new Fleet({ agents, model })).toThrow('"user" is the name of the person');
+  await expect(agents[0]?.reply('Hello.')).rejects.toThrow('the name of the agent itself');
+});
+
+test('[H10] an agent that is asked on its own is running, and then waits', async () => {
+  let seen: string | undefined;
+  const model = scriptedModel(
+    () => {
+      seen = ann.status;
+      return 'Yes.';
+    },
+    { id: 'm' },
+  );
+  const ann = new StandardAgent({ name: 'ann', model });
+  await ann.reply('Well?');
+  expect([seen, ann.status]).toEqual(['running', 'waiting_for_input']);
+  const forgetful = new StandardAgent({ name: 'bob', defaultReply: 'Yes.' });
+  await forgetful.reply('Well?', { remembers: false });
+  expect(forgetful.status).toBe('waiting_for_input');
+});
+
+describe('the end of a conversation', () => {
+  test('[N12] a pattern may be a string or a regular expression', async () => {
+    for (const pattern of ['DO.E', /do.e/i, { source: 'do.e', flags: 'i' }])
+      expect(await run(chatOf({ pattern }))).toMatchObject({ end: { reason: 'signal', signal: 'DONE' } });
+    expect(await run(chatOf({ pattern: 'NEVER' }))).toMatchObject({ end: { reason: 'max_rounds' } });
+  });
+
+  test.each([null, { signals: 'DONE' }, { pattern: 5 }, { pattern: '' }, { pattern: '(' }, { signals: [''] }])(
+    '[N12] %j is refused when the chat is made',
+    (end) => {
+      expect(() => chatOf(end)).toThrow(expect.objectContaining({ code: 'INVALID_INPUT' }));
+    },
+  );
+});
+
+test('[M25] a number is the id of a user in lists, too', async () => {
+  const manager = openManager();
+  await manager.save({ id: 'a', userId: 9 });
+  expect(await manager.listByUser(9)).toHaveLength(1);
+  expect(await manager.clearUserHistory(9)).toBe(1);
+  await expect(manager.listByUser(Number.NaN)).rejects.toMatchObject({ code: 'INVALID_INPUT' });
+});
+
+describe('whoever goes on from a checkpoint', () => {
+  test('[M17] is an event, with its report', async () => {
+    const checkpoints = openManager();
+    const told: [string, RestoreReport][] = [];
+    checkpoints.on('checkpoint_restored', (checkpoint, _, report) => told.push([checkpoint.id, report]));
+    const { checkpointId = '' } = await run(chatOf(undefined), checkpoints);
+    const restorer = new CheckpointRestorer({ checkpoints });
+    await restorer.restore(checkpointId);
+    await restorer.continue(checkpointId, { rounds: 1, logs: false });
+    const report = expect.objectContaining({ status: 'complete', checkpointId });
+    expect(told).toEqual([
+      [checkpointId, report],
+      [checkpointId, report],
+    ]);
+  });
+
+  test('[M17] workflows, too', async () => {
+    const manager = openManager();
+    const told: string[] = [];
+    manager.on('checkpoint_restored', (checkpoint) => told.push(checkpoint.id));
+    const workflow = defineWorkflow({ steps: [{ id: 'one', function: 'one' }] });
+    const executor = new WorkflowExecutor({ manager, registry: { functions: { one: () => 1 } } });
+    const { checkpointId } = await executor.run({ workflow });
+    await executor.run({ workflow, checkpointId });
+    expect(told).toEqual([checkpointId]);
+  });
+});
+
+describe('a storage of three methods', () => {
+  function table(toId: (checkpoint: Checkpoint) => unknown) {
+    const rows = new Map<string, string>();
+    return {
+      save: async (checkpoint: Checkpoint) => {
+        rows.set(checkpoint.id, JSON.stringify(checkpoint));
+        return toId(checkpoint) as string;
+      },
+      load: async (id: string) => {
+        const row = rows.get(id);
+        return row === undefined ? null : Checkpoint.fromJSON(JSON.parse(row));
+      },
+      listByUser: async () => [],
+      listBySession: async () => [],
+    };
+  }
+
+  test.each([undefined, 'row-7', 5])('[M21] save that returns %j is refused', async (id) => {
+    const manager = new CheckpointManager({ storage: table(() => id) });
+    await expect(manager.save({ id: 'a' })).rejects.toThrow('must return the id of the checkpoint');
+  });
+
+  test('[M21] teams and workflows say at once that they need another', async () => {
+    const manager = new CheckpointManager({ storage: table(({ id }) => id) });
+    const needs = { code: 'UNSUPPORTED', message: expect.stringContaining('records steps') };
+    await expect(run(chatOf(undefined), manager)).rejects.toMatchObject(needs);
+    const workflow = defineWorkflow({ steps: [{ id: 'one', function: 'one' }] });
+    const executor = new WorkflowExecutor({ manager, registry: { functions: { one: () => 1 } } });
+    await expect(executor.run({ workflow })).rejects.toMatchObject(needs);
+  });
+});
