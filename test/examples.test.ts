@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { readdirSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
@@ -62,8 +62,19 @@ test('mathchat solves its problem offline, and goes on from every checkpoint fil
   const last = join(logs, session, 'checkpoints', files.toSorted().at(-1) ?? '');
   const ended = await run('mathchat/continue.mjs', last, '--rounds', '1', '--logs', logs);
   expect(ended.join('\n')).toContain('The conversation had ended.');
+  expect(ended.join('\n')).not.toContain('undefined');
   const stripped = await run('mathchat/continue.mjs', last, '--rounds', '1', '--logs', logs, '--strip-signal');
   expect(stripped).toContain('planner:');
+});
+
+test('mathchat goes on for the rounds it is given, and names a program that is there', async () => {
+  const logs = join(temporaryFolder(), 'logs');
+  const args = ['--session-name', 's', '--logs', logs];
+  await run('mathchat/mathchat.mjs', ...args, '--rounds', '1');
+  const more = await run('mathchat/mathchat.mjs', ...args, '--rounds', '5');
+  expect(more.join('\n')).toContain('SOLUTION_FOUND: 233168');
+  const [, program = ''] = /^Go on: {2}node (\S+)/.exec(more.at(-1) ?? '') ?? [];
+  expect(existsSync(program)).toBe(true);
 });
 
 test('mathchat says what is wrong with its options', async () => {
@@ -74,6 +85,6 @@ test('mathchat says what is wrong with its options', async () => {
   });
   await expect(run('mathchat/continue.mjs', 'nothing', '--logs', logs)).rejects.toMatchObject({
     code: 2,
-    stderr: 'Error: No checkpoint has an id that starts with "nothing".\n',
+    stderr: expect.stringContaining('Error: No checkpoint has an id that starts with "nothing".'),
   });
 });

@@ -11,7 +11,7 @@ import { createTeam } from './team.mjs';
 function readOptions() {
   const { values } = parseArgs({
     options: {
-      rounds: { type: 'string', default: '8' },
+      rounds: { type: 'string' },
       'session-name': { type: 'string' },
       'problem-file': { type: 'string' },
       logs: { type: 'string', default: 'logs' },
@@ -19,8 +19,8 @@ function readOptions() {
     },
   });
   if (values.help) return undefined;
-  const rounds = Number(values.rounds);
-  if (!Number.isSafeInteger(rounds) || rounds < 1)
+  const rounds = values.rounds === undefined ? undefined : Number(values.rounds);
+  if (rounds !== undefined && (!Number.isSafeInteger(rounds) || rounds < 1))
     throw new Error(`--rounds must be a whole number from 1; found "${values.rounds}".`);
   const file = values['problem-file'];
   const problem = file === undefined ? DEFAULT_PROBLEM : readFileSync(file, 'utf8').trim();
@@ -37,7 +37,7 @@ async function main() {
   const { rounds, problem, sessionId, logs } = options;
   mkdirSync(logs, { recursive: true });
   const checkpoints = openCheckpoints(logs);
-  const chat = createTeam({ env: process.env, folder: logs, rounds });
+  const chat = createTeam({ env: process.env, folder: logs });
   const manager = new CheckpointingGroupChatManager({
     chat,
     checkpoints,
@@ -49,7 +49,7 @@ async function main() {
   try {
     const isBegun = (await checkpoints.latest({ sessionId })) !== undefined;
     console.log(isBegun ? `Going on with session ${sessionId}.` : `Session ${sessionId}.`);
-    const result = isBegun ? await manager.resume() : await manager.run({ message: problem });
+    const result = isBegun ? await manager.resume({ rounds }) : await manager.run({ message: problem, rounds });
     process.exitCode = showResult(result, logs);
   } finally {
     await checkpoints.close();

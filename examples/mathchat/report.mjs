@@ -1,6 +1,9 @@
 // What the two programs print.
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { CheckpointManager, SqliteCheckpointStorage } from 'savestate';
+
+const CONTINUE = relative('', fileURLToPath(new URL('continue.mjs', import.meta.url)));
 
 export function openCheckpoints(logs) {
   return new CheckpointManager({ storage: new SqliteCheckpointStorage({ path: join(logs, 'checkpoints.db') }) });
@@ -21,9 +24,9 @@ export function showResult(result, logs) {
   console.log(
     `${newMessages} messages, ${totals.modelCalls} model calls, ${totals.toolCalls} tool calls, ${totals.codeRuns} programs.`,
   );
-  console.log(`Files:  ${folder}`);
+  if (folder !== undefined) console.log(`Files:  ${folder}`);
   console.log(
-    `Go on:  node examples/mathchat/continue.mjs ${checkpointId} --rounds 5${logs === 'logs' ? '' : ` --logs ${logs}`}${result.end?.signal ? ' --strip-signal' : ''}`,
+    `Go on:  node ${CONTINUE} ${checkpointId} --rounds 5${logs === 'logs' ? '' : ` --logs ${logs}`}${result.end?.signal ? ' --strip-signal' : ''}`,
   );
   return result.status === 'ended' ? 0 : 1;
 }

@@ -30,7 +30,7 @@ export function createRegistry(env, folder) {
   });
 }
 
-export function createTeam({ env, folder, rounds }) {
+export function createTeam({ env, folder }) {
   const workDir = join(folder, 'work');
   mkdirSync(workDir, { recursive: true });
   const model = chooseModel(env);
@@ -47,7 +47,7 @@ export function createTeam({ env, folder, rounds }) {
     ],
     registry: createRegistry(env, folder),
     speakerSelection: 'round_robin',
-    maxRounds: rounds,
+    maxRounds: 8,
     end: { signals: ['SOLUTION_FOUND', 'TERMINATE'] },
   });
 }
