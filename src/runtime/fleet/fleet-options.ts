@@ -81,9 +81,13 @@ const OPTIONS: OptionChecks<FleetOptions> = {
   } satisfies OptionChecks<FleetCallbackFlags>),
 };
 
+/** Refuses what a fleet cannot be made of. */
+export function checkFleet(options: FleetOptions): void {
+  checkOptions(options, OPTIONS, 'new Fleet()');
+}
+
 /** The settings of a fleet, checked and complete. */
 export function createSettings(options: FleetOptions, registry: AgentRegistry): FleetSettings {
-  checkOptions(options, OPTIONS, 'new Fleet()');
   if (options.settings !== undefined) return options.settings;
   const { agents, orchestratorName = ORCHESTRATOR, callbacks = {}, humanInTheLoop, operations } = options;
   checkTeam(

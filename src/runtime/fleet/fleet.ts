@@ -6,7 +6,7 @@ import { type AgentTotals, NO_TOTALS } from '../agent/agent-state.ts';
 import { type ChatMessage, PERSON } from '../agent/chat-message.ts';
 import { loadAgents } from '../agent/load-agents.ts';
 import type { StandardAgent } from '../agent/standard-agent.ts';
-import { createSettings, type FleetOptions } from './fleet-options.ts';
+import { checkFleet, createSettings, type FleetOptions } from './fleet-options.ts';
 import {
   FLEET_KIND,
   type FleetPhase,
@@ -23,6 +23,7 @@ export class Fleet {
   #record: FleetRecord;
 
   constructor(options: FleetOptions) {
+    checkFleet(options);
     this.registry = options.registry ?? new AgentRegistry();
     const settings = createSettings(options, this.registry);
     this.#agents = new Map(options.agents.map((agent) => [agent.name, agent]));
