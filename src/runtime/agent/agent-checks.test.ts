@@ -44,6 +44,7 @@ test.each<[call: string, wrong: () => unknown, message: string]>([
     () => new StandardAgent({ name: 'a', runtime: { chekpoint: false } } as never),
     'did you mean "checkpoint"?',
   ],
+  ['new Fleet()', () => new Fleet(undefined as never), 'The options of new Fleet() must be an object'],
   ['new GroupChat()', () => new GroupChat(undefined as never), 'The options of new GroupChat() must be an object'],
   [
     'no agent',
