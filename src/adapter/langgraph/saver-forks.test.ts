@@ -161,10 +161,16 @@ test.each(STORAGES)(
   },
 );
 
-test('[A14] options are checked', () => {
+test('[A14] [I4] options are checked', () => {
   const storage = new InMemoryCheckpointStorage();
-  expect(() => new SavestateSaver({ storage, onConflict: 'ignore' as never })).toThrow('onConflict must be');
+  expect(() => new SavestateSaver({ storage, onConflict: 'ignore' as never })).toThrow(
+    'The option "onConflict" of SavestateSaver must be one of',
+  );
   expect(() => new SavestateSaver({} as never)).toThrow('found an object with no fields. Give a storage');
+  expect(() => new SavestateSaver({ storage, onConflicts: 'error' } as never)).toThrow('did you mean "onConflict"?');
+  expect(() => new SavestateStore({ storage, nam: 'x' } as never)).toThrow('did you mean "name"?');
+  const manager = new CheckpointManager({ storage });
+  expect(() => new SavestateSaver({ manager, classes: [] } as never)).toThrow('"classes" is not an option');
 });
 
 test.each([

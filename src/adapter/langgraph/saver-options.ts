@@ -1,6 +1,18 @@
 import type { ClassCodec } from '../../core/class-codec.ts';
 import { InvalidInputError } from '../../core/errors.ts';
 import type { ValueLimits } from '../../core/format.ts';
+import {
+  anything,
+  callback,
+  checkOptions,
+  either,
+  listOf,
+  type OptionChecks,
+  oneOf,
+  record,
+  wholeFrom,
+} from '../../core/options.ts';
+import { manager } from '../../manager/call-options.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { Engine, engineOf } from '../../manager/engine.ts';
 import type { RedactionOptions } from '../../manager/redaction.ts';
@@ -44,10 +56,29 @@ export type SavestateSaverOptions = GraphStorageOptions & {
 /** Takes a storage for the options that name it alone; throws for what is neither. */
 export function toOptions<Options extends GraphStorageOptions>(
   given: ChunkStorage | Options,
+  more: OptionChecks,
+  of: string,
 ): Options | { storage: ChunkStorage } {
   if (typeof given !== 'object' || given === null) throw noStorage(given);
-  return 'commit' in given ? { storage: given } : given;
+  if ('commit' in given) return { storage: given };
+  if (given.manager === undefined && typeof given.storage?.commit !== 'function')
+    throw noStorage(given.storage ?? given);
+  checkOptions(given, { ...(given.manager === undefined ? OF_STORAGE : OF_MANAGER), ...more }, of);
+  return given;
 }
+
+const OF_MANAGER = { manager };
+
+const OF_STORAGE = {
+  storage: record,
+  manager: anything,
+  // What is in them is checked by the engine.
+  classes: listOf(record),
+  limits: record,
+  secrets: either('an object, or "store-secrets-in-plain-text"', record, oneOf('store-secrets-in-plain-text')),
+  shadowBudgetBytes: wholeFrom(0),
+  now: callback,
+};
 
 function noStorage(found: unknown): InvalidInputError {
   return new InvalidInputError(
@@ -62,19 +93,10 @@ function describeGiven(found: unknown): string {
   return Array.isArray(found) ? 'an array' : `an object with ${Object.keys(found).join(', ') || 'no fields'}`;
 }
 
-/** Accepts what to do about a conflict, or throws. */
-export function parseOnConflict(given: unknown = 'branch'): 'branch' | 'error' {
-  if (given === 'branch' || given === 'error') return given;
-  throw new InvalidInputError(`onConflict must be "branch" or "error"; found ${JSON.stringify(given)}.`, {
-    details: { field: 'onConflict' },
-  });
-}
-
 /** Opens what a saver or store builds on. */
 export function openGraphEngine(options: GraphStorageOptions): Engine {
   if (options.manager !== undefined) return engineOf(options.manager).withoutMigrations();
   const { storage, classes = [], secrets = 'store-secrets-in-plain-text', ...rest } = options;
-  if (typeof storage?.commit !== 'function') throw noStorage(options.storage ?? options);
   const { limits, shadowBudgetBytes, now } = rest;
   return Engine.open({
     storage,

@@ -10,6 +10,7 @@ import {
   type PendingWrite,
 } from '@langchain/langgraph-checkpoint';
 import { hasErrorCode, InvalidInputError } from '../../core/errors.ts';
+import { oneOf } from '../../core/options.ts';
 import type { Engine } from '../../manager/engine.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
 import { CheckpointWriter } from './checkpoint-writer.ts';
@@ -19,7 +20,7 @@ import { listGraphCheckpoints } from './graph-listing.ts';
 import { GraphRows, type StoredGraphCheckpoint } from './graph-rows.ts';
 import { PendingWrites } from './pending-writes.ts';
 import { capturePut } from './put-capture.ts';
-import { openGraphEngine, parseOnConflict, type SavestateSaverOptions, toOptions } from './saver-options.ts';
+import { openGraphEngine, type SavestateSaverOptions, toOptions } from './saver-options.ts';
 import type { SessionLane } from './session-lane.ts';
 import { SessionLanes } from './session-lanes.ts';
 import { type PruneStrategy, ThreadAdmin } from './thread-admin.ts';
@@ -34,6 +35,8 @@ export type CheckpointSummary = Pick<CheckpointTuple, 'config' | 'parentConfig' 
   readonly branch: string;
   readonly savedAt: Date;
 };
+
+const OPTIONS = { onConflict: oneOf('branch', 'error') };
 
 /** Tuples of a history that are read together: enough to share the reading, few enough to hold. */
 const TUPLES_AT_ONCE = 32;
@@ -50,7 +53,7 @@ export class SavestateSaver extends BaseCheckpointSaver {
 
   constructor(storageOrOptions: ChunkStorage | SavestateSaverOptions) {
     super();
-    const options: SavestateSaverOptions = toOptions(storageOrOptions);
+    const options: SavestateSaverOptions = toOptions(storageOrOptions, OPTIONS, 'SavestateSaver');
     this.#context = openGraphEngine(options);
     this.#lanes = new SessionLanes(this.#context);
     this.#rows = new GraphRows(this.#context);
@@ -58,7 +61,7 @@ export class SavestateSaver extends BaseCheckpointSaver {
     this.#writer = new CheckpointWriter(this.#context, {
       rows: this.#rows,
       writes: this.#writes,
-      onConflict: parseOnConflict(options.onConflict),
+      onConflict: options.onConflict ?? 'branch',
     });
     this.#reader = new TupleReader(this.#context, this.#writes, () => this.getNextVersion(undefined));
     this.#admin = new ThreadAdmin(this.#context, this.#lanes);

@@ -2,7 +2,7 @@ import { BaseStore, type Operation, type OperationResults, type PutOperation } f
 import type { Checkpoint } from '../../core/checkpoint.ts';
 import type { Chunk, Digest } from '../../core/chunk.ts';
 import { hasErrorCode } from '../../core/errors.ts';
-import { type CheckpointId, parseName, type SessionId } from '../../core/id.ts';
+import { type CheckpointId, name, parseName, type SessionId } from '../../core/id.ts';
 import { buildCheckpoint } from '../../manager/commit-builder.ts';
 import { DEFAULT_BRANCH } from '../../manager/current-branch.ts';
 import type { Engine } from '../../manager/engine.ts';
@@ -61,7 +61,7 @@ export class SavestateStore extends BaseStore {
 
   constructor(storageOrOptions: ChunkStorage | SavestateStoreOptions) {
     super();
-    const options: SavestateStoreOptions = toOptions(storageOrOptions);
+    const options: SavestateStoreOptions = toOptions(storageOrOptions, { name }, 'SavestateStore');
     this.#context = openGraphEngine(options);
     this.#sessionId = parseName(`lg-store/${options.name ?? 'default'}`, 'The name of a store') as SessionId;
     this.#chunks = new StoreChunks(this.#context.repository);

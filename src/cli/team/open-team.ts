@@ -111,7 +111,10 @@ function openRegistry(module: Module | undefined, env: Context['env']): AgentReg
   if (given === undefined) return new AgentRegistry({ env });
   if (typeof given !== 'object' || given === null)
     throw new InvalidInputError('The export "registry" must be an AgentRegistry, or the options for one.');
-  return 'modelFor' in given ? (given as AgentRegistry) : new AgentRegistry({ env, ...given });
+  if ('modelFor' in given) return given as AgentRegistry;
+  // Workflows may find their code in the same export.
+  const { functions: _, workflows: __, ...options }: { functions?: unknown; workflows?: unknown } = given;
+  return new AgentRegistry({ env, ...options });
 }
 
 async function readText(path: string): Promise<string> {

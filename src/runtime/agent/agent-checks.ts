@@ -41,11 +41,30 @@ const tool: OptionCheck = (value) => {
   return missing.length === 0 ? undefined : `lacks ${missing.join(', ')}; make tools with defineTool()`;
 };
 
-const MADE = { model, tools: listOf(tool), runtime: runtimeFlags } as const;
+const humanInputMode = oneOf('ALWAYS', 'TERMINATE', 'NEVER');
 
-/** Refuses what an agent cannot be made of. What a subclass has besides is its own. */
-export function checkAgent(given: StandardAgentOptions): void {
-  const known = isRecord(given) ? { model: given.model, tools: given.tools, runtime: given.runtime } : given;
+const MADE: OptionChecks<StandardAgentOptions> = {
+  // The name and the configurations of models and code are checked where they are read.
+  name: anything,
+  systemMessage: string,
+  description: string,
+  llmConfig: anything,
+  model,
+  codeExecution: anything,
+  tools: listOf(tool),
+  humanInputMode,
+  maxConsecutiveAutoReplies: wholeFrom(0),
+  maxToolRounds: wholeFrom(1),
+  defaultReply: string,
+  runtime: runtimeFlags,
+};
+
+/** Refuses what an agent cannot be made of. Options that a subclass has besides are its own. */
+export function checkAgent(given: StandardAgentOptions, isSubclass: boolean): void {
+  const known =
+    isSubclass && isRecord(given)
+      ? Object.fromEntries(Object.entries(given).filter(([key]) => Object.hasOwn(MADE, key)))
+      : given;
   checkOptions(known, MADE, 'new StandardAgent()');
 }
 
@@ -55,7 +74,7 @@ const OVERRIDE: OptionChecks<AgentOverride> = {
   // Checked where it is read.
   llmConfig: anything,
   modelId: accepts('the id of a registered model', (value) => value === null || filledString(value) === undefined),
-  humanInputMode: oneOf('ALWAYS', 'TERMINATE', 'NEVER'),
+  humanInputMode,
   maxConsecutiveAutoReplies: accepts(
     'a whole number or null',
     (value) => value === null || wholeFrom(0)(value) === undefined,

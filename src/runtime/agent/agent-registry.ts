@@ -1,5 +1,6 @@
 import { isAbsolute, relative, resolve } from 'node:path';
 import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
+import { callback, checkOptions, listOf, type OptionChecks, record, recordOf, string } from '../../core/options.ts';
 import type { CodeExecutionConfig, CodeExecutor } from '../code/code-executor.ts';
 import { LocalCodeExecutor } from '../code/local-code-executor.ts';
 import { buildModel, type Environment } from '../model/build-model.ts';
@@ -44,6 +45,18 @@ export type AgentRegistryOptions = {
   readonly createExecutor?: (config: Exclude<CodeExecutionConfig, false>) => CodeExecutor;
 };
 
+const OPTIONS: OptionChecks<AgentRegistryOptions> = {
+  tools: listOf(record),
+  agents: record,
+  predicates: recordOf(callback),
+  selectors: recordOf(callback),
+  models: recordOf(record),
+  env: record,
+  allowedHosts: listOf(string),
+  allowCode: listOf(string),
+  createExecutor: callback,
+};
+
 type CodeParts = { readonly executor: CodeExecutor; readonly cache: WorkspaceCache };
 
 /** Finds code by the names that checkpoints hold: code itself is never stored. */
@@ -55,6 +68,7 @@ export class AgentRegistry {
   readonly #options: AgentRegistryOptions;
 
   constructor(options: AgentRegistryOptions = {}) {
+    checkOptions(options, OPTIONS, 'new AgentRegistry()');
     this.#options = options;
     for (const tool of options.tools ?? []) this.addTool(tool);
     for (const [id, model] of Object.entries(options.models ?? {})) this.addModel(id, model);

@@ -47,7 +47,7 @@ export class StandardAgent {
   #state: AgentState;
 
   constructor(options: StandardAgentOptions) {
-    checkAgent(options);
+    checkAgent(options, new.target !== StandardAgent);
     if (options.model !== undefined && options.llmConfig !== undefined)
       throw new InvalidInputError(`Agent "${options.name}" has both a model and an llmConfig. Give one of them.`);
     this.#model = options.model;

@@ -55,7 +55,7 @@ function answerModel({ system, messages }: ModelRequest) {
 
 function answerPerson(request: HumanRequest): string {
   const number = numberOf(request);
-  if (request.kind === 'speaker') return number % 6 === 0 ? 'nobody' : (request.choices?.[number % 2] ?? '');
+  if (request.kind === 'speaker') return number % 6 === 0 ? '' : (request.choices?.[number % 2] ?? '');
   return pick(['', 'I say so.', '', number % 3 === 0 ? 'exit' : ''], number);
 }
 

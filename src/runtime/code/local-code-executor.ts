@@ -3,6 +3,15 @@ import { mkdir, realpath } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { digestText } from '../../core/chunk.ts';
 import { InvalidInputError } from '../../core/errors.ts';
+import {
+  checkOptions,
+  delayFrom,
+  filledString,
+  type OptionChecks,
+  record,
+  signal,
+  wholeFrom,
+} from '../../core/options.ts';
 import { OpenFolder } from '../workspace/open-folder.ts';
 import { parseCodeExecutionConfig } from './code-config.ts';
 import type { CodeBlock, CodeExecutionConfig, CodeExecutor, CodeResult, CodeRunOptions } from './code-executor.ts';
@@ -20,6 +29,13 @@ export type LocalExecutorOptions = {
   /** How much output is read at all before the code is killed; default 1 GiB. */
   readonly drainBytes?: number;
 };
+
+const OPTIONS: OptionChecks<LocalExecutorOptions> = {
+  environment: record,
+  killGraceMs: delayFrom(0),
+  drainBytes: wholeFrom(1),
+};
+const RUN: OptionChecks<CodeRunOptions> = { signal, idempotencyKey: filledString };
 
 type Config = Exclude<CodeExecutionConfig, false>;
 
@@ -57,6 +73,7 @@ export class LocalCodeExecutor implements CodeExecutor {
   #isClosed = false;
 
   constructor(config: Config, options: LocalExecutorOptions = {}) {
+    checkOptions(options, OPTIONS, 'new LocalCodeExecutor()');
     const parsed = parseCodeExecutionConfig(config);
     if (parsed === false) throw new InvalidInputError('Code execution is off (false), so there is nothing to run it.');
     this.#config = parsed;
@@ -65,6 +82,7 @@ export class LocalCodeExecutor implements CodeExecutor {
   }
 
   async run(block: CodeBlock, options: CodeRunOptions = {}): Promise<CodeResult> {
+    checkOptions(options, RUN, 'run()');
     options.signal?.throwIfAborted();
     const startMs = performance.now();
     const measured = () => ({ language: block.language, durationMs: Math.round(performance.now() - startMs) });

@@ -177,13 +177,14 @@ export class AgentLoop implements SelfSaving {
   }
 
   async #saveAndClose(): Promise<void> {
-    const { live, checkpoints, session, tell } = this.#parts;
+    const { live, checkpoints, session, manager, tell } = this.#parts;
     this.#loop.end('stopped');
     const error = this.#failure;
     try {
       if (this.#isSavedAtEnd && live.isAwake) await checkpoints.tryTake({ type: 'routine', trigger: 'stopped' });
     } finally {
       await session.close();
+      await manager.engine.settled(); // whoever looks next, from anywhere, sees what retention left
       tell({
         kind: 'stopped',
         ...(error === undefined ? { reason: this.#loop.ending ?? 'stopped' } : { reason: 'failed', error }),

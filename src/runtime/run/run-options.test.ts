@@ -2,16 +2,23 @@ import { describe, expect, test } from 'vitest';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
 import { scriptedModel } from '../../testing/model/scripted-model.ts';
+import { AgentRegistry } from '../agent/agent-registry.ts';
 import { StandardAgent } from '../agent/standard-agent.ts';
 import { CheckpointRestorer } from '../chat/checkpoint-restorer.ts';
 import { CheckpointingGroupChatManager } from '../chat/checkpointing-group-chat-manager.ts';
 import { GroupChat } from '../chat/group-chat.ts';
+import { LocalCodeExecutor } from '../code/local-code-executor.ts';
 import { Fleet } from '../fleet/fleet.ts';
 import { FleetRestorer } from '../fleet/fleet-restorer.ts';
 import { FleetRunner } from '../fleet/fleet-runner.ts';
+import { Orchestrator } from '../orchestrator/orchestrator.ts';
 import { compareRuns } from '../repair/compare-runs.ts';
 import { intervene } from '../repair/intervene.ts';
 import { trial } from '../repair/trial.ts';
+import { WorkflowExecutor } from '../workflow/workflow-executor.ts';
+import { applyRestore } from '../workspace/apply-restore.ts';
+import { captureWorkspace } from '../workspace/capture-workspace.ts';
+import { planRestore } from '../workspace/plan-restore.ts';
 
 const agents = () => [new StandardAgent({ name: 'a', model: scriptedModel([]) })];
 const checkpoints = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
@@ -19,6 +26,10 @@ const checkpoints = new CheckpointManager({ storage: new InMemoryCheckpointStora
 const parts = { checkpoints };
 const judge = () => true;
 const ANSWER = { requestId: 'r', answer: 'yes', by: 'ada' };
+
+const BLOCK = { language: 'sh', code: 'exit 1' };
+const ofOrchestrator = { agents: [], checkpointManager: checkpoints };
+const ofExecutor = { manager: checkpoints, registry: {} };
 
 const ofChat = () => ({ chat: new GroupChat({ agents: agents() }), checkpoints, sessionId: 's' });
 const ofFleet = () => ({
@@ -87,6 +98,23 @@ describe('options of teams', () => {
       'concurrency',
     ],
     ['compareRuns()', (given) => compareRuns(parts, given, 'chk_1'), { sessionId: 's', branche: 'b' }, 'branch'],
+    ['an agent', (given) => new StandardAgent(given), { name: 'a', systemMesage: 'x' }, 'systemMessage'],
+    ['a registry', (given) => new AgentRegistry(given), { tool: [] }, 'tools'],
+    [
+      'an orchestrator',
+      (given) => new Orchestrator(given),
+      { ...ofOrchestrator, autoCheckpoints: true },
+      'autoCheckpoint',
+    ],
+    ['run() of one', (given) => new WorkflowExecutor(ofExecutor).run(given), { workflow: 'w', inputs: 1 }, 'input'],
+    ['pending() of one', (given) => new WorkflowExecutor(ofExecutor).pending(given), { sessionid: 's' }, 'sessionId'],
+    ['captureWorkspace()', (given) => captureWorkspace('.', given), { ignored: ['x'] }, 'ignore'],
+    ['its context', (given) => captureWorkspace('.', {}, given), { cach: {} }, 'cache'],
+    ['planRestore()', (given) => planRestore({}, '.', given), { ignored: ['x'] }, 'ignore'],
+    ['applyRestore()', (given) => applyRestore({} as never, given), { forced: true }, 'force'],
+    ['a code executor', (given) => new LocalCodeExecutor({ workDir: '.' }, given), { killGraceMS: 1 }, 'killGraceMs'],
+    ['run() of one', (given) => new LocalCodeExecutor({ workDir: '.' }).run(BLOCK, given), { signl: 1 }, 'signal'],
+    ['scriptedModel()', (given) => scriptedModel([], given), { price: {} }, 'prices'],
   ])('[I4] %s refuses what it does not know before it reads anything', async (_, call, ...[options, meant]) => {
     await expect((async () => call(options as never))()).rejects.toThrow(`did you mean "${meant}"?`);
   });

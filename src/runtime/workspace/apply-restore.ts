@@ -1,5 +1,6 @@
 import { mkdir } from 'node:fs/promises';
 import { ConflictError, StorageError } from '../../core/errors.ts';
+import { signal as abortSignal, checkOptions, flag, type OptionChecks } from '../../core/options.ts';
 import { FolderWriter } from './folder-writer.ts';
 import { leadsInside } from './leads-inside.ts';
 import { errnoOf, OpenFolder } from './open-folder.ts';
@@ -14,6 +15,8 @@ export type ApplyOptions = {
   readonly signal?: AbortSignal | undefined;
 };
 
+const OPTIONS: OptionChecks<ApplyOptions> = { force: flag, signal: abortSignal };
+
 /** How many paths an error names. */
 const NAMED_PATHS = 5;
 
@@ -21,10 +24,9 @@ const NAMED_PATHS = 5;
  * Carries out a plan. Each file is replaced whole or not at all; what fails is reported, and the rest goes on. A folder that changed since the
  * plan was made is refused with a ConflictError before anything is written. After an abort or a crash, plan and apply again.
  */
-export async function applyRestore(
-  plan: WorkspacePlan,
-  { force = false, signal }: ApplyOptions = {},
-): Promise<WorkspaceReport> {
+export async function applyRestore(plan: WorkspacePlan, options: ApplyOptions = {}): Promise<WorkspaceReport> {
+  checkOptions(options, OPTIONS, 'applyRestore()');
+  const { force = false, signal } = options;
   signal?.throwIfAborted();
   if (!force) await checkUnchanged(plan, signal);
   const restore = new Restore(plan, { force, signal });

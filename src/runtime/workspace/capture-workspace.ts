@@ -1,5 +1,6 @@
 import { readlinkSync } from 'node:fs';
 import { NotFoundError, StorageError } from '../../core/errors.ts';
+import { signal as abortSignal, checkOptions, type OptionChecks, record } from '../../core/options.ts';
 import { IgnoreList } from './ignore-list.ts';
 import { errnoOf, isTemporaryName, OpenFolder } from './open-folder.ts';
 import { readWholeFile } from './read-whole-file.ts';
@@ -22,6 +23,8 @@ export type CaptureContext = {
   readonly signal?: AbortSignal | undefined;
 };
 
+const CONTEXT: OptionChecks<CaptureContext> = { cache: record, signal: abortSignal };
+
 /**
  * Captures the files of a folder as plain, frozen data that can be part of a state. Parts that did not change since the last capture
  * with the same cache are the same objects, the whole included.
@@ -29,8 +32,10 @@ export type CaptureContext = {
 export async function captureWorkspace(
   folder: string,
   options: WorkspaceOptions = {},
-  { cache = new WorkspaceCache(), signal }: CaptureContext = {},
+  context: CaptureContext = {},
 ): Promise<WorkspaceState> {
+  checkOptions(context, CONTEXT, 'captureWorkspace()');
+  const { cache = new WorkspaceCache(), signal } = context;
   signal?.throwIfAborted();
   const limits = resolveWorkspaceOptions(options);
   const root = await openRoot(folder);

@@ -1,5 +1,6 @@
 import { readlink } from 'node:fs/promises';
 import { resolve } from 'node:path';
+import { signal as abortSignal, checkOptions, listOf, type OptionChecks, record, string } from '../../core/options.ts';
 import { IgnoreList } from './ignore-list.ts';
 import { readWholeFile } from './read-whole-file.ts';
 import { RestorePlanner } from './restore-planner.ts';
@@ -17,15 +18,15 @@ export type PlanOptions = Pick<WorkspaceOptions, 'ignore'> & {
   readonly signal?: AbortSignal | undefined;
 };
 
+const OPTIONS: OptionChecks<PlanOptions> = { ignore: listOf(string), cache: record, signal: abortSignal };
+
 /**
  * Lists what would have to change for a folder to be what it was when the state was captured. Changes nothing. What the state ignored, or
  * the options here ignore, stays as it is. Throws an InvalidInputError for a state that could reach outside the folder.
  */
-export async function planRestore(
-  state: unknown,
-  folder: string,
-  { ignore, cache, signal }: PlanOptions = {},
-): Promise<WorkspacePlan> {
+export async function planRestore(state: unknown, folder: string, options: PlanOptions = {}): Promise<WorkspacePlan> {
+  checkOptions(options, OPTIONS, 'planRestore()');
+  const { ignore, cache, signal } = options;
   signal?.throwIfAborted();
   const checked = checkWorkspaceState(state);
   const ignored = [checked.ignored, resolveWorkspaceOptions({ ignore }).ignore];

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { checkOptions, flag, listOf, type OptionChecks, string, wholeFrom } from '../../core/options.ts';
 
 /** What of a working directory is captured; plain data, stored with an agent's configuration. */
 export type WorkspaceOptions = {
@@ -58,8 +59,17 @@ export const workspaceOptionsSchema = z.strictObject({
   keepSecrets: z.boolean().optional(),
 });
 
+const OPTIONS: OptionChecks<WorkspaceOptions> = {
+  ignore: listOf(string),
+  maxFileBytes: wholeFrom(0),
+  maxTotalBytes: wholeFrom(0),
+  maxEntries: wholeFrom(0),
+  keepSecrets: flag,
+};
+
 /** Fills in the defaults. */
 export function resolveWorkspaceOptions(options: WorkspaceOptions = {}): WorkspaceLimits {
+  checkOptions(options, OPTIONS, 'a working directory');
   return {
     ignore: [...DEFAULT_IGNORE, ...(options.ignore ?? [])],
     maxFileBytes: options.maxFileBytes ?? 8 * MEBIBYTE,

@@ -1,5 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { InvalidInputError, ModelError } from '../../core/errors.ts';
+import { callback, checkOptions, filledString, type OptionChecks, record } from '../../core/options.ts';
 import type {
   CallOptions,
   ChatModel,
@@ -29,6 +30,8 @@ export type ScriptedModelOptions = {
   readonly sleep?: (ms: number, signal: AbortSignal | undefined) => Promise<void>;
 };
 
+const OPTIONS: OptionChecks<ScriptedModelOptions> = { id: filledString, prices: record, sleep: callback };
+
 /** A model that answers from a script, and remembers what it was asked. */
 export interface ScriptedModel extends ChatModel {
   /** The requests it got, in order; also those that failed. */
@@ -42,6 +45,7 @@ export interface ScriptedModel extends ChatModel {
  * run. A list that has come to its end is an InvalidInputError.
  */
 export function scriptedModel(script: Script<ModelRequest>, options: ScriptedModelOptions = {}): ScriptedModel {
+  checkOptions(options, OPTIONS, 'scriptedModel()');
   return new Actor(script, options);
 }
 

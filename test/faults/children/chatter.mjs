@@ -73,9 +73,9 @@ const team = new CheckpointingGroupChatManager({
   logs: false,
   onCheckpoint: ({ trigger }) => passing(trigger),
 });
-const isBegun = (await checkpoints.latest({ sessionId: 'team', logs: false })) !== undefined;
+const isBegun = (await checkpoints.latest({ sessionId: 'team' })) !== undefined;
 const result = isBegun ? await team.resume() : await team.run({ message: 'Square the number of messages.' });
 const { status, end, messages, totals } = result;
-const { checkpoints: all } = await checkpoints.list({ sessionId: 'team', logs: false }, { limit: 1000 });
+const { checkpoints: all } = await checkpoints.list({ sessionId: 'team' }, { limit: 1000 });
 await checkpoints.close();
 say({ finished: { status, end, messages, totals, triggers: all.map(({ trigger }) => trigger) } });
