@@ -36,8 +36,7 @@ export class CommandInput {
     const text = this.text(name);
     const found = words.find((word) => word === text);
     if (found !== undefined || text === undefined) return found;
-    const option = name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
-    throw new InvalidInputError(`--${option} must be ${words.join(', ')}; found "${text}".`);
+    throw new InvalidInputError(`${flagOf(name)} must be ${words.join(', ')}; found "${text}".`);
   }
 
   /** An option that was given more than once, in order. */
@@ -49,8 +48,14 @@ export class CommandInput {
   /** An option that is a whole number, 0 or more. */
   count(name: string): number | undefined {
     const text = this.text(name);
-    return text === undefined ? undefined : parseCount(text, `--${name}`);
+    return text === undefined ? undefined : parseCount(text, flagOf(name));
   }
+}
+
+/** An option as it is typed: `--keep-last`, `-n`. */
+function flagOf(name: string): string {
+  const words = name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+  return `${words.length === 1 ? '-' : '--'}${words}`;
 }
 
 /** Reads a whole number, 0 or more. */
