@@ -36,10 +36,8 @@ export type AbandonedOptions = {
 };
 
 /** What is due now, oldest first, and then what is poisoned. Touches nothing, and leaves out what is damaged. */
-export async function listAbandoned(
-  context: Engine,
-  { limit = 1_000, isGone }: AbandonedOptions = {},
-): Promise<AbandonedSession[]> {
+export async function listAbandoned(context: Engine, options: AbandonedOptions = {}): Promise<AbandonedSession[]> {
+  const { limit = 1_000, isGone } = options;
   const { storage } = context;
   const nowMs = await readClock(context);
   const due = await storage.readDue({ before: dueBefore(nowMs, isGone), limit });

@@ -72,11 +72,16 @@ type Restored = {
 
 /** Tells that something goes on from a checkpoint, as a restore of the manager does. */
 export async function tellRestored(
-  { engine }: CheckpointManager,
+  manager: CheckpointManager,
   { checkpoint, restored, differences }: Restored,
 ): Promise<void> {
   const problems = differences.map(({ path, text }) => ({ path, problem: text }));
-  await engine.events.emit('checkpoint_restored', checkpoint, restored, createReport(checkpoint.id, problems, []));
+  await manager.engine.events.emit(
+    'checkpoint_restored',
+    checkpoint,
+    restored,
+    createReport(checkpoint.id, problems, []),
+  );
 }
 
 /** One for each path: what was found first. */

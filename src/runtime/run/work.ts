@@ -41,7 +41,10 @@ type Identity = Pick<DoneCall, 'name' | 'digest' | 'nth'>;
 const NONE: ReadonlySet<number> = new Set();
 
 /** What a work needs of its session. */
-export type WorkSession = Pick<Session, 'id' | 'branch' | 'step' | 'digestOf' | 'settleWork'>;
+export type WorkSession = Pick<Session, 'id' | 'branch' | 'step'> & {
+  digestOf(value: unknown): Digest;
+  settleWork(name: string): void;
+};
 
 /**
  * A piece of work with a name that follows from the state, such as `message 7`, and not from the attempt. A call that has
