@@ -125,7 +125,7 @@ describe('[A24] a saver of a manager', () => {
     expect(saved).toEqual(['input', 'loop', 'loop', 'loop', 'input', 'loop', 'loop', 'loop']);
     expect(await tuples(saver)).toHaveLength(3);
     expect(JSON.stringify((await saver.getTuple(ROOT))?.checkpoint)).not.toContain('abcdefghijkl');
-    expect(() => new SavestateSaver({ manager: {} as never })).toThrow('not a CheckpointManager');
+    expect(() => new SavestateSaver({ manager: {} as never })).toThrow('must be a CheckpointManager');
   });
 
   test('keeps its migrations for its own states', async () => {
