@@ -9,7 +9,7 @@ export default defineConfig({
     exclude: [...FAULT_LOOPS, 'node_modules/**'],
     testTimeout: 120_000,
     hookTimeout: 60_000,
-    globalSetup: ['test/support/build-global.ts', 'test/support/postgres-global.ts'],
+    globalSetup: ['test/support/on-demand-global.ts'],
     pool: 'forks',
     maxWorkers: WORKERS,
   },

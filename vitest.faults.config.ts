@@ -17,7 +17,7 @@ export default defineConfig({
     include: FAULT_LOOPS,
     testTimeout: 3_600_000,
     hookTimeout: 600_000,
-    globalSetup: ['test/support/build-global.ts', 'test/support/postgres-global.ts'],
+    globalSetup: ['test/support/on-demand-global.ts'],
     pool: 'forks',
     maxWorkers: WORKERS,
     fileParallelism: !isFull,

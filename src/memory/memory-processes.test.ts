@@ -3,11 +3,13 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
+import { builtFolder } from '../../test/support/on-demand.ts';
 import { Memory } from './index.ts';
 
 /** Children run the compiled package, which `npm test` builds first. */
-const DIST = new URL('../../dist/', import.meta.url);
+const DIST = pathToFileURL(`${builtFolder()}/`);
 
 function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'savestate-memory-'));

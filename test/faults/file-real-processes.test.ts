@@ -8,6 +8,7 @@ import { expect, test } from 'vitest';
 import type { CheckpointHeader } from '../../src/core/checkpoint-header.ts';
 import { FileCheckpointStorage } from '../../src/storage/file/file-storage.ts';
 import { createRandom } from '../../src/testing/contract/random.ts';
+import { builtFolder } from '../support/on-demand.ts';
 import { checkReachable } from './file-crash-script.ts';
 
 const FULL = process.env.SAVESTATE_TRIALS === 'full';
@@ -23,6 +24,7 @@ function write(
   kill?: { readonly afterSaves: number; readonly delayMs: number },
 ): Promise<Outcome> {
   return new Promise((resolve) => {
+    builtFolder();
     const child = spawn(process.execPath, [CHILD, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
     let [stdout, stderr] = ['', ''];
     child.stdout.on('data', (data) => {

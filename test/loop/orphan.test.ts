@@ -2,16 +2,18 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { expect, test } from 'vitest';
 import { CheckpointManager } from '../../src/manager/checkpoint-manager.ts';
 import { SqliteCheckpointStorage } from '../../src/storage/sqlite/sqlite-storage.ts';
+import { builtFolder } from '../support/on-demand.ts';
 import { temporaryFolder } from '../support/storages.ts';
 
 /** The agent's process as the guide shows it, with what it leaves out put before it. */
 function documentedAgent(path: string): string {
   const guide = readFileSync(new URL('../../docs/LOOP.md', import.meta.url), 'utf8');
   const [, agent = ''] = /\/\/ agent\.mjs\n(.*?)\n\n/s.exec(guide) ?? [];
-  const dist = process.env.SAVESTATE_DIST ?? new URL('../../dist/', import.meta.url).href;
+  const dist = pathToFileURL(`${builtFolder()}/`);
   return `
 import { CheckpointManager, SqliteCheckpointStorage } from '${dist}index.js';
 import { AgentLoop, onTerminate } from '${dist}runtime/loop/index.js';

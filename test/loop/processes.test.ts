@@ -13,6 +13,7 @@ import {
   verifyAgent,
 } from '../../src/runtime/loop/index.ts';
 import { SqliteCheckpointStorage } from '../../src/storage/sqlite/sqlite-storage.ts';
+import { builtFolder } from '../support/on-demand.ts';
 import { temporaryFolder } from '../support/storages.ts';
 
 type Heard = { readonly kind: string; readonly id?: string; readonly state?: AgentState };
@@ -21,6 +22,7 @@ type Line = { readonly id: string; readonly part: string; readonly key: string }
 /** A silence that a start on a busy machine rarely takes; where it does, that start counts as a hang as well, so many are borne. */
 const IMPATIENT: Partial<SuperviseOptions> = { hangMs: 2500, maxRestarts: 30 };
 
+builtFolder(); // what the program imports
 const PROGRAM = fileURLToPath(new URL('children/clerk.mjs', import.meta.url));
 
 /** A supervised agent, a sender that repeats what was not accepted, and what both saw. */

@@ -1,9 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { afterAll, onTestFinished } from 'vitest';
+import { builtFolder } from './on-demand.ts';
 
 /** One line a child said. */
 export type Said = Readonly<Record<string, unknown>>;
@@ -29,8 +29,7 @@ export class Child {
   #wake: () => void = () => undefined;
 
   constructor(program: string, { wrapper = [], env, outlivesTest = false }: StartOptions = {}) {
-    const built = fileURLToPath(new URL('../../dist/index.js', import.meta.url));
-    if (!existsSync(built)) throw new Error('dist/ is missing: run `npm run build` first.');
+    builtFolder();
     const path = fileURLToPath(new URL(`../faults/children/${program}.mjs`, import.meta.url));
     const [command = process.execPath, ...args] = [...wrapper, process.execPath, path];
     this.#process = spawn(command, args, { stdio: 'pipe', env: { ...process.env, ...env } });

@@ -1,8 +1,9 @@
-import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { Client } from 'pg';
-import { afterAll, inject, onTestFinished, TestRunner } from 'vitest';
-import './postgres-global.ts';
+import { afterAll, onTestFinished, TestRunner } from 'vitest';
+import { postgresUrl } from './on-demand.ts';
+
+export { postgresUrl };
 
 type Cleanup = () => Promise<void>;
 
@@ -16,18 +17,6 @@ afterAll(async () => {
 function cleanUpLater(cleanup: Cleanup): void {
   if (TestRunner.getCurrentTest() === undefined) atEndOfFile.push(cleanup);
   else onTestFinished(cleanup);
-}
-
-const ASK =
-  'fetch(process.argv[1]).then(async (answer) => { process.exitCode = answer.ok ? 0 : 1; console.log(await answer.text()); })';
-let url: string | undefined;
-
-/** The superuser's address of this worker's server, which is started when the first test asks for it. */
-export function postgresUrl(): string {
-  url ??= execFileSync(process.execPath, ['-e', ASK, `${inject('postgresStarter')}/${process.env.VITEST_POOL_ID}`], {
-    encoding: 'utf8',
-  }).trim();
-  return url;
 }
 
 /** A connection as the superuser; it is ended with the test, or with the file if no test is running. */

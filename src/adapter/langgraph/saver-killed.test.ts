@@ -2,19 +2,20 @@ import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { HumanMessage } from '@langchain/core/messages';
 import { Annotation, Command, END, interrupt, START, StateGraph } from '@langchain/langgraph';
 import type { CheckpointTuple } from '@langchain/langgraph-checkpoint';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { echoGraph, ROOT, tuples } from '../../../test/support/langgraph.ts';
+import { builtFolder } from '../../../test/support/on-demand.ts';
 import { temporaryFolder } from '../../../test/support/storages.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { SqliteCheckpointStorage } from '../../storage/sqlite/sqlite-storage.ts';
 import { SavestateSaver } from './savestate-saver.ts';
 
 /** The child runs the compiled package, which `npm test` builds first. */
-const DIST = new URL('../../../dist/', import.meta.url);
+const DIST = pathToFileURL(`${builtFolder()}/`);
 
 const CHILD = `
   import { Annotation, END, START, StateGraph } from '@langchain/langgraph';

@@ -13,9 +13,11 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { builtFolder } from '../../../test/support/on-demand.ts';
 import { Builders, commitOf, moveBranch, rowWithRootOf } from '../../testing/contract/builders.ts';
 import { checkSqliteVersion, openDatabase, type SqlDatabase } from './sqlite-driver.ts';
 import { readPragma } from './sqlite-schema.ts';
@@ -184,7 +186,7 @@ function openAsNobody(): unknown {
 }
 
 test('the warning about an experimental SQLite, and only that, is silent', () => {
-  const script = `import('${new URL('../../../dist/storage/sqlite/sqlite-storage.js', import.meta.url)}').then(async ({ SqliteCheckpointStorage: S }) => {
+  const script = `import('${pathToFileURL(`${builtFolder()}/storage/sqlite/sqlite-storage.js`)}').then(async ({ SqliteCheckpointStorage: S }) => {
     await new S({ path: ${JSON.stringify(path)} }).close();
     process.emitWarning('still heard');
   })`;

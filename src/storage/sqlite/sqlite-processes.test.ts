@@ -4,13 +4,15 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { pathToFileURL } from 'node:url';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { builtFolder } from '../../../test/support/on-demand.ts';
 import { Builders, commitOf, contentOf, deletionOf } from '../../testing/contract/builders.ts';
 import { openDatabase } from './sqlite-driver.ts';
 import { SqliteCheckpointStorage } from './sqlite-storage.ts';
 
 /** Children run the compiled package, which `npm test` builds first. */
-const DIST = new URL('../../../dist/', import.meta.url);
+const DIST = pathToFileURL(`${builtFolder()}/`);
 
 let folder: string;
 let path: string;

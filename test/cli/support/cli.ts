@@ -1,14 +1,12 @@
 import { spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { expect } from 'vitest';
 import { OUTPUT_SCHEMAS, type Output, type OutputName } from '../../../src/cli/output-schemas.ts';
+import { builtFolder } from '../../support/on-demand.ts';
 import { newFolder } from './folder.ts';
 
-const ROOT = resolve(import.meta.dirname, '../../..');
-
-/** The built program. SAVESTATE_DIST names another build than the one of this folder. */
-export const DIST = process.env.SAVESTATE_DIST ?? join(ROOT, 'dist');
+/** The built program. */
+export const DIST = builtFolder();
 export const MAIN = join(DIST, 'cli', 'main.js');
 
 /** How a command ended and what it said. */
@@ -30,7 +28,6 @@ export function cleanEnv(folder: string, more: Readonly<Record<string, string>> 
 
 /** Runs the built program in a process of its own. */
 export function run(args: readonly string[], options: RunOptions = {}): Promise<Ran> {
-  if (!existsSync(MAIN)) throw new Error(`${MAIN} is missing: run "npm run build" first.`);
   const folder = options.folder ?? newFolder();
   const child = spawn(process.execPath, [MAIN, ...args], {
     cwd: folder,

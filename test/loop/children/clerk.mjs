@@ -1,7 +1,7 @@
 // An agent in a process of its own, on the built library: takes messages from its supervisor, and does what they say.
 import { closeSync, fsyncSync, openSync, writeSync } from 'node:fs';
 
-const dist = process.env.SAVESTATE_DIST ?? new URL('../../../dist/', import.meta.url).href;
+const dist = new URL('../../../dist/', import.meta.url).href;
 const { CheckpointManager, SqliteCheckpointStorage } = await import(`${dist}index.js`);
 const { AgentLoop, onTerminate } = await import(`${dist}runtime/loop/index.js`);
 
