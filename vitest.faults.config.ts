@@ -6,7 +6,7 @@ export const FAULT_LOOPS = [
   'test/faults/**/*.test.ts',
   'test/loop/crash-points.test.ts',
   'src/**/*.property.test.ts',
-  'src/storage/postgres/postgres-tenancy.test.ts',
+  'src/storage/postgres/database/postgres-tenancy.test.ts',
 ];
 
 const isFull = process.env.SAVESTATE_TRIALS === 'full';

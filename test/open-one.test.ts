@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
-import type { CheckpointId } from '../src/core/id.ts';
+import type { CheckpointId } from '../src/core/record/id.ts';
 import { CheckpointManager } from '../src/manager/checkpoint-manager.ts';
 import { CheckpointRestorer } from '../src/runtime/chat/checkpoint-restorer.ts';
 import { CheckpointingGroupChatManager } from '../src/runtime/chat/checkpointing-group-chat-manager.ts';
 import { FleetRestorer } from '../src/runtime/fleet/fleet-restorer.ts';
 import type { CheckpointQuery } from '../src/storage/contract.ts';
-import { InMemoryCheckpointStorage } from '../src/storage/memory-storage.ts';
+import { InMemoryCheckpointStorage } from '../src/storage/memory/memory-storage.ts';
 import { countReplies, createCrew, createRunner } from './fleet/crew.ts';
 import { createTeam } from './support/team.ts';
 

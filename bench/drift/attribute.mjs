@@ -1,7 +1,7 @@
 // For a run that is known to have failed: the most likely decisive step, by the form of the run alone.
 import { InvalidInputError } from '../../dist/core/errors.js';
 import { DriftDetector } from '../../dist/runtime/drift/drift-detector.js';
-import { isFinishing, readEvent } from '../../dist/runtime/drift/drift-event.js';
+import { isFinishing, readEvent } from '../../dist/runtime/drift/step/drift-event.js';
 
 const MAX_CANDIDATES = 5;
 /** An agent that makes at least this part of all events, mostly thoughts and orders, directs the others. */

@@ -1,8 +1,9 @@
 // Ranks runs: how much of what an agent does is what it has just done, or asks what it was just answered.
-import { readEvent } from '../../dist/runtime/drift/drift-event.js';
+
 import { isReAsking } from '../../dist/runtime/drift/signals/re-asking.js';
 import { repeatOf } from '../../dist/runtime/drift/signals/redundancy.js';
-import { StepTracker } from '../../dist/runtime/drift/step-tracker.js';
+import { readEvent } from '../../dist/runtime/drift/step/drift-event.js';
+import { StepTracker } from '../../dist/runtime/drift/step/step-tracker.js';
 
 /**
  * What a repetition keeps of its weight for each step in between. Of 132 full repetitions people called 65 % a repetition when it

@@ -1,6 +1,6 @@
 import { setImmediate as giveWay } from 'node:timers/promises';
 import { InvalidInputError } from '../core/errors.ts';
-import { formatStorageAddress, type StorageAddress } from '../storage/address.ts';
+import { formatStorageAddress, type StorageAddress } from '../storage/open/address.ts';
 import type { GlobalOptions } from './global-options.ts';
 import { type FoundConfig, readConfig } from './place/config-file.ts';
 import { findAddress } from './place/find-address.ts';
@@ -125,7 +125,7 @@ export class Context {
 
   async #openNow({ address, create = false }: OpenOptions): Promise<Workspace> {
     const [{ openStorage }, { Workspace }, { readFirstBad }] = await Promise.all([
-      import('../storage/open.ts'),
+      import('../storage/open/open.ts'),
       import('./workspace.ts'),
       import('./place/bisect-file.ts'),
     ]);

@@ -1,7 +1,7 @@
-import type { Checkpoint } from '../core/checkpoint.ts';
-import type { ClassCodec } from '../core/class-codec.ts';
 import { NotFoundError } from '../core/errors.ts';
-import { type CheckpointId, parseSessionId, type SessionId } from '../core/id.ts';
+import type { Checkpoint } from '../core/record/checkpoint.ts';
+import { type CheckpointId, parseSessionId, type SessionId } from '../core/record/id.ts';
+import type { ClassCodec } from '../core/value/class-codec.ts';
 import { CheckpointManager } from '../manager/checkpoint-manager.ts';
 import type { ChunkStorage } from '../storage/contract.ts';
 import { checkRef } from '../storage/ref.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { InMemoryCheckpointStorage } from '../storage/memory-storage.ts';
+import { InMemoryCheckpointStorage } from '../storage/memory/memory-storage.ts';
 import { CheckpointManager } from './checkpoint-manager.ts';
-import type { Session } from './session.ts';
+import type { Session } from './session/session.ts';
 
 type World = { readonly manager: CheckpointManager; readonly session: Session; readonly id: string };
 

@@ -1,4 +1,3 @@
-import { name } from '../core/id.ts';
 import {
   accepts,
   anything,
@@ -22,20 +21,21 @@ import {
   signal,
   wholeFrom,
 } from '../core/options.ts';
-import type { AbandonedOptions } from './abandoned.ts';
-import type { RestoreOptions } from './agent-saving.ts';
-import type { ForkOptions } from './branching.ts';
-import type { StepOptions } from './effect-log.ts';
-import type { SaveGroupOptions } from './group.ts';
-import type { JoinOptions } from './group-membership.ts';
-import type { RestoreGroupOptions } from './group-restoring.ts';
-import type { ListFilter, ListPage } from './history.ts';
-import type { LeaseOptions } from './lease-acquisition.ts';
+import { name } from '../core/record/id.ts';
+import type { RestoreOptions } from './agent/agent-saving.ts';
+import type { ForkOptions } from './branch/branching.ts';
+import type { ListFilter, ListPage } from './branch/history.ts';
+import type { StepOptions } from './effect/effect-log.ts';
+import type { RetentionPolicy, TypeRetention } from './engine/retention-policy.ts';
+import type { SaveOptions } from './engine/save-options.ts';
+import type { SaveGroupOptions } from './group/group.ts';
+import type { JoinOptions } from './group/group-membership.ts';
+import type { RestoreGroupOptions } from './group/group-restoring.ts';
+import type { LeaseOptions } from './lease/lease-acquisition.ts';
 import type { CheckpointManagerOptions } from './manager-options.ts';
-import type { Backoff, RecoveryOptions } from './recovery-options.ts';
-import type { RetentionPolicy, TypeRetention } from './retention-policy.ts';
-import type { SaveOptions } from './save-options.ts';
-import type { SessionOptions } from './session.ts';
+import type { AbandonedOptions } from './recovery/abandoned.ts';
+import type { Backoff, RecoveryOptions } from './recovery/recovery-options.ts';
+import type { SessionOptions } from './session/session.ts';
 
 /** A list is read at once. */
 const MAX_LIMIT = 1000;

@@ -1,22 +1,13 @@
-import type { Checkpoint, CheckpointJson } from '../core/checkpoint.ts';
 import { ClosedError } from '../core/errors.ts';
-import { type CheckpointId, parseSessionId, parseUserId } from '../core/id.ts';
 import { callback, checkValue, givenOptions, string } from '../core/options.ts';
+import type { Checkpoint, CheckpointJson } from '../core/record/checkpoint.ts';
+import { type CheckpointId, parseSessionId, parseUserId } from '../core/record/id.ts';
 import type { CollectResult, StorageStats } from '../storage/contract.ts';
 import { WholeCheckpointStorage } from '../storage/whole/whole-storage.ts';
-import { type AbandonedOptions, type AbandonedSession, listAbandoned, retryPoisoned } from './abandoned.ts';
-import { type AgentFactory, registerHandle } from './agent.ts';
-import { AgentSaving, type RestoreOptions } from './agent-saving.ts';
-import { Branching, type ForkOptions } from './branching.ts';
-import { checkCall } from './call-options.ts';
-import { type CheckpointComparison, compare } from './compare.ts';
-import { Engine } from './engine.ts';
-import type { EventHandler, EventName } from './events.ts';
-import { clearUserHistory, deleteSession } from './forgetting.ts';
-import { Groups, type SaveGroupOptions } from './group.ts';
-import type { GroupMember } from './group-member.ts';
-import type { GroupMembership, JoinOptions } from './group-membership.ts';
-import type { RestoredGroup, RestoreGroupOptions } from './group-restoring.ts';
+import { type AgentFactory, registerHandle } from './agent/agent.ts';
+import { AgentSaving, type RestoreOptions } from './agent/agent-saving.ts';
+import { Branching, type ForkOptions } from './branch/branching.ts';
+import { type CheckpointComparison, compare } from './branch/compare.ts';
 import {
   type BranchHead,
   type CheckpointPage,
@@ -24,25 +15,34 @@ import {
   type ListFilter,
   type ListPage,
   type SessionTree,
-} from './history.ts';
-import type { LineageEntry } from './lineage.ts';
-import { readState } from './loading.ts';
+} from './branch/history.ts';
+import { checkCall } from './call-options.ts';
+import { dropAllRecordings, dropRecordings } from './effect/recording-drop.ts';
+import { Engine } from './engine/engine.ts';
+import type { EventHandler, EventName } from './engine/events.ts';
+import type { LineageEntry } from './engine/lineage.ts';
+import { readState } from './engine/loading.ts';
+import type { StoredCheckpoint } from './engine/repository.ts';
+import type { RestoreReport } from './engine/restore-report.ts';
+import { redactText, type SaveOptions } from './engine/save-options.ts';
+import { Groups, type SaveGroupOptions } from './group/group.ts';
+import type { GroupMember } from './group/group-member.ts';
+import type { GroupMembership, JoinOptions } from './group/group-membership.ts';
+import type { RestoredGroup, RestoreGroupOptions } from './group/group-restoring.ts';
 import type { CheckpointManagerOptions } from './manager-options.ts';
-import { dropAllRecordings, dropRecordings } from './recording-drop.ts';
-import { RecoveryLoop } from './recovery-loop.ts';
-import type { RecoveryHandler, RecoveryOptions } from './recovery-options.ts';
-import type { RecoveryReport } from './recovery-report.ts';
-import { type Subscription, watchSaves } from './remote-saves.ts';
-import type { StoredCheckpoint } from './repository.ts';
-import type { RestoreReport } from './restore-report.ts';
-import { checkUnneeded } from './retention-needs.ts';
-import { deleteCheckpoints, type PruneOptions, type PruneResult } from './retention-runner.ts';
-import { redactText, type SaveOptions } from './save-options.ts';
-import type { Session, SessionOptions } from './session.ts';
-import { exportCheckpoint, exportSession } from './session-file/export.ts';
-import { type ImportResult, importSession } from './session-file/import.ts';
-import { SessionOpener } from './session-opener.ts';
-import { type VerifyReport, verify } from './verify.ts';
+import { type AbandonedOptions, type AbandonedSession, listAbandoned, retryPoisoned } from './recovery/abandoned.ts';
+import { RecoveryLoop } from './recovery/recovery-loop.ts';
+import type { RecoveryHandler, RecoveryOptions } from './recovery/recovery-options.ts';
+import type { RecoveryReport } from './recovery/recovery-report.ts';
+import { clearUserHistory, deleteSession } from './retention/forgetting.ts';
+import { checkUnneeded } from './retention/retention-needs.ts';
+import { deleteCheckpoints, type PruneOptions, type PruneResult } from './retention/retention-runner.ts';
+import { type Subscription, watchSaves } from './session/remote-saves.ts';
+import type { Session, SessionOptions } from './session/session.ts';
+import { SessionOpener } from './session/session-opener.ts';
+import { exportCheckpoint, exportSession } from './transfer/export.ts';
+import { type ImportResult, importSession } from './transfer/import.ts';
+import { type VerifyReport, verify } from './verify/verify.ts';
 
 /** Saves, restores, forks, compares and forgets what agents know and have done. One manager serves any number of agents and sessions. */
 export class CheckpointManager {

@@ -1,8 +1,8 @@
 import { describe, expect, test, vi } from 'vitest';
 import { STORAGES } from '../../test/support/storages.ts';
-import { Checkpoint, type CheckpointJson } from '../core/checkpoint.ts';
-import { SecretRef } from '../core/secret-ref.ts';
-import { InMemoryCheckpointStorage } from '../storage/memory-storage.ts';
+import { Checkpoint, type CheckpointJson } from '../core/record/checkpoint.ts';
+import { SecretRef } from '../core/value/secret-ref.ts';
+import { InMemoryCheckpointStorage } from '../storage/memory/memory-storage.ts';
 import type { CheckpointStorage } from '../storage/whole/checkpoint-storage.ts';
 import { faultyStorage } from '../testing/faulty-storage.ts';
 import { CheckpointManager } from './checkpoint-manager.ts';

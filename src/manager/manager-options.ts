@@ -1,13 +1,13 @@
-import type { ClassCodec } from '../core/class-codec.ts';
-import type { ValueLimits } from '../core/format.ts';
+import type { RedactionOptions } from '../core/secret/redaction.ts';
+import type { ClassCodec } from '../core/value/class-codec.ts';
+import type { ValueLimits } from '../core/value/format.ts';
 import type { ChunkStorage } from '../storage/contract.ts';
 import type { CheckpointStorage } from '../storage/whole/checkpoint-storage.ts';
-import type { AgentFactory } from './agent.ts';
-import type { FailureSource } from './events.ts';
-import type { Migration } from './migrations.ts';
-import type { SetTimer } from './ports.ts';
-import type { RedactionOptions } from './redaction.ts';
-import type { RetentionPolicy } from './retention.ts';
+import type { AgentFactory } from './agent/agent.ts';
+import type { FailureSource } from './engine/events.ts';
+import type { Migration } from './engine/migrations.ts';
+import type { SetTimer } from './engine/ports.ts';
+import type { RetentionPolicy } from './retention/retention.ts';
 
 /** How a manager is made. Only `storage` is needed. */
 export type CheckpointManagerOptions = {

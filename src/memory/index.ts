@@ -1,20 +1,31 @@
-export type { MemoryDifference } from './differences.ts';
-export type { ChangeOptions, MemoryChange } from './editing.ts';
-export type { Embedder } from './embedder.ts';
-export { type EndpointEmbedderOptions, endpointEmbedder } from './endpoint-embedder.ts';
-export type { MemoryExplanation, MemoryHistoryEntry, MemorySource } from './explaining.ts';
-export { extractByRules, type RuleFinding } from './extract-by-rules.ts';
-export type { ExtractedMemory, ExtractionRequest, MemoryExtractor, MemoryMessage } from './extractor.ts';
-export type { FieldCondition, MemoryFilters } from './filters.ts';
-export type { MemoryHit, SearchOptions, SearchResult, SelectOptions } from './finding.ts';
-export type { AddedMemory, AddResult } from './learning.ts';
-export type { SessionPlace } from './lineages.ts';
-export { localEmbedder } from './local-embedder.ts';
+export type { MemoryDifference } from './edit/differences.ts';
+export type { ChangeOptions, MemoryChange } from './edit/editing.ts';
+export type { MemoryExplanation, MemoryHistoryEntry, MemorySource } from './edit/explaining.ts';
+export type { PurgeResult } from './edit/purging.ts';
+export type { FieldCondition, MemoryFilters } from './find/filters.ts';
+export type { MemoryHit, SearchOptions, SearchResult, SelectOptions } from './find/finding.ts';
+export type { RenderOptions, RenderResult } from './find/rendering.ts';
+export type { AddedMemory, AddResult } from './learn/learning.ts';
+export type { AddOptions } from './learn/proposal.ts';
+export type { Embedder } from './log/embedder.ts';
+export { type EndpointEmbedderOptions, endpointEmbedder } from './log/endpoint-embedder.ts';
+export { extractByRules, type RuleFinding } from './log/extract-by-rules.ts';
+export type { ExtractedMemory, ExtractionRequest, MemoryExtractor, MemoryMessage } from './log/extractor.ts';
+export type { SessionPlace } from './log/lineages.ts';
+export { localEmbedder } from './log/local-embedder.ts';
+export { stripMemoryBlocks } from './log/memory-block.ts';
+export type { MemoryInput } from './log/memory-input.ts';
+export type { VectorStatus } from './log/vector-index.ts';
+export type { TeacherOptions, ViewOptions } from './log/views.ts';
 export { Memory, type MemoryOptions, type MemoryRewindOptions } from './memory.ts';
-export { stripMemoryBlocks } from './memory-block.ts';
-export type { EventPlace, LineageSegment, MemoryEvent, MemoryOperation, NewMemoryEvent } from './memory-event.ts';
-export type { MemoryInput } from './memory-input.ts';
-export type { MemoryFields, MemoryKind, MemoryRecord, MemoryScope, MemoryTrust } from './memory-record.ts';
+export type {
+  EventPlace,
+  LineageSegment,
+  MemoryEvent,
+  MemoryOperation,
+  NewMemoryEvent,
+} from './storage/memory-event.ts';
+export type { MemoryFields, MemoryKind, MemoryRecord, MemoryScope, MemoryTrust } from './storage/memory-record.ts';
 export type {
   AppendResult,
   EventQuery,
@@ -26,12 +37,7 @@ export type {
   SeriesQuery,
   StoredVector,
   VectorQuery,
-} from './memory-storage.ts';
-export type { PostgresMemoryOptions } from './postgres/postgres-memory-connection.ts';
-export { PostgresMemoryStorage } from './postgres/postgres-memory-storage.ts';
-export type { AddOptions } from './proposal.ts';
-export type { PurgeResult } from './purging.ts';
-export type { RenderOptions, RenderResult } from './rendering.ts';
-export { type SqliteMemoryOptions, SqliteMemoryStorage } from './sqlite/sqlite-memory-storage.ts';
-export type { VectorStatus } from './vector-index.ts';
-export type { TeacherOptions, ViewOptions } from './views.ts';
+} from './storage/memory-storage.ts';
+export type { PostgresMemoryOptions } from './storage/postgres/postgres-memory-connection.ts';
+export { PostgresMemoryStorage } from './storage/postgres/postgres-memory-storage.ts';
+export { type SqliteMemoryOptions, SqliteMemoryStorage } from './storage/sqlite/sqlite-memory-storage.ts';

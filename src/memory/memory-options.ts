@@ -18,13 +18,13 @@ import {
   string,
   wholeFrom,
 } from '../core/options.ts';
-import type { ChangeOptions, MemoryChange } from './editing.ts';
-import type { SearchOptions, SelectOptions } from './finding.ts';
+import type { ChangeOptions, MemoryChange } from './edit/editing.ts';
+import type { SearchOptions, SelectOptions } from './find/finding.ts';
+import type { RenderOptions } from './find/rendering.ts';
+import type { AddOptions } from './learn/proposal.ts';
+import type { TeacherOptions, ViewOptions } from './log/views.ts';
 import type { MemoryOptions, MemoryRewindOptions } from './memory.ts';
-import { MEMORY_KINDS, type MemoryScope } from './memory-record.ts';
-import type { AddOptions } from './proposal.ts';
-import type { RenderOptions } from './rendering.ts';
-import type { TeacherOptions, ViewOptions } from './views.ts';
+import { MEMORY_KINDS, type MemoryScope } from './storage/memory-record.ts';
 
 const share = accepts('a number from 0 to 1', (value) => typeof value === 'number' && value >= 0 && value <= 1);
 const place = accepts(

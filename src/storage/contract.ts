@@ -1,6 +1,6 @@
-import type { CheckpointHeader, JsonValue } from '../core/checkpoint-header.ts';
-import type { Chunk, ChunkContent, Digest } from '../core/chunk.ts';
-import type { CheckpointId, SessionId } from '../core/id.ts';
+import type { CheckpointHeader, JsonValue } from '../core/record/checkpoint-header.ts';
+import type { CheckpointId, SessionId } from '../core/record/id.ts';
+import type { Chunk, ChunkContent, Digest } from '../core/tree/chunk.ts';
 
 /** One checkpoint on its way into a storage. `body` is what is kept; `header` is the same, parsed, for the storage's indexes. */
 export type NewCheckpoint = {

@@ -1,5 +1,5 @@
-import type { CheckpointHeader } from '../core/checkpoint-header.ts';
-import { type Digest, digestText } from '../core/chunk.ts';
+import type { CheckpointHeader } from '../core/record/checkpoint-header.ts';
+import { type Digest, digestText } from '../core/tree/chunk.ts';
 import type { EffectRow } from './contract.ts';
 
 /** Sixteen hexadecimal characters that change if any part of an effect does, its place too. */

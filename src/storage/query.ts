@@ -1,5 +1,5 @@
-import type { CheckpointHeader, JsonValue } from '../core/checkpoint-header.ts';
 import { CorruptError } from '../core/errors.ts';
+import type { CheckpointHeader, JsonValue } from '../core/record/checkpoint-header.ts';
 import type { CheckpointQuery, CheckpointRow } from './contract.ts';
 
 /** The header fields a query compares by equality; each has a column in SQL storages. */

@@ -1,4 +1,4 @@
-import type { Chunk, Digest } from '../core/chunk.ts';
+import type { Chunk, Digest } from '../core/tree/chunk.ts';
 
 const BATCH = 500;
 

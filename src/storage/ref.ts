@@ -1,5 +1,5 @@
-import { digestText } from '../core/chunk.ts';
 import { CorruptError } from '../core/errors.ts';
+import { digestText } from '../core/tree/chunk.ts';
 import type { Ref } from './contract.ts';
 
 type RefContent = Omit<Ref, 'check'>;

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { EventEmitter, once } from 'node:events';
 import { describe, test } from 'vitest';
-import { checkChunk } from '../core/chunk.ts';
-import { InMemoryCheckpointStorage } from '../storage/memory-storage.ts';
+import { checkChunk } from '../core/tree/chunk.ts';
+import { InMemoryCheckpointStorage } from '../storage/memory/memory-storage.ts';
 import { Builders, commitOf, contentOf, rowWithRootOf } from './contract/builders.ts';
 import { assertRejects } from './contract/contract-test.ts';
 import { type FaultPlan, faultyStorage } from './faulty-storage.ts';

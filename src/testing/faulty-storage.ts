@@ -1,6 +1,6 @@
-import type { Chunk, Digest } from '../core/chunk.ts';
 import { StorageError } from '../core/errors.ts';
-import type { CheckpointId, SessionId } from '../core/id.ts';
+import type { CheckpointId, SessionId } from '../core/record/id.ts';
+import type { Chunk, Digest } from '../core/tree/chunk.ts';
 import type {
   CheckpointQuery,
   CheckpointRow,

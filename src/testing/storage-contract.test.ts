@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import nodeTest from 'node:test';
 import { test } from 'vitest';
-import { InMemoryCheckpointStorage } from '../storage/memory-storage.ts';
+import { InMemoryCheckpointStorage } from '../storage/memory/memory-storage.ts';
 import { type ContractRunner, storageContract } from './storage-contract.ts';
 
 const open = async () => new InMemoryCheckpointStorage();

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
-import { checkChunk, createChunk, type Digest } from '../../src/core/chunk.ts';
+import { checkChunk, createChunk, type Digest } from '../../src/core/tree/chunk.ts';
 import type { ChunkStorage, NewCheckpoint } from '../../src/storage/contract.ts';
 import { FileCheckpointStorage } from '../../src/storage/file/file-storage.ts';
 import type { FileSystem } from '../../src/storage/file/file-system.ts';
-import { InMemoryCheckpointStorage } from '../../src/storage/memory-storage.ts';
+import { InMemoryCheckpointStorage } from '../../src/storage/memory/memory-storage.ts';
 import { Builders, commitOf, contentOf, deletionOf, moveBranch, session } from '../../src/testing/contract/builders.ts';
 import { readAll } from '../../src/testing/contract/contract-test.ts';
 import type { CrashState, SimulatedDisk } from '../../src/testing/simulated-disk.ts';

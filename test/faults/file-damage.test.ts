@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type Chunk, checkChunk } from '../../src/core/chunk.ts';
+import { type Chunk, checkChunk } from '../../src/core/tree/chunk.ts';
 import { FileCheckpointStorage } from '../../src/storage/file/file-storage.ts';
 import { createRandom } from '../../src/testing/contract/random.ts';
 import { SimulatedDisk } from '../../src/testing/simulated-disk.ts';

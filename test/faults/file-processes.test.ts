@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { expect, test } from 'vitest';
-import type { CheckpointHeader } from '../../src/core/checkpoint-header.ts';
 import { hasErrorCode } from '../../src/core/errors.ts';
-import type { CheckpointId, SessionId } from '../../src/core/id.ts';
+import type { CheckpointHeader } from '../../src/core/record/checkpoint-header.ts';
+import type { CheckpointId, SessionId } from '../../src/core/record/id.ts';
 import type { ChunkStorage, NewCheckpoint } from '../../src/storage/contract.ts';
 import { FileCheckpointStorage } from '../../src/storage/file/file-storage.ts';
 import { Builders, commitOf, contentOf, deletionOf, moveBranch } from '../../src/testing/contract/builders.ts';

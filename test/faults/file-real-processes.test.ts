@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import type { CheckpointHeader } from '../../src/core/checkpoint-header.ts';
+import type { CheckpointHeader } from '../../src/core/record/checkpoint-header.ts';
 import { FileCheckpointStorage } from '../../src/storage/file/file-storage.ts';
 import { createRandom } from '../../src/testing/contract/random.ts';
 import { builtFolder } from '../support/on-demand.ts';

@@ -1,6 +1,6 @@
 // One of several processes that save to the same sessions of a file store; prints each id when it was acknowledged.
 import { randomBytes } from 'node:crypto';
-import { createCheckpointIds } from '../../dist/core/id.js';
+import { createCheckpointIds } from '../../dist/core/record/id.js';
 import { FileCheckpointStorage } from '../../dist/storage/file/file-storage.js';
 import { Builders, commitOf, contentOf, moveBranch } from '../../dist/testing/contract/builders.js';
 

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { CheckpointManager } from '../../src/manager/checkpoint-manager.ts';
-import type { RestoredGroup } from '../../src/manager/group-restoring.ts';
+import type { RestoredGroup } from '../../src/manager/group/group-restoring.ts';
 import { SqliteCheckpointStorage } from '../../src/storage/sqlite/sqlite-storage.ts';
 import { type Child, WarmChildren } from '../support/child.ts';
 import { IS_FULL, reportFaults, seededRandom } from '../support/fault-report.ts';

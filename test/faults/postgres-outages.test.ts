@@ -1,10 +1,10 @@
 import { inspect } from 'node:util';
 import { Pool, type PoolConfig } from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { digestText } from '../../src/core/chunk.ts';
 import { isOutcomeUnknown, StorageError } from '../../src/core/errors.ts';
-import type { SessionId } from '../../src/core/id.ts';
-import type { Session } from '../../src/manager/session.ts';
+import type { SessionId } from '../../src/core/record/id.ts';
+import { digestText } from '../../src/core/tree/chunk.ts';
+import type { Session } from '../../src/manager/session/session.ts';
 import type { Commit } from '../../src/storage/contract.ts';
 import { PostgresCheckpointStorage } from '../../src/storage/postgres/postgres-storage.ts';
 import { adminClient, freshSchema, postgresUrl } from '../support/postgres.ts';

@@ -5,7 +5,7 @@ import { Memory } from '../../src/memory/memory.ts';
 import { loadWorkflowConfig } from '../../src/runtime/config/load-workflow-config.ts';
 import { fleetOptionsFrom } from '../../src/runtime/fleet/fleet-options.ts';
 import type { ModelRequest } from '../../src/runtime/model/chat-model.ts';
-import { InMemoryCheckpointStorage } from '../../src/storage/memory-storage.ts';
+import { InMemoryCheckpointStorage } from '../../src/storage/memory/memory-storage.ts';
 import { temporaryFolder } from '../support/storages.ts';
 import { countReplies, createCrew, createRunner } from './crew.ts';
 

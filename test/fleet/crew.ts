@@ -9,7 +9,7 @@ import type { FleetOptions } from '../../src/runtime/fleet/fleet-options.ts';
 import { FleetRunner, type FleetRunnerOptions } from '../../src/runtime/fleet/fleet-runner.ts';
 import type { ModelRequest } from '../../src/runtime/model/chat-model.ts';
 import type { ChunkStorage } from '../../src/storage/contract.ts';
-import { InMemoryCheckpointStorage } from '../../src/storage/memory-storage.ts';
+import { InMemoryCheckpointStorage } from '../../src/storage/memory/memory-storage.ts';
 import type { ScriptedAnswer } from '../../src/testing/model/scripted-answer.ts';
 import { type ScriptedModel, scriptedModel } from '../../src/testing/model/scripted-model.ts';
 

@@ -1,8 +1,8 @@
-import type { Checkpoint } from '../../src/core/checkpoint.ts';
+import type { Checkpoint } from '../../src/core/record/checkpoint.ts';
 import { CheckpointManager } from '../../src/manager/checkpoint-manager.ts';
 import { AgentLoop, type AgentLoopOptions, type LoopEvent } from '../../src/runtime/loop/index.ts';
 import type { ChunkStorage } from '../../src/storage/contract.ts';
-import { InMemoryCheckpointStorage } from '../../src/storage/memory-storage.ts';
+import { InMemoryCheckpointStorage } from '../../src/storage/memory/memory-storage.ts';
 import { TestClock } from '../support/clock.ts';
 
 export const MINUTE = 60_000;

@@ -1,7 +1,7 @@
-import { parseCheckpointBody } from '../../src/core/checkpoint.ts';
-import type { CheckpointHeader } from '../../src/core/checkpoint-header.ts';
-import type { SessionId } from '../../src/core/id.ts';
-import { StateCodec } from '../../src/core/state-codec.ts';
+import { StateCodec } from '../../src/core/codec/state-codec.ts';
+import { parseCheckpointBody } from '../../src/core/record/checkpoint.ts';
+import type { CheckpointHeader } from '../../src/core/record/checkpoint-header.ts';
+import type { SessionId } from '../../src/core/record/id.ts';
 import type { ChunkStorage } from '../../src/storage/contract.ts';
 import { type Diary, loadState, sideSessionOf, type Told } from './session-load.ts';
 

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { hasErrorCode, isOutcomeUnknown } from '../../src/core/errors.ts';
 import type { CheckpointManager } from '../../src/manager/checkpoint-manager.ts';
-import type { SaveOptions } from '../../src/manager/save-options.ts';
-import type { Session } from '../../src/manager/session.ts';
+import type { SaveOptions } from '../../src/manager/engine/save-options.ts';
+import type { Session } from '../../src/manager/session/session.ts';
 import type { Random } from '../../src/testing/contract/random.ts';
 
 /** What a caller was told about a call: it was done, nothing of it was, or nobody knows. */

@@ -1,4 +1,4 @@
-import type { CheckpointHeader } from '../../src/core/checkpoint-header.ts';
+import type { CheckpointHeader } from '../../src/core/record/checkpoint-header.ts';
 import type { ChunkStorage } from '../../src/storage/contract.ts';
 
 /**

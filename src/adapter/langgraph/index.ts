@@ -1,20 +1,20 @@
 /** LangGraph.js: threads as sessions, long-term memory as a session. */
 
-export type { PostgresSaverOptions } from './postgres-saver-database.ts';
-export { openPostgresSaverDatabase } from './postgres-saver-database.ts';
-export type { GraphStorageOptions, SavestateSaverOptions } from './saver-options.ts';
-export { langGraphClasses } from './saver-options.ts';
-export type { CheckpointSummary } from './savestate-saver.ts';
-export { SavestateSaver } from './savestate-saver.ts';
-export type { SavestateStoreOptions } from './savestate-store.ts';
-export { SavestateStore } from './savestate-store.ts';
-export type { SaverDatabaseOptions } from './sqlite-saver-database.ts';
-export { openSqliteSaverDatabase } from './sqlite-saver-database.ts';
-export type { StorePruneReport } from './store-history.ts';
-export type { PruneStrategy } from './thread-admin.ts';
-export type { ExportOptions } from './thread-export.ts';
-export { exportThreads } from './thread-export.ts';
-export type { ImportOptions } from './thread-import.ts';
-export { importThreads } from './thread-import.ts';
-export type { ThreadSource } from './thread-source.ts';
-export type { TransferNote, TransferProgress, TransferReport } from './transfer-report.ts';
+export type { GraphStorageOptions, SavestateSaverOptions } from './codec/saver-options.ts';
+export { langGraphClasses } from './codec/saver-options.ts';
+export type { CheckpointSummary } from './saver/savestate-saver.ts';
+export { SavestateSaver } from './saver/savestate-saver.ts';
+export type { PruneStrategy } from './saver/thread-admin.ts';
+export type { SavestateStoreOptions } from './store/savestate-store.ts';
+export { SavestateStore } from './store/savestate-store.ts';
+export type { StorePruneReport } from './store/store-history.ts';
+export type { PostgresSaverOptions } from './transfer/postgres-saver-database.ts';
+export { openPostgresSaverDatabase } from './transfer/postgres-saver-database.ts';
+export type { SaverDatabaseOptions } from './transfer/sqlite-saver-database.ts';
+export { openSqliteSaverDatabase } from './transfer/sqlite-saver-database.ts';
+export type { ExportOptions } from './transfer/thread-export.ts';
+export { exportThreads } from './transfer/thread-export.ts';
+export type { ImportOptions } from './transfer/thread-import.ts';
+export { importThreads } from './transfer/thread-import.ts';
+export type { ThreadSource } from './transfer/thread-source.ts';
+export type { TransferNote, TransferProgress, TransferReport } from './transfer/transfer-report.ts';

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Checkpoint } from '../../core/checkpoint.ts';
 import { formatPath, type PathStep } from '../../core/path.ts';
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { Command } from '../command.ts';
 import type { Context } from '../context.ts';
 import type { Output } from '../output-schemas.ts';

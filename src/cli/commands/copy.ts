@@ -1,9 +1,9 @@
 import { hasErrorCode, InvalidInputError } from '../../core/errors.ts';
-import type { SessionId } from '../../core/id.ts';
-import { copySession } from '../../manager/session-file/copy-session.ts';
-import { formatStorageAddress, parseStorageAddress } from '../../storage/address.ts';
+import type { SessionId } from '../../core/record/id.ts';
+import { copySession } from '../../manager/transfer/copy-session.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
-import { openStorage } from '../../storage/open.ts';
+import { formatStorageAddress, parseStorageAddress } from '../../storage/open/address.ts';
+import { openStorage } from '../../storage/open/open.ts';
 import type { Command } from '../command.ts';
 import type { Context } from '../context.ts';
 import { EXIT } from '../exit-code.ts';

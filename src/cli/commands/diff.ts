@@ -1,6 +1,6 @@
 import { InvalidInputError } from '../../core/errors.ts';
 import { formatPath, type PathStep } from '../../core/path.ts';
-import type { CheckpointComparison } from '../../manager/compare.ts';
+import type { CheckpointComparison } from '../../manager/branch/compare.ts';
 import type { Command } from '../command.ts';
 import type { CommandInput } from '../command-input.ts';
 import type { Output } from '../output-schemas.ts';

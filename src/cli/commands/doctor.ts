@@ -1,7 +1,7 @@
 import { accessSync, constants, existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import { formatStorageAddress, type StorageAddress, storageExists } from '../../storage/address.ts';
+import { formatStorageAddress, type StorageAddress, storageExists } from '../../storage/open/address.ts';
 import type { Command } from '../command.ts';
 import type { Context } from '../context.ts';
 import { EXIT } from '../exit-code.ts';

@@ -34,7 +34,7 @@ The chart shows how strong they were over time; a full bar is the alarm. Nothing
 
 async function measure(context: Context, input: CommandInput): Promise<DriftOutput> {
   const { observeHistory } = await import('../state/observe-history.ts');
-  const { parseSessionId } = await import('../../core/id.ts');
+  const { parseSessionId } = await import('../../core/record/id.ts');
   const workspace = await context.workspace();
   const [session, goal] = [input.word(0), input.text('goal')];
   if (session !== undefined) workspace.select(parseSessionId(session));

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Checkpoint } from '../../core/checkpoint.ts';
-import type { CheckpointId } from '../../core/id.ts';
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
+import type { CheckpointId } from '../../core/record/id.ts';
 import type { Command } from '../command.ts';
 import type { Context } from '../context.ts';
 import { formatLine, toOutput } from '../state/checkpoint-text.ts';

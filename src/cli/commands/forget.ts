@@ -1,6 +1,6 @@
 import { ConflictError, InvalidInputError, NotFoundError } from '../../core/errors.ts';
-import { parseSessionId } from '../../core/id.ts';
-import { readSession } from '../../manager/lineage.ts';
+import { parseSessionId } from '../../core/record/id.ts';
+import { readSession } from '../../manager/engine/lineage.ts';
 import type { Command } from '../command.ts';
 import type { CommandInput } from '../command-input.ts';
 import type { Context } from '../context.ts';

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import type { JsonPatchOperation } from '../../core/diff/index.ts';
 import { InvalidInputError } from '../../core/errors.ts';
-import type { ForkOptions, StateEdit } from '../../manager/branching.ts';
-import type { BranchHead } from '../../manager/history.ts';
+import type { ForkOptions, StateEdit } from '../../manager/branch/branching.ts';
+import type { BranchHead } from '../../manager/branch/history.ts';
 import type { Command } from '../command.ts';
 import type { CommandInput } from '../command-input.ts';
 import type { Context } from '../context.ts';

@@ -1,6 +1,6 @@
-import type { Checkpoint } from '../../core/checkpoint.ts';
 import { InvalidInputError } from '../../core/errors.ts';
 import { formatPath, type PathStep } from '../../core/path.ts';
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { checkRef } from '../../storage/ref.ts';
 import type { Command } from '../command.ts';
 import type { CommandInput } from '../command-input.ts';

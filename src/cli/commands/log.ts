@@ -1,6 +1,6 @@
-import type { Checkpoint } from '../../core/checkpoint.ts';
-import type { SessionId } from '../../core/id.ts';
-import { readSession } from '../../manager/lineage.ts';
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
+import type { SessionId } from '../../core/record/id.ts';
+import { readSession } from '../../manager/engine/lineage.ts';
 import type { Command } from '../command.ts';
 import type { CommandInput } from '../command-input.ts';
 import type { Context } from '../context.ts';

@@ -1,7 +1,7 @@
 import { InvalidInputError } from '../../core/errors.ts';
 import { givenOptions } from '../../core/options.ts';
-import { DEFAULT_RETENTION, type RetentionPolicy, type TypeRetention } from '../../manager/retention.ts';
-import type { PruneResult } from '../../manager/retention-runner.ts';
+import { DEFAULT_RETENTION, type RetentionPolicy, type TypeRetention } from '../../manager/retention/retention.ts';
+import type { PruneResult } from '../../manager/retention/retention-runner.ts';
 import type { CollectResult } from '../../storage/contract.ts';
 import type { Command } from '../command.ts';
 import type { CommandInput } from '../command-input.ts';

@@ -1,5 +1,5 @@
 import { InvalidInputError } from '../../core/errors.ts';
-import { storageExists } from '../../storage/address.ts';
+import { storageExists } from '../../storage/open/address.ts';
 import type { Command } from '../command.ts';
 import type { CommandInput } from '../command-input.ts';
 import type { Context } from '../context.ts';

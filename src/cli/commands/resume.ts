@@ -1,6 +1,6 @@
-import type { Checkpoint } from '../../core/checkpoint.ts';
 import { InvalidInputError } from '../../core/errors.ts';
-import type { EffectMode } from '../../manager/effect-log.ts';
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
+import type { EffectMode } from '../../manager/effect/effect-log.ts';
 import type { Command } from '../command.ts';
 import type { CommandInput } from '../command-input.ts';
 import type { Context } from '../context.ts';

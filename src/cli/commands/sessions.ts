@@ -1,5 +1,5 @@
 import { hasErrorCode } from '../../core/errors.ts';
-import type { CheckpointId, SessionId } from '../../core/id.ts';
+import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import { checkRef } from '../../storage/ref.ts';
 import type { Command } from '../command.ts';
 import type { Output } from '../output-schemas.ts';

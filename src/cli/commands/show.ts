@@ -1,5 +1,5 @@
-import type { Checkpoint } from '../../core/checkpoint.ts';
 import { formatPath } from '../../core/path.ts';
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { Command } from '../command.ts';
 import type { Context } from '../context.ts';
 import { resolveRevision } from '../revision/resolve-revision.ts';

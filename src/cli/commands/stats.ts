@@ -1,4 +1,4 @@
-import { formatStorageAddress } from '../../storage/address.ts';
+import { formatStorageAddress } from '../../storage/open/address.ts';
 import type { Command } from '../command.ts';
 import type { Context } from '../context.ts';
 import type { Output } from '../output-schemas.ts';

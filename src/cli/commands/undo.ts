@@ -1,5 +1,5 @@
 import { ConflictError, NotFoundError } from '../../core/errors.ts';
-import { parseSessionId } from '../../core/id.ts';
+import { parseSessionId } from '../../core/record/id.ts';
 import type { Command } from '../command.ts';
 import type { Context } from '../context.ts';
 import { Journal, type Operation, type UndoStep } from '../place/journal.ts';

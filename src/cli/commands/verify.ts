@@ -1,9 +1,9 @@
 import { createReadStream, existsSync } from 'node:fs';
 import { NotFoundError } from '../../core/errors.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import type { VerifyReport } from '../../manager/verify.ts';
-import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
-import { openStorage } from '../../storage/open.ts';
+import type { VerifyReport } from '../../manager/verify/verify.ts';
+import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
+import { openStorage } from '../../storage/open/open.ts';
 import type { Command } from '../command.ts';
 import type { Context } from '../context.ts';
 import { EXIT, type ExitCode } from '../exit-code.ts';

@@ -51,7 +51,7 @@ async function findProblems(context: Context, file: string, registry: string | u
     '../workflow/open-workflow.ts'
   );
   const { readSettings } = await import('../place/settings-file.ts');
-  const { checkRegistry } = await import('../../runtime/workflow/registry.ts');
+  const { checkRegistry } = await import('../../runtime/workflow/definition/registry.ts');
   try {
     if (await isSettingsFile(context, file)) {
       await readSettings(resolve(context.folder, file), context.env);
@@ -77,14 +77,14 @@ function formatProblem(file: string, { line, column, path, message }: Problem): 
 async function draw(context: Context, input: CommandInput): Promise<undefined> {
   const file = input.need(1, 'which file');
   const { openWorkflow } = await import('../workflow/open-workflow.ts');
-  const { toMermaid } = await import('../../runtime/workflow/mermaid.ts');
+  const { toMermaid } = await import('../../runtime/workflow/definition/mermaid.ts');
   const mermaid = toMermaid((await openWorkflow(context, file)).workflow);
   await context.answer({ file, mermaid }, () => mermaid);
   return undefined;
 }
 
 async function printSchema(context: Context): Promise<undefined> {
-  const { workflowJsonSchema } = await import('../../runtime/workflow/definition-schema.ts');
+  const { workflowJsonSchema } = await import('../../runtime/workflow/definition/definition-schema.ts');
   context.terminal.print(`${JSON.stringify(workflowJsonSchema(), undefined, 2)}\n`);
   return undefined;
 }

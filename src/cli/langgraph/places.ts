@@ -7,9 +7,9 @@ import {
   type ThreadSource,
 } from '../../adapter/langgraph/index.ts';
 import { StorageError, UnsupportedError } from '../../core/errors.ts';
-import { parseStorageAddress } from '../../storage/address.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
-import { openStorage } from '../../storage/open.ts';
+import { parseStorageAddress } from '../../storage/open/address.ts';
+import { openStorage } from '../../storage/open/open.ts';
 import type { Context } from '../context.ts';
 import { checkExportFile } from './export-file.ts';
 

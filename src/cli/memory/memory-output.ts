@@ -1,5 +1,5 @@
-import type { MemoryHit } from '../../memory/finding.ts';
-import type { MemoryRecord } from '../../memory/memory-record.ts';
+import type { MemoryHit } from '../../memory/find/finding.ts';
+import type { MemoryRecord } from '../../memory/storage/memory-record.ts';
 import type { Output } from '../output-schemas.ts';
 
 /** A memory as `--json` tells it. */

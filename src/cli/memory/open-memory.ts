@@ -3,7 +3,7 @@ import { dirname, resolve } from 'node:path';
 import { NotFoundError } from '../../core/errors.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { Memory, type MemoryOptions } from '../../memory/memory.ts';
-import { DEFAULT_PATH } from '../../memory/sqlite/sqlite-memory-storage.ts';
+import { DEFAULT_PATH } from '../../memory/storage/sqlite/sqlite-memory-storage.ts';
 import type { Context } from '../context.ts';
 
 /** How a memory is opened. */
@@ -37,7 +37,7 @@ async function openPostgres(
   connectionString: string,
   more: Pick<MemoryOptions, 'manager'>,
 ): Promise<Memory> {
-  const { PostgresMemoryStorage } = await import('../../memory/postgres/postgres-memory-storage.ts');
+  const { PostgresMemoryStorage } = await import('../../memory/storage/postgres/postgres-memory-storage.ts');
   const { globals, env } = context;
   const config = (await context.config())?.config;
   const tenant = globals.tenant ?? env.SAVESTATE_TENANT ?? config?.tenant ?? 'default';

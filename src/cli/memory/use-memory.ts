@@ -1,8 +1,8 @@
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
+import type { ViewOptions } from '../../memory/log/views.ts';
 import type { Memory } from '../../memory/memory.ts';
-import type { MemoryScope } from '../../memory/memory-record.ts';
-import type { ViewOptions } from '../../memory/views.ts';
-import { storageExists } from '../../storage/address.ts';
+import type { MemoryScope } from '../../memory/storage/memory-record.ts';
+import { storageExists } from '../../storage/open/address.ts';
 import type { CommandInput } from '../command-input.ts';
 import type { Context } from '../context.ts';
 import { resolveRevision } from '../revision/resolve-revision.ts';

@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type CheckpointId, isCheckpointId } from '../../core/id.ts';
+import { type CheckpointId, isCheckpointId } from '../../core/record/id.ts';
 import type { Verdict } from '../state/bisection.ts';
 
 /** A search under way, or its end. */

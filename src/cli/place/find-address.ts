@@ -1,6 +1,6 @@
 import { dirname } from 'node:path';
 import { InvalidInputError } from '../../core/errors.ts';
-import { formatStorageAddress, parseStorageAddress, type StorageAddress } from '../../storage/address.ts';
+import { formatStorageAddress, parseStorageAddress, type StorageAddress } from '../../storage/open/address.ts';
 import type { GlobalOptions } from '../global-options.ts';
 import type { FoundConfig } from './config-file.ts';
 import { addressIn, type FoundSettings } from './settings-file.ts';

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
 import type { ReadConfig } from '../../runtime/config/load-workflow-config.ts';
-import type { StorageAddress } from '../../storage/address.ts';
+import type { StorageAddress } from '../../storage/open/address.ts';
 import type { FoundConfig } from './config-file.ts';
 
 /** Settings of a project, and the file or other place they come from. */

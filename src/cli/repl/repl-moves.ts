@@ -1,6 +1,6 @@
-import type { Checkpoint } from '../../core/checkpoint.ts';
 import { hasErrorCode, InvalidInputError, NotFoundError } from '../../core/errors.ts';
-import { parseSessionId, type SessionId } from '../../core/id.ts';
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
+import { parseSessionId, type SessionId } from '../../core/record/id.ts';
 import { parseCount } from '../command-input.ts';
 import { splitPath } from '../commands/show.ts';
 import type { Context } from '../context.ts';

@@ -1,6 +1,6 @@
 import { relative } from 'node:path';
-import type { Checkpoint } from '../../core/checkpoint.ts';
-import { formatStorageAddress, type StorageAddress, storageExists } from '../../storage/address.ts';
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
+import { formatStorageAddress, type StorageAddress, storageExists } from '../../storage/open/address.ts';
 import type { Context } from '../context.ts';
 import { resolveRevision } from '../revision/resolve-revision.ts';
 import { findAt } from '../revision/state-path.ts';

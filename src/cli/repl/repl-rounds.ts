@@ -1,5 +1,5 @@
-import type { Checkpoint } from '../../core/checkpoint.ts';
 import { NotFoundError } from '../../core/errors.ts';
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { PERSON } from '../../runtime/agent/chat-message.ts';
 import { readLive, resolveRevision } from '../revision/resolve-revision.ts';
 import { describeCheckpoint, formatNames, type Names, shortenIds, toOutput } from '../state/checkpoint-text.ts';

@@ -1,4 +1,4 @@
-import type { CheckpointId, SessionId } from '../../core/id.ts';
+import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 
 /** Where a team goes on, and how it is stopped. */
 export type SendOptions = {

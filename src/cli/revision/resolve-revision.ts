@@ -1,8 +1,8 @@
-import type { Checkpoint } from '../../core/checkpoint.ts';
 import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
-import type { CheckpointId, SessionId } from '../../core/id.ts';
-import { readPath } from '../../manager/lineage.ts';
-import { Repository } from '../../manager/repository.ts';
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
+import type { CheckpointId, SessionId } from '../../core/record/id.ts';
+import { readPath } from '../../manager/engine/lineage.ts';
+import { Repository } from '../../manager/engine/repository.ts';
 import type { Workspace } from '../workspace.ts';
 import { parseTime } from './parse-time.ts';
 

@@ -1,6 +1,6 @@
 import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
-import { ForeignInstance } from '../../core/foreign-class.ts';
 import { formatPath, type PathStep, parsePointer } from '../../core/path.ts';
+import { ForeignInstance } from '../../core/record/foreign-class.ts';
 
 const STEP = /\.?([A-Za-z_$][\w$-]*)|\[(-?\d+)\]|\[("(?:[^"\\]|\\.)*")\]|\.(\d+)/y;
 

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
-import type { Checkpoint } from '../../core/checkpoint.ts';
 import { InvalidInputError } from '../../core/errors.ts';
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { Verdict } from './bisection.ts';
 import type { Expression } from './expression.ts';

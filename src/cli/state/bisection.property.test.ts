@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { Checkpoint } from '../../core/checkpoint.ts';
-import type { CheckpointHeader } from '../../core/checkpoint-header.ts';
-import type { Digest } from '../../core/chunk.ts';
+import { Checkpoint } from '../../core/record/checkpoint.ts';
+import type { CheckpointHeader } from '../../core/record/checkpoint-header.ts';
+import type { Digest } from '../../core/tree/chunk.ts';
 import { Bisection, type Verdict } from './bisection.ts';
 
 function createHistory(length: number): Checkpoint[] {

@@ -1,5 +1,5 @@
-import type { Checkpoint } from '../../core/checkpoint.ts';
-import type { CheckpointId } from '../../core/id.ts';
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
+import type { CheckpointId } from '../../core/record/id.ts';
 
 /** What was found out about a checkpoint. */
 export type Verdict = 'good' | 'bad' | 'skip';

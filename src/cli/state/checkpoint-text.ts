@@ -1,5 +1,5 @@
-import type { Checkpoint } from '../../core/checkpoint.ts';
-import type { CheckpointId, SessionId } from '../../core/id.ts';
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
+import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import { checkRef } from '../../storage/ref.ts';
 import type { Output } from '../output-schemas.ts';
 import { clip, formatSize, formatTime } from '../terminal/format.ts';

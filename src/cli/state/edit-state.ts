@@ -2,11 +2,11 @@ import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { JsonValue } from '../../core/checkpoint-header.ts';
+import { StateCodec } from '../../core/codec/state-codec.ts';
 import { InvalidInputError } from '../../core/errors.ts';
-import type { CheckpointId } from '../../core/id.ts';
-import { StateCodec } from '../../core/state-codec.ts';
-import type { StateEdit } from '../../manager/branching.ts';
+import type { JsonValue } from '../../core/record/checkpoint-header.ts';
+import type { CheckpointId } from '../../core/record/id.ts';
+import type { StateEdit } from '../../manager/branch/branching.ts';
 import type { Context } from '../context.ts';
 import type { Workspace } from '../workspace.ts';
 

@@ -1,7 +1,7 @@
-import type { Checkpoint } from '../../core/checkpoint.ts';
 import { InvalidInputError } from '../../core/errors.ts';
 import { evaluate, isTrue } from '../../core/expression/evaluate.ts';
 import { type Expression as Parsed, parseExpression, pathsOf } from '../../core/expression/parse-expression.ts';
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { formatSuggestion, suggest } from '../../core/suggestion.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 

@@ -1,5 +1,5 @@
-import { ForeignInstance } from '../../core/foreign-class.ts';
-import { SecretRef } from '../../core/secret-ref.ts';
+import { ForeignInstance } from '../../core/record/foreign-class.ts';
+import { SecretRef } from '../../core/value/secret-ref.ts';
 
 /** A value of a state as JSON for people: dates, maps and the like as texts, lists and objects. Not meant to be read back. */
 export function toJsonForm(value: unknown): unknown {

@@ -1,6 +1,6 @@
-import type { Checkpoint } from '../../core/checkpoint.ts';
-import { parseEffect, type RecordedEffect } from '../../manager/effect-record.ts';
-import type { DriftEvent } from '../../runtime/drift/drift-event.ts';
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
+import { parseEffect, type RecordedEffect } from '../../manager/effect/effect-record.ts';
+import type { DriftEvent } from '../../runtime/drift/step/drift-event.ts';
 import type { Output } from '../output-schemas.ts';
 import type { Workspace } from '../workspace.ts';
 import { fieldsOf } from './state-view.ts';

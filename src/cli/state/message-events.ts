@@ -1,4 +1,4 @@
-import type { DriftEvent } from '../../runtime/drift/drift-event.ts';
+import type { DriftEvent } from '../../runtime/drift/step/drift-event.ts';
 import { isLangChainMessage, readMessage } from './message-text.ts';
 import { channelsOf, fieldsOf } from './state-view.ts';
 

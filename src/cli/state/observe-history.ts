@@ -1,7 +1,7 @@
-import type { Checkpoint } from '../../core/checkpoint.ts';
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { DriftAssessment } from '../../runtime/drift/assessment.ts';
 import { DriftDetector } from '../../runtime/drift/drift-detector.ts';
-import type { DriftEvent } from '../../runtime/drift/drift-event.ts';
+import type { DriftEvent } from '../../runtime/drift/step/drift-event.ts';
 import type { Context } from '../context.ts';
 import type { Output } from '../output-schemas.ts';
 import { readLive } from '../revision/resolve-revision.ts';

@@ -1,5 +1,5 @@
-import { ForeignInstance } from '../../core/foreign-class.ts';
 import type { PathStep } from '../../core/path.ts';
+import { ForeignInstance } from '../../core/record/foreign-class.ts';
 
 /** What is taken out: these texts wherever they are, what fits these patterns, and the values at these paths. */
 export type RedactionRules = {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { ForeignInstance } from '../../core/foreign-class.ts';
-import { SecretRef } from '../../core/secret-ref.ts';
+import { ForeignInstance } from '../../core/record/foreign-class.ts';
+import { SecretRef } from '../../core/value/secret-ref.ts';
 import { createStyle } from '../terminal/style.ts';
 import type { CheckpointOutput } from './checkpoint-text.ts';
 import { formatGraph } from './graph.ts';

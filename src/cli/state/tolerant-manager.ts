@@ -1,5 +1,5 @@
-import type { ClassCodec } from '../../core/class-codec.ts';
-import { createForeignCodec, unknownTagOf } from '../../core/foreign-class.ts';
+import { createForeignCodec, unknownTagOf } from '../../core/record/foreign-class.ts';
+import type { ClassCodec } from '../../core/value/class-codec.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
 

@@ -1,4 +1,4 @@
-import type { Checkpoint } from '../../core/checkpoint.ts';
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { Context } from '../context.ts';
 import { Journal } from '../place/journal.ts';
 import type { TeamResult } from './talk.ts';

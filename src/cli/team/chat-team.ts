@@ -1,5 +1,5 @@
 import { NotFoundError } from '../../core/errors.ts';
-import { type CheckpointId, parseSessionId, type SessionId } from '../../core/id.ts';
+import { type CheckpointId, parseSessionId, type SessionId } from '../../core/record/id.ts';
 import type { ReplTeam, SendOptions } from '../repl/repl-team.ts';
 import { describeStop, formatAnswer, REPL_NEXT_WORDS } from './run-text.ts';
 import { SpokenParts } from './spoken-parts.ts';

@@ -1,6 +1,6 @@
 import { SavestateError } from '../../core/errors.ts';
-import type { AbandonedSession } from '../../manager/abandoned.ts';
-import type { RecoveryHandler } from '../../manager/recovery-options.ts';
+import type { AbandonedSession } from '../../manager/recovery/abandoned.ts';
+import type { RecoveryHandler } from '../../manager/recovery/recovery-options.ts';
 import type { CheckpointingSettings } from '../../runtime/config/config-schema.ts';
 import { beginOwner, isGone } from '../../runtime/run/liveness.ts';
 import type { Context } from '../context.ts';

@@ -1,5 +1,5 @@
-import { createPorts } from '../../manager/ports.ts';
-import type { Session } from '../../manager/session.ts';
+import { createPorts } from '../../manager/engine/ports.ts';
+import type { Session } from '../../manager/session/session.ts';
 import { supervise } from '../../runtime/run/supervise.ts';
 import type { Context } from '../context.ts';
 import type { FoundSettings } from '../place/settings-file.ts';

@@ -1,7 +1,7 @@
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import type { EffectMode } from '../../manager/effect-log.ts';
-import type { Recovery } from '../../manager/recovery-options.ts';
-import type { Session } from '../../manager/session.ts';
+import type { EffectMode } from '../../manager/effect/effect-log.ts';
+import type { Recovery } from '../../manager/recovery/recovery-options.ts';
+import type { Session } from '../../manager/session/session.ts';
 import type { RunMemory } from '../../runtime/agent/run-memory.ts';
 import type { ChatRunResult } from '../../runtime/chat/chat-run.ts';
 import type { FleetRunResult } from '../../runtime/fleet/fleet-run.ts';

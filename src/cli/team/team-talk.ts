@@ -1,5 +1,5 @@
 import { NotFoundError } from '../../core/errors.ts';
-import type { Session } from '../../manager/session.ts';
+import type { Session } from '../../manager/session/session.ts';
 import type { HumanRequest } from '../../runtime/agent/human.ts';
 import type { CheckpointingGroupChatManager } from '../../runtime/chat/checkpointing-group-chat-manager.ts';
 import type { FleetRequest } from '../../runtime/fleet/fleet-request.ts';

@@ -1,7 +1,7 @@
-import { findGraphHeader } from '../../adapter/langgraph/graph-header.ts';
-import { placeOf } from '../../adapter/langgraph/thread-session.ts';
-import type { Checkpoint } from '../../core/checkpoint.ts';
+import { findGraphHeader } from '../../adapter/langgraph/record/graph-header.ts';
+import { placeOf } from '../../adapter/langgraph/record/thread-session.ts';
 import { UnsupportedError } from '../../core/errors.ts';
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { Context } from '../context.ts';
 import { formatAsked, readInterrupts } from './thread-interrupts.ts';
 

@@ -1,8 +1,8 @@
-import { findGraphHeader } from '../../adapter/langgraph/graph-header.ts';
-import { bucketOf, decodeWrites, parseWrites } from '../../adapter/langgraph/write-record.ts';
-import type { Checkpoint } from '../../core/checkpoint.ts';
-import { unknownTagOf } from '../../core/foreign-class.ts';
-import { engineOf } from '../../manager/engine.ts';
+import { findGraphHeader } from '../../adapter/langgraph/record/graph-header.ts';
+import { bucketOf, decodeWrites, parseWrites } from '../../adapter/langgraph/record/write-record.ts';
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
+import { unknownTagOf } from '../../core/record/foreign-class.ts';
+import { engineOf } from '../../manager/engine/engine.ts';
 import { formatValue } from '../state/json-form.ts';
 import { fieldsOf } from '../state/state-view.ts';
 import type { Workspace } from '../workspace.ts';

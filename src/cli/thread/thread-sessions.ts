@@ -1,5 +1,5 @@
-import { placeOf, sessionOf } from '../../adapter/langgraph/thread-session.ts';
-import type { SessionId } from '../../core/id.ts';
+import { placeOf, sessionOf } from '../../adapter/langgraph/record/thread-session.ts';
+import type { SessionId } from '../../core/record/id.ts';
 import { checkRef } from '../../storage/ref.ts';
 import type { Workspace } from '../workspace.ts';
 

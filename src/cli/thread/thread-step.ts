@@ -1,7 +1,7 @@
-import { timeOfGraphId } from '../../adapter/langgraph/checkpoint-id.ts';
-import { findGraphHeader } from '../../adapter/langgraph/graph-header.ts';
-import type { Checkpoint } from '../../core/checkpoint.ts';
+import { timeOfGraphId } from '../../adapter/langgraph/record/checkpoint-id.ts';
+import { findGraphHeader } from '../../adapter/langgraph/record/graph-header.ts';
 import { formatPath } from '../../core/path.ts';
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { Context } from '../context.ts';
 import { formatValue } from '../state/json-form.ts';
 import { readMessage } from '../state/message-text.ts';

@@ -1,5 +1,5 @@
 import { appendFileSync } from 'node:fs';
-import type { Session } from '../../manager/session.ts';
+import type { Session } from '../../manager/session/session.ts';
 
 /** One message of the tour's conversation. */
 export type Message = { readonly id: string; readonly from: string; readonly text: string };

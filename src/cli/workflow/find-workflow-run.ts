@@ -1,6 +1,6 @@
 import { dirname, resolve } from 'node:path';
 import { NotFoundError } from '../../core/errors.ts';
-import type { CheckpointId, SessionId } from '../../core/id.ts';
+import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import type { OptionRow } from '../command.ts';
 import type { CommandInput } from '../command-input.ts';
 import type { Context } from '../context.ts';

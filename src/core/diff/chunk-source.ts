@@ -1,5 +1,5 @@
-import type { ChunkContent, Digest } from '../chunk.ts';
 import { CorruptError, InvalidInputError } from '../errors.ts';
+import type { ChunkContent, Digest } from '../tree/chunk.ts';
 import { type Linked, linkChunk, Ref } from './linked.ts';
 
 /** A computation that stops whenever it needs chunks it asked the source for. */

@@ -1,5 +1,5 @@
-import type { Digest } from '../chunk.ts';
 import type { PathStep } from '../path.ts';
+import type { Digest } from '../tree/chunk.ts';
 import type { Change } from './change.ts';
 import type { ChunkSource, Steps } from './chunk-source.ts';
 import type { Linked } from './linked.ts';

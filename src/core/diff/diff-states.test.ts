@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import type { ChunkContent, Digest } from '../chunk.ts';
+import { findIn, StateCodec } from '../codec/state-codec.ts';
 import { hasErrorCode } from '../errors.ts';
 import { formatPath } from '../path.ts';
-import { findIn, StateCodec } from '../state-codec.ts';
+import type { ChunkContent, Digest } from '../tree/chunk.ts';
 import { applyPatch, type Change, countChanges, diffStates, type StateDiff, toPatch } from './index.ts';
 
 class Point {

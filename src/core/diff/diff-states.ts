@@ -1,6 +1,6 @@
-import type { ChunkContent } from '../chunk.ts';
-import { toReadError } from '../read-budget.ts';
-import type { StateCodec } from '../state-codec.ts';
+import { toReadError } from '../codec/read-budget.ts';
+import type { StateCodec } from '../codec/state-codec.ts';
+import type { ChunkContent } from '../tree/chunk.ts';
 import type { StateDiff } from './change.ts';
 import { ChunkSource, type LoadChunks, type Steps } from './chunk-source.ts';
 import { type Comparison, type InnerDelta, listChanges, type Outcome, openValues } from './delta.ts';

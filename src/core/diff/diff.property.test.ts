@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { anyState, anyValue, isSameValue, trials } from '../../../test/support/values.ts';
-import type { ChunkContent, Digest } from '../chunk.ts';
-import { findIn, StateCodec } from '../state-codec.ts';
+import { findIn, StateCodec } from '../codec/state-codec.ts';
+import type { ChunkContent, Digest } from '../tree/chunk.ts';
 import { applyPatch, diffStates, diffText, type StateDiff, toPatch } from './index.ts';
 
 const codec = new StateCodec();

@@ -1,6 +1,6 @@
-import type { ChunkContent, Digest } from '../chunk.ts';
-import { asList, readCounts } from '../chunk-text.ts';
-import { REF_TEXT } from '../format.ts';
+import type { ChunkContent, Digest } from '../tree/chunk.ts';
+import { asList, readCounts } from '../tree/chunk-text.ts';
+import { REF_TEXT } from '../value/format.ts';
 import { align } from './align.ts';
 import type { ChunkSource, Steps } from './chunk-source.ts';
 import { type Linked, linkChunk, Ref, Tree } from './linked.ts';

@@ -1,4 +1,4 @@
-import type { ChunkContent, Digest } from '../chunk.ts';
+import type { ChunkContent, Digest } from '../tree/chunk.ts';
 import {
   asFieldPairs,
   asFields,
@@ -11,9 +11,9 @@ import {
   readTag,
   readTree,
   takeRef,
-} from '../chunk-text.ts';
-import { TAG_START } from '../format.ts';
-import { setField } from '../odd-key.ts';
+} from '../tree/chunk-text.ts';
+import { TAG_START } from '../value/format.ts';
+import { setField } from '../value/odd-key.ts';
 
 /** Stands for the value of another chunk. */
 export class Ref {

@@ -1,4 +1,4 @@
-import type { Digest } from '../chunk.ts';
+import type { Digest } from '../tree/chunk.ts';
 import { type Linked, type LinkedObject, type NodeRef, Opaque, Pairs, Ref, Tree } from './linked.ts';
 
 /** Whether two values are the same: what a value is written as, refs and all, depends on the value alone. */

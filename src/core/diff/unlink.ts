@@ -1,6 +1,6 @@
-import { type ChunkContent, createChunk, type Digest } from '../chunk.ts';
-import { FIELD_CHARS, ITEM_CHARS, REF_TEXT } from '../format.ts';
-import { hasOddKey, setField } from '../odd-key.ts';
+import { type ChunkContent, createChunk, type Digest } from '../tree/chunk.ts';
+import { FIELD_CHARS, ITEM_CHARS, REF_TEXT } from '../value/format.ts';
+import { hasOddKey, setField } from '../value/odd-key.ts';
 import { type Linked, type LinkedObject, Opaque, Pairs, Ref, Tree } from './linked.ts';
 
 /** Turns a chunk into a value; the chunks below it are at hand. */

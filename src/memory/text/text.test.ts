@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { parseQuery } from '../query.ts';
+import { parseQuery } from '../find/query.ts';
 import { datesIn } from './dates.ts';
 import { stem } from './stem.ts';
 import { similarity, termsOf } from './terms.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
+import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { scriptedModel } from '../../testing/model/scripted-model.ts';
 import { CheckpointRestorer } from '../chat/checkpoint-restorer.ts';
 import { CheckpointingGroupChatManager } from '../chat/checkpointing-group-chat-manager.ts';
@@ -8,7 +8,7 @@ import { GroupChat } from '../chat/group-chat.ts';
 import { Fleet } from '../fleet/fleet.ts';
 import { FleetRestorer } from '../fleet/fleet-restorer.ts';
 import { Orchestrator } from '../orchestrator/orchestrator.ts';
-import { defineWorkflow } from '../workflow/parse-workflow.ts';
+import { defineWorkflow } from '../workflow/definition/parse-workflow.ts';
 import { WorkflowExecutor } from '../workflow/workflow-executor.ts';
 import { StandardAgent } from './standard-agent.ts';
 

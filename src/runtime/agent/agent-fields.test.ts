@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
+import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { CheckpointRestorer } from '../chat/checkpoint-restorer.ts';
 import { CheckpointingGroupChatManager } from '../chat/checkpointing-group-chat-manager.ts';
 import { GroupChat } from '../chat/group-chat.ts';

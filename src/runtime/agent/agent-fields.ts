@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import { isRecord } from '../../core/options.ts';
-import { publicFields } from '../../manager/agent.ts';
-import { putFields } from '../../manager/agent-loading.ts';
-import type { RestoreProblem } from '../../manager/restore-report.ts';
+import { publicFields } from '../../manager/agent/agent.ts';
+import { putFields } from '../../manager/agent/agent-loading.ts';
+import type { RestoreProblem } from '../../manager/engine/restore-report.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
-import { parseName } from '../../core/id.ts';
-import type { RestoreProblem } from '../../manager/restore-report.ts';
+import { parseName } from '../../core/record/id.ts';
+import type { RestoreProblem } from '../../manager/engine/restore-report.ts';
 import { parseCodeExecutionConfig } from '../code/code-config.ts';
 import type { CodeExecutionConfig } from '../code/code-executor.ts';
 import type { ChatModel } from '../model/chat-model.ts';

@@ -1,4 +1,3 @@
-import type { Effects } from '../effect/effects.ts';
 import type {
   ChatModel,
   ModelMessage,
@@ -8,6 +7,7 @@ import type {
   ToolCall,
 } from '../model/chat-model.ts';
 import type { AgentState, AgentTotals } from './agent-state.ts';
+import type { Effects } from './effects.ts';
 import { callTool, describeTool, type Tool, type ToolOutcome } from './tool.ts';
 
 /** What a turn needs: whose it is, what was said, and the world. */

@@ -1,8 +1,8 @@
 import type { CodeBlock, CodeExecutionConfig, CodeExecutor, CodeResult } from '../code/code-executor.ts';
-import type { Effects } from '../effect/effects.ts';
 import { captureWorkspace } from '../workspace/capture-workspace.ts';
 import type { WorkspaceCache } from '../workspace/workspace-cache.ts';
 import type { WorkspaceState } from '../workspace/workspace-state.ts';
+import type { Effects } from './effects.ts';
 
 /** What running the code of a message needs. */
 export type CodeTurnInput = {

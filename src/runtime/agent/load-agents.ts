@@ -1,7 +1,7 @@
 import { InvalidInputError } from '../../core/errors.ts';
 import { describeValue } from '../../core/options.ts';
-import { checkMade } from '../../manager/agent.ts';
-import { findLeftOutSecrets, type RestoreProblem } from '../../manager/restore-report.ts';
+import { checkMade } from '../../manager/agent/agent.ts';
+import { findLeftOutSecrets, type RestoreProblem } from '../../manager/engine/restore-report.ts';
 import type { AgentMaker, AgentRegistry } from './agent-registry.ts';
 import type { AgentState } from './agent-state.ts';
 import { StandardAgent } from './standard-agent.ts';

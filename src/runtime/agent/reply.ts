@@ -1,8 +1,8 @@
 import { InvalidInputError } from '../../core/errors.ts';
 import { checkValue, filledString, string } from '../../core/options.ts';
-import type { Effects } from '../effect/effects.ts';
 import type { AgentRegistry } from './agent-registry.ts';
 import { type ChatMessage, PERSON } from './chat-message.ts';
+import type { Effects } from './effects.ts';
 import type { Recall } from './run-memory.ts';
 
 /** The world as an agent sees it while it replies. */

@@ -1,13 +1,13 @@
-import type { Checkpoint } from '../../core/checkpoint.ts';
 import { InvalidInputError } from '../../core/errors.ts';
 import { anything, checkOptions, positive } from '../../core/options.ts';
-import type { SessionPlace } from '../../memory/lineages.ts';
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
+import type { SessionPlace } from '../../memory/log/lineages.ts';
+import { parseScope } from '../../memory/log/memory-input.ts';
 import type { Memory } from '../../memory/memory.ts';
-import { parseScope } from '../../memory/memory-input.ts';
-import type { MemoryScope } from '../../memory/memory-record.ts';
-import type { Effects } from '../effect/effects.ts';
+import type { MemoryScope } from '../../memory/storage/memory-record.ts';
 import type { AgentState } from './agent-state.ts';
 import { type ChatMessage, PERSON } from './chat-message.ts';
+import type { Effects } from './effects.ts';
 import { type Situation, wordQuery } from './recall-query.ts';
 
 /** Long-term memory for a run, and whose it is. */

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { digestText } from '../../core/chunk.ts';
 import { InvalidInputError } from '../../core/errors.ts';
-import type { StepAttempt } from '../../manager/effect-log.ts';
+import { digestText } from '../../core/tree/chunk.ts';
+import type { StepAttempt } from '../../manager/effect/effect-log.ts';
 import type { ToolSpec } from '../model/chat-model.ts';
 import type { JsonObject } from '../model/json-object.ts';
 

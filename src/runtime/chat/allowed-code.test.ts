@@ -3,15 +3,15 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { temporaryFolder } from '../../../test/support/storages.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
+import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import type { StandardAgentOptions } from '../agent/agent-options.ts';
 import { AgentRegistry } from '../agent/agent-registry.ts';
 import type { AgentState } from '../agent/agent-state.ts';
 import { StandardAgent } from '../agent/standard-agent.ts';
-import { createTeam, parseTeam } from '../team/team-config.ts';
 import { CheckpointRestorer } from './checkpoint-restorer.ts';
 import { CheckpointingGroupChatManager } from './checkpointing-group-chat-manager.ts';
 import { GroupChat } from './group-chat.ts';
+import { createTeam, parseTeam } from './team-config.ts';
 
 const WRITES = 'Look:\n```sh\necho x > RAN\n```\n';
 

@@ -1,9 +1,9 @@
 import { hasErrorCode } from '../../core/errors.ts';
 import type { ChatMessage } from '../agent/chat-message.ts';
+import type { Effects } from '../agent/effects.ts';
 import { type AskHuman, EXIT, type HumanRequest, isWaitingForInput, WaitingForInput } from '../agent/human.ts';
 import type { Recall } from '../agent/run-memory.ts';
 import type { StandardAgent } from '../agent/standard-agent.ts';
-import type { Effects } from '../effect/effects.ts';
 import { type ChatEnd, findEnd } from './chat-end.ts';
 import type { PendingReply } from './chat-state.ts';
 import type { GroupChat } from './group-chat.ts';

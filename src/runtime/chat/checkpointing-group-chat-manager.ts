@@ -1,10 +1,10 @@
 import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
-import { parseName } from '../../core/id.ts';
 import { checkOptions, checkValue, type OptionChecks, record, string } from '../../core/options.ts';
+import { parseName } from '../../core/record/id.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import type { EffectMode } from '../../manager/effect-log.ts';
-import type { Recovery } from '../../manager/recovery-options.ts';
-import type { Session } from '../../manager/session.ts';
+import type { EffectMode } from '../../manager/effect/effect-log.ts';
+import type { Recovery } from '../../manager/recovery/recovery-options.ts';
+import type { Session } from '../../manager/session/session.ts';
 import { PERSON } from '../agent/chat-message.ts';
 import { parseRunMemory } from '../agent/run-memory.ts';
 import { type DifferenceOptions, decide } from '../run/differences.ts';

@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { temporaryFolder } from '../../../test/support/storages.ts';
 import { answerOf, countingTool, createTeam } from '../../../test/support/team.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
+import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { faultyStorage } from '../../testing/faulty-storage.ts';
 import { scriptedModel } from '../../testing/model/scripted-model.ts';
 import { AgentRegistry } from '../agent/agent-registry.ts';

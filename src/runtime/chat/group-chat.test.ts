@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { createTeam } from '../../../test/support/team.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
+import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { scriptedModel } from '../../testing/model/scripted-model.ts';
 import { StandardAgent } from '../agent/standard-agent.ts';
 import type { ChatState } from './chat-state.ts';

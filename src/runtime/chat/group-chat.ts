@@ -1,5 +1,5 @@
 import { InvalidInputError } from '../../core/errors.ts';
-import { name } from '../../core/id.ts';
+import { freezeState } from '../../core/freeze.ts';
 import {
   accepts,
   anything,
@@ -13,8 +13,8 @@ import {
   string,
   wholeFrom,
 } from '../../core/options.ts';
-import { freezeState } from '../../manager/freeze.ts';
-import type { RestoreProblem } from '../../manager/restore-report.ts';
+import { name } from '../../core/record/id.ts';
+import type { RestoreProblem } from '../../manager/engine/restore-report.ts';
 import { standardAgents } from '../agent/agent-checks.ts';
 import { AgentRegistry } from '../agent/agent-registry.ts';
 import { type AgentTotals, NO_TOTALS } from '../agent/agent-state.ts';

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { digestText } from '../../core/chunk.ts';
+import { digestText } from '../../core/tree/chunk.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
+import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { scriptedModel } from '../../testing/model/scripted-model.ts';
 import type { HumanRequest } from '../agent/human.ts';
 import { StandardAgent } from '../agent/standard-agent.ts';

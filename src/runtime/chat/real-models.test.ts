@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { countingTool } from '../../../test/support/team.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
+import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { startModelServer } from '../../testing/model/model-server.ts';
 import { AgentRegistry } from '../agent/agent-registry.ts';
 import { StandardAgent } from '../agent/standard-agent.ts';

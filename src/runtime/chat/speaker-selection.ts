@@ -3,7 +3,7 @@ import type { AgentRegistry } from '../agent/agent-registry.ts';
 import type { AgentTotals } from '../agent/agent-state.ts';
 import { takeTurn } from '../agent/agent-turn.ts';
 import type { ChatMessage } from '../agent/chat-message.ts';
-import type { Effects } from '../effect/effects.ts';
+import type { Effects } from '../agent/effects.ts';
 import type { ModelMessage } from '../model/chat-model.ts';
 import { requestSettings } from '../model/llm-config.ts';
 import type { ChatRecord, ChatSettings } from './chat-state.ts';

@@ -13,7 +13,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { digestText } from '../../core/chunk.ts';
+import { digestText } from '../../core/tree/chunk.ts';
 import { parseCodeExecutionConfig } from './code-config.ts';
 import type { CodeExecutionConfig } from './code-executor.ts';
 import { LocalCodeExecutor, type LocalExecutorOptions } from './local-code-executor.ts';

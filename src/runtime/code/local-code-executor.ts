@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { mkdir, realpath } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
-import { digestText } from '../../core/chunk.ts';
 import { InvalidInputError } from '../../core/errors.ts';
 import {
   checkOptions,
@@ -12,6 +11,7 @@ import {
   signal,
   wholeFrom,
 } from '../../core/options.ts';
+import { digestText } from '../../core/tree/chunk.ts';
 import { OpenFolder } from '../workspace/open-folder.ts';
 import { parseCodeExecutionConfig } from './code-config.ts';
 import type { CodeBlock, CodeExecutionConfig, CodeExecutor, CodeResult, CodeRunOptions } from './code-executor.ts';

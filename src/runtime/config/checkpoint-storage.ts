@@ -2,9 +2,9 @@ import { join, resolve } from 'node:path';
 import { InvalidInputError } from '../../core/errors.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { CheckpointManagerOptions } from '../../manager/manager-options.ts';
-import type { StorageAddress } from '../../storage/address.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
-import { openStorage } from '../../storage/open.ts';
+import type { StorageAddress } from '../../storage/open/address.ts';
+import { openStorage } from '../../storage/open/open.ts';
 import type { CheckpointingSettings } from './config-schema.ts';
 import type { Environment } from './environment-overrides.ts';
 

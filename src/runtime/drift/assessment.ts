@@ -1,5 +1,5 @@
 import type { Account } from './ledger.ts';
-import type { DriftEvidence, DriftKind } from './signal.ts';
+import type { DriftEvidence, DriftKind } from './step/signal.ts';
 
 /** What a detector thinks after an event. */
 export type DriftAssessment = {

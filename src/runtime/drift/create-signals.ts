@@ -1,5 +1,3 @@
-import type { ReadDriftOptions, SignalName } from './drift-options.ts';
-import type { Signal, SignalFactory } from './signal.ts';
 import { createAlternation } from './signals/alternation.ts';
 import { createChant } from './signals/chant.ts';
 import { createContextGrowth } from './signals/context-growth.ts';
@@ -16,6 +14,8 @@ import { createRepetition } from './signals/repetition.ts';
 import { createStall } from './signals/stall.ts';
 import { createStateRecurrence } from './signals/state-recurrence.ts';
 import { createUnfoundedAnswer } from './signals/unfounded-answer.ts';
+import type { ReadDriftOptions, SignalName } from './step/drift-options.ts';
+import type { Signal, SignalFactory } from './step/signal.ts';
 
 /** Makes the signals that the options leave in, each anew or from what it remembered. */
 export function createSignals(options: ReadDriftOptions, states: Readonly<Record<string, unknown>> = {}): Signal[] {

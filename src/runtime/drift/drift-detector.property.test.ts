@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { DriftDetector } from './drift-detector.ts';
-import type { DriftEvent } from './drift-event.ts';
+import type { DriftEvent } from './step/drift-event.ts';
 
 const word = fc.constantFrom('river', 'stone', 'bridge', 'water', 'lamp', 'glass', 'paper', 'cloud', 'seven', 'north');
 const text = fc.array(word, { maxLength: 12 }).map((words) => words.join(' '));

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { DriftDetector } from './drift-detector.ts';
-import type { DriftEvent } from './drift-event.ts';
-import type { DriftOptions } from './drift-options.ts';
 import type { DriftSnapshot } from './drift-snapshot.ts';
-import type { JudgeQuestion, JudgeVerdict } from './judge.ts';
+import type { DriftEvent } from './step/drift-event.ts';
+import type { DriftOptions } from './step/drift-options.ts';
+import type { JudgeQuestion, JudgeVerdict } from './step/judge.ts';
 
 const turn = (agent: string, name: string, text: string): DriftEvent[] => [
   { kind: 'call', agent, name, input: { of: 'the same thing' } },

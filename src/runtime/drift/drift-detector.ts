@@ -1,13 +1,13 @@
 import { type DriftAssessment, weigh } from './assessment.ts';
-import { boundText } from './bounded-text.ts';
 import { createSignals } from './create-signals.ts';
-import { type DriftEvent, type ReadEvent, readEvent } from './drift-event.ts';
-import { type DriftOptions, type ReadDriftOptions, readDriftOptions } from './drift-options.ts';
 import { type DriftSnapshot, readDriftSnapshot } from './drift-snapshot.ts';
-import { askJudge, clipEvent, type HeardVerdict, type JudgeQuestion, problemOf } from './judge.ts';
 import { Ledger } from './ledger.ts';
-import type { DriftEvidence, Signal } from './signal.ts';
-import { StepTracker } from './step-tracker.ts';
+import { boundText } from './step/bounded-text.ts';
+import { type DriftEvent, type ReadEvent, readEvent } from './step/drift-event.ts';
+import { type DriftOptions, type ReadDriftOptions, readDriftOptions } from './step/drift-options.ts';
+import { askJudge, clipEvent, type HeardVerdict, type JudgeQuestion, problemOf } from './step/judge.ts';
+import type { DriftEvidence, Signal } from './step/signal.ts';
+import { StepTracker } from './step/step-tracker.ts';
 
 /** Evidence is capped at this many times the alarm, so that a recovered agent is believed again soon. */
 const CAP_ALARMS = 3;

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { DriftDetector } from './drift-detector.ts';
-import type { DriftEvent } from './drift-event.ts';
-import type { DriftOptions } from './drift-options.ts';
 import type { DriftSnapshot } from './drift-snapshot.ts';
+import type { DriftEvent } from './step/drift-event.ts';
+import type { DriftOptions } from './step/drift-options.ts';
 
 const OPTIONS: DriftOptions = { judge: () => Promise.resolve({ unproductive: 0.5 }), expectedCycles: 2 };
 

@@ -1,7 +1,4 @@
 import { InvalidInputError } from '../../core/errors.ts';
-import type { DriftEvent } from './drift-event.ts';
-import type { SignalName } from './drift-options.ts';
-import { isKnowledgeState } from './knowledge.ts';
 import type { LedgerState } from './ledger.ts';
 import {
   fieldsLike,
@@ -15,7 +12,10 @@ import {
   type ShapeCheck,
   tupleOf,
 } from './plain-shape.ts';
-import type { StepTrackerState } from './step-tracker.ts';
+import type { DriftEvent } from './step/drift-event.ts';
+import type { SignalName } from './step/drift-options.ts';
+import { isKnowledgeState } from './step/knowledge.ts';
+import type { StepTrackerState } from './step/step-tracker.ts';
 
 /** Everything a detector remembers, as plain data to be saved with the agent's state. */
 export type DriftSnapshot = {

@@ -1,5 +1,5 @@
 import { Accumulator, type AccumulatorState } from './accumulator.ts';
-import type { DriftEvidence, DriftKind } from './signal.ts';
+import type { DriftEvidence, DriftKind } from './step/signal.ts';
 
 /** The plain data of a ledger. */
 export type LedgerState = {

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { DriftDetector } from './drift-detector.ts';
-import { type DriftEvent, leavesOf, readEvent } from './drift-event.ts';
+import { type DriftEvent, leavesOf, readEvent } from './step/drift-event.ts';
 
 const explode = (): never => {
   throw new Error('Not to be read.');

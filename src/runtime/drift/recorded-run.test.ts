@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
+import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { DriftDetector } from './drift-detector.ts';
-import type { DriftEvent } from './drift-event.ts';
+import type { DriftEvent } from './step/drift-event.ts';
 
 type Workspace = { files: Record<string, string>; failing: number };
 type Act = { readonly name: string; readonly input: Record<string, string>; readonly apply: (work: Workspace) => void };

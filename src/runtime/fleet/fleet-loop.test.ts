@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { countReplies, createCrew, createRunner, lastQuestion, wordThought } from '../../../test/fleet/crew.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
+import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { StandardAgent } from '../agent/standard-agent.ts';
 import { Fleet } from './fleet.ts';
 

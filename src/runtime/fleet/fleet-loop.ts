@@ -1,8 +1,8 @@
 import { hasErrorCode } from '../../core/errors.ts';
 import type { ChatMessage } from '../agent/chat-message.ts';
+import type { Effects } from '../agent/effects.ts';
 import type { Recall } from '../agent/run-memory.ts';
 import type { StandardAgent } from '../agent/standard-agent.ts';
-import type { Effects } from '../effect/effects.ts';
 import type { Fleet } from './fleet.ts';
 import { describeEnd, type FleetEnd, type FleetEndReason, findLimit, mayAskForAnswer } from './fleet-end.ts';
 import { APPROVE, type FleetQuestion, type FleetRequest, REJECT, WaitingForAnswer } from './fleet-request.ts';

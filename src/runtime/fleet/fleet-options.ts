@@ -1,5 +1,4 @@
 import { InvalidInputError } from '../../core/errors.ts';
-import { name } from '../../core/id.ts';
 import {
   checkOptions,
   flag,
@@ -12,6 +11,7 @@ import {
   string,
   wholeFrom,
 } from '../../core/options.ts';
+import { name } from '../../core/record/id.ts';
 import { standardAgents } from '../agent/agent-checks.ts';
 import type { AgentRegistry } from '../agent/agent-registry.ts';
 import { NAMED_AS_PERSON, PERSON } from '../agent/chat-message.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { type Crew, countReplies, createCrew, createRunner } from '../../../test/fleet/crew.ts';
 import { STORAGES } from '../../../test/support/storages.ts';
-import type { Checkpoint } from '../../core/checkpoint.ts';
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { AgentRegistry } from '../agent/agent-registry.ts';
 import type { ModelRequest } from '../model/chat-model.ts';

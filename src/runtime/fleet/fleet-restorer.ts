@@ -1,5 +1,5 @@
-import type { Checkpoint } from '../../core/checkpoint.ts';
 import { checkOptions, type OptionChecks, wholeFrom } from '../../core/options.ts';
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { DifferenceReport } from '../run/differences.ts';
 import { CONTINUATION, FLEET_RUN, RESTORE } from '../run/run-options.ts';
 import { withSeat } from '../run/seat.ts';

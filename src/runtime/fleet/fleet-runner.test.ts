@@ -4,7 +4,7 @@ import { STORAGES } from '../../../test/support/storages.ts';
 import { StorageError } from '../../core/errors.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { Commit } from '../../storage/contract.ts';
-import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
+import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { parseFleetState } from './fleet-state.ts';
 
 const TASK = { task: 'Find out what is known.' };

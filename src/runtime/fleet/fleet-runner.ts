@@ -1,9 +1,9 @@
 import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
 import { checkOptions, checkValue, filledString, type OptionChecks, record, string } from '../../core/options.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import type { EffectMode } from '../../manager/effect-log.ts';
-import type { Recovery } from '../../manager/recovery-options.ts';
-import type { Session } from '../../manager/session.ts';
+import type { EffectMode } from '../../manager/effect/effect-log.ts';
+import type { Recovery } from '../../manager/recovery/recovery-options.ts';
+import type { Session } from '../../manager/session/session.ts';
 import { parseRunMemory } from '../agent/run-memory.ts';
 import { type DifferenceOptions, decide } from '../run/differences.ts';
 import type { GivenAnswer } from '../run/request-answers.ts';

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { InvalidInputError } from '../../core/errors.ts';
 import { type AgentState, type AgentTotals, parseAgentState } from '../agent/agent-state.ts';
 import type { ChatMessage } from '../agent/chat-message.ts';
-import type { EffectKind } from '../effect/effects.ts';
+import type { EffectKind } from '../agent/effects.ts';
 import type { LlmConfig } from '../model/llm-config.ts';
 import type { FleetEnd, FleetEndReason } from './fleet-end.ts';
 import type { FleetAnswer, FleetRequest } from './fleet-request.ts';

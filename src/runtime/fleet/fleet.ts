@@ -1,6 +1,6 @@
 import { InvalidInputError } from '../../core/errors.ts';
-import { freezeState } from '../../manager/freeze.ts';
-import type { RestoreProblem } from '../../manager/restore-report.ts';
+import { freezeState } from '../../core/freeze.ts';
+import type { RestoreProblem } from '../../manager/engine/restore-report.ts';
 import { AgentRegistry } from '../agent/agent-registry.ts';
 import { type AgentTotals, NO_TOTALS } from '../agent/agent-state.ts';
 import { type ChatMessage, PERSON } from '../agent/chat-message.ts';

@@ -1,8 +1,8 @@
-import type { StepAttempt } from '../../manager/effect-log.ts';
+import type { StepAttempt } from '../../manager/effect/effect-log.ts';
+import type { EffectCall, Effects } from '../agent/effects.ts';
 import type { ToolOutcome } from '../agent/tool.ts';
 import type { CodeResult } from '../code/code-executor.ts';
 import { describeFailure } from '../code/describe-outcome.ts';
-import type { EffectCall, Effects } from '../effect/effects.ts';
 import { APPROVE, type FleetAnswer, type FleetQuestion, REJECT } from './fleet-request.ts';
 import { findOperation, type OperationPolicy } from './operation-policy.ts';
 

@@ -4,7 +4,7 @@ import { countReplies, createCrew, createRunner } from '../../../test/fleet/crew
 import { TestClock } from '../../../test/support/clock.ts';
 import { temporaryFolder } from '../../../test/support/storages.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
+import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { StandardAgent } from '../agent/standard-agent.ts';
 import type { ModelRequest } from '../model/chat-model.ts';
 

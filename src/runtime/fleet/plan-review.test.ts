@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { createCrew, createRunner, lastQuestion } from '../../../test/fleet/crew.ts';
 import { STORAGES } from '../../../test/support/storages.ts';
-import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
+import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { FleetRunner } from './fleet-runner.ts';
 
 const TASK = { task: 'Find out what is known.' };

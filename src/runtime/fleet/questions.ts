@@ -1,5 +1,5 @@
-import type { ManagerPorts } from '../../manager/ports.ts';
-import type { Effects } from '../effect/effects.ts';
+import type { ManagerPorts } from '../../manager/engine/ports.ts';
+import type { Effects } from '../agent/effects.ts';
 import { withDeadline } from '../model/deadline.ts';
 import type { Fleet } from './fleet.ts';
 import type { FleetAnswers } from './fleet-answers.ts';

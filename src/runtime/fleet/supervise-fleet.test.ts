@@ -4,7 +4,7 @@ import { TestClock } from '../../../test/support/clock.ts';
 import { StorageError } from '../../core/errors.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { Commit } from '../../storage/contract.ts';
-import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
+import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { loadWorkflowConfig } from '../config/load-workflow-config.ts';
 import { superviseFleet } from './supervise-fleet.ts';
 

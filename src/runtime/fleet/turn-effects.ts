@@ -1,6 +1,6 @@
-import { digestText } from '../../core/chunk.ts';
-import type { StepAttempt } from '../../manager/effect-log.ts';
-import type { EffectCall, Effects } from '../effect/effects.ts';
+import { digestText } from '../../core/tree/chunk.ts';
+import type { StepAttempt } from '../../manager/effect/effect-log.ts';
+import type { EffectCall, Effects } from '../agent/effects.ts';
 import type { DoneCall } from './fleet-state.ts';
 
 /**

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { HOUR, MINUTE, World } from '../../../test/loop/world.ts';
 import { StorageError } from '../../core/errors.ts';
 import type { ChunkStorage, Commit } from '../../storage/contract.ts';
-import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
+import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import type { LoopAgent } from './index.ts';
 
 const NEVER = new Promise<never>(() => undefined);

@@ -1,16 +1,16 @@
-import type { Checkpoint } from '../../core/checkpoint.ts';
 import { hasErrorCode } from '../../core/errors.ts';
-import type { CheckpointId } from '../../core/id.ts';
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
+import type { CheckpointId } from '../../core/record/id.ts';
+import type { OwnSave } from '../../manager/agent/self-saving.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import type { SaveOptions } from '../../manager/save-options.ts';
-import type { OwnSave } from '../../manager/self-saving.ts';
-import type { Session } from '../../manager/session.ts';
-import type { AgentState } from './agent-state.ts';
-import { errorText } from './error-text.ts';
-import type { LiveAgent } from './live-agent.ts';
-import type { LoopEvent } from './loop-events.ts';
-import type { UndoneCall } from './operation.ts';
-import { SECTION_NAMES } from './sections.ts';
+import type { SaveOptions } from '../../manager/engine/save-options.ts';
+import type { Session } from '../../manager/session/session.ts';
+import type { AgentState } from './state/agent-state.ts';
+import { errorText } from './state/error-text.ts';
+import { SECTION_NAMES } from './state/sections.ts';
+import type { LiveAgent } from './turn/live-agent.ts';
+import type { LoopEvent } from './turn/loop-events.ts';
+import type { UndoneCall } from './turn/operation.ts';
 
 /** Why a checkpoint is taken. */
 export type CheckpointReason = {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { MINUTE, World } from '../../../test/loop/world.ts';
 import { hasErrorCode } from '../../core/errors.ts';
-import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
+import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { faultyStorage } from '../../testing/index.ts';
 import type { LoopAgent, Message, Turn } from './index.ts';
 

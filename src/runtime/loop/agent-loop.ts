@@ -8,14 +8,14 @@ import {
   listOf,
   type OptionChecks,
 } from '../../core/options.ts';
-import { type OwnSave, SAVES_ITSELF, type SelfSaving } from '../../manager/self-saving.ts';
-import type { AgentState } from './agent-state.ts';
-import { type ErrorText, errorText } from './error-text.ts';
+import { type OwnSave, SAVES_ITSELF, type SelfSaving } from '../../manager/agent/self-saving.ts';
 import { Inbox } from './inbox.ts';
-import type { LoopListener } from './loop-events.ts';
 import type { AgentLoopOptions } from './loop-options.ts';
 import { type LoopParts, openParts, orClose } from './loop-parts.ts';
-import { type Message, takeBack } from './mailbox.ts';
+import type { AgentState } from './state/agent-state.ts';
+import { type ErrorText, errorText } from './state/error-text.ts';
+import { type Message, takeBack } from './state/mailbox.ts';
+import type { LoopListener } from './turn/loop-events.ts';
 import { type LoopEnding, TurnLoop } from './turn-loop.ts';
 
 /** How a loop is stopped. */

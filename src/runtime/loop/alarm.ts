@@ -1,5 +1,5 @@
 import { MAX_DELAY_MS } from '../../core/options.ts';
-import type { SetTimer } from '../../manager/ports.ts';
+import type { SetTimer } from '../../manager/engine/ports.ts';
 
 /**
  * Wakes one waiter when told to; what is told while nobody waits is not forgotten. Says how long it has to rest, which is

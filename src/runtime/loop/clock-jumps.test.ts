@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { HOUR, MINUTE, World } from '../../../test/loop/world.ts';
 import { TestClock } from '../../../test/support/clock.ts';
-import type { SetTimer } from '../../manager/ports.ts';
-import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
+import type { SetTimer } from '../../manager/engine/ports.ts';
+import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { nextPoint, onEveryPoint } from './deadline-grid.ts';
 import type { DriftReading, DriftWatch, LoopAgent, LoopEvent } from './index.ts';
-import { RateLimit } from './rate-limit.ts';
+import { RateLimit } from './process/rate-limit.ts';
 
 const DAY = 24 * HOUR;
 

@@ -1,5 +1,5 @@
 import { MAX_DELAY_MS } from '../../core/options.ts';
-import type { SetTimer } from '../../manager/ports.ts';
+import type { SetTimer } from '../../manager/engine/ports.ts';
 
 type Grid = { readonly startMs: number; readonly everyMs: number };
 

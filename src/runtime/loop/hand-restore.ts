@@ -1,11 +1,11 @@
 import { InvalidInputError } from '../../core/errors.ts';
-import type { CheckpointId } from '../../core/id.ts';
+import type { CheckpointId } from '../../core/record/id.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import { readRecorded } from '../../manager/recordings.ts';
-import type { Session } from '../../manager/session.ts';
-import type { Job } from './agent-state.ts';
-import type { LiveAgent, TurnOutcome } from './live-agent.ts';
-import { findPending, type Message } from './mailbox.ts';
+import { readRecorded } from '../../manager/effect/recordings.ts';
+import type { Session } from '../../manager/session/session.ts';
+import type { Job } from './state/agent-state.ts';
+import { findPending, type Message } from './state/mailbox.ts';
+import type { LiveAgent, TurnOutcome } from './turn/live-agent.ts';
 
 /** What a person brings an agent back to: a checkpoint and its state. */
 export type HandRestore = { readonly from: CheckpointId; readonly state: unknown };

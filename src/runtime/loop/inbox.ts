@@ -1,6 +1,6 @@
-import type { Session } from '../../manager/session.ts';
-import type { LiveAgent } from './live-agent.ts';
-import { isKnown, type Message, parseMessage } from './mailbox.ts';
+import type { Session } from '../../manager/session/session.ts';
+import { isKnown, type Message, parseMessage } from './state/mailbox.ts';
+import type { LiveAgent } from './turn/live-agent.ts';
 
 const STEP = 'deliver';
 

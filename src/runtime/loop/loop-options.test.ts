@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { World } from '../../../test/loop/world.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
-import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
+import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { AgentLoop, type AgentLoopOptions, type LoopAgent, onTerminate } from './index.ts';
 
 const createAgent = (): LoopAgent => ({ handle: () => undefined });

@@ -1,4 +1,3 @@
-import { name } from '../../core/id.ts';
 import {
   accepts,
   anything,
@@ -17,16 +16,17 @@ import {
   oneOf,
   options as optionsOf,
 } from '../../core/options.ts';
+import { name } from '../../core/record/id.ts';
 import { leaseOptions, manager } from '../../manager/call-options.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import type { LeaseOptions } from '../../manager/lease-acquisition.ts';
-import { type DriftOptions, driftOptions } from '../drift/drift-options.ts';
+import type { LeaseOptions } from '../../manager/lease/lease-acquisition.ts';
+import { type DriftOptions, driftOptions } from '../drift/step/drift-options.ts';
 import type { AgentIdentity } from './agent-checkpoints.ts';
-import type { AgentMind } from './agent-state.ts';
-import { DetectorWatch, type DriftWatch, GuardedWatch } from './drift-watch.ts';
-import type { LoopAgent } from './loop-agent.ts';
 import { type LoopSettings, loopSettings, readSettings } from './loop-settings.ts';
-import { checkSections, completeSections, SECTION_NAMES } from './sections.ts';
+import type { AgentMind } from './state/agent-state.ts';
+import { checkSections, completeSections, SECTION_NAMES } from './state/sections.ts';
+import { DetectorWatch, type DriftWatch, GuardedWatch } from './turn/drift-watch.ts';
+import type { LoopAgent } from './turn/loop-agent.ts';
 
 /** How a loop is made. */
 export type AgentLoopOptions = AgentIdentity & {

@@ -1,15 +1,15 @@
-import type { Checkpoint } from '../../core/checkpoint.ts';
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import type { ManagerPorts } from '../../manager/ports.ts';
-import type { Session } from '../../manager/session.ts';
+import type { ManagerPorts } from '../../manager/engine/ports.ts';
+import type { Session } from '../../manager/session/session.ts';
 import { AgentCheckpoints, type AgentIdentity } from './agent-checkpoints.ts';
-import { type DriftReading, type DriftWatch, type GuardedWatch, HEALTHY } from './drift-watch.ts';
 import { findRestore, type HandRestore, isRewound, takeUpElsewhere } from './hand-restore.ts';
-import { LiveAgent } from './live-agent.ts';
-import { LoopEvents } from './loop-events.ts';
 import { type AgentLoopOptions, type ReadLoopOptions, readLoopOptions } from './loop-options.ts';
 import type { LoopSettings } from './loop-settings.ts';
-import { OpenWorks } from './open-works.ts';
+import { OpenWorks } from './state/open-works.ts';
+import { type DriftReading, type DriftWatch, type GuardedWatch, HEALTHY } from './turn/drift-watch.ts';
+import { LiveAgent } from './turn/live-agent.ts';
+import { LoopEvents } from './turn/loop-events.ts';
 
 /** What the parts of one loop share. */
 export type LoopParts = {

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { HOUR, MINUTE, World } from '../../../test/loop/world.ts';
 import { StorageError } from '../../core/errors.ts';
 import type { Commit } from '../../storage/contract.ts';
-import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
+import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { type FaultPlan, faultyStorage } from '../../testing/index.ts';
 import type { AgentTask, DriftReading, DriftWatch, LoopAgent } from './index.ts';
 

@@ -1,16 +1,16 @@
 import { hasErrorCode } from '../../core/errors.ts';
-import type { CheckpointId } from '../../core/id.ts';
-import { DAY_MS } from '../../manager/retention-policy.ts';
-import { addNote, type Job, mindOf, type RecoveryNote, taskAfterDrift } from './agent-state.ts';
-import { type ErrorText, errorText } from './error-text.ts';
+import type { CheckpointId } from '../../core/record/id.ts';
+import { DAY_MS } from '../../manager/engine/retention-policy.ts';
 import type { HandRestore } from './hand-restore.ts';
-import type { LoopAgent } from './loop-agent.ts';
 import type { LoopParts } from './loop-parts.ts';
 import { retryDelayMs } from './loop-settings.ts';
-import type { CallsAfterDrift } from './open-works.ts';
-import type { OperationLog } from './operation.ts';
-import { RateLimit } from './rate-limit.ts';
-import { readSections, type SectionsReport } from './sections.ts';
+import { RateLimit } from './process/rate-limit.ts';
+import { addNote, type Job, mindOf, type RecoveryNote, taskAfterDrift } from './state/agent-state.ts';
+import { type ErrorText, errorText } from './state/error-text.ts';
+import type { CallsAfterDrift } from './state/open-works.ts';
+import { readSections, type SectionsReport } from './state/sections.ts';
+import type { LoopAgent } from './turn/loop-agent.ts';
+import type { OperationLog } from './turn/operation.ts';
 
 /** Triggers of the recovery checkpoints that errors make. */
 const ERROR_TRIGGERS = ['error', 'operation_failed'] as const;

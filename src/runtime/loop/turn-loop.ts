@@ -1,12 +1,12 @@
 import { hasErrorCode } from '../../core/errors.ts';
-import type { Job } from './agent-state.ts';
 import { Alarm } from './alarm.ts';
-import { errorText } from './error-text.ts';
-import type { TurnOutcome } from './live-agent.ts';
 import { LoopClocks } from './loop-clocks.ts';
 import type { LoopParts } from './loop-parts.ts';
 import { retryDelayMs } from './loop-settings.ts';
 import { Recovery } from './recovery.ts';
+import type { Job } from './state/agent-state.ts';
+import { errorText } from './state/error-text.ts';
+import type { TurnOutcome } from './turn/live-agent.ts';
 import { TurnTaker } from './turn-taker.ts';
 
 /** Why a run ended. After `refresh` a new process is expected to go on. */

@@ -1,17 +1,17 @@
 import { createHash } from 'node:crypto';
+import type { EncodedState } from '../../core/codec/state-codec.ts';
 import { hasErrorCode } from '../../core/errors.ts';
-import type { EncodedState } from '../../core/state-codec.ts';
-import type { StepAttempt } from '../../manager/effect-log.ts';
-import { type DriftEvent, textOf } from '../drift/drift-event.ts';
-import { type AgentMind, type Job, mindOf } from './agent-state.ts';
-import { type ErrorText, errorText } from './error-text.ts';
-import { Findings } from './findings.ts';
-import type { TurnOutcome } from './live-agent.ts';
+import type { StepAttempt } from '../../manager/effect/effect-log.ts';
+import { type DriftEvent, textOf } from '../drift/step/drift-event.ts';
 import type { LoopParts } from './loop-parts.ts';
-import { findPending } from './mailbox.ts';
-import type { OperationLog } from './operation.ts';
-import { copyOf } from './turn-draft.ts';
-import { TurnRun } from './turn-run.ts';
+import { type AgentMind, type Job, mindOf } from './state/agent-state.ts';
+import { type ErrorText, errorText } from './state/error-text.ts';
+import { findPending } from './state/mailbox.ts';
+import { Findings } from './turn/findings.ts';
+import type { TurnOutcome } from './turn/live-agent.ts';
+import type { OperationLog } from './turn/operation.ts';
+import { copyOf } from './turn/turn-draft.ts';
+import { TurnRun } from './turn/turn-run.ts';
 
 /** Ends of turns at a task that are remembered; work that goes round through more states is not noticed. */
 const MAX_WORK_ENDS = 16;

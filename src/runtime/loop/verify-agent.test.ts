@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { HOUR, MINUTE, World } from '../../../test/loop/world.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
+import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { faultyStorage } from '../../testing/index.ts';
 import { formatAgentReport, type LoopAgent, verifyAgent } from './index.ts';
 

@@ -1,14 +1,14 @@
-import type { Checkpoint } from '../../core/checkpoint.ts';
-import { parseName } from '../../core/id.ts';
 import { callback, checkOptions, type OptionChecks, positive, wholeFrom } from '../../core/options.ts';
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
+import { parseName } from '../../core/record/id.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import type { AgentState } from './agent-state.ts';
-import { errorText } from './error-text.ts';
-import { LiveAgent } from './live-agent.ts';
-import type { LoopAgent } from './loop-agent.ts';
 import { DEFAULT_SETTINGS } from './loop-settings.ts';
-import { OpenWorks } from './open-works.ts';
-import { asStored, readSections, SECTION_NAMES } from './sections.ts';
+import type { AgentState } from './state/agent-state.ts';
+import { errorText } from './state/error-text.ts';
+import { OpenWorks } from './state/open-works.ts';
+import { asStored, readSections, SECTION_NAMES } from './state/sections.ts';
+import { LiveAgent } from './turn/live-agent.ts';
+import type { LoopAgent } from './turn/loop-agent.ts';
 
 /** How an agent is looked at. */
 export type VerifyAgentOptions = {

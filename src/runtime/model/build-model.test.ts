@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest';
-import { SecretRef } from '../../core/secret-ref.ts';
+import { SecretRef } from '../../core/value/secret-ref.ts';
 import {
   type ModelServer,
   type ModelServerOptions,

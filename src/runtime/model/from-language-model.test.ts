@@ -2,7 +2,7 @@ import { MockLanguageModelV3, simulateReadableStream } from 'ai/test';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { ModelError } from '../../core/errors.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
+import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { type ModelServer, startModelServer } from '../../testing/index.ts';
 import { buildModel } from './build-model.ts';
 import type { ModelReply, ModelRequest } from './chat-model.ts';

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { hasErrorCode } from '../../core/errors.ts';
-import { SecretRef } from '../../core/secret-ref.ts';
+import { SecretRef } from '../../core/value/secret-ref.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
+import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { type LlmConfig, parseLlmConfig, requestSettings } from './llm-config.ts';
 
 const FULL: LlmConfig = {

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { InvalidInputError } from '../../core/errors.ts';
-import { SecretRef } from '../../core/secret-ref.ts';
 import { suggest } from '../../core/suggestion.ts';
+import { SecretRef } from '../../core/value/secret-ref.ts';
 import type { ModelSettings, ProviderData } from './chat-model.ts';
 
 import type { ModelPrices } from './prices.ts';

@@ -1,5 +1,5 @@
 import { InvalidInputError } from '../../core/errors.ts';
-import { SecretRef } from '../../core/secret-ref.ts';
+import { SecretRef } from '../../core/value/secret-ref.ts';
 import { type LlmConfig, parseBaseUrl } from './llm-config.ts';
 import { PROVIDER_FACTS } from './provider-facts.ts';
 

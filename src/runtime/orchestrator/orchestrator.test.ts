@@ -4,7 +4,7 @@ import { STORAGES } from '../../../test/support/storages.ts';
 import { StorageError } from '../../core/errors.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { Commit } from '../../storage/contract.ts';
-import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
+import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { scriptedModel } from '../../testing/model/scripted-model.ts';
 import type { StandardAgentOptions } from '../agent/agent-options.ts';
 import type { AgentState } from '../agent/agent-state.ts';

@@ -1,5 +1,4 @@
 import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
-import { name, parseName } from '../../core/id.ts';
 import {
   accepts,
   callback,
@@ -13,10 +12,11 @@ import {
   string,
   unknownKey,
 } from '../../core/options.ts';
-import type { RestoreOptions } from '../../manager/agent-saving.ts';
+import { name, parseName } from '../../core/record/id.ts';
+import type { RestoreOptions } from '../../manager/agent/agent-saving.ts';
 import { manager } from '../../manager/call-options.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import type { RestoreReport } from '../../manager/restore-report.ts';
+import type { RestoreReport } from '../../manager/engine/restore-report.ts';
 import { runtimeFlags } from '../agent/agent-checks.ts';
 import { AgentRegistry } from '../agent/agent-registry.ts';
 import type { ChatMessage } from '../agent/chat-message.ts';

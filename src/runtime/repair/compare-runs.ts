@@ -1,6 +1,6 @@
 import { NotFoundError } from '../../core/errors.ts';
-import { name } from '../../core/id.ts';
 import { checkOptions, type OptionChecks } from '../../core/options.ts';
+import { name } from '../../core/record/id.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { AgentTotals } from '../agent/agent-state.ts';
 import type { ChatEnd } from '../chat/chat-end.ts';

@@ -1,14 +1,14 @@
 import { randomUUID } from 'node:crypto';
-import type { Checkpoint } from '../../core/checkpoint.ts';
 import { filledString, type OptionChecks, oneOf } from '../../core/options.ts';
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import type { SaveOptions } from '../../manager/save-options.ts';
-import type { Session } from '../../manager/session.ts';
+import type { SaveOptions } from '../../manager/engine/save-options.ts';
+import type { Session } from '../../manager/session/session.ts';
 import type { AgentRegistry } from '../agent/agent-registry.ts';
+import { SessionEffects } from '../agent/effects.ts';
 import { type ChatRunOptions, type ChatRunResult, holdChat } from '../chat/chat-run.ts';
 import { CheckpointRestorer, CONTINUE, type ContinueOptions, type RestoredChat } from '../chat/checkpoint-restorer.ts';
 import type { GroupChat } from '../chat/group-chat.ts';
-import { SessionEffects } from '../effect/effects.ts';
 import { type DifferenceReport, decide } from '../run/differences.ts';
 import { openContinuationFiles } from '../run/files/continuation-files.ts';
 import { DEFAULT_ROOT, type SessionFiles } from '../run/files/session-files.ts';

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { STORAGES } from '../../../test/support/storages.ts';
 import { answerOf, createTeam } from '../../../test/support/team.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
+import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import type { ChatMessage } from '../agent/chat-message.ts';
 import { findToolResults } from '../agent/tool-results.ts';
 import type { ChatState } from '../chat/chat-state.ts';

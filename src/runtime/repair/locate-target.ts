@@ -1,5 +1,5 @@
-import type { Checkpoint } from '../../core/checkpoint.ts';
 import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { AgentState } from '../agent/agent-state.ts';
 import type { ChatMessage } from '../agent/chat-message.ts';

@@ -1,7 +1,7 @@
 import { InvalidInputError } from '../../core/errors.ts';
-import type { StepAttempt } from '../../manager/effect-log.ts';
+import type { StepAttempt } from '../../manager/effect/effect-log.ts';
+import type { EffectCall, Effects } from '../agent/effects.ts';
 import type { ToolOutcome } from '../agent/tool.ts';
-import type { EffectCall, Effects } from '../effect/effects.ts';
 
 /** Which call gets another answer, and which ones after it keep theirs. */
 export type Replacement = {

@@ -1,9 +1,9 @@
 import { InvalidInputError } from '../../core/errors.ts';
+import type { Effects } from '../agent/effects.ts';
 import type { HumanRequest } from '../agent/human.ts';
 import type { ReplyOutcome } from '../agent/reply.ts';
 import type { GroupChat } from '../chat/group-chat.ts';
 import { selectSpeaker } from '../chat/speaker-selection.ts';
-import type { Effects } from '../effect/effects.ts';
 import { ReplacedToolEffects } from './replaced-tool-effects.ts';
 import type { ToolTarget } from './target.ts';
 

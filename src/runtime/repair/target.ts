@@ -1,4 +1,4 @@
-import type { Checkpoint } from '../../core/checkpoint.ts';
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { ChatMessage } from '../agent/chat-message.ts';
 import type { AgentOverride } from '../agent/standard-agent.ts';
 import type { ToolOutcome } from '../agent/tool.ts';

@@ -1,5 +1,5 @@
-import { name } from '../../core/id.ts';
 import { callback, checkOptions, type OptionChecks, record, wholeFrom } from '../../core/options.ts';
+import { name } from '../../core/record/id.ts';
 import type { ChatRunResult } from '../chat/chat-run.ts';
 import { BRANCH, type InterveneOptions } from './hold-branch.ts';
 import type { Intervention } from './intervention.ts';

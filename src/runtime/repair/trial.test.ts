@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { STORAGES } from '../../../test/support/storages.ts';
 import { createTeam } from '../../../test/support/team.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
+import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import type { ScriptedAnswer } from '../../testing/model/scripted-answer.ts';
 import type { ChatRunResult } from '../chat/chat-run.ts';
 import { CheckpointingGroupChatManager } from '../chat/checkpointing-group-chat-manager.ts';

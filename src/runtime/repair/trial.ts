@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { digestText } from '../../core/chunk.ts';
 import { InvalidInputError } from '../../core/errors.ts';
 import { checkOptions } from '../../core/options.ts';
+import { digestText } from '../../core/tree/chunk.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { ChatMessage } from '../agent/chat-message.ts';
 import { type ChatState, parseChatState } from '../chat/chat-state.ts';

@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
-import { Checkpoint } from '../../core/checkpoint.ts';
-import type { ClassCodec } from '../../core/class-codec.ts';
+import { StateCodec } from '../../core/codec/state-codec.ts';
 import { CorruptError, hasErrorCode, InvalidInputError, NotFoundError } from '../../core/errors.ts';
-import { StateCodec } from '../../core/state-codec.ts';
+import { Checkpoint } from '../../core/record/checkpoint.ts';
+import type { ClassCodec } from '../../core/value/class-codec.ts';
 
 /** A checkpoint read from a file, with its state decoded. */
 export type CheckpointFile = { readonly checkpoint: Checkpoint; readonly state: unknown };

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { Checkpoint } from '../../core/checkpoint.ts';
+import { Checkpoint } from '../../core/record/checkpoint.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import type { RestoreReport } from '../../manager/restore-report.ts';
-import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
+import type { RestoreReport } from '../../manager/engine/restore-report.ts';
+import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { scriptedModel } from '../../testing/model/scripted-model.ts';
 import { AgentRegistry } from '../agent/agent-registry.ts';
 import { StandardAgent } from '../agent/standard-agent.ts';
@@ -10,7 +10,7 @@ import { CheckpointRestorer } from '../chat/checkpoint-restorer.ts';
 import { CheckpointingGroupChatManager } from '../chat/checkpointing-group-chat-manager.ts';
 import { GroupChat } from '../chat/group-chat.ts';
 import { Fleet } from '../fleet/fleet.ts';
-import { defineWorkflow } from '../workflow/parse-workflow.ts';
+import { defineWorkflow } from '../workflow/definition/parse-workflow.ts';
 import { WorkflowExecutor } from '../workflow/workflow-executor.ts';
 
 function openManager(): CheckpointManager {

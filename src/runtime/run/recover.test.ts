@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { createCrew } from '../../../test/fleet/crew.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import type { RecoveryHandler } from '../../manager/recovery-options.ts';
-import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
+import type { RecoveryHandler } from '../../manager/recovery/recovery-options.ts';
+import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { AgentRegistry } from '../agent/agent-registry.ts';
 import { StandardAgent } from '../agent/standard-agent.ts';
 import { CheckpointingGroupChatManager } from '../chat/checkpointing-group-chat-manager.ts';

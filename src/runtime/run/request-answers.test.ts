@@ -2,14 +2,14 @@ import { describe, expect, test } from 'vitest';
 import { createCrew, createRunner } from '../../../test/fleet/crew.ts';
 import { STORAGES } from '../../../test/support/storages.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
+import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { StandardAgent } from '../agent/standard-agent.ts';
 import { ChatAnswers } from '../chat/chat-answers.ts';
 import { CheckpointingGroupChatManager } from '../chat/checkpointing-group-chat-manager.ts';
 import { GroupChat } from '../chat/group-chat.ts';
 import { FleetAnswers } from '../fleet/fleet-answers.ts';
-import { Answers } from '../workflow/answers.ts';
-import { defineWorkflow } from '../workflow/parse-workflow.ts';
+import { defineWorkflow } from '../workflow/definition/parse-workflow.ts';
+import { Answers } from '../workflow/step/answers.ts';
 import { WorkflowExecutor } from '../workflow/workflow-executor.ts';
 
 /** Runs until a person is asked; `resume` says whether it went on with a yes. */

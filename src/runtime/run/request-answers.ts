@@ -1,6 +1,6 @@
 import { ConflictError, hasErrorCode, InvalidInputError, NotFoundError } from '../../core/errors.ts';
-import { name, parseSessionId } from '../../core/id.ts';
 import { anything, checkOptions, filledString, type OptionChecks, string } from '../../core/options.ts';
+import { name, parseSessionId } from '../../core/record/id.ts';
 import { formatSuggestion, suggest } from '../../core/suggestion.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 

@@ -1,4 +1,3 @@
-import { name } from '../../core/id.ts';
 import {
   accepts,
   anything,
@@ -17,6 +16,7 @@ import {
   string,
   wholeFrom,
 } from '../../core/options.ts';
+import { name } from '../../core/record/id.ts';
 import { manager } from '../../manager/call-options.ts';
 import type { DifferenceOptions } from './differences.ts';
 import type { FilesOptions } from './files/session-files.ts';

@@ -1,8 +1,8 @@
 import { ConflictError, hasErrorCode, type SavestateError } from '../../core/errors.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import { isLeaseConflict } from '../../manager/lease-conflict.ts';
-import type { Session, SessionOptions } from '../../manager/session.ts';
-import { checkRecordsSteps } from '../../manager/step-recordings.ts';
+import { checkRecordsSteps } from '../../manager/effect/step-recordings.ts';
+import { isLeaseConflict } from '../../manager/lease/lease-conflict.ts';
+import type { Session, SessionOptions } from '../../manager/session/session.ts';
 import { beginOwner, describeOwner, isGone } from './liveness.ts';
 
 /** Where a run takes place. */

@@ -1,5 +1,5 @@
 import { hasErrorCode } from '../../core/errors.ts';
-import { type ManagerPorts, sleep } from '../../manager/ports.ts';
+import { type ManagerPorts, sleep } from '../../manager/engine/ports.ts';
 import type { CheckpointingSettings } from '../config/config-schema.ts';
 
 /** How a run is kept going. */

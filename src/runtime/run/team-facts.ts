@@ -1,5 +1,5 @@
-import { digestText } from '../../core/chunk.ts';
 import { isRecord } from '../../core/options.ts';
+import { digestText } from '../../core/tree/chunk.ts';
 import type { AgentState } from '../agent/agent-state.ts';
 import type { AgentStates } from '../agent/load-agents.ts';
 import type { Difference } from './differences.ts';

@@ -1,9 +1,9 @@
-import type { Checkpoint } from '../../core/checkpoint.ts';
-import type { ClassCodec } from '../../core/class-codec.ts';
 import { InvalidInputError } from '../../core/errors.ts';
 import { checkOptions, filledString } from '../../core/options.ts';
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
+import type { ClassCodec } from '../../core/value/class-codec.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import type { EffectMode } from '../../manager/effect-log.ts';
+import type { EffectMode } from '../../manager/effect/effect-log.ts';
 import { checkOverride } from '../agent/agent-checks.ts';
 import { AgentRegistry } from '../agent/agent-registry.ts';
 import type { AgentState } from '../agent/agent-state.ts';

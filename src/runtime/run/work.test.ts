@@ -2,9 +2,9 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { trials } from '../../../test/support/trials.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import type { StepAttempt } from '../../manager/effect-log.ts';
-import type { Session } from '../../manager/session.ts';
-import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
+import type { StepAttempt } from '../../manager/effect/effect-log.ts';
+import type { Session } from '../../manager/session/session.ts';
+import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { type OpenWork, Work } from './work.ts';
 
 /** A storage, and what was done outside, by every process on it. */

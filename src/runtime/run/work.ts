@@ -1,8 +1,8 @@
-import { type Digest, digestText } from '../../core/chunk.ts';
-import type { StepAttempt } from '../../manager/effect-log.ts';
-import { freezeState } from '../../manager/freeze.ts';
-import type { Session } from '../../manager/session.ts';
-import type { EffectCall, Effects } from '../effect/effects.ts';
+import { freezeState } from '../../core/freeze.ts';
+import { type Digest, digestText } from '../../core/tree/chunk.ts';
+import type { StepAttempt } from '../../manager/effect/effect-log.ts';
+import type { Session } from '../../manager/session/session.ts';
+import type { EffectCall, Effects } from '../agent/effects.ts';
 
 /** A call of a work that is over. It is known by its name, the digest of its input, and which of several equal calls it is. */
 export type DoneCall = {

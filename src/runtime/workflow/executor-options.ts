@@ -1,5 +1,4 @@
 import { InvalidInputError } from '../../core/errors.ts';
-import { type CheckpointId, name } from '../../core/id.ts';
 import {
   accepts,
   anything,
@@ -11,17 +10,18 @@ import {
   record,
   signal,
 } from '../../core/options.ts';
+import { type CheckpointId, name } from '../../core/record/id.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import type { LeaseOptions } from '../../manager/lease-acquisition.ts';
+import type { LeaseOptions } from '../../manager/lease/lease-acquisition.ts';
 import type { HumanInTheLoopSettings } from '../config/config-schema.ts';
 import type { Difference, OnDifference } from '../run/differences.ts';
 import { onDifference } from '../run/run-options.ts';
+import type { WorkflowRegistry } from './definition/registry.ts';
+import type { Workflow } from './definition/workflow.ts';
 import type { WorkflowMigration } from './migration.ts';
-import type { WorkflowRegistry } from './registry.ts';
-import type { RunLabels } from './run-record.ts';
-import type { ApprovalRequest, StepEnd, StepFailure } from './run-state.ts';
-import type { Workflow } from './workflow.ts';
-import type { ApprovalPolicy } from './workflow-run.ts';
+import type { RunLabels } from './step/run-record.ts';
+import type { ApprovalRequest, StepEnd, StepFailure } from './step/run-state.ts';
+import type { ApprovalPolicy } from './step/workflow-run.ts';
 
 /** How an executor is made. */
 export type WorkflowExecutorOptions = {

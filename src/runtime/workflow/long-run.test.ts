@@ -3,9 +3,9 @@ import { describe, expect, test } from 'vitest';
 import { temporaryFolder } from '../../../test/support/storages.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { ChunkStorage, Commit } from '../../storage/contract.ts';
-import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
+import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { SqliteCheckpointStorage } from '../../storage/sqlite/sqlite-storage.ts';
-import { defineWorkflow } from './parse-workflow.ts';
+import { defineWorkflow } from './definition/parse-workflow.ts';
 import { WorkflowExecutor } from './workflow-executor.ts';
 
 const long = (count: number, checkpoint: boolean) =>

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { TestClock } from '../../../test/support/clock.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
-import type { StepDefinition } from './definition-schema.ts';
-import { fingerprintOf } from './fingerprint.ts';
+import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
+import type { StepDefinition } from './definition/definition-schema.ts';
+import { fingerprintOf } from './definition/fingerprint.ts';
+import { defineWorkflow } from './definition/parse-workflow.ts';
+import type { StepFunction } from './definition/registry.ts';
 import type { WorkflowMigration } from './migration.ts';
-import { defineWorkflow } from './parse-workflow.ts';
-import type { StepFunction } from './registry.ts';
 import { WorkflowExecutor } from './workflow-executor.ts';
 
 const flow = (...steps: StepDefinition[]) => defineWorkflow({ workflow: { name: 'flow' }, steps });

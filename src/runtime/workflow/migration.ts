@@ -1,7 +1,7 @@
 import { UnsupportedError } from '../../core/errors.ts';
 import type { Difference, OnDifference } from '../run/differences.ts';
-import { type Fingerprint, firstChange, stepOf } from './fingerprint.ts';
-import type { ApprovalRequest, RunState } from './run-state.ts';
+import { type Fingerprint, firstChange, stepOf } from './definition/fingerprint.ts';
+import type { ApprovalRequest, RunState } from './step/run-state.ts';
 
 /** Says how runs of an older definition go on under the new one. */
 export type WorkflowMigration = {

@@ -3,11 +3,11 @@ import { TestClock } from '../../../test/support/clock.ts';
 import { STORAGES } from '../../../test/support/storages.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { ChunkStorage, Commit } from '../../storage/contract.ts';
-import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
-import type { WorkflowDefinition } from './definition-schema.ts';
+import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
+import type { WorkflowDefinition } from './definition/definition-schema.ts';
+import { defineWorkflow } from './definition/parse-workflow.ts';
+import type { StepContext, StepFunction } from './definition/registry.ts';
 import type { WorkflowExecutorOptions } from './executor-options.ts';
-import { defineWorkflow } from './parse-workflow.ts';
-import type { StepContext, StepFunction } from './registry.ts';
 import { WorkflowExecutor } from './workflow-executor.ts';
 
 const LAPSE_MS = 31_000;

@@ -1,24 +1,24 @@
-import type { Checkpoint } from '../../core/checkpoint.ts';
+import { findIn } from '../../core/codec/state-codec.ts';
 import { hasErrorCode, InvalidInputError, NotFoundError } from '../../core/errors.ts';
-import { findIn } from '../../core/state-codec.ts';
+import { freezeState } from '../../core/freeze.ts';
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import { freezeState } from '../../manager/freeze.ts';
-import type { Lease } from '../../manager/lease.ts';
-import { isLeaseConflict } from '../../manager/lease-conflict.ts';
-import { sleep } from '../../manager/ports.ts';
-import type { Session, SessionOptions } from '../../manager/session.ts';
-import { checkRecordsSteps } from '../../manager/step-recordings.ts';
+import { checkRecordsSteps } from '../../manager/effect/step-recordings.ts';
+import { sleep } from '../../manager/engine/ports.ts';
+import type { Lease } from '../../manager/lease/lease.ts';
+import { isLeaseConflict } from '../../manager/lease/lease-conflict.ts';
+import type { Session, SessionOptions } from '../../manager/session/session.ts';
 import { type Difference, tellRestored } from '../run/differences.ts';
 import { isGone } from '../run/liveness.ts';
 import { underWay } from '../run/seat.ts';
-import type { Answers } from './answers.ts';
+import { fingerprintOf } from './definition/fingerprint.ts';
+import type { Workflow } from './definition/workflow.ts';
 import type { RunOptions, WorkflowExecutorOptions } from './executor-options.ts';
-import { fingerprintOf } from './fingerprint.ts';
 import { type Adopted, adoptChange } from './migration.ts';
-import { absorbAttempts, readRecordedAttempts } from './recorded-attempts.ts';
-import { RunRecord } from './run-record.ts';
-import { newRunState, parseRunState, type RunState } from './run-state.ts';
-import type { Workflow } from './workflow.ts';
+import type { Answers } from './step/answers.ts';
+import { absorbAttempts, readRecordedAttempts } from './step/recorded-attempts.ts';
+import { RunRecord } from './step/run-record.ts';
+import { newRunState, parseRunState, type RunState } from './step/run-state.ts';
 
 /** A session with the run that it holds. */
 export type OpenRun = {

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { TestClock } from '../../../test/support/clock.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
+import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { loadWorkflowConfig } from '../config/load-workflow-config.ts';
-import { defineWorkflow } from './parse-workflow.ts';
+import { defineWorkflow } from './definition/parse-workflow.ts';
 import { superviseWorkflow } from './supervise.ts';
 import { WorkflowExecutor } from './workflow-executor.ts';
 

@@ -4,12 +4,12 @@ import { describe, expect, test } from 'vitest';
 import { TestClock } from '../../../test/support/clock.ts';
 import { temporaryFolder } from '../../../test/support/storages.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import { InMemoryCheckpointStorage } from '../../storage/memory-storage.ts';
+import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { scriptedModel } from '../../testing/model/scripted-model.ts';
 import { StandardAgent } from '../agent/standard-agent.ts';
-import type { StepDefinition } from './definition-schema.ts';
-import { defineWorkflow } from './parse-workflow.ts';
-import type { StepContext, WorkflowRegistry } from './registry.ts';
+import type { StepDefinition } from './definition/definition-schema.ts';
+import { defineWorkflow } from './definition/parse-workflow.ts';
+import type { StepContext, WorkflowRegistry } from './definition/registry.ts';
 import { WorkflowExecutor } from './workflow-executor.ts';
 
 type Given = Omit<WorkflowRegistry, 'functions'> & {

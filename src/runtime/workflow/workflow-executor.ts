@@ -1,14 +1,16 @@
 import { readFile } from 'node:fs/promises';
 import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
-import type { CheckpointId } from '../../core/id.ts';
+import type { CheckpointId } from '../../core/record/id.ts';
 import { formatSuggestion, suggest } from '../../core/suggestion.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import type { Lease } from '../../manager/lease.ts';
-import type { Recovery } from '../../manager/recovery-options.ts';
-import type { Session } from '../../manager/session.ts';
+import type { Lease } from '../../manager/lease/lease.ts';
+import type { Recovery } from '../../manager/recovery/recovery-options.ts';
+import type { Session } from '../../manager/session/session.ts';
 import { beginOwner } from '../run/liveness.ts';
 import type { GivenAnswer, RequestPlace } from '../run/request-answers.ts';
-import { Answers } from './answers.ts';
+import { parseWorkflow } from './definition/parse-workflow.ts';
+import { checkRegistry } from './definition/registry.ts';
+import type { Workflow } from './definition/workflow.ts';
 import {
   checkRun,
   parseExecutorOptions,
@@ -16,14 +18,12 @@ import {
   type WorkflowExecutorOptions,
   type WorkflowResult,
 } from './executor-options.ts';
-import { parseWorkflow } from './parse-workflow.ts';
-import { checkRegistry } from './registry.ts';
 import { type OpenRun, RunOpener } from './run-opener.ts';
-import { RunRecord } from './run-record.ts';
-import { type ApprovalAnswer, type ApprovalRequest, parseRunState, type RunState } from './run-state.ts';
-import { Scope } from './scope.ts';
-import type { Workflow } from './workflow.ts';
-import { WorkflowRun } from './workflow-run.ts';
+import { Answers } from './step/answers.ts';
+import { RunRecord } from './step/run-record.ts';
+import { type ApprovalAnswer, type ApprovalRequest, parseRunState, type RunState } from './step/run-state.ts';
+import { Scope } from './step/scope.ts';
+import { WorkflowRun } from './step/workflow-run.ts';
 
 /** What to run, with its workflow found. */
 type WorkflowOrder = RunOptions & { readonly workflow: Workflow };

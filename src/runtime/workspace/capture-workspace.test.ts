@@ -14,7 +14,7 @@ import {
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { StateCodec } from '../../core/state-codec.ts';
+import { StateCodec } from '../../core/codec/state-codec.ts';
 import { captureWorkspace } from './capture-workspace.ts';
 import { WorkspaceCache } from './workspace-cache.ts';
 import { digestContent, type WorkspaceFile, type WorkspaceState } from './workspace-state.ts';

@@ -14,7 +14,7 @@ import { dirname, join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { SCRATCH_ROOT } from '../../../test/support/scratch-root.ts';
-import { StateCodec } from '../../core/state-codec.ts';
+import { StateCodec } from '../../core/codec/state-codec.ts';
 import { applyRestore } from './apply-restore.ts';
 import { captureWorkspace } from './capture-workspace.ts';
 import { planRestore } from './plan-restore.ts';

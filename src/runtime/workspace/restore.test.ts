@@ -17,7 +17,7 @@ import {
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { SecretRef } from '../../core/secret-ref.ts';
+import { SecretRef } from '../../core/value/secret-ref.ts';
 import { applyRestore } from './apply-restore.ts';
 import { captureWorkspace } from './capture-workspace.ts';
 import { planRestore } from './plan-restore.ts';

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { hash } from 'node:crypto';
-import { type Chunk, type ChunkContent, type Digest, formatChunk, parseChunk } from '../../core/chunk.ts';
 import { CorruptError, InvalidInputError } from '../../core/errors.ts';
+import { type Chunk, type ChunkContent, type Digest, formatChunk, parseChunk } from '../../core/tree/chunk.ts';
 import type { CollectResult } from '../contract.ts';
 import { mapBounded } from './bounded.ts';
 import type { DurableFiles } from './durable-files.ts';

@@ -1,5 +1,5 @@
-import type { Digest } from '../../core/chunk.ts';
 import { CorruptError } from '../../core/errors.ts';
+import type { Digest } from '../../core/tree/chunk.ts';
 import type { CollectResult } from '../contract.ts';
 import { Reachable } from '../reachable.ts';
 import { mapBounded } from './bounded.ts';

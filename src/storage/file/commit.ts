@@ -1,5 +1,5 @@
 import { StorageError } from '../../core/errors.ts';
-import type { CheckpointId } from '../../core/id.ts';
+import type { CheckpointId } from '../../core/record/id.ts';
 import type { Commit, CommitResult } from '../contract.ts';
 import { checkExpectations, gone, taken } from '../refusal.ts';
 import type { LogContent } from './log-entry.ts';

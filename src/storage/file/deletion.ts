@@ -1,5 +1,5 @@
 import { StorageError } from '../../core/errors.ts';
-import type { CheckpointId, SessionId } from '../../core/id.ts';
+import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import type { Deletion, Ref, RefKind } from '../contract.ts';
 import { type LogRow, refKey, type SessionLog } from './session-log.ts';
 import type { Store } from './store.ts';

@@ -2,8 +2,8 @@ import { mkdir, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promise
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { createChunk, type Digest, digestText } from '../../core/chunk.ts';
-import type { SessionId } from '../../core/id.ts';
+import type { SessionId } from '../../core/record/id.ts';
+import { createChunk, type Digest, digestText } from '../../core/tree/chunk.ts';
 import { Builders, commitOf, contentOf, moveBranch, rowWithRootOf, session } from '../../testing/contract/builders.ts';
 import { SimulatedDisk } from '../../testing/simulated-disk.ts';
 import type { Operation } from '../../testing/simulated-file-system.ts';

@@ -1,8 +1,8 @@
 import { resolve } from 'node:path';
-import type { Chunk, Digest } from '../../core/chunk.ts';
 import { ClosedError, CorruptError, InvalidInputError, SavestateError, StorageError } from '../../core/errors.ts';
-import type { CheckpointId, SessionId } from '../../core/id.ts';
 import { checkOptions, checkValue, filledString, type OptionChecks, record, wholeFrom } from '../../core/options.ts';
+import type { CheckpointId, SessionId } from '../../core/record/id.ts';
+import type { Chunk, Digest } from '../../core/tree/chunk.ts';
 import type {
   CheckpointQuery,
   CheckpointRow,

@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer';
-import type { CheckpointHeader } from '../../core/checkpoint-header.ts';
-import { type ChunkContent, type Digest, digestText } from '../../core/chunk.ts';
 import { CorruptError } from '../../core/errors.ts';
-import type { CheckpointId, SessionId } from '../../core/id.ts';
+import type { CheckpointHeader } from '../../core/record/checkpoint-header.ts';
+import type { CheckpointId, SessionId } from '../../core/record/id.ts';
+import { type ChunkContent, type Digest, digestText } from '../../core/tree/chunk.ts';
 import type { Deletion, EffectRow, RefChange } from '../contract.ts';
 
 /** A checkpoint as its entry keeps it. */

@@ -1,7 +1,7 @@
-import type { CheckpointHeader } from '../../core/checkpoint-header.ts';
-import type { Digest } from '../../core/chunk.ts';
 import type { CorruptError } from '../../core/errors.ts';
-import type { CheckpointId, SessionId } from '../../core/id.ts';
+import type { CheckpointHeader } from '../../core/record/checkpoint-header.ts';
+import type { CheckpointId, SessionId } from '../../core/record/id.ts';
+import type { Digest } from '../../core/tree/chunk.ts';
 import type { Deletion, EffectRow, Ref, RefChange } from '../contract.ts';
 import type { IndexedRow } from '../query.ts';
 import { createRef } from '../ref.ts';

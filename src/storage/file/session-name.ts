@@ -1,4 +1,4 @@
-import { digestText } from '../../core/chunk.ts';
+import { digestText } from '../../core/tree/chunk.ts';
 
 const MAX_CHARS = 200;
 const PLAIN = /^[a-z0-9_-]$/;

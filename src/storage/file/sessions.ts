@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { CorruptError } from '../../core/errors.ts';
-import type { CheckpointId, SessionId } from '../../core/id.ts';
+import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import { mapBounded } from './bounded.ts';
 import type { DurableFiles } from './durable-files.ts';
 import { type FileSystem, hasFileCode } from './file-system.ts';

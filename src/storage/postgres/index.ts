@@ -1,4 +1,4 @@
-export type { MigrationOptions } from './migrate-postgres.ts';
-export { migratePostgres } from './migrate-postgres.ts';
-export type { PostgresStorageOptions } from './postgres-options.ts';
+export type { MigrationOptions } from './database/migrate-postgres.ts';
+export { migratePostgres } from './database/migrate-postgres.ts';
+export type { PostgresStorageOptions } from './database/postgres-options.ts';
 export { PostgresCheckpointStorage } from './postgres-storage.ts';

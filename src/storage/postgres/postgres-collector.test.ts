@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { expect, onTestFinished, test } from 'vitest';
 import { adminClient, freshSchema, postgresUrl } from '../../../test/support/postgres.ts';
-import { createChunk } from '../../core/chunk.ts';
-import type { SessionId } from '../../core/id.ts';
+import type { SessionId } from '../../core/record/id.ts';
+import { createChunk } from '../../core/tree/chunk.ts';
 import { PostgresCheckpointStorage } from './postgres-storage.ts';
 
 const schema = freshSchema();

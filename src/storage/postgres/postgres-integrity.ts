@@ -1,9 +1,9 @@
-import type { CheckpointHeader } from '../../core/checkpoint-header.ts';
-import type { Digest } from '../../core/chunk.ts';
+import type { CheckpointHeader } from '../../core/record/checkpoint-header.ts';
+import type { Digest } from '../../core/tree/chunk.ts';
 import { effectCheck, findMisfiled, tombstoneCheck } from '../marks.ts';
-import type { PostgresConnection, Row } from './postgres-connection.ts';
+import type { PostgresConnection, Row } from './database/postgres-connection.ts';
+import { decodeText } from './database/sql-codec.ts';
 import { decodeEffect, EFFECT_COLUMNS, type EffectColumns } from './postgres-reader.ts';
-import { decodeText } from './sql-codec.ts';
 
 const ROWS_PER_PAGE = 500;
 

@@ -1,7 +1,7 @@
 import type { CheckpointQuery, CheckpointRow } from '../contract.ts';
 import { matchesQuery, parseHeader } from '../query.ts';
-import { Conditions } from './conditions.ts';
-import type { PostgresConnection } from './postgres-connection.ts';
+import { Conditions } from './database/conditions.ts';
+import type { PostgresConnection } from './database/postgres-connection.ts';
 import { CHECKPOINT_COLUMNS, type CheckpointColumns, decodeCheckpoint } from './postgres-reader.ts';
 
 /** Rows of one answer: large enough to be few, small enough to be held. */

@@ -1,10 +1,10 @@
-import type { Chunk, Digest } from '../../core/chunk.ts';
-import type { CheckpointId, SessionId } from '../../core/id.ts';
+import type { CheckpointId, SessionId } from '../../core/record/id.ts';
+import type { Chunk, Digest } from '../../core/tree/chunk.ts';
 import type { CheckpointRow, CheckpointRowWithRoot, EffectRow, Ref, RefKind } from '../contract.ts';
 import { isBindable } from '../sql-text.ts';
-import { Conditions } from './conditions.ts';
-import type { PostgresConnection } from './postgres-connection.ts';
-import { decodeRefs, decodeText } from './sql-codec.ts';
+import { Conditions } from './database/conditions.ts';
+import type { PostgresConnection } from './database/postgres-connection.ts';
+import { decodeRefs, decodeText } from './database/sql-codec.ts';
 
 const DIGEST = /^[0-9a-f]{64}$/;
 

@@ -1,6 +1,6 @@
-import type { Chunk, Digest } from '../../core/chunk.ts';
 import { ClosedError } from '../../core/errors.ts';
-import type { CheckpointId, SessionId } from '../../core/id.ts';
+import type { CheckpointId, SessionId } from '../../core/record/id.ts';
+import type { Chunk, Digest } from '../../core/tree/chunk.ts';
 import type {
   CheckpointQuery,
   CheckpointRow,
@@ -17,13 +17,13 @@ import type {
   StorageStats,
   StorageWatch,
 } from '../contract.ts';
-import { CommitLanes } from './commit-lanes.ts';
+import { CommitLanes } from './commit/commit-lanes.ts';
+import { PostgresConnection } from './database/postgres-connection.ts';
+import { checkPostgresOptions, type PostgresStorageOptions } from './database/postgres-options.ts';
 import { PostgresCollector } from './postgres-collector.ts';
-import { PostgresConnection } from './postgres-connection.ts';
 import { deleteCheckpoints, deleteSession } from './postgres-deleter.ts';
 import { findDamage } from './postgres-integrity.ts';
 import { listCheckpoints } from './postgres-listing.ts';
-import { checkPostgresOptions, type PostgresStorageOptions } from './postgres-options.ts';
 import { PostgresReader } from './postgres-reader.ts';
 import { PostgresWatch } from './postgres-watch.ts';
 

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { expect, onTestFinished, test } from 'vitest';
 import { adminClient, freshSchema, postgresUrl } from '../../../test/support/postgres.ts';
 import { proxyTargetOf, TcpProxy } from '../../../test/support/tcp-proxy.ts';
-import type { CheckpointId, SessionId } from '../../core/id.ts';
+import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { CheckpointRow, StorageWatch } from '../contract.ts';
 import { PostgresCheckpointStorage } from './postgres-storage.ts';

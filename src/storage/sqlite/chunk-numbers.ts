@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer';
-import type { Digest } from '../../core/chunk.ts';
-import { splitDigests } from '../../core/chunk.ts';
 import { CorruptError } from '../../core/errors.ts';
+import type { Digest } from '../../core/tree/chunk.ts';
+import { splitDigests } from '../../core/tree/chunk.ts';
 import { DIGEST_BYTES, PREFIX_BYTES, packDigest, packRefs, unpackDigest } from './sqlite-codec.ts';
 import type { SqliteConnection } from './sqlite-connection.ts';
 import type { SqlStatement } from './sqlite-driver.ts';

@@ -1,4 +1,4 @@
-import type { Digest } from '../../core/chunk.ts';
+import type { Digest } from '../../core/tree/chunk.ts';
 import type { Commit, EffectRow, NewCheckpoint, RefChange } from '../contract.ts';
 import { effectCheck } from '../marks.ts';
 import { refCheck } from '../ref.ts';

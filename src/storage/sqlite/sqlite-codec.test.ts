@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { deflateRawSync } from 'node:zlib';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { Digest } from '../../core/chunk.ts';
+import type { Digest } from '../../core/tree/chunk.ts';
 import { readRefs } from './chunk-numbers.ts';
 import { DICTIONARY_1 } from './compression-dictionary.ts';
 import { decodeText, encodeCompressed, encodePlain, packDigest, packRefs } from './sqlite-codec.ts';

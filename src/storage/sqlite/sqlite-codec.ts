@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer';
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
-import type { Digest } from '../../core/chunk.ts';
 import { CorruptError, InvalidInputError } from '../../core/errors.ts';
+import type { Digest } from '../../core/tree/chunk.ts';
 import { DICTIONARY_1 } from './compression-dictionary.ts';
 
 /** Bytes of a digest in the index; enough to tell chunks apart, and half of what it would take whole. */

@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { Digest } from '../../core/chunk.ts';
+import type { Digest } from '../../core/tree/chunk.ts';
 import type { CollectResult } from '../contract.ts';
 import { Reachable } from '../reachable.ts';
 import { type ChunkNumbers, readRefs } from './chunk-numbers.ts';

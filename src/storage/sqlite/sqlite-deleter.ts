@@ -1,5 +1,5 @@
-import type { CheckpointHeader } from '../../core/checkpoint-header.ts';
-import type { CheckpointId, SessionId } from '../../core/id.ts';
+import type { CheckpointHeader } from '../../core/record/checkpoint-header.ts';
+import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import type { Deletion, Ref } from '../contract.ts';
 import { tombstoneCheck } from '../marks.ts';
 import { areSameRefs } from '../ref.ts';

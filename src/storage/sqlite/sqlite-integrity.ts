@@ -1,6 +1,6 @@
-import type { CheckpointHeader } from '../../core/checkpoint-header.ts';
 import { SavestateError } from '../../core/errors.ts';
-import type { SessionId } from '../../core/id.ts';
+import type { CheckpointHeader } from '../../core/record/checkpoint-header.ts';
+import type { SessionId } from '../../core/record/id.ts';
 import { Breather } from '../breather.ts';
 import { effectCheck, findMisfiled, tombstoneCheck } from '../marks.ts';
 import { type ChunkNumbers, readRefs } from './chunk-numbers.ts';

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { temporaryFolder } from '../../../test/support/storages.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import { SqliteMemoryStorage } from '../../memory/sqlite/sqlite-memory-storage.ts';
+import { SqliteMemoryStorage } from '../../memory/storage/sqlite/sqlite-memory-storage.ts';
 import { SqliteCheckpointStorage } from './sqlite-storage.ts';
 
 async function openSession() {

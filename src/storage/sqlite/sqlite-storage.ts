@@ -1,7 +1,5 @@
 import { statSync } from 'node:fs';
-import type { Chunk, Digest } from '../../core/chunk.ts';
 import { ClosedError } from '../../core/errors.ts';
-import type { CheckpointId, SessionId } from '../../core/id.ts';
 import {
   checkOptions,
   checkValue,
@@ -11,6 +9,8 @@ import {
   oneOf,
   wholeFrom,
 } from '../../core/options.ts';
+import type { CheckpointId, SessionId } from '../../core/record/id.ts';
+import type { Chunk, Digest } from '../../core/tree/chunk.ts';
 import type {
   CheckpointQuery,
   CheckpointRow,

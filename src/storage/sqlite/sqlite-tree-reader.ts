@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { Chunk, Digest } from '../../core/chunk.ts';
+import type { Chunk, Digest } from '../../core/tree/chunk.ts';
 import { type ChunkNumbers, readRefs } from './chunk-numbers.ts';
 import { decodeText } from './sqlite-codec.ts';
 import type { SqliteConnection } from './sqlite-connection.ts';

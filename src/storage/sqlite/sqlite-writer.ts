@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer';
 import { CorruptError, hasErrorCode } from '../../core/errors.ts';
-import type { CheckpointId } from '../../core/id.ts';
+import type { CheckpointId } from '../../core/record/id.ts';
 import type { Commit, CommitResult, RefChange } from '../contract.ts';
 import { checkExpectations, gone, moved, taken } from '../refusal.ts';
 import { isBindable } from '../sql-text.ts';

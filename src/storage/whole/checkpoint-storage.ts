@@ -1,4 +1,4 @@
-import type { Checkpoint } from '../../core/checkpoint.ts';
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
 
 /**
  * The simplest storage to write: whole checkpoints, three methods. `JSON.stringify(checkpoint)` holds everything, and

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { Checkpoint, type CheckpointJson } from '../../core/checkpoint.ts';
+import { Checkpoint, type CheckpointJson } from '../../core/record/checkpoint.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { CheckpointStorage } from './checkpoint-storage.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { Checkpoint, type CheckpointJson } from '../../core/checkpoint.ts';
-import { StateCodec } from '../../core/state-codec.ts';
+import { StateCodec } from '../../core/codec/state-codec.ts';
+import { Checkpoint, type CheckpointJson } from '../../core/record/checkpoint.ts';
 import { storageContract } from '../../testing/storage-contract.ts';
 import type { CheckpointStorage } from './checkpoint-storage.ts';
 import { WholeCheckpointStorage } from './whole-storage.ts';

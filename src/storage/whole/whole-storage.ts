@@ -1,10 +1,10 @@
-import { Checkpoint } from '../../core/checkpoint.ts';
-import type { JsonValue } from '../../core/checkpoint-header.ts';
-import type { Chunk, ChunkContent, Digest } from '../../core/chunk.ts';
+import { findIn, type StateCodec } from '../../core/codec/state-codec.ts';
 import { CorruptError, StorageError, UnsupportedError } from '../../core/errors.ts';
-import { type CheckpointId, parseSessionId, type SessionId } from '../../core/id.ts';
 import { describeValue } from '../../core/options.ts';
-import { findIn, type StateCodec } from '../../core/state-codec.ts';
+import { Checkpoint } from '../../core/record/checkpoint.ts';
+import type { JsonValue } from '../../core/record/checkpoint-header.ts';
+import { type CheckpointId, parseSessionId, type SessionId } from '../../core/record/id.ts';
+import type { Chunk, ChunkContent, Digest } from '../../core/tree/chunk.ts';
 import type {
   CheckpointQuery,
   CheckpointRow,
@@ -19,7 +19,7 @@ import type {
   RefKind,
   StorageStats,
 } from '../contract.ts';
-import { InMemoryCheckpointStorage } from '../memory-storage.ts';
+import { InMemoryCheckpointStorage } from '../memory/memory-storage.ts';
 import type { CheckpointStorage } from './checkpoint-storage.ts';
 
 /** How many checkpoints are read of a session at once. */

@@ -1,6 +1,6 @@
-import { type CheckpointHeader, digestCheckpoint, type Tombstone } from '../../core/checkpoint-header.ts';
-import { type Chunk, type ChunkContent, createChunk, type Digest, digestText } from '../../core/chunk.ts';
-import { type CheckpointId, createCheckpointIds, parseSessionId, type SessionId } from '../../core/id.ts';
+import { type CheckpointHeader, digestCheckpoint, type Tombstone } from '../../core/record/checkpoint-header.ts';
+import { type CheckpointId, createCheckpointIds, parseSessionId, type SessionId } from '../../core/record/id.ts';
+import { type Chunk, type ChunkContent, createChunk, type Digest, digestText } from '../../core/tree/chunk.ts';
 import type {
   CheckpointRow,
   CheckpointRowWithRoot,

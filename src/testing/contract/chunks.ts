@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { checkChunk, createChunk, type Digest, digestText } from '../../core/chunk.ts';
-import type { CheckpointId } from '../../core/id.ts';
+import type { CheckpointId } from '../../core/record/id.ts';
+import { checkChunk, createChunk, type Digest, digestText } from '../../core/tree/chunk.ts';
 import { commitOf, contentOf, rowWithRootOf, session } from './builders.ts';
 import { assertSame, listDigests, rule } from './contract-test.ts';
 import { HOSTILE_TEXTS } from './hostile-text.ts';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { type Chunk, createChunk, type Digest } from '../../core/chunk.ts';
+import { type Chunk, createChunk, type Digest } from '../../core/tree/chunk.ts';
 import type { ChunkStorage, NewCheckpoint } from '../../storage/contract.ts';
 import { type Builders, commitOf, contentOf, deletionOf, moveBranch, session } from './builders.ts';
 import { assertSame, listDigests, rule } from './contract-test.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import type { Digest } from '../../core/chunk.ts';
 import type { ErrorCode, SavestateError } from '../../core/errors.ts';
-import type { SessionId } from '../../core/id.ts';
+import type { SessionId } from '../../core/record/id.ts';
+import type { Digest } from '../../core/tree/chunk.ts';
 import type { CheckpointQuery, ChunkStorage } from '../../storage/contract.ts';
 import type { Builders } from './builders.ts';
 

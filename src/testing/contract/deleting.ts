@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { CheckpointId } from '../../core/id.ts';
+import type { CheckpointId } from '../../core/record/id.ts';
 import { commitOf, contentOf, deletionOf, moveBranch, rowWithRootOf, session, tombstoneRowOf } from './builders.ts';
 import { assertNoTrace, assertSame, everything, listDigests, readAll, rule } from './contract-test.ts';
 import { HOSTILE_NAMES, HOSTILE_TEXTS } from './hostile-text.ts';

@@ -1,4 +1,4 @@
-import { parseName } from '../../core/id.ts';
+import { parseName } from '../../core/record/id.ts';
 
 const QUOTES = ["'", '"', '`', '\\', "a'b", 'a"b', 'a\\"b', "\\'", "''", '""'];
 const SQL = ["' OR '1'='1", '" OR "1"="1', "'; DROP TABLE checkpoints; --", '1; DELETE FROM chunks', ') OR (1=1', '/*'];

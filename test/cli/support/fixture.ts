@@ -1,6 +1,6 @@
 import { cpSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import type { CheckpointId } from '../../../src/core/id.ts';
+import type { CheckpointId } from '../../../src/core/record/id.ts';
 import { CheckpointManager } from '../../../src/manager/checkpoint-manager.ts';
 import { SqliteCheckpointStorage } from '../../../src/storage/sqlite/sqlite-storage.ts';
 import { newFolder } from './folder.ts';

@@ -1,5 +1,5 @@
 import { InvalidInputError } from '../../../core/errors.ts';
-import type { CheckpointId } from '../../../core/id.ts';
+import type { CheckpointId } from '../../../core/record/id.ts';
 import type { CommandInput } from '../../command-input.ts';
 import type { Context } from '../../context.ts';
 import { BisectFile, type BisectState } from '../../place/bisect-file.ts';

@@ -1,6 +1,6 @@
 import { InvalidInputError, NotFoundError } from '../../../core/errors.ts';
 import type { Memory } from '../../../memory/memory.ts';
-import type { MemoryScope } from '../../../memory/memory-record.ts';
+import type { MemoryScope } from '../../../memory/storage/memory-record.ts';
 import type { CommandInput } from '../../command-input.ts';
 import type { Context } from '../../context.ts';
 import { type MemoryView, useMemory } from '../../memory/use-memory.ts';

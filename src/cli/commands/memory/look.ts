@@ -1,6 +1,6 @@
 import { InvalidInputError } from '../../../core/errors.ts';
-import type { MemoryHit } from '../../../memory/finding.ts';
-import { MEMORY_KINDS, type MemoryKind, type MemoryRecord } from '../../../memory/memory-record.ts';
+import type { MemoryHit } from '../../../memory/find/finding.ts';
+import { MEMORY_KINDS, type MemoryKind, type MemoryRecord } from '../../../memory/storage/memory-record.ts';
 import type { CommandInput } from '../../command-input.ts';
 import type { Context } from '../../context.ts';
 import { EXIT, type ExitCode } from '../../exit-code.ts';

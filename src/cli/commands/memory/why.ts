@@ -1,5 +1,5 @@
 import { NotFoundError } from '../../../core/errors.ts';
-import type { MemoryExplanation, MemorySource } from '../../../memory/explaining.ts';
+import type { MemoryExplanation, MemorySource } from '../../../memory/edit/explaining.ts';
 import type { CommandInput } from '../../command-input.ts';
 import type { Context } from '../../context.ts';
 import { toMemoryOutput } from '../../memory/memory-output.ts';

@@ -1,5 +1,5 @@
-import type { Signal } from '../signal.ts';
-import type { Step } from '../step.ts';
+import type { Signal } from '../step/signal.ts';
+import type { Step } from '../step/step.ts';
 
 /** Once round three times, a cycle is no accident. */
 const ROUNDS = 3;

@@ -1,5 +1,5 @@
-import type { Signal } from '../signal.ts';
-import { partCount, type TextSketch } from '../text-sketch.ts';
+import type { Signal } from '../step/signal.ts';
+import { partCount, type TextSketch } from '../step/text-sketch.ts';
 
 /** Enough by itself: no healthy text says one sentence this often. */
 const CHANT_NATS = 5;

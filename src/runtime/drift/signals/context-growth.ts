@@ -1,4 +1,4 @@
-import type { Signal } from '../signal.ts';
+import type { Signal } from '../step/signal.ts';
 
 /** From here on models lose what is in the middle of their context. */
 const CROWDED_SHARE = 0.8;

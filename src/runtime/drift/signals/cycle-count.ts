@@ -1,4 +1,4 @@
-import type { Signal } from '../signal.ts';
+import type { Signal } from '../step/signal.ts';
 
 const EXTRA_CYCLE_NATS = 0.25;
 

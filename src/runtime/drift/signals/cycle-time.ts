@@ -1,4 +1,4 @@
-import type { Signal } from '../signal.ts';
+import type { Signal } from '../step/signal.ts';
 
 /** Durations before the usual one is known. */
 const MIN_CYCLES = 8;

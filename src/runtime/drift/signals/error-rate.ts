@@ -1,5 +1,5 @@
-import type { Signal } from '../signal.ts';
-import type { Step } from '../step.ts';
+import type { Signal } from '../step/signal.ts';
+import type { Step } from '../step/step.ts';
 
 /** Of ten steps of an agent that is lost seven fail; of a healthy one, one or two. Wald's ratio of the two, per step. */
 const LOST_ERROR_RATE = 0.7;

@@ -1,6 +1,6 @@
-import { type ReadEvent, textOf } from '../drift-event.ts';
-import { countTerms, saysEnough, termsOf } from '../goal-words.ts';
-import type { Signal } from '../signal.ts';
+import { type ReadEvent, textOf } from '../step/drift-event.ts';
+import { countTerms, saysEnough, termsOf } from '../step/goal-words.ts';
+import type { Signal } from '../step/signal.ts';
 
 /** Finds where a long text says what the goal is. */
 const GOAL_SENTENCE =

@@ -1,6 +1,6 @@
-import type { ReadEvent } from '../drift-event.ts';
-import type { Signal, SignalFinding } from '../signal.ts';
-import type { StepReading } from '../step.ts';
+import type { ReadEvent } from '../step/drift-event.ts';
+import type { Signal, SignalFinding } from '../step/signal.ts';
+import type { StepReading } from '../step/step.ts';
 
 /** A step of which less is new than this has brought nothing. */
 const MIN_NOVELTY = 0.3;

@@ -1,4 +1,4 @@
-import type { Signal } from '../signal.ts';
+import type { Signal } from '../step/signal.ts';
 
 /** Two of them pass the odds of 100 to 1: nothing happened in between that could excuse saying it again. */
 const MONOLOGUE_NATS = 2.4;

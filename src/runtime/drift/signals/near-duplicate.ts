@@ -1,4 +1,4 @@
-import type { Signal } from '../signal.ts';
+import type { Signal } from '../step/signal.ts';
 import { REPEAT_NATS, redundancyOf } from './redundancy.ts';
 
 /** Speaks when an agent makes nearly the same call again, in other words or another order, and learns little by it. */

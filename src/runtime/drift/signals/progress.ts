@@ -1,4 +1,4 @@
-import type { Signal } from '../signal.ts';
+import type { Signal } from '../step/signal.ts';
 import { redundancyOf } from './redundancy.ts';
 
 /** What a step that repeats nothing takes back. */

@@ -1,5 +1,5 @@
-import type { Signal } from '../signal.ts';
-import type { StepReading } from '../step.ts';
+import type { Signal } from '../step/signal.ts';
+import type { StepReading } from '../step/step.ts';
 
 /** Twice within a few steps passes the odds of 100 to 1: once may be a better wording. */
 const RE_ASKING_NATS = 3;

@@ -1,4 +1,4 @@
-import type { StepReading } from '../step.ts';
+import type { StepReading } from '../step/step.ts';
 
 /** What one full repetition is worth: about 9 to 1, so that three of them pass the odds of 100 to 1. */
 export const REPEAT_NATS = 2.2;

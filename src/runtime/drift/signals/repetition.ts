@@ -1,5 +1,5 @@
-import type { Signal } from '../signal.ts';
-import type { Step } from '../step.ts';
+import type { Signal } from '../step/signal.ts';
+import type { Step } from '../step/step.ts';
 import { REPEAT_NATS, redundancyOf } from './redundancy.ts';
 
 /** Speaks when an agent makes the very same call again and learns nothing new by it. */

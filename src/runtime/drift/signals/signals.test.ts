@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { DriftDetector } from '../drift-detector.ts';
-import type { DriftEvent } from '../drift-event.ts';
-import type { DriftOptions, SignalName } from '../drift-options.ts';
+import type { DriftEvent } from '../step/drift-event.ts';
+import type { DriftOptions, SignalName } from '../step/drift-options.ts';
 
 const call = (name: string, input: unknown, more: DriftEvent = {}): DriftEvent => ({
   kind: 'call',

@@ -1,5 +1,5 @@
-import type { Signal } from '../signal.ts';
-import type { StepReading } from '../step.ts';
+import type { Signal } from '../step/signal.ts';
+import type { StepReading } from '../step/step.ts';
 
 /** Shorter messages ("ok", "next") say nothing about a stall. */
 const MIN_WORDS = 5;

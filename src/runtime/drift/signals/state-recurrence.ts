@@ -1,7 +1,7 @@
-import { boundedJson, sortFields } from '../bounded-json.ts';
-import { shortDigest } from '../bounded-text.ts';
-import type { ReadEvent } from '../drift-event.ts';
-import type { Signal } from '../signal.ts';
+import { boundedJson, sortFields } from '../step/bounded-json.ts';
+import { shortDigest } from '../step/bounded-text.ts';
+import type { ReadEvent } from '../step/drift-event.ts';
+import type { Signal } from '../step/signal.ts';
 
 /** Two of them pass the odds of 100 to 1: once may be a retry, twice is a loop. */
 const RECURRENCE_NATS = 2.5;

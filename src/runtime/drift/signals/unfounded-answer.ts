@@ -1,5 +1,5 @@
-import { isFinishing } from '../drift-event.ts';
-import type { Signal } from '../signal.ts';
+import { isFinishing } from '../step/drift-event.ts';
+import type { Signal } from '../step/signal.ts';
 
 /** Enough by itself: an agent that had tools and a plan, and learnt nothing, answers from nowhere. */
 const UNFOUNDED_NATS = 5;

@@ -1,5 +1,5 @@
 import { basename, dirname, join } from 'node:path';
-import type { Checkpoint } from '../../../core/checkpoint.ts';
+import type { Checkpoint } from '../../../core/record/checkpoint.ts';
 import { SessionFiles, type SessionFilesOptions } from './session-files.ts';
 import { createUniqueFolder, findSessionFolder, formatStamp, readSessionId } from './session-folder.ts';
 import { writeJsonFile } from './write-file-whole.ts';

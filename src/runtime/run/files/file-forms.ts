@@ -1,4 +1,4 @@
-import type { Checkpoint } from '../../../core/checkpoint.ts';
+import type { Checkpoint } from '../../../core/record/checkpoint.ts';
 import type { AgentState } from '../../agent/agent-state.ts';
 import type { ChatMessage } from '../../agent/chat-message.ts';
 import { findToolCalls } from '../../agent/tool-results.ts';

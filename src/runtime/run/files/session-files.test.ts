@@ -14,7 +14,7 @@ import { z } from 'zod';
 import { temporaryFolder } from '../../../../test/support/storages.ts';
 import { createTeam } from '../../../../test/support/team.ts';
 import { CheckpointManager } from '../../../manager/checkpoint-manager.ts';
-import { InMemoryCheckpointStorage } from '../../../storage/memory-storage.ts';
+import { InMemoryCheckpointStorage } from '../../../storage/memory/memory-storage.ts';
 import { scriptedModel } from '../../../testing/model/scripted-model.ts';
 import { StandardAgent } from '../../agent/standard-agent.ts';
 import { defineTool } from '../../agent/tool.ts';

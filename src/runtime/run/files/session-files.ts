@@ -1,7 +1,7 @@
 import { appendFile, mkdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Checkpoint } from '../../../core/checkpoint.ts';
 import { StorageError } from '../../../core/errors.ts';
+import type { Checkpoint } from '../../../core/record/checkpoint.ts';
 import type { CheckpointManager } from '../../../manager/checkpoint-manager.ts';
 import { copyRedacted } from './copy-redacted.ts';
 import {

@@ -1,0 +1,98 @@
+import type { RunnableConfig } from '@langchain/core/runnables';
+import { InvalidInputError } from '../../../core/errors.ts';
+import type { SessionId } from '../../../core/record/id.ts';
+import { digestText } from '../../../core/tree/chunk.ts';
+
+/** Where LangGraph keeps a line of checkpoints: a thread, and in it the namespace of the graph or subgraph. */
+export type Place = { readonly threadId: string; readonly namespace: string };
+
+const PREFIX = 'lg/';
+
+/** What a session id may hold of each name; longer ones stand there by their digest, and as they are in every checkpoint. */
+const MAX_PART_CHARS = 240;
+
+/** An escaped character takes this many. */
+const ESCAPED_CHARS = 5;
+
+/** Names that need no second look. */
+const USUAL = /^[\w:|.@ -]*$/;
+
+/** What separates parts, marks a digest or an escape, or may not stand in a session id at all. */
+const ESCAPED = /[%/#]|\p{Cc}|\p{Cs}/gu;
+
+/** The session of a thread and namespace: one to one, so that two never share a session. */
+export function sessionOf({ threadId, namespace }: Place): SessionId {
+  const thread = `${PREFIX}${encodePart(threadId)}`;
+  return (namespace === '' ? thread : `${thread}/${encodePart(namespace)}`) as SessionId;
+}
+
+/** What the ids of all sessions of a thread but that of its root namespace begin with. */
+export function subgraphPrefix(threadId: string): string {
+  return `${PREFIX}${encodePart(threadId)}/`;
+}
+
+/** Whether a session id holds the names themselves, for certain. */
+export function isShort({ threadId, namespace }: Place): boolean {
+  return Math.max(threadId.length, namespace.length) * ESCAPED_CHARS <= MAX_PART_CHARS;
+}
+
+/** Reads a session id back; undefined if it is not one of ours, or holds a digest instead of a name. */
+export function placeOf(sessionId: string): Place | undefined {
+  if (!sessionId.startsWith(PREFIX) || sessionId.includes('#')) return undefined;
+  const [threadId = '', namespace = ''] = sessionId.slice(PREFIX.length).split('/').map(decodePart);
+  return { threadId, namespace };
+}
+
+function decodePart(part: string): string {
+  return part.replace(/%([0-9a-f]{4})/g, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)));
+}
+
+function encodePart(name: string): string {
+  if (name.length <= MAX_PART_CHARS && USUAL.test(name)) return name;
+  const encoded = name.replace(ESCAPED, (found) => `%${found.charCodeAt(0).toString(16).padStart(4, '0')}`);
+  return encoded.length <= MAX_PART_CHARS ? encoded : `#${digestText(JSON.stringify(name))}`;
+}
+
+/** Reads the place out of a config; undefined if it names no thread. */
+export function findPlace(config: RunnableConfig): Place | undefined {
+  const { thread_id, checkpoint_ns } = config.configurable ?? {};
+  if (thread_id === undefined || thread_id === null) return undefined;
+  return { threadId: parseText(thread_id, 'thread_id'), namespace: parseText(checkpoint_ns ?? '', 'checkpoint_ns') };
+}
+
+/** Like `findPlace`, for calls that cannot do without. */
+export function parsePlace(config: RunnableConfig): Place {
+  const place = findPlace(config);
+  if (place !== undefined && place.threadId !== '') return place;
+  throw new InvalidInputError(
+    'The config has no thread_id. Pass { configurable: { thread_id: "..." } } to the graph, so that its state can be saved.',
+    { details: { field: 'configurable.thread_id' } },
+  );
+}
+
+/** Accepts a thread's id or throws. */
+export function parseThreadId(threadId: unknown): string {
+  const text = parseText(threadId, 'thread_id');
+  if (text !== '') return text;
+  throw new InvalidInputError('thread_id must not be empty.', { details: { field: 'configurable.thread_id' } });
+}
+
+/** Which checkpoint a config asks for; undefined for the latest. */
+export function findCheckpointId(config: RunnableConfig): string | undefined {
+  const id: unknown = config.configurable?.checkpoint_id || config.configurable?.thread_ts;
+  return id === undefined || id === null || id === '' ? undefined : parseText(id, 'checkpoint_id');
+}
+
+/** Numbers are taken for their digits, as LangGraph's SQL savers do. */
+function parseText(value: unknown, field: string): string {
+  if (typeof value === 'string') return value;
+  if (typeof value === 'number') return String(value);
+  throw new InvalidInputError(`${field} must be a text; found ${value === null ? 'null' : typeof value}.`, {
+    details: { field: `configurable.${field}` },
+  });
+}
+
+/** The config of one checkpoint, as LangGraph wants it back. */
+export function configOf({ threadId, namespace }: Place, checkpointId: string): RunnableConfig {
+  return { configurable: { thread_id: threadId, checkpoint_ns: namespace, checkpoint_id: checkpointId } };
+}

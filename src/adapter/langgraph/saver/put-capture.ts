@@ -1,0 +1,88 @@
+import type { RunnableConfig } from '@langchain/core/runnables';
+import type { CheckpointMetadata } from '@langchain/langgraph-checkpoint';
+import { copyPlainJson } from '../../../core/codec/plain-json.ts';
+import type { CapturedState, EncodedState, StateCodec } from '../../../core/codec/state-codec.ts';
+import type { Checkpoint } from '../../../core/record/checkpoint.ts';
+import type { Chunk } from '../../../core/tree/chunk.ts';
+import type { Engine } from '../../../manager/engine/engine.ts';
+import { loadState } from '../../../manager/engine/loading.ts';
+import type { GraphRows } from '../record/graph-rows.ts';
+import { childState, encodedState, type PutCall, rootState, wholeState } from '../record/graph-state.ts';
+import { findCheckpointId } from '../record/thread-session.ts';
+import type { SessionLane } from './session-lane.ts';
+
+/** A call of `put` as it was when it was made. */
+export type CapturedPut = {
+  readonly call: Omit<PutCall, 'checkpoint'> & { readonly checkpoint: Pick<PutCall['checkpoint'], 'id' | 'v'> };
+  readonly parentId: string | undefined;
+  readonly runId: string | undefined;
+  /** The run was told to begin at a certain checkpoint, so a branch there is what its user wants. */
+  readonly isTimeTravel: boolean;
+  /** Set if the parent was remembered: then the state was captured against it. */
+  readonly parent: Checkpoint | undefined;
+  readonly state: CapturedState;
+};
+
+/** A state that is ready to be stored on its parent; undefined if that is not stored. */
+export type PlacedPut = CapturedPut & { readonly encoded: EncodedState; readonly chunks: readonly Chunk[] };
+
+/**
+ * Reads the live state before anything else happens: the graph goes on changing it. Costs what changed since the parent, if that
+ * is remembered.
+ */
+export function capturePut(
+  { codec }: Engine,
+  lane: SessionLane,
+  { config, call }: { readonly config: RunnableConfig; readonly call: PutCall },
+): CapturedPut {
+  const parentId = findCheckpointId(config);
+  const { metadata, newVersions } = call;
+  const { id, v } = call.checkpoint;
+  const about = {
+    call: { checkpoint: { id, v }, metadata: copyMetadata(metadata, codec), newVersions: { ...newVersions } },
+    parentId,
+    runId: runOf(config, call),
+    isTimeTravel: isTimeTravel(config, lane, parentId),
+  };
+  if (parentId === undefined) return { ...about, parent: undefined, state: codec.capture(rootState(call)) };
+  const tip = lane.takeTip(parentId);
+  if (tip === undefined) return { ...about, parent: undefined, state: codec.capture(wholeState(call)) };
+  const state = childState(wholeState(call), newVersions, tip.encoded);
+  return { ...about, parent: tip.checkpoint, state: codec.capture(state, tip.encoded, lane.written) };
+}
+
+function copyMetadata(metadata: CheckpointMetadata, codec: StateCodec): CheckpointMetadata {
+  const copy = copyPlainJson(metadata) ?? codec.decodeJson(codec.encodeJson(metadata));
+  return copy as unknown as CheckpointMetadata;
+}
+
+function runOf({ metadata, configurable, runId }: RunnableConfig, call: PutCall): string | undefined {
+  const given = { ...metadata, ...call.metadata } as { run_id?: unknown };
+  const found = given.run_id ?? configurable?.run_id ?? runId;
+  return typeof found === 'string' ? found : undefined;
+}
+
+/** LangChain repeats among the metadata what the user gave as `configurable`. Subgraphs go back along with the graph around them. */
+function isTimeTravel({ metadata }: RunnableConfig, { place }: SessionLane, parentId: string | undefined): boolean {
+  const askedId = metadata?.checkpoint_id;
+  return askedId !== undefined && (askedId === parentId || place.namespace !== '');
+}
+
+/** Composes the state; where the parent was not remembered, reads it and builds on it. */
+export async function placePut(
+  context: Engine,
+  captured: CapturedPut,
+  { rows, lane }: { readonly rows: GraphRows; readonly lane: SessionLane },
+): Promise<PlacedPut> {
+  const { call, parentId, parent } = captured;
+  const encoded = context.codec.compose(captured.state);
+  const whole = { ...captured, encoded, chunks: encoded.chunks };
+  if (parentId === undefined || parent !== undefined) return whole;
+  const found = await rows.find(lane.sessionId, parentId);
+  if (found === undefined) return whole;
+  const { encoded: before } = await loadState(context, found);
+  if (before === undefined) return { ...whole, parent: found.checkpoint };
+  const rebased = context.codec.encode(childState(encodedState(encoded), call.newVersions, before), before);
+  const chunks = [...encoded.chunks, ...rebased.chunks];
+  return { ...captured, parent: found.checkpoint, encoded: rebased, chunks };
+}

@@ -1,0 +1,210 @@
+import type { RunnableConfig } from '@langchain/core/runnables';
+import {
+  BaseCheckpointSaver,
+  type ChannelVersions,
+  type Checkpoint,
+  type CheckpointListOptions,
+  type CheckpointMetadata,
+  type CheckpointTuple,
+  type DeltaChannelHistory,
+  type PendingWrite,
+} from '@langchain/langgraph-checkpoint';
+import { hasErrorCode, InvalidInputError } from '../../../core/errors.ts';
+import { oneOf } from '../../../core/options.ts';
+import type { Engine } from '../../../manager/engine/engine.ts';
+import type { ChunkStorage } from '../../../storage/contract.ts';
+import { openGraphEngine, type SavestateSaverOptions, toOptions } from '../codec/saver-options.ts';
+import { metadataOf } from '../record/graph-header.ts';
+import { GraphRows, type StoredGraphCheckpoint } from '../record/graph-rows.ts';
+import { configOf, findCheckpointId, findPlace, parsePlace, parseThreadId } from '../record/thread-session.ts';
+import { captureWrites } from '../record/write-record.ts';
+import { CheckpointWriter } from './checkpoint-writer.ts';
+import { readDeltaHistory } from './delta-history.ts';
+import { listGraphCheckpoints } from './graph-listing.ts';
+import { PendingWrites } from './pending-writes.ts';
+import { capturePut } from './put-capture.ts';
+import type { SessionLane } from './session-lane.ts';
+import { SessionLanes } from './session-lanes.ts';
+import { type PruneStrategy, ThreadAdmin } from './thread-admin.ts';
+import { TupleReader } from './tuple-reader.ts';
+
+/** One checkpoint of a history, without its state. */
+export type CheckpointSummary = Pick<CheckpointTuple, 'config' | 'parentConfig' | 'metadata'> & {
+  /** Our id and branch, for the CheckpointManager and the command line. */
+  readonly id: string;
+  readonly branch: string;
+  readonly savedAt: Date;
+};
+
+const OPTIONS = { onConflict: oneOf('branch', 'error') };
+
+/** Tuples of a history that are read together: enough to share the reading, few enough to hold. */
+const TUPLES_AT_ONCE = 32;
+
+/** Saves the threads of LangGraph graphs as sessions. Pass it as `checkpointer` when compiling a graph. */
+export class SavestateSaver extends BaseCheckpointSaver {
+  readonly #context: Engine;
+  readonly #lanes: SessionLanes;
+  readonly #rows: GraphRows;
+  readonly #writes: PendingWrites;
+  readonly #writer: CheckpointWriter;
+  readonly #reader: TupleReader;
+  readonly #admin: ThreadAdmin;
+
+  constructor(storageOrOptions: ChunkStorage | SavestateSaverOptions) {
+    super();
+    const options: SavestateSaverOptions = toOptions(storageOrOptions, OPTIONS, 'SavestateSaver');
+    this.#context = openGraphEngine(options);
+    this.#lanes = new SessionLanes(this.#context);
+    this.#rows = new GraphRows(this.#context);
+    this.#writes = new PendingWrites(this.#context, this.#rows);
+    this.#writer = new CheckpointWriter(this.#context, {
+      rows: this.#rows,
+      writes: this.#writes,
+      onConflict: options.onConflict ?? 'branch',
+    });
+    this.#reader = new TupleReader(this.#context, this.#writes, () => this.getNextVersion(undefined));
+    this.#admin = new ThreadAdmin(this.#context, this.#lanes);
+  }
+
+  override async getTuple(config: RunnableConfig): Promise<CheckpointTuple | undefined> {
+    const place = findPlace(config);
+    if (place === undefined) return undefined;
+    const lane = this.#lanes.open(place);
+    await lane.settled();
+    const stored = await this.#find(lane, findCheckpointId(config));
+    if (stored === undefined) return undefined;
+    try {
+      return await this.#reader.readTip(lane, stored);
+    } catch (error) {
+      // What is missing may have been deleted while it was read.
+      if (!hasErrorCode(error, 'CORRUPT') || (await this.#rows.open(stored.checkpoint.id)) !== undefined) throw error;
+      return this.getTuple(config);
+    }
+  }
+
+  #find({ sessionId }: SessionLane, graphId: string | undefined): Promise<StoredGraphCheckpoint | undefined> {
+    return graphId === undefined ? this.#rows.latest(sessionId) : this.#rows.find(sessionId, graphId);
+  }
+
+  /** Newest first. A tuple's state and writes are decoded when they are first looked at. */
+  override async *list(config: RunnableConfig, options?: CheckpointListOptions): AsyncGenerator<CheckpointTuple> {
+    await this.#settled();
+    let batch: StoredGraphCheckpoint[] = [];
+    for await (const { checkpoint } of listGraphCheckpoints(this.#context, config, options)) {
+      const stored = await this.#rows.open(checkpoint.id);
+      if (stored !== undefined) batch.push(stored);
+      if (batch.length < TUPLES_AT_ONCE) continue;
+      yield* await this.#readBatch(batch);
+      batch = [];
+    }
+    if (batch.length > 0) yield* await this.#readBatch(batch);
+  }
+
+  /** Resolves when all that was begun is stored, and retention has done what that left to it. */
+  async #settled(): Promise<void> {
+    await this.#lanes.settled();
+    await this.#context.settled();
+  }
+
+  #readBatch(batch: readonly StoredGraphCheckpoint[]): Promise<CheckpointTuple[]> {
+    const [first] = batch;
+    const known = first === undefined ? undefined : this.#lanes.open(first.graph.place).knownParts(this.#context.codec);
+    return this.#reader.read(batch, known);
+  }
+
+  /** Like `list`, but reads no states and no writes: what a history page needs. */
+  async *listMetadata(config: RunnableConfig, options?: CheckpointListOptions): AsyncGenerator<CheckpointSummary> {
+    await this.#settled();
+    for await (const { checkpoint, graph } of listGraphCheckpoints(this.#context, config, options)) {
+      yield {
+        config: configOf(graph.place, graph.id),
+        ...(graph.parentId !== undefined && { parentConfig: configOf(graph.place, graph.parentId) }),
+        metadata: metadataOf(checkpoint, this.#context.codec),
+        id: checkpoint.id,
+        branch: checkpoint.branch,
+        savedAt: checkpoint.timestamp,
+      };
+    }
+  }
+
+  /** Saves a checkpoint. The state is read before this returns. */
+  override async put(
+    ...[config, checkpoint, metadata, newVersions]: [RunnableConfig, Checkpoint, CheckpointMetadata, ChannelVersions]
+  ): Promise<RunnableConfig> {
+    const place = parsePlace(config);
+    const lane = this.#lanes.open(place);
+    const captured = capturePut(this.#context, lane, { config, call: { checkpoint, metadata, newVersions } });
+    // Not inside: a handler may save to this thread too.
+    await this.#context.afterSave(await lane.save(() => this.#writer.put(lane, captured), metadata));
+    return configOf(place, captured.call.checkpoint.id);
+  }
+
+  /** Saves what a task wrote, also to a checkpoint that is not saved yet. */
+  override async putWrites(config: RunnableConfig, writes: PendingWrite[], taskId: string): Promise<void> {
+    const place = parsePlace(config);
+    const graphId = findCheckpointId(config);
+    if (graphId === undefined) {
+      throw new InvalidInputError('The config has no checkpoint_id, so there is nothing these writes belong to.', {
+        details: { field: 'configurable.checkpoint_id' },
+      });
+    }
+    if (writes.length === 0) return;
+    const lane = this.#lanes.open(place);
+    const call = captureWrites(this.#context.codec, writes, { taskId, instances: lane.written });
+    await this.#writes.put(lane, graphId, call);
+  }
+
+  /** Reads the whole history of delta channels in a few bulk reads. */
+  override async getDeltaChannelHistory({
+    config,
+    channels,
+  }: {
+    config: RunnableConfig;
+    channels: string[];
+  }): Promise<Record<string, DeltaChannelHistory>> {
+    const place = findPlace(config);
+    const empty = Object.fromEntries(channels.map((channel) => [channel, { writes: [] }]));
+    if (place === undefined || channels.length === 0) return empty;
+    const lane = this.#lanes.open(place);
+    await lane.settled();
+    const stored = await this.#find(lane, findCheckpointId(config));
+    return stored === undefined ? empty : readDeltaHistory(this.#context, stored, channels);
+  }
+
+  /** Deletes a thread with all its namespaces and writes, and gives the space back. */
+  override async deleteThread(threadId: string): Promise<void> {
+    await this.#admin.deleteThread(parseThreadId(threadId));
+  }
+
+  /** Copies all checkpoints and writes of a thread to a new one, which shares its states. */
+  async copyThread(sourceThreadId: string, targetThreadId: string): Promise<void> {
+    await this.#admin.copyThread(parseThreadId(sourceThreadId), parseThreadId(targetThreadId));
+  }
+
+  /**
+   * Thins threads out: `keep_latest` (default) leaves of each namespace the latest checkpoint, what its delta channels need, and what
+   * has a tag or pin; `delete` leaves nothing.
+   */
+  async prune(threadIds: readonly string[], options: { readonly strategy?: PruneStrategy } = {}): Promise<void> {
+    const { strategy = 'keep_latest' } = options;
+    if (strategy !== 'keep_latest' && strategy !== 'delete')
+      throw new InvalidInputError(`The strategy must be "keep_latest" or "delete"; found ${JSON.stringify(strategy)}.`);
+    await this.#admin.prune(parseIds(threadIds, 'thread ids').map(parseThreadId), strategy);
+  }
+
+  /**
+   * Deletes all checkpoints and writes that the given runs saved. Runs are known by `run_id` in the metadata or `configurable` of
+   * their config; LangChain's `runId` is not enough, because LangGraph does not pass it on to savers.
+   */
+  async deleteForRuns(runIds: readonly string[]): Promise<void> {
+    await this.#admin.deleteForRuns(parseIds(runIds, 'run ids'));
+  }
+}
+
+function parseIds(given: unknown, what: string): readonly string[] {
+  if (Array.isArray(given) && given.every((id) => typeof id === 'string' || typeof id === 'number'))
+    return given.map(String);
+  const found = Array.isArray(given) ? 'one with something else in it' : typeof given;
+  throw new InvalidInputError(`The ${what} must be given as an array of texts; found ${found}. Nothing was deleted.`);
+}

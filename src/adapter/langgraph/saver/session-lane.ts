@@ -1,0 +1,194 @@
+import type { CheckpointMetadata } from '@langchain/langgraph-checkpoint';
+import { CapturedInstances } from '../../../core/codec/captured-instances.ts';
+import type { KnownParts } from '../../../core/codec/known-parts.ts';
+import type { EncodedState, StateCodec } from '../../../core/codec/state-codec.ts';
+import type { Checkpoint } from '../../../core/record/checkpoint.ts';
+import type { SessionId } from '../../../core/record/id.ts';
+import type { Engine } from '../../../manager/engine/engine.ts';
+import type { ShadowBudget, ShadowHolder } from '../../../manager/engine/shadow-budget.ts';
+import type { ChunkStorage, Commit, CommitResult } from '../../../storage/contract.ts';
+import type { Lull } from '../../../storage/lull.ts';
+import { type Place, sessionOf } from '../record/thread-session.ts';
+import type { WriteBucket } from './write-bucket.ts';
+
+/** A stored checkpoint and what it was encoded to: what the next one is encoded against. */
+export type Tip = { readonly checkpoint: Checkpoint; readonly encoded: EncodedState };
+
+/** What the newest tip knows, and which tip that was. */
+type Knowledge = { readonly tip: Tip; readonly parts: KnownParts | undefined };
+
+/** Shadows kept per session: the one a run goes on from, and those of a few that branched off. */
+const MAX_TIPS = 4;
+/** Checkpoints whose writes are remembered per session; those of older ones are read again. */
+const MAX_BUCKETS = 32;
+/** How often a read looks whether all is stored. A graph that runs on meanwhile may never let it be. */
+const SETTLING_ROUNDS = 3;
+
+/**
+ * What one saver remembers of a session, and the order of what it does there. Everything here can be forgotten at any time:
+ * the storage knows it all.
+ */
+export class SessionLane implements ShadowHolder {
+  readonly place: Place;
+  readonly sessionId: SessionId;
+  /** What tasks wrote, for the checkpoint that will hold it. */
+  readonly written = new CapturedInstances();
+  readonly #shadows: ShadowBudget;
+  readonly #storage: ChunkStorage;
+  readonly #lull: Lull;
+  readonly #tips = new Map<string, Tip>();
+  readonly #buckets = new Map<string, WriteBucket>();
+  #knowledge: Knowledge | undefined;
+  #lastTurn: Promise<unknown> = Promise.resolve();
+  /** What pieces of work left to the storage when they let the next one begin. */
+  readonly #rests = new Set<Promise<unknown>>();
+  #waiting = 0;
+  /** Saves that have not ended. LangGraph hands the next state over when they have. */
+  #saving = 0;
+
+  constructor(place: Place, { shadows, storage }: Pick<Engine, 'shadows' | 'storage'>, lull: Lull) {
+    this.place = place;
+    this.sessionId = sessionOf(place);
+    this.#shadows = shadows;
+    this.#storage = storage;
+    this.#lull = lull;
+  }
+
+  get isIdle(): boolean {
+    return this.#waiting === 0;
+  }
+
+  /**
+   * Runs one piece of work after those before it, in the order of the calls, and a little later, so that the graph comes to wait for
+   * its model first. A piece that calls `pass` lets the next begin already: the rest of it is on its way to the storage, which
+   * keeps the order too.
+   */
+  async inOrder<Result>(
+    work: (pass: (rest: Promise<unknown>) => void) => Promise<Result>,
+    { canWait = true } = {},
+  ): Promise<Result> {
+    // LangGraph waits for a save before it hands over the next state, which must be before that is changed.
+    if (this.#saving > 0) this.#hurry();
+    const lull = canWait ? this.#lull.wait() : undefined;
+    const before = this.#lastTurn;
+    let end = (): void => undefined;
+    this.#lastTurn = new Promise<void>((resolve) => {
+      end = resolve;
+    });
+    this.#waiting++;
+    try {
+      await before;
+      await lull;
+      return await work((rest) => {
+        this.#noteRest(rest);
+        end();
+      });
+    } finally {
+      this.#waiting--;
+      end();
+    }
+  }
+
+  /** The same for a save. Only those of a running loop have time. */
+  async save<Result>(work: () => Promise<Result>, { source }: CheckpointMetadata): Promise<Result> {
+    const saved = this.inOrder(work, { canWait: source === 'loop' });
+    this.#saving++;
+    try {
+      return await saved;
+    } finally {
+      this.#saving--;
+    }
+  }
+
+  /** Stores what a save made, at once: LangGraph hands the next state over when that is done, and must before a node changes it. */
+  commit(commit: Commit): Promise<CommitResult> {
+    const stored = this.#storage.commit(commit);
+    this.#storage.hurry?.();
+    return stored;
+  }
+
+  #hurry(): void {
+    this.#lull.hurry();
+    this.#storage.hurry?.();
+  }
+
+  /** Resolves when all that was begun here is stored or has failed, so that a read finds it. */
+  async settled(): Promise<void> {
+    for (let round = 0; round < SETTLING_ROUNDS && !this.isIdle; round++) {
+      this.#hurry();
+      await this.#lastTurn;
+      await this.restsAreOver();
+      await this.#lull.wait(); // LangGraph may have waited for this with the next one
+    }
+  }
+
+  #noteRest(rest: Promise<unknown>): void {
+    const forget = (): void => void this.#rests.delete(rest);
+    this.#rests.add(rest);
+    rest.then(forget, forget);
+  }
+
+  /** Resolves when what pieces of work left to the storage is over. */
+  async restsAreOver(): Promise<void> {
+    await Promise.allSettled(this.#rests);
+  }
+
+  findTip(graphId: string): Tip | undefined {
+    return this.#tips.get(graphId);
+  }
+
+  /** Takes a tip out. A shadow goes on into one state only: what two share could be stored with one of them alone. */
+  takeTip(graphId: string): Tip | undefined {
+    const tip = this.#tips.get(graphId);
+    this.#tips.delete(graphId);
+    this.#knowledge = undefined;
+    return tip;
+  }
+
+  keepTip(graphId: string, tip: Tip): void {
+    keepNewest(this.#tips, MAX_TIPS, [graphId, tip]);
+    const sizeBytes = [...this.#tips.values()].reduce((sum, { encoded }) => sum + encoded.sizeBytes, 0);
+    this.#shadows.touch(this, sizeBytes);
+  }
+
+  /** What the newest tip knows: most of any state of the session. */
+  knownParts(codec: StateCodec): KnownParts | undefined {
+    const tip = [...this.#tips.values()].at(-1);
+    if (tip === undefined) return undefined;
+    if (this.#knowledge?.tip !== tip) this.#knowledge = { tip, parts: codec.knownParts(tip.encoded) };
+    return this.#knowledge.parts;
+  }
+
+  forgetShadow(): void {
+    this.#tips.clear();
+    this.written.clear();
+    this.#knowledge = undefined;
+  }
+
+  findBucket(graphId: string): WriteBucket | undefined {
+    return this.#buckets.get(graphId);
+  }
+
+  keepBucket(graphId: string, bucket: WriteBucket): WriteBucket {
+    keepNewest(this.#buckets, MAX_BUCKETS, [graphId, bucket]);
+    return bucket;
+  }
+
+  /** Forgets what turned out to be wrong, unless it is better known by now. */
+  forgetBucket(graphId: string, bucket: WriteBucket): void {
+    if (this.#buckets.get(graphId) === bucket) this.#buckets.delete(graphId);
+  }
+
+  /** Forgets everything, because the storage was changed beside it. */
+  clear(): void {
+    this.forgetShadow();
+    this.#buckets.clear();
+    this.#shadows.release(this);
+  }
+}
+
+function keepNewest<Value>(map: Map<string, Value>, max: number, [key, value]: [key: string, value: Value]): void {
+  map.delete(key);
+  map.set(key, value);
+  for (const oldest of map.keys()) if (map.size > max) map.delete(oldest);
+}

@@ -1,0 +1,158 @@
+import { ConflictError } from '../../../core/errors.ts';
+import { Checkpoint } from '../../../core/record/checkpoint.ts';
+import { type CheckpointHeader, digestCheckpoint } from '../../../core/record/checkpoint-header.ts';
+import { type CheckpointId, formatCheckpointId, idAfter, type SessionId } from '../../../core/record/id.ts';
+import { type Chunk, digestText } from '../../../core/tree/chunk.ts';
+import type { Engine } from '../../../manager/engine/engine.ts';
+import { readSession } from '../../../manager/engine/lineage.ts';
+import { claimSession, type ImportClaim } from '../../../manager/transfer/import-claim.ts';
+import type { EffectRow, RefChange } from '../../../storage/contract.ts';
+import { checkRef } from '../../../storage/ref.ts';
+import { deriveCheckpointId } from '../record/checkpoint-id.ts';
+import { findGraphHeader, type GraphHeader, metadataOf, withGraphHeader } from '../record/graph-header.ts';
+import { aliasOf, type GraphCheckpoint } from '../record/graph-rows.ts';
+import { type Place, sessionOf } from '../record/thread-session.ts';
+import { bucketOf, moveWrites } from '../record/write-record.ts';
+
+/** 60 bits. */
+const TAIL_HEX_CHARS = 15;
+
+/** The refs a copy has too; the others are about the session it was copied from. */
+const COPIED_KINDS: ReadonlySet<string> = new Set(['branch', 'tag', 'pin', 'current']);
+
+/** Copies a session, oldest checkpoint first. Chunks are shared; what is left of deleted checkpoints stays behind. */
+export async function copySession(context: Engine, from: SessionId, place: Place): Promise<void> {
+  const target = sessionOf(place);
+  await checkFree(context, target, place);
+  const sources: GraphCheckpoint[] = [];
+  for await (const { checkpoint } of readSession(context.storage, from)) {
+    const graph = checkpoint === undefined ? undefined : findGraphHeader(checkpoint);
+    if (checkpoint !== undefined && graph !== undefined) sources.push({ checkpoint, graph });
+  }
+  const claim = await claimSession(context, target);
+  const copy: Copy = { place, claim, copies: new Map(), refs: [] };
+  try {
+    for (const source of sources.toReversed()) await copyCheckpoint(context, source, copy);
+    await copyRefs(context, from, copy);
+  } catch (error) {
+    await claim.giveUp([...copy.copies.values()].map(({ id }) => id));
+    throw error;
+  }
+}
+
+/** A copy on its way. Its names wait for the end: what has none but the claim is nobody else's. */
+type Copy = {
+  readonly place: Place;
+  readonly claim: ImportClaim;
+  readonly copies: Map<CheckpointId, Checkpoint>;
+  readonly refs: RefChange[];
+};
+
+async function checkFree({ storage }: Engine, target: SessionId, { threadId }: Place): Promise<void> {
+  const refs = await storage.readRefs({ sessionId: target });
+  const rows = await storage.listCheckpoints({ sessionId: target, limit: 1 });
+  if (refs.length + rows.length === 0) return;
+  throw new ConflictError(`Thread "${threadId}" exists already. Delete it first, or copy to another name.`, {
+    details: { threadId, sessionId: target },
+  });
+}
+
+async function copyCheckpoint(
+  context: Engine,
+  source: GraphCheckpoint,
+  { place, claim, copies, refs }: Copy,
+): Promise<void> {
+  const { checkpoint, graph } = source;
+  const sessionId = sessionOf(place);
+  const { root } = await context.repository.open(checkpoint.id);
+  const parent = findCopy(copies, checkpoint.parentId);
+  const replaces = findCopy(copies, graph.replaces)?.id;
+  const id = copiedId(source, { sessionId, after: replaces ?? parent?.id, isReplacing: replaces !== undefined });
+  const header = rewriteHeader(context, checkpoint, { id, parent, graph: { ...graph, place, replaces } });
+  const body = JSON.stringify(header);
+  const digest = digestCheckpoint(body);
+  const writes = await copyWrites(context, source, sessionId);
+  const alias: RefChange = { kind: 'mark', name: aliasOf(graph.id), target: id };
+  await context.storage.commit({
+    sessionId,
+    checkpoint: { header, body, digest, root },
+    chunks: writes.chunks,
+    effects: writes.rows,
+    requires: [checkpoint.id],
+    refs: claim.check(),
+  });
+  refs.push(...writes.refs);
+  if (id !== deriveCheckpointId(sessionId, graph.id)) refs.push(alias);
+  copies.set(checkpoint.id, new Checkpoint(header, digest));
+}
+
+function findCopy(copies: ReadonlyMap<CheckpointId, Checkpoint>, id: CheckpointId | undefined): Checkpoint | undefined {
+  return id === undefined ? undefined : copies.get(id);
+}
+
+/** An id with the same place among the others as the original has. */
+function copiedId(
+  { checkpoint, graph }: GraphCheckpoint,
+  { sessionId, after, isReplacing }: { sessionId: SessionId; after: CheckpointId | undefined; isReplacing: boolean },
+): CheckpointId {
+  if (isReplacing && after !== undefined) return idAfter(after);
+  const derived = deriveCheckpointId(sessionId, graph.id);
+  const tail = BigInt(`0x${digestText(JSON.stringify([sessionId, checkpoint.id])).slice(0, TAIL_HEX_CHARS)}`);
+  const id = derived ?? formatCheckpointId(checkpoint.header.timestampMs, tail);
+  return after === undefined || id > after ? id : idAfter(after);
+}
+
+function rewriteHeader(
+  { codec }: Engine,
+  checkpoint: Checkpoint,
+  { id, parent, graph }: { id: CheckpointId; parent: Checkpoint | undefined; graph: GraphHeader },
+): CheckpointHeader {
+  const { parentId: _, parentDigest: __, idempotencyKey: ___, ...header } = checkpoint.header;
+  const metadata = codec.encodeJson(withGraphHeader(metadataOf(checkpoint, codec), graph));
+  return {
+    ...header,
+    id,
+    sessionId: sessionOf(graph.place),
+    ...(parent !== undefined && { parentId: parent.id, parentDigest: parent.digest }),
+    metadata: metadata as NonNullable<CheckpointHeader['metadata']>,
+  };
+}
+
+type CopiedWrites = { readonly rows: EffectRow[]; readonly chunks: Chunk[]; readonly refs: RefChange[] };
+
+/** No checkpoint need reach what was written to one, so the copy brings it along. */
+async function copyWrites(
+  { storage, repository }: Engine,
+  { checkpoint, graph }: GraphCheckpoint,
+  target: SessionId,
+): Promise<CopiedWrites> {
+  const branch = bucketOf(checkpoint.sessionId, graph.id);
+  const rows = await storage.readEffects({ sessionId: checkpoint.sessionId, branch });
+  const place = { sessionId: target, branch: bucketOf(target, graph.id) };
+  const refs = rows.flatMap(({ result }) => result?.refs ?? []);
+  const chunks = refs.length === 0 ? [] : await storage.readReachable(refs);
+  await repository.loadChunks({ text: '', refs }); // checks them
+  const count = rows.length;
+  return {
+    rows: rows.map((row) => moveWrites(row, place)),
+    chunks,
+    refs: count === 0 ? [] : [{ kind: 'log', name: place.branch, expect: null, target: String(count) }],
+  };
+}
+
+async function copyRefs(
+  { storage }: Engine,
+  from: SessionId,
+  { place, claim, copies, refs: own }: Copy,
+): Promise<void> {
+  const refs = (await storage.readRefs({ sessionId: from })).map(checkRef);
+  const copied = refs
+    .filter(({ kind }) => COPIED_KINDS.has(kind))
+    .flatMap(({ kind, name, target: old }): RefChange[] => {
+      if (kind === 'current') return [{ kind, name, target: old }];
+      const id = copies.get(old as CheckpointId)?.id;
+      return id === undefined ? [] : [{ kind, name: kind === 'pin' ? id : name, target: id }];
+    });
+  const names = [...own, ...copied].map((change) => ({ ...change, expect: null }));
+  await storage.commit({ sessionId: sessionOf(place), refs: [...names, ...claim.end()] });
+}

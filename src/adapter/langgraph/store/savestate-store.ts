@@ -1,0 +1,213 @@
+import { BaseStore, type Operation, type OperationResults, type PutOperation } from '@langchain/langgraph-checkpoint';
+import { hasErrorCode } from '../../../core/errors.ts';
+import type { Checkpoint } from '../../../core/record/checkpoint.ts';
+import { type CheckpointId, name, parseName, type SessionId } from '../../../core/record/id.ts';
+import type { Chunk, Digest } from '../../../core/tree/chunk.ts';
+import { buildCheckpoint } from '../../../manager/engine/commit-builder.ts';
+import { DEFAULT_BRANCH } from '../../../manager/engine/current-branch.ts';
+import type { Engine } from '../../../manager/engine/engine.ts';
+import { readState } from '../../../manager/engine/loading.ts';
+import type { StoredCheckpoint } from '../../../manager/engine/repository.ts';
+import { describeCheckpoint } from '../../../manager/engine/save-options.ts';
+import { KEEP_MARK } from '../../../manager/retention/retention-protections.ts';
+import type { ChunkStorage } from '../../../storage/contract.ts';
+import { type GraphStorageOptions, openGraphEngine, toOptions } from '../codec/saver-options.ts';
+import { StoreChunks } from './store-chunks.ts';
+import { Contention } from './store-contention.ts';
+import { forgetHistory, type StorePruneReport } from './store-history.ts';
+import { StoreItems } from './store-items.ts';
+import { selectNamespaces } from './store-namespaces.ts';
+import { parseOperation, type StoreOperation } from './store-operation.ts';
+import { StoreSearch } from './store-search.ts';
+import {
+  EMPTY_ROOT,
+  formatRoot,
+  parseRoot,
+  STORE_FORM,
+  type StorePut,
+  type StoreRoot,
+  StoreTree,
+} from './store-tree.ts';
+import { putsOfState } from './store-whole-state.ts';
+
+/** How a SavestateStore is made. */
+export type SavestateStoreOptions = GraphStorageOptions & {
+  /** Which of several stores in one storage; default `default`. */
+  readonly name?: string;
+};
+
+/** The store as of one checkpoint. `unstored` holds the chunks of a store that is there in another form, until the next save. */
+type Loaded = {
+  readonly head: Checkpoint | undefined;
+  readonly root: StoreRoot;
+  readonly unstored: ReadonlyMap<Digest, Chunk>;
+};
+
+const EMPTY: Loaded = { head: undefined, root: EMPTY_ROOT, unstored: new Map() };
+
+/**
+ * Long-term memory for LangGraph graphs: items in namespaces, found by key, filter and words. A store is one session, and each batch
+ * that changes it one checkpoint, so its past can be looked at, compared and forked like that of any other. Pass it as `store`.
+ */
+export class SavestateStore extends BaseStore {
+  readonly #context: Engine;
+  readonly #sessionId: SessionId;
+  readonly #chunks: StoreChunks;
+  readonly #tree: StoreTree;
+  readonly #items: StoreItems;
+  readonly #search: StoreSearch;
+  #loaded: Loaded = EMPTY;
+  #lastWork: Promise<unknown> = Promise.resolve();
+
+  constructor(storageOrOptions: ChunkStorage | SavestateStoreOptions) {
+    super();
+    const options: SavestateStoreOptions = toOptions(storageOrOptions, { name }, 'SavestateStore');
+    this.#context = openGraphEngine(options);
+    this.#sessionId = parseName(`lg-store/${options.name ?? 'default'}`, 'The name of a store') as SessionId;
+    this.#chunks = new StoreChunks(this.#context.repository);
+    this.#items = new StoreItems(this.#context.codec, this.#chunks);
+    this.#tree = new StoreTree(this.#chunks, this.#items);
+    this.#search = new StoreSearch({ tree: this.#tree, items: this.#items, codec: this.#context.plainCodec });
+  }
+
+  /** Runs operations in their order. Reads see what was there before the batch; its puts and deletions are one checkpoint. */
+  override async batch<Operations extends Operation[]>(operations: Operations): Promise<OperationResults<Operations>> {
+    const parsed = operations.map(parseOperation);
+    const puts = parsed.flatMap((one) => (one.kind === 'put' ? [this.#encodePut(one.operation)] : []));
+    return (await this.#inTurn(() => this.#run(parsed, puts))) as OperationResults<Operations>;
+  }
+
+  /**
+   * Forgets the past: deletes every checkpoint of the store but the latest state and what has a tag, pin or branch of its own, and
+   * gives the space back. After it nothing is left of items that were deleted or replaced.
+   */
+  async prune(): Promise<StorePruneReport> {
+    return this.#inTurn(() => forgetHistory(this.#context, this.#sessionId));
+  }
+
+  async #inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
+    const turn = this.#lastWork.then(work);
+    this.#lastWork = turn.catch(() => undefined);
+    return turn;
+  }
+
+  /** Takes the value as it is now, and refuses what cannot be saved before anything is done. */
+  #encodePut({ namespace, key, value, index }: PutOperation): StorePut {
+    const encoded = value === null ? undefined : this.#items.encode(value);
+    return { namespace: [...namespace], key, value: encoded, index: index ?? undefined };
+  }
+
+  async #run(operations: readonly StoreOperation[], puts: readonly StorePut[]): Promise<unknown[]> {
+    const contention = new Contention(this.#context.ports);
+    for (;;) {
+      const headId = await this.#readHeadId();
+      try {
+        return await this.#runAt(headId, operations, puts);
+      } catch (error) {
+        if (!(await this.#isOutdated(error, headId)) || !(await contention.pause())) throw error;
+      }
+    }
+  }
+
+  async #runAt(
+    headId: CheckpointId | undefined,
+    operations: readonly StoreOperation[],
+    puts: readonly StorePut[],
+  ): Promise<unknown[]> {
+    const loaded = await this.#load(headId);
+    const results: unknown[] = [];
+    for (const operation of operations) results.push(await this.#answer(operation, loaded.root));
+    if (puts.length > 0) await this.#save(loaded, puts);
+    return results;
+  }
+
+  /** Whether another process changed the store meanwhile; one that also pruned it may have taken away what was to be read. */
+  async #isOutdated(error: unknown, headId: CheckpointId | undefined): Promise<boolean> {
+    if (hasErrorCode(error, 'CONFLICT')) return true;
+    const isGone = hasErrorCode(error, 'CORRUPT') || hasErrorCode(error, 'NOT_FOUND');
+    return isGone && (await this.#readHeadId()) !== headId;
+  }
+
+  async #answer(one: StoreOperation, root: StoreRoot): Promise<unknown> {
+    switch (one.kind) {
+      case 'get':
+        return this.#search.get(root, one.operation.namespace, one.operation.key);
+      case 'search':
+        return this.#search.search(root, one.operation);
+      case 'list': {
+        const namespaces = await this.#tree.namespaces(root);
+        return selectNamespaces(
+          namespaces.map(({ path }) => path),
+          one.operation,
+        );
+      }
+      case 'put':
+        return null;
+    }
+  }
+
+  /** The store as of its head; reads no more than that, and only if someone else changed it. */
+  async #load(headId: CheckpointId | undefined): Promise<Loaded> {
+    if (headId === this.#loaded.head?.id) return this.#loaded;
+    this.#loaded = headId === undefined ? EMPTY : await this.#open(await this.#context.repository.open(headId));
+    this.#chunks.setUnstored(this.#loaded.unstored);
+    return this.#loaded;
+  }
+
+  async #open(stored: StoredCheckpoint): Promise<Loaded> {
+    const { checkpoint: head, root: chunk } = stored;
+    if (head.metadata?.form === STORE_FORM) return { head, root: parseRoot(chunk), unstored: new Map() };
+    const puts = putsOfState(await readState(this.#context, stored), this.#items);
+    const { root, written } = await this.#tree.apply(EMPTY_ROOT, puts, this.#context.ports.now());
+    return { head, root, unstored: written };
+  }
+
+  async #readHeadId(): Promise<CheckpointId | undefined> {
+    const target = await this.#context.repository.readRef(this.#sessionId, 'branch', DEFAULT_BRANCH);
+    return target as CheckpointId | undefined;
+  }
+
+  async #save({ head, root: before, unstored }: Loaded, puts: readonly StorePut[]): Promise<void> {
+    const sessionId = this.#sessionId;
+    const { root, written } = await this.#tree.apply(before, puts, this.#context.ports.now());
+    if (root === before) return;
+    const chunk = formatRoot(root);
+    const chunks = neededChunks(chunk, new Map([...unstored, ...written]));
+    const options = { type: 'auto', trigger: 'store_changed', metadata: { form: STORE_FORM } };
+    const described = describeCheckpoint(options, this.#context.codec);
+    const place = { sessionId, branch: DEFAULT_BRANCH, parent: head, effects: {} };
+    const encoded = { root: chunk, chunks, sizeBytes: root.bytes, shadow: undefined };
+    const { checkpoint, record } = buildCheckpoint(this.#context, place, { described, encoded });
+    await this.#context.storage.commit({
+      sessionId,
+      checkpoint: record,
+      chunks,
+      refs: [
+        { kind: 'branch', name: DEFAULT_BRANCH, expect: head?.id ?? null, target: checkpoint.id },
+        ...(head === undefined ? [{ kind: 'mark' as const, name: KEEP_MARK, target: DEFAULT_BRANCH }] : []),
+      ],
+      requires: head === undefined ? [] : [head.id],
+    });
+    this.#chunks.keep(chunks);
+    this.#chunks.setUnstored(EMPTY.unstored);
+    this.#loaded = { head: checkpoint, root, unstored: EMPTY.unstored };
+  }
+}
+
+/**
+ * Of some new chunks those that a state needs: parts of another form that were replaced before they were stored are left out. What
+ * others refer to comes before them, because storages know a chunk by a short number once they have it.
+ */
+function neededChunks(root: Chunk, known: ReadonlyMap<Digest, Chunk>): Chunk[] {
+  const needed = new Set<Chunk>();
+  const collect = ({ refs }: Chunk): void => {
+    for (const ref of refs) {
+      const chunk = known.get(ref);
+      if (chunk === undefined || needed.has(chunk)) continue;
+      collect(chunk);
+      needed.add(chunk);
+    }
+  };
+  collect(root);
+  return [...needed];
+}

@@ -1,0 +1,194 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Item } from '@langchain/langgraph-checkpoint';
+import { describe, expect, test } from 'vitest';
+import { SCRATCH_ROOT } from '../../../../test/support/scratch-root.ts';
+import { STORAGES, temporaryFolder } from '../../../../test/support/storages.ts';
+import { CheckpointManager } from '../../../manager/checkpoint-manager.ts';
+import { createPorts } from '../../../manager/engine/ports.ts';
+import { InMemoryCheckpointStorage } from '../../../storage/memory/memory-storage.ts';
+import { SqliteCheckpointStorage } from '../../../storage/sqlite/sqlite-storage.ts';
+import { langGraphClasses, SavestateStore } from '../index.ts';
+import { Contention } from './store-contention.ts';
+
+const SESSION = 'lg-store/default';
+
+function openFile() {
+  const path = join(temporaryFolder(SCRATCH_ROOT), 'store.db');
+  return { path, open: () => new SqliteCheckpointStorage({ path, durability: 'process' }) };
+}
+
+describe('[A72] stores that write at once', () => {
+  test('are never refused on one SQLite file, and lose nothing', async () => {
+    const { open } = openFile();
+    const storages = Array.from({ length: 6 }, open);
+    const puts = storages.flatMap((storage, at) => {
+      const store = new SavestateStore(storage);
+      return Array.from({ length: 25 }, (_, n) => store.put(['u', String(at)], `k${n}`, { n }));
+    });
+    await Promise.all(puts);
+    const found = await new SavestateStore(storages[0] as SqliteCheckpointStorage).search([], { limit: 1000 });
+    expect(found).toHaveLength(150);
+    for (const storage of storages) await storage.close();
+  });
+
+  test.each(STORAGES)('so on %s; of one item the last put counts', async (_, create) => {
+    const { storage, reopen = () => storage } = create();
+    const others = [reopen(), reopen(), reopen()];
+    const stores = [storage, ...others].map((one) => new SavestateStore(one));
+    await Promise.all(
+      stores.flatMap((store, at) => Array.from({ length: 8 }, (_, n) => store.put(['n'], `k${n % 3}`, { at, n }))),
+    );
+    const [seen, ...rest] = await Promise.all(stores.map((store) => store.search(['n'])));
+    expect(seen).toHaveLength(3);
+    for (const other of rest) expect(other).toEqual(seen);
+    for (const { key, value } of seen ?? []) expect(value.n).toBe({ k0: 6, k1: 7, k2: 5 }[key]);
+    for (const one of new Set([storage, ...others])) await one.close();
+  });
+
+  test('pause longer each time, and give up only after a minute', async () => {
+    const delays: number[] = [];
+    const ports = createPorts({
+      setTimer: (run, { delayMs }) => {
+        delays.push(delayMs);
+        queueMicrotask(run);
+        return () => undefined;
+      },
+    });
+    const contention = new Contention(ports);
+    while (await contention.pause());
+    const totalMs = delays.reduce((sum, delayMs) => sum + delayMs, 0);
+    expect(totalMs).toBeGreaterThan(60_000);
+    expect(totalMs).toBeLessThan(61_000);
+    expect(delays[0]).toBeLessThanOrEqual(4);
+    expect(Math.max(...delays)).toBeLessThanOrEqual(250);
+  });
+});
+
+describe('[A75] prune', () => {
+  test('leaves the latest state, and nothing of what was deleted or replaced, not a byte in the file', async () => {
+    const { path, open } = openFile();
+    const storage = open();
+    const store = new SavestateStore(storage);
+    const secret = (n: number) => `SECRET-${n}-${'x'.repeat(n * 40)}`;
+    for (let n = 0; n < 30; n++) await store.put(['u', String(n % 4)], `hidden-${n}`, { secret: secret(n) });
+    await store.put(['u', '0'], 'kept', { text: 'SECRET-replaced' });
+    await store.put(['u', '0'], 'kept', { text: 'what stays' });
+    for (let n = 0; n < 30; n++) await store.delete(['u', String(n % 4)], `hidden-${n}`);
+    const before = await store.search([]);
+    const report = await store.prune();
+    expect(report.checkpoints).toBe(61);
+    expect(report.bytes).toBeGreaterThan(0);
+    expect(await store.search([])).toEqual(before);
+    expect(await new SavestateStore(storage).search([])).toEqual(before);
+    await store.put(['u', '0'], 'next', { n: 1 });
+    await storage.close();
+    const bytes = readFileSync(path, 'latin1');
+    expect(bytes.match(/SECRET|hidden-/g)).toBeNull();
+    expect(bytes).toContain('what stays');
+  });
+
+  test('before it, deleted items are in the history', async () => {
+    const { path, open } = openFile();
+    const storage = open();
+    const store = new SavestateStore(storage);
+    await store.put(['u'], 'k', { secret: 'SECRET-1' });
+    await store.delete(['u'], 'k');
+    await storage.close();
+    expect(readFileSync(path, 'latin1')).toContain('SECRET-1');
+  });
+
+  test.each(STORAGES)('on %s leaves what has a tag, and other sessions', async (_, create) => {
+    const { storage } = create();
+    const [store, other] = [new SavestateStore(storage), new SavestateStore({ storage, name: 'other' })];
+    const manager = new CheckpointManager({ storage, classes: langGraphClasses });
+    for (const one of [store, other]) for (let n = 0; n < 3; n++) await one.put(['n'], 'k', { n });
+    const [, , first] = (await manager.list({ sessionId: SESSION })).checkpoints;
+    await manager.tag(first?.id ?? '', 'begin');
+    expect((await store.prune()).checkpoints).toBe(1);
+    expect((await manager.list({ sessionId: SESSION })).checkpoints).toHaveLength(2);
+    expect((await manager.list({ sessionId: 'lg-store/other' })).checkpoints).toHaveLength(3);
+    expect((await manager.verify()).findings).toEqual([]);
+    expect((await store.get(['n'], 'k'))?.value).toEqual({ n: 2 });
+  });
+
+  test('by another store does not disturb one that is in use', async () => {
+    const { open } = openFile();
+    const [a, b] = [open(), open()];
+    const [one, two] = [new SavestateStore(a), new SavestateStore(b)];
+    await one.put(['n'], 'k1', { n: 1 });
+    expect(await two.search(['n'])).toHaveLength(1);
+    await Promise.all([
+      ...Array.from({ length: 20 }, (_, n) => one.put(['n'], `k${n}`, { n })),
+      ...Array.from({ length: 20 }, () => two.prune()),
+      ...Array.from({ length: 20 }, (_, n) => two.put(['m'], `k${n}`, { n })),
+    ]);
+    expect(await one.search([], { limit: 99 })).toHaveLength(40);
+    await a.close();
+    await b.close();
+  });
+});
+
+describe('[A76] a store of the first form', () => {
+  const item = (namespace: string[], key: string, n: number): Item => ({
+    namespace,
+    key,
+    value: { n, at: new Date(n), text: 'x'.repeat(300) },
+    createdAt: new Date(1000 + n),
+    updatedAt: new Date(2000 + n),
+  });
+  const groups = Array.from({ length: 12 }, (_, at) => ['users', `u${(at * 7) % 12}`]);
+  const OLD = groups.map((path, at) =>
+    Array.from({ length: 12 }, (_, n) => item(path, `k${(n * 5) % 12}`, at * 100 + n)),
+  );
+
+  async function saveOldForm(storage: InMemoryCheckpointStorage): Promise<CheckpointManager> {
+    const manager = new CheckpointManager({ storage, classes: langGraphClasses });
+    const items = new Map(
+      OLD.map((group) => [JSON.stringify(group[0]?.namespace), new Map(group.map((one) => [one.key, one]))]),
+    );
+    await (await manager.session(SESSION)).save({ items }, { type: 'auto', trigger: 'store_changed' });
+    return manager;
+  }
+
+  test('is read as it was, in its order and with its times; only a change stores it in the present one', async () => {
+    const storage = new InMemoryCheckpointStorage();
+    const manager = await saveOldForm(storage);
+    const before = await storage.stats();
+    const store = new SavestateStore(storage);
+    const found = await store.search(['users'], { limit: 1000 });
+    expect(found).toEqual(OLD.flat().map((one) => ({ ...one, score: undefined })));
+    expect(await store.get(['users', 'u7'], 'k5')).toEqual(OLD[1]?.[1]);
+    expect(await storage.stats()).toEqual(before);
+
+    await store.put(['users', 'u7'], 'k5', { n: 'new' });
+    await store.put(['users', 'u99'], 'k', { n: 'last' });
+    const changed = await new SavestateStore(storage).search(['users'], { limit: 1000 });
+    expect(changed).toHaveLength(145);
+    expect(changed[13]).toMatchObject({ key: 'k5', value: { n: 'new' }, createdAt: OLD[1]?.[1]?.createdAt });
+    expect(changed.at(-1)?.value).toEqual({ n: 'last' });
+    expect((await manager.verify()).findings).toEqual([]);
+    expect((await manager.gc()).chunks).toBe(0);
+  });
+
+  test('so is one that something else saved', async () => {
+    const storage = new InMemoryCheckpointStorage();
+    const manager = await saveOldForm(storage);
+    const store = new SavestateStore(storage);
+    await store.put(['users', 'u99'], 'k', { n: 'last' }, ['n']);
+    const before = await store.search(['users'], { limit: 1000 });
+    const session = await manager.session(SESSION);
+    await session.save(await manager.load(session.head?.id ?? ''));
+    expect(await store.search(['users'], { limit: 1000 })).toEqual(before);
+    await store.delete(['users', 'u99'], 'k');
+    expect(await new SavestateStore(storage).search(['users'], { limit: 1000 })).toEqual(before.slice(0, -1));
+    await session.close();
+  });
+
+  test('but a state that no store saved is refused', async () => {
+    const storage = new InMemoryCheckpointStorage();
+    const manager = new CheckpointManager({ storage });
+    await (await manager.session(SESSION)).save({ other: 1 });
+    await expect(new SavestateStore(storage).get(['n'], 'k')).rejects.toMatchObject({ code: 'INVALID_INPUT' });
+  });
+});

@@ -1,0 +1,105 @@
+import type { Item, SearchItem, SearchOperation } from '@langchain/langgraph-checkpoint';
+import type { StateCodec } from '../../../core/codec/state-codec.ts';
+import { matchesFilter } from './store-filter.ts';
+import type { StoredItem, StoreItems } from './store-items.ts';
+import { startsWith } from './store-namespaces.ts';
+import { createDocument, type Document, rankByWords } from './store-ranking.ts';
+import type { StoreEntry, StoreNamespace, StoreRoot, StoreTree } from './store-tree.ts';
+
+type Fields = { readonly [key: string]: unknown };
+
+/** An item that was found, and how well it answers the query. */
+type Found = { readonly entry: StoreEntry; readonly score?: number };
+
+const DEFAULT_LIMIT = 10;
+
+/** How many namespaces are looked through at once: few reads for many small ones, and an end when enough is found. */
+const NAMESPACES_PER_READ = 200;
+
+/** Looks items up. */
+export class StoreSearch {
+  readonly #tree: StoreTree;
+  readonly #items: StoreItems;
+  readonly #codec: StateCodec;
+  readonly #documents = new WeakMap<StoredItem, Document>();
+
+  constructor(parts: { readonly tree: StoreTree; readonly items: StoreItems; readonly codec: StateCodec }) {
+    this.#tree = parts.tree;
+    this.#items = parts.items;
+    this.#codec = parts.codec;
+  }
+
+  async get(root: StoreRoot, namespace: readonly string[], key: string): Promise<Item | null> {
+    const entry = await this.#tree.find(root, namespace, key);
+    return entry === undefined ? null : ((await this.#toItems([entry]))[0] ?? null);
+  }
+
+  /** Items below a namespace that pass the filter: in the order in which they came, or those first that answer a query best. */
+  async search(root: StoreRoot, operation: SearchOperation): Promise<SearchItem[]> {
+    const { namespacePrefix, limit = DEFAULT_LIMIT, offset = 0 } = operation;
+    const [filter, query] = [operation.filter ?? {}, operation.query ?? ''];
+    const all = await this.#tree.namespaces(root);
+    const groups = all.filter(({ path }) => startsWith(path, namespacePrefix));
+    const end = offset + limit;
+    const found = query === '' ? await this.#firstOf(groups, filter, end) : await this.#rank(groups, filter, query);
+    const page = found.slice(offset, end);
+    const items = await this.#toItems(page.map(({ entry }) => entry));
+    return items.map((item, at) => ({ ...item, score: page[at]?.score }) as SearchItem);
+  }
+
+  async #firstOf(groups: readonly StoreNamespace[], filter: Fields, count: number): Promise<Found[]> {
+    const found: Found[] = [];
+    const needed = Object.keys(filter).length === 0 ? groupsWith(groups, count) : groups;
+    for (let at = 0; at < needed.length && found.length < count; at += NAMESPACES_PER_READ) {
+      const entries = await this.#passing(needed.slice(at, at + NAMESPACES_PER_READ), filter);
+      for (const entry of entries) found.push({ entry });
+    }
+    return found;
+  }
+
+  async #rank(groups: readonly StoreNamespace[], filter: Fields, query: string): Promise<Found[]> {
+    const entries = await this.#passing(groups, filter);
+    const documents = (await this.#items.look(entries)).map((item) => this.#documentOf(item));
+    const ranked = rankByWords(documents, query).map(({ at, score }) => ({
+      entry: entries[at] as StoreEntry,
+      score,
+    }));
+    const isRanked = new Set(ranked.map(({ entry }) => entry));
+    return [...ranked, ...entries.flatMap((entry) => (isRanked.has(entry) ? [] : [{ entry }]))];
+  }
+
+  async #passing(groups: readonly StoreNamespace[], filter: Fields): Promise<StoreEntry[]> {
+    const entries = await this.#tree.items(groups);
+    if (Object.keys(filter).length === 0) return entries;
+    const items = await this.#items.look(entries);
+    return entries.filter((_, at) => matchesFilter(items[at]?.value as Fields, filter));
+  }
+
+  /** Items are kept while they are used, and what was made of them with them. */
+  #documentOf(item: StoredItem): Document {
+    const document = this.#documents.get(item) ?? createDocument(this.#codec.encodeJson(item.value), item.index);
+    this.#documents.set(item, document);
+    return document;
+  }
+
+  async #toItems(entries: readonly StoreEntry[]): Promise<Item[]> {
+    const items = await this.#items.read(entries);
+    return items.map(({ value, createdAt, updatedAt }, at) => ({
+      value: value as Item['value'],
+      key: entries[at]?.key ?? '',
+      namespace: [...(entries[at]?.namespace ?? [])],
+      createdAt: new Date(createdAt),
+      updatedAt: new Date(updatedAt),
+    }));
+  }
+}
+
+/** The first namespaces, as many as hold this many items. */
+function groupsWith(groups: readonly StoreNamespace[], count: number): readonly StoreNamespace[] {
+  let held = 0;
+  const last = groups.findIndex(({ size }) => {
+    held += size;
+    return held >= count;
+  });
+  return last < 0 ? groups : groups.slice(0, last + 1);
+}

@@ -1,0 +1,57 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { type Chunk, createChunk, type Digest } from '../../../core/tree/chunk.ts';
+import { Repository } from '../../../manager/engine/repository.ts';
+import { InMemoryCheckpointStorage } from '../../../storage/memory/memory-storage.ts';
+import { StoreChunks } from './store-chunks.ts';
+import { StoreTrie, type TrieEntry } from './store-trie.ts';
+
+type Fields = { readonly n: number };
+
+const REF = createChunk({ text: '1', refs: [] }).digest;
+
+test('[A70] a trie holds what was put, whatever was put and deleted before, and shrinks to nothing', async () => {
+  const keys = fc.integer({ min: 0, max: 120 }).map((n) => `k${n}`);
+  const change = fc.tuple(
+    keys,
+    fc.oneof({ weight: 3, arbitrary: fc.nat() }, { arbitrary: fc.constant(undefined), weight: 2 }),
+  );
+  const batches = fc.array(fc.array(change, { minLength: 1, maxLength: 60 }), { maxLength: 12 });
+  await fc.assert(
+    fc.asyncProperty(batches, async (given) => {
+      const { trie, update } = create();
+      const model = new Map<string, number>();
+      let root: Digest | undefined;
+      for (const batch of given) {
+        root = await update(root, batch);
+        for (const [key, n] of batch) {
+          if (n === undefined) model.delete(key);
+          else model.set(key, n);
+        }
+        const [found = new Map<string, TrieEntry<Fields>>()] = await trie.entries([root]);
+        expect(new Map([...found].map(([key, { fields }]) => [key, fields.n]))).toEqual(model);
+        for (const key of ['k0', 'k7', 'k77']) expect((await trie.find(root, key))?.fields.n).toBe(model.get(key));
+      }
+      expect(
+        await update(
+          root,
+          [...model.keys()].map((key) => [key, undefined]),
+        ),
+      ).toBeUndefined();
+    }),
+    { numRuns: 60 },
+  );
+});
+
+function create() {
+  const chunks = new StoreChunks(new Repository(new InMemoryCheckpointStorage()));
+  const trie = new StoreTrie<Fields>(chunks, 'value');
+  const update = async (root: Digest | undefined, batch: readonly (readonly [string, number | undefined])[]) => {
+    const written = new Map<Digest, Chunk>();
+    const changes = new Map(batch.map(([key, n]) => [key, n === undefined ? undefined : { fields: { n }, ref: REF }]));
+    const next = await trie.update(root, changes, written);
+    chunks.keep(written.values());
+    return next;
+  };
+  return { trie, update };
+}

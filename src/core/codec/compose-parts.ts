@@ -1,0 +1,155 @@
+import type { Digest } from '../tree/chunk.ts';
+import { Shadow, type ShadowChild, type TreeLevels } from '../tree/shadow.ts';
+import { type Entry, isMarkedDigest, isMarkedText, NO_TREE, type TreeBefore } from '../tree/tree.ts';
+import { encodeBytes } from '../value/atom.ts';
+import {
+  BYTES_PIECE_BYTES,
+  COLLECTION_MIN_ITEMS,
+  FLAT_CHARS,
+  OBJECT_MIN_ITEMS,
+  REF_TEXT,
+  REF_WEIGHT,
+} from '../value/format.ts';
+import { hasOddKey } from '../value/odd-key.ts';
+
+/** An element of a tree on its way into a node: its text, or a ref. */
+export type Item = Entry & { readonly text: string; readonly refs: readonly Digest[] };
+
+/** One child of a record: what comes before it, its key if it has one, and itself. */
+export type Part = { readonly lead: string; readonly key: string | undefined; readonly child: ShadowChild };
+
+const NO_REFS: readonly Digest[] = [];
+
+export function cutBytes(bytes: Uint8Array): string[] {
+  const pieces: string[] = [];
+  for (let at = 0; at < bytes.length; at += BYTES_PIECE_BYTES)
+    pieces.push(encodeBytes(bytes.subarray(at, at + BYTES_PIECE_BYTES)));
+  return pieces;
+}
+
+export function commonPieces(
+  now: readonly string[],
+  old: readonly string[],
+): { length: number; prefix: number; suffix: number } {
+  const end = Math.min(now.length, old.length);
+  let prefix = 0;
+  while (prefix < end && now[prefix] === old[prefix]) prefix++;
+  let suffix = 0;
+  while (suffix < end - prefix && now[now.length - 1 - suffix] === old[old.length - 1 - suffix]) suffix++;
+  return { length: old.length, prefix, suffix };
+}
+
+/** The tree of the shadow this one was changed from. A Map's children come in pairs. */
+export function treeBefore({ kind, change }: Shadow): TreeBefore {
+  if (change?.from.levels === undefined) return NO_TREE;
+  const { from, prefix, suffix } = change;
+  const ends = kind === 'Map' ? { prefix: prefix >> 1, suffix: suffix >> 1 } : { prefix, suffix };
+  return { levels: from.levels as TreeLevels, length: itemCount(from), ...ends };
+}
+
+/** Wraps a key and its value. */
+export const PAIR = new Shadow('Array', undefined, { children: [] });
+
+export function isRecord(shadow: Shadow): boolean {
+  if (shadow.kind === 'object' || shadow.kind === 'bare') return shadow.keys.length < OBJECT_MIN_ITEMS;
+  return itemCount(shadow) < COLLECTION_MIN_ITEMS;
+}
+
+export function itemCount(shadow: Shadow): number {
+  return shadow.kind === 'Map' ? shadow.children.length / 2 : shadow.children.length;
+}
+
+export function recordParts(shadow: Shadow): Part[] {
+  if (shadow.kind !== 'object' && shadow.kind !== 'bare') {
+    return shadow.children.map((child, at) => ({ lead: partLead(shadow, at), key: mapKey(shadow, at), child }));
+  }
+  const { keys, children } = shadow;
+  const [first, next, end] = isOdd(keys) ? ['[', '],[', ','] : ['', ',', ':'];
+  return children.map((child, at) => {
+    const key = keys[at] as string;
+    return { lead: `${at === 0 ? first : next}${keyText(key).text}${end}`, key, child };
+  });
+}
+
+/** How a key is written. */
+type KeyText = { readonly text: string; readonly isOdd: boolean };
+
+/** Nearly all keys come again and again. Those of large objects may not; what is remembered then is thrown away. */
+const keyTexts = new Map<string, KeyText>();
+const MAX_KEY_TEXTS = 1000;
+const MAX_KEPT_KEY_CHARS = 64;
+
+function keyText(key: string): KeyText {
+  const known = keyTexts.get(key);
+  if (known !== undefined) return known;
+  const made = { text: JSON.stringify(key), isOdd: hasOddKey([key]) };
+  if (keyTexts.size >= MAX_KEY_TEXTS) keyTexts.clear();
+  if (key.length <= MAX_KEPT_KEY_CHARS) keyTexts.set(key, made);
+  return made;
+}
+
+function isOdd(keys: readonly string[]): boolean {
+  for (const key of keys) if (keyText(key).isOdd) return true;
+  return false;
+}
+
+/** The text a Map's value stands under. */
+function mapKey({ kind, children }: Shadow, at: number): string | undefined {
+  const key = kind === 'Map' && at % 2 === 1 ? children[at - 1] : undefined;
+  return typeof key === 'string' ? key : undefined;
+}
+
+function partLead(shadow: Shadow, at: number): string {
+  if (shadow.kind !== 'Map') return at === 0 ? '' : ',';
+  if (at % 2 === 1) return ',';
+  return at === 0 ? '[' : '],[';
+}
+
+function wrapFields({ kind, keys }: Shadow, text: string): string {
+  if (isOdd(keys)) return `{"$":["${kind === 'object' ? 'fields' : 'bareFields'}",[${text}]]]}`;
+  if (kind === 'bare') return `{"$":["bare",{${text}}]}`;
+  return keys[0] === '$' ? `{"$":["object",{${text}}]}` : `{${text}}`;
+}
+
+/** The parts of a collection that may be short enough to be written flat; undefined if it has too many elements for that. */
+export function flatParts(shadow: Shadow): Part[] | undefined {
+  return shadow.children.length > FLAT_CHARS / 2 ? undefined : recordParts(shadow);
+}
+
+export function wrap(shadow: Shadow, text: string): string {
+  switch (shadow.kind) {
+    case 'object':
+    case 'bare':
+      return wrapFields(shadow, text);
+    case 'Map':
+      return `{"$":["Map",[${text}${text === '' ? '' : ']'}]]}`;
+    case 'Set':
+      return `{"$":["Set",[${text}]]}`;
+    case 'Error':
+    case 'class':
+      return `{"$":["${shadow.kind}",${JSON.stringify(shadow.keys[0])},${text}]}`;
+    default:
+      return `[${text}]`;
+  }
+}
+
+export function textItem(text: string): Item {
+  return { text, refs: NO_REFS, weight: text.length + 1, isMarked: isMarkedText(text), items: 1 };
+}
+
+export function refItem(refs: readonly [Digest]): Item {
+  return { text: REF_TEXT, refs, weight: REF_WEIGHT, isMarked: isMarkedDigest(refs[0]), items: 1 };
+}
+
+/** The key and the value of one entry of a large object or Map. Keys of objects are names, not texts that might be secrets. */
+export function pairParts({ kind, keys, children }: Shadow, index: number): Part[] {
+  if (kind !== 'Map') {
+    const key = keys[index] as string;
+    return [{ lead: `${JSON.stringify(key)},`, key, child: children[index] }];
+  }
+  const key = children[index * 2];
+  return [
+    { lead: '', key: undefined, child: key },
+    { lead: ',', key: typeof key === 'string' ? key : undefined, child: children[index * 2 + 1] },
+  ];
+}

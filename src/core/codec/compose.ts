@@ -1,0 +1,289 @@
+import { type Chunk, type ChunkContent, createChunk, type Digest } from '../tree/chunk.ts';
+import { Shadow, type ShadowChild, type TreeLevels, type TreeNode } from '../tree/shadow.ts';
+import { cutText } from '../tree/text-pieces.ts';
+import { cutTree, NO_TREE, openEdges, type TreeBefore } from '../tree/tree.ts';
+import { encodeAtom, encodeSpecial } from '../value/atom.ts';
+import {
+  BYTES_PIECE_BYTES,
+  FIELD_CHARS,
+  FLAT_CHARS,
+  FOLD_CHARS,
+  ITEM_CHARS,
+  REF_TEXT,
+  SPINE_CHARS,
+  SPINE_REFS,
+  TEXT_TREE_CHARS,
+} from '../value/format.ts';
+import {
+  commonPieces,
+  cutBytes,
+  flatParts,
+  type Item,
+  isRecord,
+  itemCount,
+  PAIR,
+  type Part,
+  pairParts,
+  recordParts,
+  refItem,
+  textItem,
+  treeBefore,
+  wrap,
+} from './compose-parts.ts';
+
+/** Replaces a text that must not be stored: answers the JSON text to write instead, or undefined to write it as it is. */
+export type Redact = (text: string, key: string | undefined) => string | undefined;
+
+/** The elements of a tree, and the tree before. */
+type TreeItems = {
+  readonly tag: string;
+  readonly length: number;
+  readonly before: TreeBefore;
+  at(index: number): Item;
+};
+
+const NO_REFS: readonly Digest[] = [];
+
+/** Texts up to this length are kept with their shadow, because their parents are written again and again. */
+const KEPT_TEXT_CHARS = 1024;
+
+/**
+ * Turns shadows into chunks. Only what has no digest yet is written, and what a chunk holds depends on the value alone,
+ * so equal states have equal digests, whatever edits led to them. `chunks` collects what is new.
+ */
+export class Composer {
+  readonly chunks = new Map<Digest, Chunk>();
+  readonly #redact: Redact | undefined;
+
+  constructor(redact?: Redact) {
+    this.#redact = redact;
+  }
+
+  /** The chunk of a whole state. Its own fields are always split off when long: it is what every save writes again. */
+  composeRoot(state: ShadowChild): ChunkContent {
+    if (!(state instanceof Shadow)) return { text: this.#primitive(state, undefined), refs: NO_REFS };
+    const canSplit = isRecord(state) && state.kind !== 'atom' && state.kind !== 'bytes' && state.kind !== 'text';
+    return canSplit
+      ? this.#composeParts(state, recordParts(state), { canFold: false })
+      : this.#compose(state, undefined);
+  }
+
+  /** The text of a whole value with nothing split off. */
+  composeFlat(value: ShadowChild, key?: string): string {
+    if (!(value instanceof Shadow)) return this.#primitive(value, key);
+    if (value.kind === 'text') return this.#redact?.(value.source as string, key) ?? JSON.stringify(value.source);
+    if (value.kind === 'bytes') return encodeAtom(value.keys[0] as string, value.children[0] as Uint8Array);
+    if (value.kind === 'atom') return value.children[0] as string;
+    return wrap(
+      value,
+      recordParts(value)
+        .map(({ lead, key: name, child }) => lead + this.composeFlat(child, name))
+        .join(''),
+    );
+  }
+
+  /** Fills in the text and refs of a shadow, if they are not there. */
+  #compose(shadow: Shadow, key: string | undefined): ChunkContent {
+    if (shadow.text !== undefined) return shadow as ChunkContent;
+    const content = this.#composeByKind(shadow, key);
+    shadow.refs = content.refs;
+    shadow.textChars = content.text.length;
+    shadow.text = content.text.length <= KEPT_TEXT_CHARS ? content.text : undefined;
+    shadow.change = undefined;
+    return content;
+  }
+
+  #composeByKind(shadow: Shadow, key: string | undefined): ChunkContent {
+    switch (shadow.kind) {
+      case 'atom':
+        return { text: shadow.children[0] as string, refs: NO_REFS };
+      case 'bytes':
+        return this.#composeBytes(shadow);
+      case 'text':
+        return this.#composeText(shadow, key);
+      case 'Error':
+      case 'class':
+        return this.#composeParts(shadow, recordParts(shadow), { canFold: true });
+      default:
+        return isRecord(shadow)
+          ? this.#composeParts(shadow, recordParts(shadow), { canFold: true })
+          : this.#composeCollection(shadow);
+    }
+  }
+
+  #primitive(value: unknown, key: string | undefined): string {
+    if (typeof value === 'string') return this.#redact?.(value, key) ?? JSON.stringify(value);
+    if (value === null || typeof value === 'boolean') return String(value);
+    if (typeof value === 'number' && Number.isFinite(value) && !Object.is(value, -0)) return String(value);
+    return encodeSpecial(value as number | bigint | undefined);
+  }
+
+  /** A record: one text if it is small and holds no refs, otherwise split. */
+  #composeParts(shadow: Shadow, parts: readonly Part[], { canFold }: { canFold: boolean }): ChunkContent {
+    const isFolded = canFold && this.#fits(parts, FOLD_CHARS);
+    const refs: Digest[] = [];
+    let text = '';
+    for (const { lead, key, child } of parts) {
+      const content = isFolded ? this.#inline(child, key) : this.#embed(child, key);
+      text += lead + content.text;
+      if (content.refs.length > 0) refs.push(...content.refs);
+    }
+    return { text: wrap(shadow, text), refs };
+  }
+
+  /** Whether all children together are small and free of refs. */
+  #fits(parts: readonly Part[], limitChars: number): boolean {
+    let chars = 0;
+    for (const { lead, key, child } of parts) {
+      chars += lead.length + this.#measure(child, key);
+      if (chars > limitChars || (child instanceof Shadow && child.refs.length > 0)) return false;
+    }
+    return true;
+  }
+
+  #measure(child: ShadowChild, key: string | undefined): number {
+    if (!(child instanceof Shadow))
+      return typeof child === 'string' ? child.length + 2 : this.#primitive(child, key).length;
+    if (child.textChars < 0) this.#compose(child, key);
+    return child.textChars;
+  }
+
+  /** Takes a child in, whole. */
+  #inline(child: ShadowChild, key: string | undefined): ChunkContent {
+    if (!(child instanceof Shadow)) return { text: this.#primitive(child, key), refs: NO_REFS };
+    child.digest = undefined;
+    return this.#compose(child, key);
+  }
+
+  /** Takes a child in if it is short, otherwise makes it a chunk. */
+  #embed(child: ShadowChild, key: string | undefined): ChunkContent {
+    if (!(child instanceof Shadow)) return this.#inline(child, key);
+    const isSpine =
+      this.#measure(child, key) <= SPINE_CHARS && child.refs.length > 0 && child.refs.length <= SPINE_REFS;
+    if (isSpine || child.textChars <= FIELD_CHARS) return this.#inline(child, key);
+    return this.#externalise(child, key);
+  }
+
+  #externalise(shadow: Shadow, key: string | undefined): ChunkContent {
+    shadow.digest ??= this.#add(this.#compose(shadow, key));
+    shadow.text = undefined;
+    // The data of an instance is written with it alone.
+    const data = shadow.kind === 'class' ? shadow.children[0] : undefined;
+    if (data instanceof Shadow) data.text = undefined;
+    return { text: REF_TEXT, refs: [shadow.digest] };
+  }
+
+  #add(content: ChunkContent): Digest {
+    const chunk = createChunk(content);
+    this.chunks.set(chunk.digest, chunk);
+    return chunk.digest;
+  }
+
+  #composeCollection(shadow: Shadow): ChunkContent {
+    const parts = flatParts(shadow);
+    if (parts !== undefined && this.#fits(parts, FLAT_CHARS)) {
+      shadow.levels = undefined;
+      return this.#composeParts(shadow, parts, { canFold: true });
+    }
+    return this.#composeTree(shadow, this.#treeItems(shadow));
+  }
+
+  #treeItems(shadow: Shadow): TreeItems {
+    const between = shadow.change?.from;
+    // A list that changed at two places: the tree between the two changes is cut first.
+    if (between?.change !== undefined && between.levels === undefined)
+      between.levels = this.#cut(this.#treeItems(between));
+    return {
+      tag: shadow.kind,
+      length: itemCount(shadow),
+      before: treeBefore(shadow),
+      at: (index) => this.#item(shadow, index),
+    };
+  }
+
+  #cut(items: TreeItems): TreeLevels {
+    return cutTree(items, items.before, {
+      writeLeaf: (leaf) =>
+        this.#writeNode(
+          leaf.map((item) => item.text).join(','),
+          leaf.flatMap((item) => item.refs),
+          leaf,
+        ),
+      writeInner: (nodes) =>
+        this.#writeNode(
+          nodes.map((node) => node.items).join(','),
+          nodes.map((node) => node.digest),
+          nodes,
+        ),
+    });
+  }
+
+  #composeTree(shadow: Shadow, items: TreeItems): ChunkContent {
+    const levels = this.#cut(items);
+    shadow.levels = levels;
+    const edges = openEdges(levels);
+    const refs: Digest[] = [];
+    let text = '';
+    for (const nodes of edges.nodes.toReversed()) {
+      text += `[${nodes.map((node) => node.items).join(',')}],`;
+      for (const node of nodes) refs.push(node.digest);
+    }
+    const open: string[] = [];
+    for (let at = edges.itemsFrom; at < items.length; at++) {
+      const item = items.at(at);
+      open.push(item.text);
+      refs.push(...item.refs);
+    }
+    return { text: `{"$":["tree","${items.tag}",${items.length},[${text}[${open.join(',')}]]]}`, refs };
+  }
+
+  #writeNode(text: string, refs: readonly Digest[], entries: readonly { readonly items: number }[]): TreeNode {
+    const digest = this.#add({ text: `[${text}]`, refs });
+    return { digest, entries: entries.length, items: entries.reduce((sum, entry) => sum + entry.items, 0) };
+  }
+
+  #item(shadow: Shadow, index: number): Item {
+    if (shadow.kind === 'Array' || shadow.kind === 'Set') return this.#valueItem(shadow.children[index]);
+    return this.#pairItem(shadow, index);
+  }
+
+  #valueItem(child: ShadowChild): Item {
+    if (!(child instanceof Shadow)) return textItem(this.#primitive(child, undefined));
+    const isShort = this.#measure(child, undefined) <= ITEM_CHARS && child.refs.length === 0;
+    if (isShort) return textItem(this.#inline(child, undefined).text);
+    const { refs } = this.#externalise(child, undefined);
+    return refItem(refs as [Digest]);
+  }
+
+  #pairItem(shadow: Shadow, index: number): Item {
+    const pair = pairParts(shadow, index);
+    const content = this.#composeParts(PAIR, pair, { canFold: true });
+    if (content.text.length <= ITEM_CHARS && content.refs.length === 0) return textItem(content.text);
+    return refItem([this.#add(content)]);
+  }
+
+  #composeText(shadow: Shadow, key: string | undefined): ChunkContent {
+    const text = shadow.source as string;
+    const redacted = this.#redact?.(text, key);
+    if (text.length <= TEXT_TREE_CHARS || redacted !== undefined)
+      return { text: redacted ?? JSON.stringify(text), refs: NO_REFS };
+    return this.#composePieces(shadow, 'text', cutText);
+  }
+
+  #composeBytes(shadow: Shadow): ChunkContent {
+    const bytes = shadow.children[0] as Uint8Array;
+    const tag = shadow.keys[0] as string;
+    if (bytes.length <= BYTES_PIECE_BYTES) return { text: encodeAtom(tag, bytes), refs: NO_REFS };
+    return this.#composePieces(shadow, tag, cutBytes);
+  }
+
+  #composePieces<Whole>(shadow: Shadow, tag: string, cut: (whole: Whole) => string[]): ChunkContent {
+    const wholeOf = ({ kind, source, children }: Shadow) => (kind === 'text' ? source : children[0]) as Whole;
+    const pieces = cut(wholeOf(shadow));
+    const { from } = shadow.change ?? {};
+    const before =
+      from?.levels === undefined ? NO_TREE : { levels: from.levels, ...commonPieces(pieces, cut(wholeOf(from))) };
+    const at = (index: number) => refItem([this.#add({ text: JSON.stringify(pieces[index]), refs: NO_REFS })]);
+    return this.#composeTree(shadow, { tag, length: pieces.length, before, at });
+  }
+}

@@ -1,0 +1,181 @@
+import { CorruptError, InvalidInputError, SavestateError } from '../errors.ts';
+import { formatPath, type PathStep } from '../path.ts';
+import type { Json, JsonObject } from '../tree/chunk-text.ts';
+import { OTHER_PRIMITIVE, OVERHEAD } from '../tree/size.ts';
+import type { ValueLimits } from '../value/format.ts';
+
+/** Counts what is read against the limits on what may be saved, in the measure that saving uses: what was saved can be read. */
+export class ReadBudget {
+  readonly #limits: ValueLimits;
+  #nodes = 0;
+  #bytes = 0;
+  #visits = 0;
+
+  constructor(limits: ValueLimits) {
+    this.#limits = limits;
+  }
+
+  /** Counts a container, or an object without children, that has so many around it. */
+  enter(depth: number): void {
+    this.#checkDepth(depth);
+    this.count(OVERHEAD);
+  }
+
+  #checkDepth(depth: number): void {
+    const { maxDepth } = this.#limits;
+    if (depth >= maxDepth) throw new Unreadable(`nested deeper than ${maxDepth} levels`, 'limits.maxDepth');
+  }
+
+  /** Counts a value. */
+  count(sizeBytes: number): void {
+    this.#nodes++;
+    if (this.#nodes > this.#limits.maxNodes) throw this.#tooMany();
+    this.addBytes(sizeBytes);
+  }
+
+  addBytes(sizeBytes: number): void {
+    this.#bytes += sizeBytes;
+    const { maxBytes } = this.#limits;
+    if (this.#bytes > maxBytes) throw new Unreadable(`more than ${maxBytes} bytes`, 'limits.maxBytes');
+  }
+
+  /** Counts a whole value that was measured. */
+  countAll({ nodes, bytes, depth }: { nodes: number; bytes: number; depth: number }): void {
+    this.#nodes += nodes;
+    if (this.#nodes > this.#limits.maxNodes) throw this.#tooMany();
+    this.addBytes(bytes);
+    if (depth > 0) this.#checkDepth(depth - 1);
+  }
+
+  addKey(key: string): void {
+    this.addBytes(key.length + OVERHEAD);
+  }
+
+  /** Counts a chunk that is opened; empty ones cost time, too. */
+  visit(): void {
+    this.#visits++;
+    if (this.#visits > this.#limits.maxNodes) throw this.#tooMany();
+  }
+
+  #tooMany(): Unreadable {
+    return new Unreadable(`more than ${this.#limits.maxNodes} values`, 'limits.maxNodes');
+  }
+
+  countPrimitive(value: unknown): void {
+    this.count(typeof value === 'string' ? value.length + OVERHEAD : OTHER_PRIMITIVE);
+  }
+
+  /** Counts a value without tags, with all that is in it: at once, and only if that is too much step by step, to name the place. */
+  countPlain(json: Json, depth: number): void {
+    const { maxNodes, maxBytes, maxDepth } = this.#limits;
+    const tally: Tally = { nodes: this.#nodes, bytes: this.#bytes, maxDepth, isTooDeep: false };
+    addTo(tally, json, depth);
+    const { nodes, bytes, isTooDeep } = tally;
+    if (nodes > maxNodes || bytes > maxBytes || isTooDeep) this.#countSteps(json, depth);
+    else [this.#nodes, this.#bytes] = [nodes, bytes];
+  }
+
+  #countSteps(json: Json, depth: number): void {
+    if (typeof json !== 'object' || json === null) this.countPrimitive(json);
+    else if (Array.isArray(json)) this.#countList(json, depth);
+    else this.#countFields(json, depth);
+  }
+
+  #countList(json: readonly Json[], depth: number): void {
+    this.enter(depth);
+    let at = 0;
+    try {
+      for (const item of json) {
+        this.#countSteps(item, depth + 1);
+        at++;
+      }
+    } catch (error) {
+      throw locate(error, at);
+    }
+  }
+
+  #countFields(json: JsonObject, depth: number): void {
+    this.enter(depth);
+    let at = '';
+    try {
+      for (const key of Object.keys(json)) {
+        at = key;
+        this.addKey(key);
+        this.#countSteps(json[key] as Json, depth + 1);
+      }
+    } catch (error) {
+      throw locate(error, at);
+    }
+  }
+}
+
+/** What values come to. */
+type Tally = { nodes: number; bytes: number; readonly maxDepth: number; isTooDeep: boolean };
+
+/** Adds a value and all that is in it to a tally. Every load comes through here, for every value. */
+function addTo(tally: Tally, json: Json, depth: number): void {
+  tally.nodes++;
+  if (typeof json === 'string') tally.bytes += json.length + OVERHEAD;
+  else if (typeof json !== 'object' || json === null) tally.bytes += OTHER_PRIMITIVE;
+  else if (depth >= tally.maxDepth) tally.isTooDeep = true;
+  else {
+    tally.bytes += OVERHEAD;
+    addContent(tally, json, depth + 1);
+  }
+}
+
+function addContent(tally: Tally, json: Json[] | JsonObject, depth: number): void {
+  if (Array.isArray(json)) for (const item of json) addTo(tally, item, depth);
+  else
+    for (const key of Object.keys(json)) {
+      tally.bytes += key.length + OVERHEAD;
+      addTo(tally, json[key] as Json, depth);
+    }
+}
+
+/** Why a value cannot be read. The steps to it are added on the way out, innermost first. */
+class Unreadable extends Error {
+  readonly steps: PathStep[] = [];
+  /** Set if it is too much: the limit that it is more than. */
+  readonly limit: string | undefined;
+
+  constructor(found: string, limit?: string, cause?: unknown) {
+    super(found, { cause });
+    this.limit = limit;
+  }
+}
+
+/** Adds a step to the path of what cannot be read. Errors of the caller's codecs, and of lost chunks, have their own words. */
+export function locate(error: unknown, step: PathStep): unknown {
+  const unreadable = toUnreadable(error);
+  if (unreadable === undefined) return error;
+  unreadable.steps.push(step);
+  return unreadable;
+}
+
+function toUnreadable(error: unknown): Unreadable | undefined {
+  if (error instanceof Unreadable) return error;
+  if (error instanceof CorruptError && Object.keys(error.details).length === 0)
+    return new Unreadable(error.message, undefined, error.cause);
+  return error instanceof SavestateError ? undefined : new Unreadable(describe(error), undefined, error);
+}
+
+function describe(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** The error that the caller gets: with a code and the path. */
+export function toReadError(error: unknown): unknown {
+  const unreadable = toUnreadable(error);
+  if (unreadable === undefined) return error;
+  const { message, limit, cause } = unreadable;
+  const path = formatPath(unreadable.steps.toReversed());
+  if (limit !== undefined)
+    return new InvalidInputError(`Cannot read ${path}: it is ${message}. Raise ${limit} to read it.`, {
+      details: { path, limit },
+    });
+  return new CorruptError(`Cannot read ${path}: ${message.replace(/\.$/, '')}. Run verify to see what it affects.`, {
+    details: { path },
+    cause,
+  });
+}

@@ -1,0 +1,60 @@
+import { type Digest, digestText } from '../tree/chunk.ts';
+import type { CheckpointId, SessionId } from './id.ts';
+
+/** A value in the codec's JSON form: special values are tagged, nothing is a class. */
+export type JsonValue = null | boolean | number | string | readonly JsonValue[] | { readonly [key: string]: JsonValue };
+
+/** Everything a checkpoint records but its state, in the form that its digest covers. */
+export type CheckpointHeader = {
+  readonly id: CheckpointId;
+  readonly sessionId: SessionId;
+  readonly branch: string;
+  readonly parentId?: CheckpointId;
+  /** The parent's digest: what makes history a chain. */
+  readonly parentDigest?: Digest;
+  /** The state can only be read whole together with its parent's, and so on up to one that does not need its own. */
+  readonly needsParent?: true;
+  readonly sequence: number;
+  readonly type: string;
+  readonly trigger?: string;
+  readonly agentId?: string;
+  readonly agentType?: string;
+  readonly userId?: string;
+  readonly status?: string;
+  readonly timestampMs: number;
+  readonly name?: string;
+  readonly note?: string;
+  readonly author?: string;
+  readonly reason?: string;
+  readonly metadata?: { readonly [key: string]: JsonValue };
+  readonly collectedFields?: JsonValue;
+  readonly requiredFields?: JsonValue;
+  readonly contextSummary?: string;
+  readonly fingerprint?: JsonValue;
+  readonly schemaVersion?: number;
+  readonly idempotencyKey?: string;
+  /** How many effects the branch had when this was saved; those after it are not part of the state yet. */
+  readonly effectCount?: number;
+  /** Effects before that which were still running. */
+  readonly effectsInFlight?: readonly number[];
+  readonly stateDigest: Digest;
+  readonly stateBytes: number;
+};
+
+/** What stays of a deleted checkpoint: enough to walk the lineage and check the chain, and no content. */
+export type Tombstone = {
+  readonly id: CheckpointId;
+  readonly sessionId: SessionId;
+  readonly branch: string;
+  readonly parentId?: CheckpointId;
+  readonly sequence: number;
+  readonly timestampMs: number;
+  readonly stateDigest: Digest;
+  readonly deletedAtMs: number;
+  readonly reason: string;
+};
+
+/** The digest of a checkpoint: covers its whole header, and with the parent's digest in it all that came before. */
+export function digestCheckpoint(body: string): Digest {
+  return digestText(body);
+}

@@ -1,0 +1,131 @@
+import { accepts, checkValue, type OptionCheck } from '../options.ts';
+
+declare const brand: unique symbol;
+type Branded<Name extends string> = string & { readonly [brand]: Name };
+
+/** The name of one checkpoint: `chk_` and 22 time-ordered characters. */
+export type CheckpointId = Branded<'CheckpointId'>;
+
+/** The caller's name for the recorded life of one agent or group. */
+export type SessionId = Branded<'SessionId'>;
+
+const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz';
+const CHECKPOINT_ID = /^chk_[0-9a-hjkmnp-tv-z]{22}$/;
+const SMALLEST = '0';
+const GREATEST = 'z';
+const PREFIX = 'chk_';
+const TIME_CHARS = 10;
+const TAIL_CHARS = 12;
+
+/** Names longer than this are refused. */
+export const MAX_NAME_CHARS = 512;
+
+/** What an id source takes from the outside: time and randomness are arguments. */
+export type IdPorts = { readonly now: () => number; readonly randomBytes: (sizeBytes: number) => Uint8Array };
+
+/** Makes ids; each is greater than every one made before it and than `after`. */
+export type CheckpointIds = (after?: CheckpointId) => CheckpointId;
+
+/**
+ * Makes checkpoint ids whose text order is the order of lineage: a child's id is greater than its parent's,
+ * also when the clock stepped back in between. So storages sort by id and never by time.
+ */
+export function createCheckpointIds({ now, randomBytes }: IdPorts): CheckpointIds {
+  let last = '';
+  let lastMs = -1;
+  return (after) => {
+    const nowMs = now();
+    const floor = after !== undefined && after > last ? after : last;
+    if (nowMs <= lastMs && floor === last) {
+      last = increment(floor);
+    } else {
+      const time = `${PREFIX}${formatTime(nowMs)}`;
+      const floorTime = floor.slice(0, -TAIL_CHARS);
+      // A tail of its own also beside a parent from the future: two processes must not count up from it alike.
+      last = (time > floorTime ? time : increment(floorTime)) + formatTail(randomBytes(TAIL_CHARS));
+      lastMs = nowMs;
+    }
+    return last as CheckpointId;
+  };
+}
+
+/** An id made of a time and 60 bits: for what has a time-ordered name of its own already. */
+export function formatCheckpointId(timeMs: number, tail: bigint): CheckpointId {
+  return `${PREFIX}${formatTime(timeMs)}${formatBits(tail)}` as CheckpointId;
+}
+
+function formatBits(bits: bigint): string {
+  let text = '';
+  for (let rest = bits; text.length < TAIL_CHARS; rest >>= 5n) text = ALPHABET[Number(rest & 31n)] + text;
+  return text;
+}
+
+function formatTail(bytes: Uint8Array): string {
+  return Array.from(bytes, (byte) => ALPHABET[byte & 31]).join('');
+}
+
+/** The id that follows one directly: for a record that belongs next to another. */
+export function idAfter(id: CheckpointId): CheckpointId {
+  return increment(id) as CheckpointId;
+}
+
+/** The next id: the last character that is not the greatest goes up, those after it start again. */
+function increment(id: string): string {
+  let at = id.length - 1;
+  while (id.charAt(at) === GREATEST) at--;
+  return id.slice(0, at) + ALPHABET.charAt(ALPHABET.indexOf(id.charAt(at)) + 1) + SMALLEST.repeat(id.length - 1 - at);
+}
+
+function formatTime(timeMs: number): string {
+  let rest = timeMs;
+  let text = '';
+  for (let i = 0; i < TIME_CHARS; i++) {
+    text = ALPHABET[rest % 32] + text;
+    rest = Math.floor(rest / 32);
+  }
+  return text;
+}
+
+/** Whether a text is a whole checkpoint id. */
+export function isCheckpointId(text: string): text is CheckpointId {
+  return CHECKPOINT_ID.test(text);
+}
+
+/** Whether a checkpoint id may begin like this. */
+export function isCheckpointIdPart(text: string): boolean {
+  return CHECKPOINT_ID.test(text.padEnd(PREFIX.length + TIME_CHARS + TAIL_CHARS, SMALLEST));
+}
+
+/** Accepts a session id or throws; any string of 1 to 512 characters without control characters will do. */
+export function parseSessionId(text: unknown): SessionId {
+  return parseName(text, 'A session id') as SessionId;
+}
+
+/** Accepts a branch, tag, user, agent or type name or throws. Names are data: they never become paths or SQL. */
+export function parseName(text: unknown, what: string): string {
+  checkValue(text, name, what);
+  return text as string;
+}
+
+/** Accepts the id of a user as states hold it, a number too, or throws. */
+export function parseUserId(id: unknown): string {
+  return parseName(typeof id === 'bigint' || Number.isFinite(id) ? String(id) : id, 'A user id');
+}
+
+/** Accepts a name as `parseName` does, for the options of a call. */
+export const name: OptionCheck = accepts(
+  `a string of 1 to ${MAX_NAME_CHARS} characters without control characters`,
+  isName,
+);
+
+/** Whether a value may be a name. */
+export function isName(value: unknown): value is string {
+  return (
+    typeof value === 'string' && value.length > 0 && value.length <= MAX_NAME_CHARS && !hasControlOrLoneSurrogate(value)
+  );
+}
+
+/** Whether a text holds what no name may. */
+export function hasControlOrLoneSurrogate(text: string): boolean {
+  return /\p{Cc}|\p{Cs}/u.test(text);
+}

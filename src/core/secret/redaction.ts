@@ -1,0 +1,125 @@
+import type { Redact } from '../codec/compose.ts';
+import { InvalidInputError } from '../errors.ts';
+import { findAssigned } from './redaction-assigned.ts';
+import { SecretKeys } from './redaction-keys.ts';
+import {
+  BEARER_PATTERN,
+  MYSQL_PASSWORD_PATTERN,
+  PRIVATE_KEY_PATTERN,
+  SAS_PATTERN,
+  type SecretPattern,
+  URL_PASSWORD_PATTERN,
+} from './redaction-patterns.ts';
+import { scanWords } from './redaction-scan.ts';
+import { mergeSpans, replaceSpans, type Span } from './redaction-spans.ts';
+
+export type { SecretPattern } from './redaction-patterns.ts';
+
+/** What to look for besides the built-in names and formats, and what to leave alone. */
+export type RedactionOptions = {
+  /** More key names whose values are secrets, in any spelling: `tenantPin` also covers `TENANT_PIN` and `oldTenantPin`. */
+  readonly extraKeys?: readonly string[] | undefined;
+  /** More formats. The whole match is the secret; state and flags `g` and `y` of the expression are ignored. */
+  readonly extraPatterns?: readonly SecretPattern[] | undefined;
+  /** Secrets in use now, looked for verbatim, and as they appear inside JSON and in addresses. */
+  readonly values?: readonly string[] | undefined;
+  /** Key names that are no secrets here. Values are still searched for the formats. */
+  readonly allowKeys?: readonly string[] | undefined;
+};
+
+/** Nothing shorter is recognised inside a text. */
+const MIN_TEXT_CHARS = 8;
+
+/** A shorter live value would be found in innocent words, and saved states would fall apart. */
+const MIN_LIVE_CHARS = 4;
+
+/** Words before passwords, which may be short. Under other names only long words count, which `scanWords` sees. */
+const PASSWORD_HINT = /ass[wp]|ASS[WP]/;
+
+/** Other marks of secrets without a long word; each begins with a rare letter, so that looking for it costs next to nothing. */
+const SHORT_HINTS = ['Basic ', 'Cookie', 'Pwd='];
+
+/** Makes the function that keeps secrets out of checkpoints. It depends on its arguments alone, so equal states stay equal. */
+export function createRedactor(options: RedactionOptions = {}): Redact {
+  const { extraKeys = [], extraPatterns = [], values = [], allowKeys = [] } = options;
+  const keys = new SecretKeys({
+    extra: extraKeys.map((key, at) => checkKey(key, `extraKeys[${at}]`)),
+    allowed: allowKeys.map((key, at) => checkKey(key, `allowKeys[${at}]`)),
+  });
+  const live = values.flatMap(liveForms);
+  const own = extraPatterns.map(copyPattern);
+  return (text, key) => {
+    if (key !== undefined && keys.isSecret(key, text)) return secretJson(key);
+    const spans = [...findLive(text, live), ...findPatterns(text, own), ...findKnown(text, keys)];
+    return spans.length === 0 ? undefined : redactSpans(text, mergeSpans(spans));
+  };
+}
+
+/** The form that decodes to a SecretRef. */
+function secretJson(name: string): string {
+  return `{"$":["secret",${JSON.stringify(name)}]}`;
+}
+
+function redactSpans(text: string, spans: readonly Span[]): string {
+  const [first] = spans;
+  const isWhole = first !== undefined && text.slice(first.start, first.end) === text.trim();
+  return isWhole ? secretJson(first.name) : JSON.stringify(replaceSpans(text, spans));
+}
+
+/** Finds the built-in formats. Each group has a cheap hint, because nearly every text holds none of them. */
+function findKnown(text: string, keys: SecretKeys): Span[] {
+  if (text.length < MIN_TEXT_CHARS) return [];
+  const { tokens, hasAssigned } = scanWords(text, keys);
+  const spans = [...tokens];
+  if (text.includes('PRIVATE KEY')) spans.push(...findPatterns(text, [PRIVATE_KEY_PATTERN]));
+  if (text.includes('@')) spans.push(...findPatterns(text, [URL_PASSWORD_PATTERN]));
+  if (text.includes('mysql')) spans.push(...findPatterns(text, [MYSQL_PASSWORD_PATTERN]));
+  if (text.includes('&sig=') || text.includes('?sig=')) spans.push(...findPatterns(text, [SAS_PATTERN]));
+  if (hasAssigned || PASSWORD_HINT.test(text) || SHORT_HINTS.some((hint) => text.includes(hint)))
+    spans.push(...findPatterns(text, [BEARER_PATTERN]), ...findAssigned(text, keys));
+  return spans;
+}
+
+function findPatterns(text: string, patterns: readonly SecretPattern[]): Span[] {
+  const spans: Span[] = [];
+  for (const { name, pattern } of patterns) {
+    // matchAll works on a copy, so no call leaves a lastIndex for the next.
+    for (const { 0: found, index } of text.matchAll(pattern))
+      if (found !== '') spans.push({ start: index, end: index + found.length, name });
+  }
+  return spans;
+}
+
+function findLive(text: string, live: readonly string[]): Span[] {
+  const spans: Span[] = [];
+  for (const value of live) {
+    for (let at = text.indexOf(value); at >= 0; at = text.indexOf(value, at + value.length))
+      spans.push({ start: at, end: at + value.length, name: 'live_value' });
+  }
+  return spans;
+}
+
+function liveForms(value: string, at: number): string[] {
+  if (typeof value !== 'string' || value.trim().length < MIN_LIVE_CHARS)
+    throw new InvalidInputError(
+      `redaction.values[${at}] is ${typeof value === 'string' ? 'too short' : `of type ${typeof value}`}; allowed: a text of ${MIN_LIVE_CHARS} or more characters.`,
+    );
+  // Through a buffer, because encodeURIComponent throws at half a surrogate pair.
+  const inAddress = encodeURIComponent(Buffer.from(value).toString());
+  return [...new Set([value, JSON.stringify(value).slice(1, -1), inAddress])];
+}
+
+function copyPattern({ name, pattern }: SecretPattern, at: number): SecretPattern {
+  if (typeof name !== 'string' || name === '' || !(pattern instanceof RegExp))
+    throw new InvalidInputError(
+      `redaction.extraPatterns[${at}] has no name or no regular expression; allowed: { name: text, pattern: RegExp }.`,
+    );
+  return { name, pattern: new RegExp(pattern.source, `${pattern.flags.replaceAll(/[gy]/g, '')}g`) };
+}
+
+function checkKey(key: string, field: string): string {
+  if (typeof key === 'string' && /[\p{L}\p{N}]/u.test(key)) return key;
+  throw new InvalidInputError(
+    `redaction.${field} is ${JSON.stringify(key)}; allowed: a key name with a letter or digit.`,
+  );
+}

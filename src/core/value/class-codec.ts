@@ -1,0 +1,68 @@
+import { InvalidInputError, UnsupportedError } from '../errors.ts';
+import type { TracedClass } from './field-trace.ts';
+
+/** How instances of one class are saved, registered in code by the caller. Data can name a tag, never a class or module. */
+export type ClassCodec<Instance extends object = object> = {
+  /** The name under which instances are stored; keep it when the class is renamed. */
+  readonly tag: string;
+  readonly class: abstract new (...args: never[]) => Instance;
+  /**
+   * Whether an instance of another class is one of this class all the same: made by a second copy of its package. Asked once per class.
+   * Never true for a subclass, which would come back without what it adds.
+   */
+  recognises?(instance: object): boolean;
+  /** The instance's data, made of values that can be saved. */
+  encode(instance: Instance): unknown;
+  /**
+   * For classes with many instances: says that `encode` reads nothing but enumerable fields, so that it need not run while these hold
+   * what they held. Fields named in `except` are not looked into: nothing may change what is in them.
+   */
+  readonly traced?: TracedClass;
+  decode(data: unknown): Instance;
+};
+
+/** The class codecs of one manager, looked up by exact class when saving and by tag when restoring. */
+export class ClassCodecs {
+  readonly #byPrototype = new Map<object, ClassCodec>();
+  readonly #byTag = new Map<string, ClassCodec>();
+  /** What was found for classes that are registered under another copy, or not at all. */
+  readonly #recognised = new WeakMap<object, ClassCodec | 'none'>();
+
+  constructor(codecs: readonly ClassCodec[] = []) {
+    for (const codec of codecs) {
+      if (this.#byTag.has(codec.tag)) throw new InvalidInputError(`Two class codecs have the tag "${codec.tag}".`);
+      this.#byPrototype.set(codec.class.prototype as object, codec);
+      this.#byTag.set(codec.tag, codec);
+    }
+  }
+
+  /** The codec of an instance, given with its prototype. */
+  forInstance(instance: object, prototype: object): ClassCodec | undefined {
+    return this.#byPrototype.get(prototype) ?? this.#recognise(instance, prototype);
+  }
+
+  /** What fields tell of an instance; undefined if they may not tell all. */
+  readonly findTraced = (instance: object, prototype: object): TracedClass | undefined =>
+    this.forInstance(instance, prototype)?.traced;
+
+  #recognise(instance: object, prototype: object): ClassCodec | undefined {
+    const known = this.#recognised.get(prototype);
+    if (known !== undefined) return known === 'none' ? undefined : known;
+    const codec = [...this.#byTag.values()].find((candidate) => candidate.recognises?.(instance) === true);
+    this.#recognised.set(prototype, codec ?? 'none');
+    return codec;
+  }
+
+  decode(tag: string, data: unknown): object {
+    const codec = this.#byTag.get(tag);
+    if (codec === undefined) {
+      throw new UnsupportedError(
+        `The state holds an instance tagged "${tag}", and no class codec with that tag is registered.`,
+        {
+          details: { tag },
+        },
+      );
+    }
+    return codec.decode(data);
+  }
+}

@@ -1,0 +1,207 @@
+import { InvalidInputError } from '../../core/errors.ts';
+import { callback, checkValue, describeValue, givenOptions } from '../../core/options.ts';
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
+import { type CheckpointId, parseName, parseSessionId, type SessionId } from '../../core/record/id.ts';
+import type { Engine } from '../engine/engine.ts';
+import { type LoadedState, loadState } from '../engine/loading.ts';
+import type { StoredCheckpoint } from '../engine/repository.ts';
+import { createReport, findLeftOutSecrets, type RestoreProblem, type RestoreReport } from '../engine/restore-report.ts';
+import type { SaveOptions } from '../engine/save-options.ts';
+import type { SessionOpener } from '../session/session-opener.ts';
+import { type AgentFactory, AgentTypes, checkMade, stateOf } from './agent.ts';
+import { type AgentIdentity, describeAgent, identifyAgent } from './agent-description.ts';
+import { loadInto } from './agent-loading.ts';
+import { AgentSessions, type Assignment } from './agent-sessions.ts';
+import { isSelfSaving, readOwnSave } from './self-saving.ts';
+
+/** Where a state is put on restore; without either, the checkpoint's agent type is looked up. */
+export type RestoreOptions = {
+  /** A live agent that takes the state over. */
+  readonly into?: object | undefined;
+  readonly factory?: AgentFactory | undefined;
+  /** Takes the state of another agent or class, too. The agent stays who it is, and its saves go to a session of its own. */
+  readonly allowOther?: boolean | undefined;
+};
+
+/** A checkpoint that was read and checked, and the agent that is to take its state, if it goes into one. */
+export type PreparedRestore = {
+  readonly checkpoint: Checkpoint;
+  readonly loaded: LoadedState;
+  readonly agent: object | undefined;
+  /** Where the saves of an agent go that takes the state of another one. */
+  readonly elsewhere?: Assignment;
+};
+
+/** A frozen state is saved once; the next one is another object, and would silently begin another session. */
+const UNNAMED_FROZEN =
+  'A frozen state does not say which session it belongs to. Use manager.session(id), or save(state, { sessionId }).';
+
+/** Saves and restores live objects, and remembers which session each belongs to. */
+export class AgentSaving {
+  readonly #context: Engine;
+  readonly #sessions: SessionOpener;
+  readonly #agents: AgentTypes;
+  readonly #agentSessions = new AgentSessions();
+  readonly #reports = new WeakMap<object, RestoreReport>();
+  /** Who an object was when it was saved or restored: the options of `save` may say so, and not the object. */
+  readonly #identities = new WeakMap<object, AgentIdentity>();
+
+  constructor(
+    context: Engine,
+    sessions: SessionOpener,
+    agents: { readonly [agentType: string]: AgentFactory } | undefined,
+  ) {
+    this.#context = context;
+    this.#sessions = sessions;
+    this.#agents = new AgentTypes(agents);
+  }
+
+  /** Saves an agent or a state, on top of what was saved of it before. Resolves when the checkpoint is durable. */
+  async save(
+    agentOrState: unknown,
+    options: SaveOptions & { readonly sessionId?: string | undefined },
+  ): Promise<CheckpointId> {
+    if (isSelfSaving(agentOrState)) {
+      const own = readOwnSave(agentOrState, options);
+      return own.session.save(own.state, own.options);
+    }
+    const { sessionId, ...said } = options;
+    const { codec } = this.#context;
+    const described: SaveOptions = { ...said, ...describeAgent(agentOrState, said, codec) };
+    const state = stateOf(agentOrState, codec);
+    if (typeof agentOrState !== 'object' || agentOrState === null) {
+      return (await this.#sessions.shared(this.#toSessionId(sessionId))).save(state, described);
+    }
+    const { defaults } = this.#assign(agentOrState, sessionId, described.agentId);
+    const whole: SaveOptions = { ...defaults, ...described };
+    this.#identities.set(agentOrState, { agentId: whole.agentId, agentType: whole.agentType });
+    const session = this.#agentSessions.openSession(agentOrState);
+    if (session !== undefined) return session.save(state, whole);
+    // Captured before anything is awaited: the caller may go on changing it.
+    const encoded = this.#agentSessions.capture(agentOrState, (before) => codec.encode(state, before));
+    return this.#agentSessions.whenOpen(agentOrState, (session) => session.saveEncoded(state, encoded, whole));
+  }
+
+  /** Where an object's saves go: where the caller says now, where they went before, or to a session of its own. */
+  #assign(agent: object, sessionId: string | undefined, agentId: string | undefined): Assignment {
+    const known = this.#agentSessions.get(agent);
+    if (known !== undefined && (sessionId === undefined || sessionId === known.sessionId)) return known;
+    const name = sessionId ?? agentId;
+    if (name === undefined && Object.isFrozen(agent)) throw new InvalidInputError(UNNAMED_FROZEN);
+    const id = this.#toSessionId(name);
+    const assignment = { sessionId: id, open: () => this.#sessions.shared(id) };
+    this.#agentSessions.assign(agent, assignment);
+    return assignment;
+  }
+
+  #toSessionId(name: string | undefined): SessionId {
+    return parseSessionId(name ?? `ses_${this.#context.ports.nextId().slice(4)}`);
+  }
+
+  /**
+   * Brings a checkpoint back: into a live agent, a new one from a factory or a registered type, or, if it was saved
+   * from plain data, as that data. Saving it afterwards goes on from there, in a new branch if history had moved on.
+   */
+  async restore(stored: StoredCheckpoint, options: RestoreOptions): Promise<unknown> {
+    const prepared = await this.prepare(stored, options);
+    return (await this.finish(prepared, await this.load(prepared))).restored;
+  }
+
+  /** The first part of a restore: everything that can fail before an agent is touched. */
+  async prepare(stored: StoredCheckpoint, options: RestoreOptions): Promise<PreparedRestore> {
+    const { checkpoint } = stored;
+    const loaded = await loadState(this.#context, stored);
+    const agent = this.#createAgent(checkpoint, options);
+    if (agent === undefined || !this.#isOther(checkpoint, agent, options)) return { checkpoint, loaded, agent };
+    if (options.allowOther !== true) throw otherAgentError(checkpoint, this.#identify(agent));
+    return { checkpoint, loaded, agent, elsewhere: this.#elsewhere(checkpoint, agent) };
+  }
+
+  #identify(agent: object): AgentIdentity {
+    return this.#identities.get(agent) ?? identifyAgent(agent, this.#context.codec);
+  }
+
+  /** An agent that is made for a restore has no id of its own yet, and one that is registered for a type is meant for it. */
+  #isOther(checkpoint: Checkpoint, agent: object, { into, factory }: RestoreOptions): boolean {
+    const { agentId, agentType } = this.#identify(agent);
+    const isOfOtherType = (into ?? factory) !== undefined && differ(agentType, checkpoint.agentType);
+    return isOfOtherType || (into !== undefined && differ(agentId, checkpoint.agentId));
+  }
+
+  /** The session of an agent that takes the state of another one: its own as before, by its id, or a new one. */
+  #elsewhere({ sessionId }: Checkpoint, agent: object): Assignment {
+    const names = [this.#agentSessions.get(agent)?.sessionId, this.#identify(agent).agentId];
+    const id = this.#toSessionId(names.find((name) => name !== undefined && name !== sessionId));
+    return { sessionId: id, open: () => this.#sessions.shared(id) };
+  }
+
+  /** The part of a restore that touches the agent; returns what could not be put back. */
+  async load({ checkpoint, loaded, agent, elsewhere }: PreparedRestore): Promise<readonly RestoreProblem[]> {
+    if (agent === undefined) return [];
+    const isNew = this.#agentSessions.get(agent) === undefined;
+    const { codec } = this.#context;
+    if (elsewhere === undefined) return loadInto(agent, loaded.state, { codec, isNew });
+    const identity = this.#identify(agent);
+    const keep = differ(identity.agentId, checkpoint.agentId) ? ['id', 'agentId'] : [];
+    const problem = `The state is that of ${describe(checkpoint)}; it was put into ${describe(identity)}, which stays who it is.`;
+    return [{ path: '$', problem }, ...(await loadInto(agent, loaded.state, { codec, isNew, keep }))];
+  }
+
+  /** The last part, once the state is in the agent: remembers where its saves go on, and tells. */
+  async finish(
+    { checkpoint, loaded, agent, elsewhere }: PreparedRestore,
+    problems: readonly RestoreProblem[],
+  ): Promise<{ readonly restored: unknown; readonly report: RestoreReport }> {
+    const { state, encoded, migratedThrough } = loaded;
+    const report = createReport(checkpoint.id, [...findLeftOutSecrets(state), ...problems], migratedThrough);
+    const restored = agent ?? state;
+    if (typeof restored === 'object' && restored !== null) {
+      this.#reports.set(restored, report);
+      const open = () => this.#sessions.resumeAt(checkpoint);
+      const { sessionId, agentId, agentType, userId } = checkpoint;
+      const defaults = givenOptions({ agentId, userId }) as SaveOptions;
+      this.#agentSessions.assign(restored, elsewhere ?? { sessionId, open, before: encoded, defaults });
+      if (elsewhere === undefined) this.#identities.set(restored, { agentId, agentType });
+    }
+    await this.#context.events.emit('checkpoint_restored', checkpoint, restored, report);
+    return { restored, report };
+  }
+
+  #createAgent(checkpoint: Checkpoint, { into, factory }: RestoreOptions): object | undefined {
+    if (isSelfSaving(into))
+      throw new InvalidInputError(
+        `Checkpoint ${checkpoint.id} cannot be restored into an agent loop. Stop the loop, and open it again with restoreFrom.`,
+      );
+    if (into !== undefined) return into;
+    if (factory !== undefined) return checkMade(factory(checkpoint), 'The factory');
+    return checkpoint.agentType === undefined ? undefined : this.#agents.create(checkpoint, checkpoint.agentType);
+  }
+
+  /** What the restore of this agent could not put back. */
+  reportOf(agent: object): RestoreReport | undefined {
+    return this.#reports.get(agent);
+  }
+
+  /** Lets `restore` make agents of this type by itself. */
+  registerAgent(agentType: string, factory: AgentFactory): void {
+    checkValue(factory, callback, `The factory of ${describeValue(agentType)}`);
+    this.#agents.register(parseName(agentType, 'An agent type'), factory);
+  }
+}
+
+/** Whether two names are known and not the same. */
+function differ(one: string | undefined, other: string | undefined): boolean {
+  return one !== undefined && other !== undefined && one !== other;
+}
+
+function describe({ agentId, agentType }: AgentIdentity): string {
+  const name = agentId === undefined ? 'an agent without an id' : `agent "${agentId}"`;
+  return agentType === undefined ? name : `${name} of type ${agentType}`;
+}
+
+function otherAgentError(checkpoint: Checkpoint, identity: AgentIdentity): InvalidInputError {
+  return new InvalidInputError(
+    `Checkpoint ${checkpoint.id} is of ${describe(checkpoint)}, and it was to be put into ${describe(identity)}. Restore it into that agent, or pass allowOther: true to take over the state of another one; saves then go to a session of its own.`,
+    { details: { id: checkpoint.id, agentId: checkpoint.agentId, agentType: checkpoint.agentType } },
+  );
+}

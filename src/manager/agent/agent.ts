@@ -1,0 +1,109 @@
+import type { StateCodec } from '../../core/codec/state-codec.ts';
+import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
+import { describeValue, isRecord } from '../../core/options.ts';
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
+import type { RestoreProblem } from '../engine/restore-report.ts';
+
+/** What an agent may implement to say itself what its state is. */
+export interface StatefulAgent {
+  /** Returns everything to be saved; called at the moment of the save. */
+  saveState(): unknown;
+  /** Takes a saved state over and returns what could not be put back. If it returns nothing, `saveState` is compared with the state. */
+  loadState(state: unknown): undefined | readonly RestoreProblem[] | Promise<undefined | readonly RestoreProblem[]>;
+}
+
+/** The method of an agent that says in what its code differs from a state that it is about to take over. */
+export const COMPARES_CODE: unique symbol = Symbol.for('savestate.comparesCode');
+
+/** An agent that knows what of its state comes from the code. */
+export interface CodeComparing {
+  [COMPARES_CODE](state: unknown): readonly RestoreProblem[];
+}
+
+/** Makes an empty agent that a checkpoint is then restored into. Code cannot be saved, so it is looked up by name. */
+export type AgentFactory = (checkpoint: Checkpoint) => object;
+
+/** Agent types by the name their checkpoints carry. */
+export class AgentTypes {
+  readonly #factories = new Map<string, AgentFactory>();
+
+  constructor(factories: { readonly [agentType: string]: AgentFactory } = {}) {
+    for (const [name, factory] of Object.entries(factories)) this.register(name, factory);
+  }
+
+  register(agentType: string, factory: AgentFactory): void {
+    if (typeof factory !== 'function') {
+      throw new InvalidInputError(
+        `Agent type "${agentType}" needs a function that makes an agent; found ${typeof factory}.`,
+      );
+    }
+    this.#factories.set(agentType, factory);
+  }
+
+  create(checkpoint: Checkpoint, agentType: string): object {
+    const factory = this.#factories.get(agentType);
+    if (factory !== undefined) return checkMade(factory(checkpoint), `The factory of agent type "${agentType}"`);
+    const known = [...this.#factories.keys()].sort().join(', ') || 'none';
+    throw new NotFoundError(
+      `Checkpoint ${checkpoint.id} is of agent type "${agentType}", which is not registered (registered: ${known}). Register it, or pass into or factory.`,
+      { details: { agentType } },
+    );
+  }
+}
+
+/** What a factory made, or throws if it is no agent: a state would be put into nothing. */
+export function checkMade(made: unknown, what: string): object {
+  if (isRecord(made) && hasMethod(made, 'then'))
+    throw new InvalidInputError(`${what} must not be async: it must return an agent, and found was a promise.`);
+  if (isRecord(made)) return made;
+  throw new InvalidInputError(`${what} must return an agent; found ${describeValue(made)}.`);
+}
+
+/** Whether this is an agent rather than a state: anything with `saveState`, or an instance of a class that is not itself a value. */
+export function isAgent(value: unknown, codec: StateCodec): value is object {
+  if (typeof value !== 'object' || value === null) return false;
+  return hasMethod(value, 'saveState') || !codec.isValue(value);
+}
+
+/** The state of an agent, or the value itself if it is one already. */
+export function stateOf(value: unknown, codec: StateCodec): unknown {
+  if (isAgent(value, codec))
+    return hasMethod(value, 'saveState') ? (value as StatefulAgent).saveState() : fieldsOf(value);
+  return isRecord(value) && Object.values(value).some(isHandle) ? dropHandles({ ...value }) : value;
+}
+
+/** The fields of an instance. One without any would be saved as nothing, and nobody would know. */
+function fieldsOf(agent: object): Record<string, unknown> {
+  const fields = publicFields(agent);
+  if (Reflect.ownKeys(fields).length > 0) return fields;
+  throw new InvalidInputError(
+    `The agent (${agent.constructor?.name || 'of no class'}) has no field that can be read and no saveState method: there is nothing to save. Give it saveState and loadState, or public fields.`,
+  );
+}
+
+/** The fields of an object that can be part of a state. */
+export function publicFields(agent: object): Record<string, unknown> {
+  return dropHandles({ ...agent });
+}
+
+function dropHandles(fields: Record<string, unknown>): Record<string, unknown> {
+  for (const [name, field] of Object.entries(fields)) if (isHandle(field)) delete fields[name];
+  return fields;
+}
+
+const handles = new WeakSet<object>();
+
+/** Notes that an object, such as a manager, is never part of a state: agents may have it as a field. */
+export function registerHandle(handle: object): void {
+  handles.add(handle);
+}
+
+/** Whether a value is never part of a state. */
+export function isHandle(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && handles.has(value);
+}
+
+/** Whether an object has a method of this name. */
+export function hasMethod(value: object, name: string): boolean {
+  return typeof Reflect.get(value, name) === 'function';
+}

@@ -1,0 +1,199 @@
+import { CorruptError, InvalidInputError } from '../../core/errors.ts';
+import { givenOptions } from '../../core/options.ts';
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
+import type { JsonValue, Tombstone } from '../../core/record/checkpoint-header.ts';
+import { type CheckpointId, isCheckpointId, parseSessionId, type SessionId } from '../../core/record/id.ts';
+import type { CheckpointQuery, CheckpointRow } from '../../storage/contract.ts';
+import { checkRef } from '../../storage/ref.ts';
+import type { Engine } from '../engine/engine.ts';
+import { type LineageEntry, readPath, readSession } from '../engine/lineage.ts';
+import { parseRow, parseRows } from '../engine/repository.ts';
+
+/** Which checkpoints a list is about; conditions are combined with "and", names match exactly. */
+export type ListFilter = {
+  readonly sessionId?: string | undefined;
+  readonly branch?: string | undefined;
+  readonly agentId?: string | undefined;
+  readonly userId?: string | undefined;
+  readonly type?: string | undefined;
+  readonly status?: string | undefined;
+  readonly from?: Date | undefined;
+  readonly to?: Date | undefined;
+  readonly metadata?: { readonly [key: string]: unknown } | undefined;
+};
+
+/** How much of a list is wanted, and from where on. */
+export type ListPage = {
+  /** `newest` (default) or `oldest` first, in the order of lineage. */
+  readonly order?: 'newest' | 'oldest' | undefined;
+  /** At most this many; default 50, at most 1,000. */
+  readonly limit?: number | undefined;
+  readonly offset?: number | undefined;
+  /** The `nextCursor` of the page before. */
+  readonly cursor?: string | undefined;
+};
+
+/** One page of checkpoints, without their states. `nextCursor` is absent on the last page. */
+export type CheckpointPage = { readonly checkpoints: readonly Checkpoint[]; readonly nextCursor?: string };
+
+/** One checkpoint of a session's tree; of a deleted one only the tombstone is left. */
+export type SessionTreeNode = {
+  readonly id: CheckpointId;
+  readonly parentId: CheckpointId | undefined;
+  readonly children: readonly CheckpointId[];
+  readonly checkpoint: Checkpoint | undefined;
+  readonly tombstone: Tombstone | undefined;
+};
+
+/** The whole history of a session: its branches and how its checkpoints hang together. */
+export type SessionTree = {
+  readonly sessionId: SessionId;
+  readonly roots: readonly CheckpointId[];
+  readonly leaves: readonly CheckpointId[];
+  readonly nodes: ReadonlyMap<CheckpointId, SessionTreeNode>;
+  readonly branches: readonly BranchHead[];
+};
+
+/** A branch and the checkpoint it is at. */
+export type BranchHead = { readonly sessionId: SessionId; readonly branch: string; readonly headId: CheckpointId };
+
+const DEFAULT_LIMIT = 50;
+
+/** Looks at checkpoints without loading states. */
+export class History {
+  readonly #context: Engine;
+
+  constructor(context: Engine) {
+    this.#context = context;
+  }
+
+  async list(filter: ListFilter, page: ListPage = {}): Promise<CheckpointPage> {
+    await this.#context.settled();
+    const { limit = DEFAULT_LIMIT } = page;
+    const query = { ...this.#toQuery(filter), ...toPaging(page) };
+    const checkpoints: Checkpoint[] = [];
+    for (let more: Partial<CheckpointQuery> = {}; ; ) {
+      const wanted = limit - checkpoints.length;
+      const rows = await this.#context.storage.listCheckpoints({ ...query, ...more, limit: wanted + 1 });
+      for (const found of parseFound(rows.slice(0, wanted), filter)) checkpoints.push(checkAnswer(found, filter));
+      const last = rows[wanted - 1]?.id;
+      if (rows.length <= wanted || last === undefined) return { checkpoints };
+      if (checkpoints.length === limit) return { checkpoints, nextCursor: last };
+      more = { after: last, offset: 0 };
+    }
+  }
+
+  async latest(filter: ListFilter): Promise<Checkpoint | undefined> {
+    await this.#context.settled();
+    return (await this.list(filter, { limit: 1 })).checkpoints[0];
+  }
+
+  #toQuery({ from, to, metadata, ...names }: ListFilter): Omit<CheckpointQuery, 'limit'> {
+    return {
+      ...givenOptions(names),
+      ...(from !== undefined && { fromMs: from.getTime() }),
+      ...(to !== undefined && { toMs: to.getTime() }),
+      ...(metadata !== undefined && { metadata: this.#encodeFields(metadata) }),
+    };
+  }
+
+  #encodeFields(fields: { readonly [key: string]: unknown }): { [key: string]: JsonValue } {
+    return Object.fromEntries(
+      Object.entries(fields).map(([key, value]) => [key, this.#context.codec.encodeJson(value)]),
+    );
+  }
+
+  async branches(sessionId: string): Promise<BranchHead[]> {
+    await this.#context.settled();
+    const refs = await this.#context.repository.readRefs({ sessionId: parseSessionId(sessionId), kind: 'branch' });
+    return refs
+      .map(checkRef)
+      .map((ref) => ({ sessionId: ref.sessionId, branch: ref.name, headId: ref.target as CheckpointId }));
+  }
+
+  async tree(sessionId: string): Promise<SessionTree> {
+    await this.#context.settled();
+    const id = parseSessionId(sessionId);
+    const entries: LineageEntry[] = [];
+    for await (const entry of readSession(this.#context.storage, id)) entries.push(entry);
+    const children = groupByParent(entries);
+    const nodes = new Map(
+      entries.toReversed().map(({ id: nodeId, parentId, checkpoint, tombstone }): [CheckpointId, SessionTreeNode] => [
+        nodeId,
+        {
+          id: nodeId,
+          parentId,
+          checkpoint,
+          tombstone,
+          children: (children.get(nodeId) ?? []).map((child) => child.id).toReversed(),
+        },
+      ]),
+    );
+    const all = [...nodes.values()];
+    return {
+      sessionId: id,
+      roots: all.filter((node) => node.parentId === undefined).map((node) => node.id),
+      leaves: all.filter((node) => node.children.length === 0).map((node) => node.id),
+      nodes,
+      branches: await this.branches(id),
+    };
+  }
+
+  /** The checkpoints saved directly on top of this one, oldest first. */
+  async children(idOrPrefix: string): Promise<Checkpoint[]> {
+    await this.#context.settled();
+    const { checkpoint } = await this.#context.repository.open(idOrPrefix);
+    const children: Checkpoint[] = [];
+    for await (const entry of readSession(this.#context.storage, checkpoint.sessionId)) {
+      if (entry.id <= checkpoint.id) break; // a child's id is always greater
+      if (entry.parentId === checkpoint.id && entry.checkpoint !== undefined) children.unshift(entry.checkpoint);
+    }
+    return children;
+  }
+
+  /** The way from a checkpoint to its root, itself first; deleted ones are there as tombstones. */
+  async pathToRoot(idOrPrefix: string): Promise<LineageEntry[]> {
+    await this.#context.settled();
+    const { checkpoint } = await this.#context.repository.open(idOrPrefix);
+    const path: LineageEntry[] = [];
+    for await (const entry of readPath(this.#context.storage, checkpoint)) path.push(entry);
+    return path;
+  }
+}
+
+const NAMED_FIELDS = ['sessionId', 'branch', 'agentId', 'userId', 'type', 'status'] as const;
+
+/** Of one session all must be sound; what is damaged elsewhere does not stand in the way of the rest. */
+function parseFound(rows: readonly CheckpointRow[], { sessionId }: ListFilter): Checkpoint[] {
+  return sessionId === undefined ? parseRows(rows).checkpoints : rows.map(parseRow);
+}
+
+/** A damaged index may answer with a checkpoint that was not asked for, another user's for instance. */
+function checkAnswer(checkpoint: Checkpoint, filter: ListFilter): Checkpoint {
+  const field = NAMED_FIELDS.find((name) => filter[name] !== undefined && filter[name] !== checkpoint.header[name]);
+  if (field === undefined) return checkpoint;
+  throw new CorruptError(`Checkpoint ${checkpoint.id} is listed under another ${field} than its own. Run verify.`, {
+    details: { id: checkpoint.id, field },
+  });
+}
+
+function groupByParent(entries: readonly LineageEntry[]): Map<CheckpointId | undefined, LineageEntry[]> {
+  const groups = new Map<CheckpointId | undefined, LineageEntry[]>();
+  for (const entry of entries) {
+    const group = groups.get(entry.parentId);
+    if (group === undefined) groups.set(entry.parentId, [entry]);
+    else group.push(entry);
+  }
+  return groups;
+}
+
+function toPaging({
+  order = 'newest',
+  offset = 0,
+  cursor,
+}: ListPage): Pick<CheckpointQuery, 'order' | 'offset' | 'after'> {
+  if (cursor !== undefined && !isCheckpointId(cursor)) {
+    throw new InvalidInputError(`A cursor must be the nextCursor of an earlier page; found ${JSON.stringify(cursor)}.`);
+  }
+  return { order, offset, ...(cursor !== undefined && { after: cursor }) };
+}

@@ -1,0 +1,361 @@
+import { InvalidInputError } from '../../core/errors.ts';
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
+import type { SessionId } from '../../core/record/id.ts';
+import type { ChunkContent, Digest } from '../../core/tree/chunk.ts';
+import type { Commit, RefChange } from '../../storage/contract.ts';
+import type { Engine } from '../engine/engine.ts';
+import { parseOpenName } from '../engine/save-options.ts';
+import type { FencedCommits } from '../lease/fenced-commits.ts';
+import type { HeldLease } from '../lease/lease.ts';
+import { type EffectRecord, effectKey, formatEffect, parseEffect, type RecordedEffect } from './effect-record.ts';
+import { describeMismatch } from './replay-mismatch.ts';
+import { type StepIdentity, StepRecordings } from './step-recordings.ts';
+
+/**
+ * `live`: run, except what a crash left finished. `recorded`: use recordings while inputs match, then go live.
+ * `frozen`: only recordings.
+ */
+export type EffectMode = 'live' | 'recorded' | 'frozen';
+
+/** What a step's function is told about this attempt. */
+export type StepAttempt = {
+  readonly attempt: number;
+  readonly idempotencyKey: string;
+  readonly signal: AbortSignal | undefined;
+};
+
+export type StepOptions = {
+  /** Give one to each of several steps of one name: a recording is found by name and input, whatever the order. */
+  readonly input?: unknown;
+  readonly signal?: AbortSignal | undefined;
+  /** @internal */
+  readonly work?: WorkPlace | undefined;
+};
+
+/** Where a step belongs whose key and place follow from a named piece of work, and not from the attempt. */
+export type WorkPlace = {
+  readonly name: string;
+  /** The digest of its input; null if it has none. */
+  readonly digest: Digest | null;
+  /** Which of several equal calls of the work it is, from 0. */
+  readonly nth: number;
+  readonly key: string;
+  /** The name under which an older version recorded it. */
+  readonly formerly?: string | undefined;
+};
+
+/** Which log a session writes, and which recordings it may use. */
+export type EffectLogOptions = {
+  readonly sessionId: SessionId;
+  readonly branch: string;
+  readonly mode: EffectMode;
+  readonly recordings: readonly RecordedEffect[];
+  readonly nextOrdinal: number;
+  /** The head now; a step is refused if the branch has moved on in storage. */
+  readonly head: () => Checkpoint | undefined;
+};
+
+/** A result on its way to whoever asked for it. */
+export type Delivered<Result> = { readonly result: Result; readonly seen: () => void };
+
+/** A step that was asked for. */
+type Asked = StepIdentity & Pick<Partial<WorkPlace>, 'key' | 'formerly'>;
+
+/** A step under way, and the lease it began under: its outcome is refused if that is over. */
+type Begun = { readonly record: EffectRecord; readonly lease: HeldLease | undefined };
+
+/**
+ * The effects of one branch. A finished step is never run again: its result is durable before it is handed out, and
+ * after a crash its recording is found by name and input.
+ */
+export class EffectLog {
+  readonly #context: Engine;
+  readonly #commits: FencedCommits;
+  readonly #options: EffectLogOptions;
+  readonly #recordings: StepRecordings;
+  readonly #inFlight = new Set<number>();
+  #mode: EffectMode;
+  #nextOrdinal: number;
+  /** How many effects the storage has for certain. */
+  #storedCount: number;
+  readonly #beginnings = new Set<Promise<unknown>>();
+
+  constructor(context: Engine, commits: FencedCommits, options: EffectLogOptions) {
+    this.#context = context;
+    this.#commits = commits;
+    this.#options = options;
+    this.#mode = options.mode;
+    this.#nextOrdinal = options.nextOrdinal;
+    this.#storedCount = options.nextOrdinal;
+    this.#recordings = new StepRecordings(options.recordings);
+  }
+
+  /** What a checkpoint saved now has to say about the log. It counts what is stored: whatever comes later comes after it. */
+  /** Whether a step is under way. */
+  get isBusy(): boolean {
+    return this.#inFlight.size > 0;
+  }
+
+  get position(): { effectCount?: number; effectsInFlight?: readonly number[] } {
+    if (this.#storedCount === 0) return {};
+    const { branch } = this.#options;
+    const unseen = this.#recordings.unseen.filter((recorded) => recorded.branch === branch);
+    const open = new Set([...this.#inFlight, ...unseen.map(({ ordinal }) => ordinal)]);
+    const inFlight = [...open].filter((ordinal) => ordinal < this.#storedCount).toSorted((a, b) => a - b);
+    return { effectCount: this.#storedCount, ...(inFlight.length > 0 && { effectsInFlight: inFlight }) };
+  }
+
+  /** Until its result was seen, a step counts as in flight: a state that is saved before does not hold the result. */
+  async step<Result>(
+    name: string,
+    run: (attempt: StepAttempt) => Promise<Result> | Result,
+    options: StepOptions = {},
+  ): Promise<Delivered<Result>> {
+    parseOpenName(name, 'A step name', this.#context.codec);
+    options.signal?.throwIfAborted();
+    const asked = this.#identify(name, options);
+    const recorded = this.#takeRecording(asked);
+    if (recorded?.status === 'done') return (await this.#reuse(recorded)) as Delivered<Result>;
+    if (recorded?.status === 'failed' && this.#mode === 'frozen') throw await this.#decode(recorded.result);
+    return this.#run(this.#describe(asked, recorded), run, options.signal);
+  }
+
+  #identify(name: string, options: StepOptions): Asked {
+    const { work } = options;
+    if (work === undefined)
+      return 'input' in options
+        ? { name, inputDigest: this.#context.codec.encode(options.input).root.digest }
+        : { name };
+    const { digest, nth, key, formerly } = work;
+    return { name, work: work.name, inputDigest: digest ?? undefined, nth, key, formerly };
+  }
+
+  /** Lets go of the recordings of a work that is over: nobody asks for them any more. */
+  settle(work: string): void {
+    this.#recordings.settle(work);
+  }
+
+  /** Resolves when every beginning that is under way is stored, or has failed. */
+  async beginningsStored(): Promise<void> {
+    await Promise.allSettled(this.#beginnings);
+  }
+
+  /** The recording of this step, if there is one and the mode lets it be used. */
+  #takeRecording(asked: Asked): RecordedEffect | undefined {
+    const { name, inputDigest } = asked;
+    const isFrozen = this.#mode === 'frozen';
+    const recorded = this.#findRecording(asked, isFrozen);
+    if (recorded?.status === 'dropped' || (isFrozen && (recorded === undefined || recorded.status === 'started')))
+      throw describeMismatch(name, recorded ?? this.#recordings.findOther(name), inputDigest);
+    if (recorded === undefined && this.#mode === 'recorded') this.#goLive();
+    return recorded;
+  }
+
+  #findRecording(asked: Asked, isExact: boolean): RecordedEffect | undefined {
+    const { inputDigest, formerly } = asked;
+    const recorded = this.#recordings.take(asked, { isExact });
+    if (recorded !== undefined || formerly === undefined) return recorded;
+    const former = this.#recordings.take({ name: formerly, inputDigest }, { isExact });
+    return former ?? this.#recordings.take({ name: formerly }, { isExact });
+  }
+
+  /** After the first divergence nothing recorded fits any more. */
+  #goLive(): void {
+    this.#mode = 'live';
+    this.#recordings.clear();
+  }
+
+  async #reuse(recorded: RecordedEffect): Promise<Delivered<unknown>> {
+    const { branch, result, ...record } = recorded;
+    const isOwn = branch === this.#options.branch;
+    const ordinal = isOwn ? record.ordinal : this.#nextOrdinal;
+    this.#inFlight.add(ordinal);
+    try {
+      if (!isOwn) await this.#begin({ ...record, ordinal, replayedFrom: { branch, ordinal: record.ordinal } }, result);
+      return this.#deliver(await this.#decode(result), ordinal);
+    } catch (error) {
+      this.#inFlight.delete(ordinal);
+      throw error;
+    }
+  }
+
+  #deliver<Result>(result: Result, ordinal: number): Delivered<Result> {
+    return { result, seen: () => void this.#inFlight.delete(ordinal) };
+  }
+
+  async #run<Result>(
+    begun: Begun,
+    run: (attempt: StepAttempt) => Promise<Result> | Result,
+    signal: AbortSignal | undefined,
+  ): Promise<Delivered<Result>> {
+    const { ordinal, attempt, idempotencyKey } = begun.record;
+    let isBegun = false;
+    this.#inFlight.add(ordinal);
+    try {
+      await this.#begin(begun.record);
+      isBegun = true;
+      const result = await this.#settle(begun, () => run({ attempt, idempotencyKey, signal }));
+      return this.#deliver(result as Result, ordinal);
+    } catch (error) {
+      this.#inFlight.delete(ordinal);
+      const { branch } = this.#options;
+      if (isBegun) this.#recordings.keepForRetry({ ...begun.record, status: 'failed', branch, result: undefined });
+      throw error;
+    }
+  }
+
+  /** A step that is tried again keeps its key and, unless the head counts it as over, its place. */
+  #describe(asked: Asked, recorded: RecordedEffect | undefined): Begun {
+    const { branch, head } = this.#options;
+    const own = recorded?.branch === branch ? recorded : undefined;
+    const ordinal = own !== undefined && this.#isAfterHead(own.ordinal) ? own.ordinal : this.#nextOrdinal;
+    const after = head();
+    const record: EffectRecord = {
+      ...(own === undefined ? this.#nameNew(asked, ordinal) : identityOf(own)),
+      ordinal,
+      status: 'started',
+      attempt: (own?.attempt ?? 0) + 1,
+      ...(after !== undefined && { afterId: after.id }),
+      startedAtMs: this.#context.ports.now(),
+    };
+    return { record, lease: this.#commits.lease };
+  }
+
+  #nameNew(asked: Asked, ordinal: number): ReturnType<typeof identityOf> {
+    const { sessionId, branch } = this.#options;
+    const { name, key } = asked;
+    return identityOf({ ...asked, idempotencyKey: key ?? effectKey(sessionId, branch, { ordinal, name }) });
+  }
+
+  /** Whether a resume from the head would read what stands at this place. */
+  #isAfterHead(ordinal: number): boolean {
+    const head = this.#options.head();
+    if (head?.branch !== this.#options.branch) return true;
+    const { effectCount = 0, effectsInFlight = [] } = head.header;
+    return ordinal >= effectCount || effectsInFlight.includes(ordinal);
+  }
+
+  /** Notes the beginning, or a result taken over. Two writers on one branch collide here, before anything runs twice. */
+  async #begin(record: EffectRecord, result?: ChunkContent): Promise<void> {
+    const { sessionId, branch, head } = this.#options;
+    const isNew = record.ordinal >= this.#nextOrdinal;
+    if (isNew) this.#nextOrdinal = record.ordinal + 1;
+    await this.#takePlace(record.ordinal, {
+      sessionId,
+      effects: [formatEffect({ sessionId, branch }, record, result)],
+      refs: [...(isNew ? moveMark(branch, record.ordinal) : []), ...checkHead(branch, head())],
+      durability: 'relaxed',
+    });
+  }
+
+  /** A beginning that could not be stored gives its place back, as soon as no other waits to be stored behind it. */
+  async #takePlace(ordinal: number, commit: Commit): Promise<void> {
+    const beginning = this.#commits.commit(commit);
+    this.#beginnings.add(beginning);
+    try {
+      await beginning;
+      this.#storedCount = Math.max(this.#storedCount, ordinal + 1);
+    } finally {
+      this.#beginnings.delete(beginning);
+      if (this.#beginnings.size === 0) this.#nextOrdinal = this.#storedCount;
+    }
+  }
+
+  /** Runs the function and makes its outcome durable before anyone sees it. */
+  async #settle(begun: Begun, run: () => unknown): Promise<unknown> {
+    const startedAtMs = this.#context.ports.now();
+    try {
+      const result = await run();
+      await this.#record(begun, {
+        status: 'done',
+        outcome: result,
+        durationMs: this.#context.ports.now() - startedAtMs,
+      });
+      return result;
+    } catch (error) {
+      if (isUnrecorded(error)) throw error.cause;
+      await this.#recordFailure(begun, error, this.#context.ports.now() - startedAtMs);
+      throw error;
+    }
+  }
+
+  async #record(
+    { record, lease }: Begun,
+    { status, outcome, durationMs }: { status: 'done' | 'failed'; outcome: unknown; durationMs: number },
+  ): Promise<void> {
+    const { sessionId, branch } = this.#options;
+    const { root, chunks } = this.#context.codec.encode(outcome);
+    const row = formatEffect({ sessionId, branch }, { ...record, status, durationMs }, root);
+    await this.#commits.commit({ sessionId, chunks, effects: [row] }, lease).catch((cause: unknown) => {
+      throw new UnrecordedOutcome(cause);
+    });
+  }
+
+  /** The step's own error is what its caller must see; that it could not be noted is told as an event. */
+  async #recordFailure(begun: Begun, error: unknown, durationMs: number): Promise<void> {
+    try {
+      await this.#record(begun, { status: 'failed', outcome: this.#describeError(error), durationMs });
+    } catch (unrecorded) {
+      const { sessionId, branch } = this.#options;
+      await this.#context.events.emit('save_failed', unrecorded, { sessionId, branch });
+    }
+  }
+
+  /** An error may hold anything; what cannot be saved of it is left out, and it says so. */
+  #describeError(error: unknown): unknown {
+    try {
+      this.#context.codec.encodeJson(error);
+      return error;
+    } catch (cause) {
+      if (!(cause instanceof InvalidInputError)) throw cause;
+      const { name, message, stack } = error instanceof Error ? error : new Error(String(error));
+      return Object.assign(new Error(message), { name, stack, incomplete: cause.message });
+    }
+  }
+
+  async #decode(result: ChunkContent | undefined): Promise<unknown> {
+    if (result === undefined) return undefined;
+    const { codec, repository } = this.#context;
+    return codec.decode(result, await repository.loadChunks(result));
+  }
+}
+
+/** The function ended but its outcome could not be stored: this is not a failure of the step itself. */
+class UnrecordedOutcome extends Error {
+  constructor(cause: unknown) {
+    super('The outcome of a step could not be stored.', { cause });
+  }
+}
+
+function isUnrecorded(error: unknown): error is UnrecordedOutcome {
+  return error instanceof UnrecordedOutcome;
+}
+
+/** What stays the same in every attempt. */
+function identityOf(given: StepIdentity & { readonly idempotencyKey: string }) {
+  const { name, idempotencyKey, inputDigest, work, nth } = given;
+  return {
+    name,
+    idempotencyKey,
+    ...(inputDigest !== undefined && { inputDigest }),
+    ...(work !== undefined && { work }),
+    ...(nth !== undefined && { nth }),
+  };
+}
+
+/** A branch's mark says how many effects it has. */
+function moveMark(branch: string, ordinal: number): RefChange[] {
+  return [{ kind: 'log', name: branch, expect: ordinal === 0 ? null : `${ordinal}`, target: `${ordinal + 1}` }];
+}
+
+function checkHead(branch: string, head: Checkpoint | undefined): RefChange[] {
+  return head === undefined ? [] : [{ kind: 'branch', name: branch, expect: head.id, target: head.id }];
+}
+
+/** Reads and checks the effects of a branch, in order. */
+export async function readEffects(
+  { storage }: Engine,
+  filter: { sessionId: SessionId; branch: string; fromOrdinal: number },
+): Promise<RecordedEffect[]> {
+  return (await storage.readEffects(filter)).map(parseEffect);
+}

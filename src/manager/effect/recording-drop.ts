@@ -1,0 +1,84 @@
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
+import type { CheckpointId, SessionId } from '../../core/record/id.ts';
+import { digestText } from '../../core/tree/chunk.ts';
+import type { ChunkStorage, EffectRow, RefChange } from '../../storage/contract.ts';
+import type { Engine } from '../engine/engine.ts';
+import { parseRow } from '../engine/repository.ts';
+import { formatEffect, parseEffect } from './effect-record.ts';
+
+const BATCH = 200;
+const PAGE = 500;
+
+/** A branch, and the first of its recordings that a kept checkpoint goes on from. */
+type Floor = { readonly branch: string; readonly ordinal: number };
+
+/**
+ * Drops the results of the steps of a session that no kept checkpoint goes on from: those recorded before the oldest one of their
+ * branch. Their places in the log stay, so that nothing is taken for something else. Answers how many went.
+ */
+export async function dropRecordings(context: Engine, sessionId: SessionId): Promise<number> {
+  await context.settled();
+  let count = 0;
+  for (const floor of await readFloors(context, sessionId)) count += await dropBelow(context, sessionId, floor);
+  return count;
+}
+
+/** The same of all sessions. */
+export async function dropAllRecordings(context: Engine): Promise<number> {
+  let count = 0;
+  let after: SessionId | undefined;
+  do {
+    const page = { limit: PAGE, ...(after !== undefined && { after }) };
+    const sessions = await context.storage.listSessions(page);
+    for (const sessionId of sessions) count += await dropRecordings(context, sessionId);
+    after = sessions.length < PAGE ? undefined : sessions.at(-1);
+  } while (after !== undefined);
+  return count;
+}
+
+/** Only of branches that are there: other logs belong to somebody else. */
+async function readFloors({ storage, repository }: Engine, sessionId: SessionId): Promise<Floor[]> {
+  const floors = new Map<string, number>();
+  const needed = (branch: string, ordinal: number) =>
+    floors.set(branch, Math.min(floors.get(branch) ?? Number.POSITIVE_INFINITY, ordinal));
+  const branchOf = new Map<string, string>();
+  for await (const { id, header } of readKept(storage, sessionId)) {
+    const { branch, effectCount = 0, effectsInFlight = [] } = header;
+    branchOf.set(id, branch);
+    needed(branch, Math.min(effectCount, ...effectsInFlight));
+  }
+  const branches = await repository.readRefs({ sessionId, kind: 'branch' });
+  // A branch whose head is still that of another one has all its recordings before it.
+  for (const { name, target } of branches) if (branchOf.get(target) !== name) needed(name, 0);
+  return branches.map(({ name }) => ({ branch: name, ordinal: floors.get(name) ?? 0 }));
+}
+
+async function* readKept(storage: ChunkStorage, sessionId: SessionId): AsyncGenerator<Checkpoint> {
+  let after: CheckpointId | undefined;
+  do {
+    const rows = await storage.listCheckpoints({ sessionId, limit: PAGE, ...(after !== undefined && { after }) });
+    for (const row of rows) yield parseRow(row);
+    after = rows.length < PAGE ? undefined : rows.at(-1)?.id;
+  } while (after !== undefined);
+}
+
+async function dropBelow(context: Engine, sessionId: SessionId, { branch, ordinal }: Floor): Promise<number> {
+  const { storage, repository } = context;
+  const name = `dropped:${digestText(branch)}`;
+  const done = await repository.readRef(sessionId, 'mark', name);
+  if (ordinal <= Number(done ?? 0)) return 0;
+  const rows = await storage.readEffects({ sessionId, branch, fromOrdinal: Number(done ?? 0) });
+  const doomed = rows.filter((row) => row.ordinal < ordinal).flatMap(withoutResult);
+  for (let at = 0; at < doomed.length; at += BATCH)
+    await storage.commit({ sessionId, effects: doomed.slice(at, at + BATCH) });
+  const mark: RefChange = { kind: 'mark', name, target: String(ordinal) };
+  await storage.commit({ sessionId, refs: [mark] });
+  return doomed.length;
+}
+
+/** The row without what the step brought; none if there is nothing to drop. */
+function withoutResult(row: EffectRow): EffectRow[] {
+  if (row.result === undefined) return [];
+  const { branch, result: _, ...record } = parseEffect(row);
+  return [formatEffect({ sessionId: row.sessionId, branch }, { ...record, status: 'dropped' })];
+}

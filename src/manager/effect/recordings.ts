@@ -1,0 +1,101 @@
+import { CorruptError } from '../../core/errors.ts';
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
+import type { SessionId } from '../../core/record/id.ts';
+import type { Engine } from '../engine/engine.ts';
+import { readPath } from '../engine/lineage.ts';
+import { type EffectMode, readEffects } from './effect-log.ts';
+import type { RecordedEffect } from './effect-record.ts';
+
+/** Where a session's steps find their recordings. */
+export type ReplayOptions = {
+  readonly mode: EffectMode;
+  /** `head`: what was recorded after the head (the default). `start`: everything since the session began, for code that runs again from its first line. */
+  readonly from: 'head' | 'start';
+  /** The branch whose recordings are used; the session's own if absent, or in a replay mode the one it was forked from. */
+  readonly branch?: string;
+};
+
+type Opened = { readonly recordings: readonly RecordedEffect[]; readonly nextOrdinal: number };
+
+/** Reads the recordings a session may use, in one go, and where its own log goes on. */
+export async function openRecordings(
+  context: Engine,
+  place: { sessionId: SessionId; branch: string; head: Checkpoint | undefined },
+  options: ReplayOptions,
+): Promise<Opened> {
+  const next = await nextOrdinal(context, place);
+  const own = await readAfter(context, place, place.branch);
+  checkComplete(place, own, next);
+  const source = options.branch ?? (options.mode === 'live' ? place.branch : (place.head?.branch ?? place.branch));
+  const after = source === place.branch || own.length > 0 ? own : await readAfter(context, place, source);
+  const recordings = options.from === 'start' ? [...(await readBefore(context, place)), ...after] : after;
+  return { recordings, nextOrdinal: next };
+}
+
+/** What a branch recorded after the head, and what was running when the head was saved. */
+async function readAfter(
+  context: Engine,
+  { sessionId, head }: { sessionId: SessionId; head: Checkpoint | undefined },
+  branch: string,
+): Promise<RecordedEffect[]> {
+  const isOnBranch = head?.branch === branch;
+  const count = isOnBranch ? (head.header.effectCount ?? 0) : 0;
+  const inFlight = new Set(isOnBranch ? head.header.effectsInFlight : []);
+  const effects = await readEffects(context, { sessionId, branch, fromOrdinal: Math.min(count, ...inFlight) });
+  return effects.filter(({ ordinal }) => ordinal >= count || inFlight.has(ordinal));
+}
+
+/** What a branch recorded since its head, oldest first, with results decoded from one read; what did not end has none. */
+export async function readRecorded(
+  context: Engine,
+  place: { sessionId: SessionId; branch: string; head: Checkpoint | undefined },
+): Promise<(RecordedEffect & { readonly value: unknown })[]> {
+  const effects = await readAfter(context, place, place.branch);
+  const refs = effects.flatMap(({ result }) => result?.refs ?? []);
+  const find = await context.repository.loadChunks({ text: '', refs });
+  return effects.map((effect) => ({
+    ...effect,
+    value: effect.result === undefined ? undefined : context.codec.decode(effect.result, find),
+  }));
+}
+
+/** A step whose recording a damaged index hides would run again: every effect up to the mark must be there. */
+function checkComplete(
+  { sessionId, branch, head }: { sessionId: SessionId; branch: string; head: Checkpoint | undefined },
+  own: readonly RecordedEffect[],
+  nextOrdinal: number,
+): void {
+  const count = head?.branch === branch ? (head.header.effectCount ?? 0) : 0;
+  const found = own.filter(({ ordinal }) => ordinal >= count && ordinal < nextOrdinal).length;
+  if (nextOrdinal >= count && found === nextOrdinal - count) return;
+  throw new CorruptError(
+    `Branch "${branch}" of session "${sessionId}" recorded ${nextOrdinal} effects, and not all of them are there. Run verify.`,
+    { details: { sessionId, branch } },
+  );
+}
+
+/** What was recorded along the whole lineage up to the head, oldest first. */
+async function readBefore(
+  context: Engine,
+  { sessionId, head }: { sessionId: SessionId; head: Checkpoint | undefined },
+): Promise<RecordedEffect[]> {
+  if (head === undefined) return [];
+  const segments: { branch: string; count: number; inFlight: readonly number[] }[] = [];
+  for await (const { checkpoint } of readPath(context.storage, head)) {
+    if (checkpoint === undefined || segments.at(-1)?.branch === checkpoint.branch) continue;
+    const { branch, effectCount = 0, effectsInFlight = [] } = checkpoint.header;
+    segments.push({ branch, count: effectCount, inFlight: effectsInFlight });
+  }
+  const logs = segments.toReversed().map(async ({ branch, count, inFlight }) => {
+    const effects = await readEffects(context, { sessionId, branch, fromOrdinal: 0 });
+    return effects.filter(({ ordinal }) => ordinal < count && !inFlight.includes(ordinal));
+  });
+  return (await Promise.all(logs)).flat();
+}
+
+async function nextOrdinal(
+  { repository }: Engine,
+  { sessionId, branch }: { sessionId: SessionId; branch: string },
+): Promise<number> {
+  return Number((await repository.readRef(sessionId, 'log', branch)) ?? 0);
+}

@@ -1,0 +1,83 @@
+import { callback, checkValue, unknownKey } from '../../core/options.ts';
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
+import type { CheckpointId, SessionId } from '../../core/record/id.ts';
+import type { RestoreReport } from './restore-report.ts';
+
+/** What each event hands to its handlers. */
+export type ManagerEvents = {
+  checkpoint_saved: [checkpoint: Checkpoint];
+  checkpoint_restored: [checkpoint: Checkpoint, agent: unknown, report: RestoreReport];
+  checkpoint_deleted: [id: CheckpointId, reason: string];
+  save_failed: [error: unknown, context: { readonly sessionId: SessionId; readonly branch: string }];
+};
+
+export type EventName = keyof ManagerEvents;
+
+/** What a failure is told of that no caller can be told of: the handlers of an event, or what retention did after a save. */
+export type FailureSource = EventName | 'retention';
+
+const EVENT_NAMES: readonly EventName[] = [
+  'checkpoint_saved',
+  'checkpoint_restored',
+  'checkpoint_deleted',
+  'save_failed',
+];
+
+export type EventHandler<Name extends EventName> = (...args: ManagerEvents[Name]) => unknown;
+
+type Subscription = { readonly handler: (...args: never[]) => unknown; readonly isAwaited: boolean };
+
+/**
+ * Tells handlers what happened, after it is durable. A handler that throws or rejects breaks nothing: its error goes to `onError`.
+ */
+export class Events {
+  readonly #subscriptions = new Map<EventName, Set<Subscription>>();
+  readonly #onError: (error: unknown, source: FailureSource) => void;
+
+  constructor(onError: (error: unknown, source: FailureSource) => void) {
+    this.#onError = onError;
+  }
+
+  /** Subscribes; `await: true` makes the operation wait for the handler. Answers how to unsubscribe. */
+  on<Name extends EventName>(
+    name: Name,
+    handler: EventHandler<Name>,
+    options: { readonly await?: boolean | undefined } = {},
+  ): () => void {
+    if (!EVENT_NAMES.includes(name))
+      throw unknownKey(name, { known: EVENT_NAMES, of: 'CheckpointManager', kind: 'an event' });
+    checkValue(handler, callback, `The handler of ${name}`);
+    const subscription: Subscription = { handler, isAwaited: options.await === true };
+    const known = this.#subscriptions.get(name) ?? new Set();
+    this.#subscriptions.set(name, known.add(subscription));
+    return () => void known.delete(subscription);
+  }
+
+  has(name: EventName): boolean {
+    return (this.#subscriptions.get(name)?.size ?? 0) > 0;
+  }
+
+  /** Passes an error on that no caller can be told of. */
+  report(error: unknown, source: FailureSource): void {
+    this.#onError(error, source);
+  }
+
+  async emit<Name extends EventName>(name: Name, ...args: ManagerEvents[Name]): Promise<void> {
+    const subscriptions = this.#subscriptions.get(name);
+    if (subscriptions === undefined || subscriptions.size === 0) return;
+    await Promise.all(
+      [...subscriptions].map((subscription) => {
+        const running = this.#run(subscription, name, args);
+        return subscription.isAwaited ? running : undefined;
+      }),
+    );
+  }
+
+  async #run({ handler }: Subscription, name: EventName, args: readonly unknown[]): Promise<void> {
+    try {
+      await (handler as (...values: unknown[]) => unknown)(...args);
+    } catch (error) {
+      this.#onError(error, name);
+    }
+  }
+}

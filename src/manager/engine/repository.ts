@@ -1,0 +1,144 @@
+import type { FindChunk } from '../../core/codec/decode.ts';
+import { findIn } from '../../core/codec/state-codec.ts';
+import { CorruptError, hasErrorCode, NotFoundError } from '../../core/errors.ts';
+import { checkValue, string } from '../../core/options.ts';
+import { Checkpoint, parseCheckpointBody } from '../../core/record/checkpoint.ts';
+import type { CheckpointHeader } from '../../core/record/checkpoint-header.ts';
+import { type CheckpointId, isCheckpointId, isCheckpointIdPart } from '../../core/record/id.ts';
+import { type Chunk, type ChunkContent, checkChunk, createChunk, type Digest } from '../../core/tree/chunk.ts';
+import { Breather } from '../../storage/breather.ts';
+import type { CheckpointRow, ChunkStorage, Ref, RefKind } from '../../storage/contract.ts';
+import { checkRef } from '../../storage/ref.ts';
+import { parseTombstone } from './tombstone.ts';
+
+/** A checkpoint and the root chunk of its state, both checked. */
+export type StoredCheckpoint = { readonly checkpoint: Checkpoint; readonly root: Chunk };
+
+/** At most this many candidates are named when a short id fits more than one checkpoint. */
+const CANDIDATES = 8;
+
+/** Reads a storage and checks everything it answers: damaged data is an error here, and never a value. */
+export class Repository {
+  readonly storage: ChunkStorage;
+
+  constructor(storage: ChunkStorage) {
+    this.storage = storage;
+  }
+
+  /** The checkpoint with this id or unique prefix; throws a NotFoundError that lists candidates. */
+  async open(idOrPrefix: string): Promise<StoredCheckpoint> {
+    checkValue(idOrPrefix, string, 'A checkpoint id');
+    const id = isCheckpointId(idOrPrefix) ? idOrPrefix : await this.#resolve(idOrPrefix);
+    const row = await this.storage.readCheckpoint(id);
+    if (row === undefined)
+      throw new NotFoundError(`There is no checkpoint ${id} in this storage.`, { details: { id } });
+    if (row.isDeleted || row.root === undefined) throw deletedError(row);
+    const checkpoint = parseRow(row);
+    return { checkpoint, root: parseRoot(checkpoint, row.root) };
+  }
+
+  async #resolve(prefix: string): Promise<CheckpointId> {
+    const wanted = prefix.startsWith('chk_') ? prefix : `chk_${prefix}`;
+    const rows =
+      prefix === ''
+        ? []
+        : await this.storage.listCheckpoints({ idPrefix: wanted, limit: CANDIDATES + 1, include: 'all' });
+    const [first, second] = rows;
+    if (first !== undefined && second === undefined) return first.id;
+    const candidates = rows.slice(0, CANDIDATES).map((row) => row.id);
+    throw new NotFoundError(
+      first === undefined
+        ? `No checkpoint has an id that starts with ${JSON.stringify(prefix)}.${isCheckpointIdPart(wanted) ? '' : ' Give a checkpoint id; branches() and tags() return those of names.'}`
+        : `"${prefix}" fits more than one checkpoint: ${candidates.join(', ')}${rows.length > CANDIDATES ? ', ...' : ''}. Give more characters.`,
+      { details: { prefix, candidates } },
+    );
+  }
+
+  /** Loads every chunk below a root, checked, in one bulk read. */
+  async loadChunks(root: ChunkContent): Promise<FindChunk> {
+    const chunks = root.refs.length === 0 ? [] : await this.storage.readReachable(root.refs);
+    const found = new Map<Digest, ChunkContent>();
+    await new Breather().each(chunks, (chunk) => {
+      checkChunk(chunk);
+      found.set(chunk.digest, chunk);
+    });
+    return findIn(found);
+  }
+
+  /** Chunks in the order asked for; an absent or damaged one is a CorruptError. */
+  async readChunks(digests: readonly Digest[]): Promise<Chunk[]> {
+    const chunks = await this.storage.readChunks(digests);
+    const found: Chunk[] = [];
+    await new Breather().each(chunks, (chunk) => {
+      const digest = digests[found.length];
+      if (chunk === undefined)
+        throw new CorruptError(`Chunk ${digest} is missing from the storage. Run verify to see what it affects.`, {
+          details: { digest },
+        });
+      checkChunk(chunk);
+      found.push(chunk);
+    });
+    return found;
+  }
+
+  /** Refs that fit, each checked. */
+  async readRefs(filter: { sessionId?: string; kind?: RefKind }): Promise<Ref[]> {
+    const refs = await this.storage.readRefs(filter);
+    await new Breather().each(refs, checkRef);
+    return refs;
+  }
+
+  /** What a name points at; undefined if there is no such name. */
+  async readRef(sessionId: string, kind: RefKind, name: string): Promise<string | undefined> {
+    const [ref] = await this.storage.readRefs({ sessionId, kind, name });
+    if (ref !== undefined) return checkRef(ref).target;
+    // A name that was damaged is not found under itself; but then one of the session's names fails its check.
+    await this.readRefs({ sessionId });
+    return undefined;
+  }
+}
+
+/** Checks a row and reads its header. */
+export function parseRow(row: CheckpointRow): Checkpoint {
+  const header: CheckpointHeader = parseCheckpointBody(row.body, row.digest);
+  if (header.id !== row.id || header.sessionId !== row.sessionId) {
+    throw new CorruptError(`The record stored as ${row.id} says it is ${header.id}. Run verify.`, {
+      details: { id: row.id },
+    });
+  }
+  return new Checkpoint(header, row.digest);
+}
+
+/** Reads rows of many sessions. Damaged ones are left out, so that the rest stays usable; verify names them. */
+export function parseRows(rows: readonly CheckpointRow[]): {
+  readonly checkpoints: Checkpoint[];
+  readonly damaged: CheckpointRow[];
+} {
+  const checkpoints: Checkpoint[] = [];
+  const damaged: CheckpointRow[] = [];
+  for (const row of rows) {
+    try {
+      checkpoints.push(parseRow(row));
+    } catch (error) {
+      if (!hasErrorCode(error, 'CORRUPT')) throw error;
+      damaged.push(row);
+    }
+  }
+  return { checkpoints, damaged };
+}
+
+/** Checks the root of a checkpoint's state. */
+export function parseRoot({ id, stateDigest }: Checkpoint, content: ChunkContent): Chunk {
+  const root = createChunk(content);
+  if (root.digest === stateDigest) return root;
+  throw new CorruptError(`The state of checkpoint ${id} is damaged: its root does not match its digest. Run verify.`, {
+    details: { id },
+  });
+}
+
+function deletedError(row: CheckpointRow): NotFoundError {
+  const { deletedAtMs, reason } = parseTombstone(row);
+  return new NotFoundError(`Checkpoint ${row.id} was deleted on ${new Date(deletedAtMs).toISOString()}: ${reason}.`, {
+    details: { id: row.id, deletedAtMs, reason },
+  });
+}

@@ -1,0 +1,139 @@
+import type { StateCodec } from '../../core/codec/state-codec.ts';
+import { InvalidInputError } from '../../core/errors.ts';
+import type { CheckpointHeader } from '../../core/record/checkpoint-header.ts';
+import { parseName } from '../../core/record/id.ts';
+
+/** The type of group checkpoints. */
+export const GROUP_TYPE = 'group';
+
+/** The type of what a member of another process reports during a cut. */
+export const REPORT_TYPE = 'group_report';
+
+/** States of these types are made by the manager itself: callers cannot save them, and their migrations do not concern them. */
+export const OWN_TYPES: ReadonlySet<string> = new Set([GROUP_TYPE, REPORT_TYPE]);
+
+/** What a caller may say about a checkpoint. Whatever is absent is not recorded. */
+export type SaveOptions = {
+  /** `routine`, `pre_operation`, `recovery`, `auto`, `manual` (the default), or a name of your own; retention goes by it. */
+  readonly type?: string | undefined;
+  /** What made it be saved: `message_appended`, `step_completed`, ... */
+  readonly trigger?: string | undefined;
+  readonly status?: string | undefined;
+  readonly name?: string | undefined;
+  readonly note?: string | undefined;
+  readonly metadata?: { readonly [key: string]: unknown } | undefined;
+  readonly agentId?: string | undefined;
+  readonly agentType?: string | undefined;
+  readonly userId?: string | undefined;
+  readonly author?: string | undefined;
+  readonly reason?: string | undefined;
+  readonly collectedFields?: unknown;
+  readonly requiredFields?: unknown;
+  readonly contextSummary?: string | undefined;
+  /** Prompts, model, tools, workflow: whatever must be the same for a resume to make sense. */
+  readonly fingerprint?: unknown;
+  /**
+   * Which results of steps the state holds: all that were `seen` before the save (default), or only those `of_parent`, for a checkpoint
+   * in the middle of something that a resume begins again: what was recorded since is then used, and not run again.
+   */
+  readonly effects?: 'seen' | 'of_parent' | undefined;
+  /** Stores nothing if the state, and what is said of the agent, are as in the last checkpoint; resolves to the id of that one. */
+  readonly ifChanged?: boolean | undefined;
+  /** A save that is repeated with the same key is stored once. */
+  readonly idempotencyKey?: string | undefined;
+  readonly signal?: AbortSignal | undefined;
+};
+
+/** The part of a header that comes from the caller. */
+export type DescribedHeader = Pick<
+  CheckpointHeader,
+  | 'type'
+  | 'trigger'
+  | 'agentId'
+  | 'agentType'
+  | 'userId'
+  | 'status'
+  | 'name'
+  | 'note'
+  | 'author'
+  | 'reason'
+  | 'metadata'
+  | 'collectedFields'
+  | 'requiredFields'
+  | 'contextSummary'
+  | 'fingerprint'
+  | 'idempotencyKey'
+>;
+
+type Field = Exclude<keyof DescribedHeader, 'type'>;
+type ReadField = (value: unknown, field: Field, codec: StateCodec) => unknown;
+
+/** How what the caller gives for each field comes into its stored form. */
+const READERS: readonly (readonly [ReadField, readonly Field[]])[] = [
+  [parseName, ['agentId', 'agentType', 'userId']],
+  [parseOpenName, ['idempotencyKey']],
+  [(value, field, codec) => redactText(parseName(value, field), codec), ['trigger', 'status', 'name']],
+  [(value, field, codec) => redactText(parseText(value, field), codec), ['note', 'author', 'reason', 'contextSummary']],
+  [encodeValue, ['metadata', 'collectedFields', 'requiredFields', 'fingerprint']],
+];
+
+/** A header is read for every list entry, so what callers put into it is bounded; long things belong into the state. */
+export const MAX_TEXT_CHARS = 16_384;
+export const MAX_VALUE_CHARS = 65_536;
+
+/** Checks what the caller said and brings it into the stored form. */
+export function describeCheckpoint(options: SaveOptions, codec: StateCodec): DescribedHeader {
+  const header: Record<string, unknown> = { type: parseType(options.type ?? 'manual') };
+  for (const [read, fields] of READERS)
+    for (const field of fields) if (options[field] !== undefined) header[field] = read(options[field], field, codec);
+  return header as DescribedHeader;
+}
+
+function parseType(type: unknown): string {
+  const name = parseName(type, 'type');
+  if (!OWN_TYPES.has(name)) return name;
+  throw new InvalidInputError(`The type "${name}" is for groups. Choose another, or use saveGroup.`, {
+    details: { field: 'type' },
+  });
+}
+
+function parseText(text: unknown, field: string): string {
+  if (typeof text === 'string' && text.length <= MAX_TEXT_CHARS) return text;
+  throw new InvalidInputError(
+    `${field} must be a text of at most ${MAX_TEXT_CHARS} characters; found ${typeof text === 'string' ? `${text.length} characters` : typeof text}.`,
+    { details: { field } },
+  );
+}
+
+/** A name that something is found by again, so that nothing can be left out of it: one with a secret in it is refused. */
+export function parseOpenName(text: unknown, field: string, codec: StateCodec): string {
+  const name = parseName(text, field);
+  if (redactText(name, codec) === name) return name;
+  throw new InvalidInputError(`${field} holds what looks like a secret, and would be stored. Use another name.`, {
+    details: { field },
+  });
+}
+
+/** Texts that are stored beside states are cleaned of secrets like those of the state. */
+export function redactText(text: string, codec: StateCodec): string {
+  const json = codec.encodeJson(text);
+  return typeof json === 'string' ? json : '[secret]';
+}
+
+function encodeValue(value: unknown, field: string, codec: StateCodec): unknown {
+  if (field === 'metadata' && (typeof value !== 'object' || value === null || Array.isArray(value))) {
+    throw new InvalidInputError(
+      `metadata must be an object; found ${Array.isArray(value) ? 'an array' : typeof value}.`,
+      { details: { field } },
+    );
+  }
+  const json = codec.encodeJson(value);
+  const chars = JSON.stringify(json).length;
+  if (chars <= MAX_VALUE_CHARS) return json;
+  throw new InvalidInputError(
+    `${field} has ${chars} characters as JSON, and the limit is ${MAX_VALUE_CHARS}. Put it into the state.`,
+    {
+      details: { field, chars },
+    },
+  );
+}

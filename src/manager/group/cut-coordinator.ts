@@ -1,0 +1,141 @@
+import { ConflictError, hasErrorCode } from '../../core/errors.ts';
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
+import type { CheckpointId } from '../../core/record/id.ts';
+import { buildCheckpoint } from '../engine/commit-builder.ts';
+import type { Engine } from '../engine/engine.ts';
+import { sleep } from '../engine/ports.ts';
+import { describeCheckpoint, GROUP_TYPE, type SaveOptions } from '../engine/save-options.ts';
+import { forEachMember } from './each-member.ts';
+import { abortCut, type Cut, endingOf, type GroupPlace, isOverdue, openCut } from './group-cut.ts';
+import { pinMembers, unpinMembers } from './group-pins.ts';
+import { deleteLeftovers, deleteReports, type MemberSave, readReports } from './group-report.ts';
+import { createGroupState, type SavedMember } from './group-state.ts';
+
+/** The members that were saved, by name. */
+export type MemberSaves = ReadonlyMap<string, MemberSave>;
+
+/** What a cut is to become. */
+export type CutPlan = GroupPlace & {
+  readonly cut: Cut;
+  /** All members, those of this process too, in the order they are recorded in. */
+  readonly names: readonly string[];
+  readonly said: SaveOptions;
+  readonly timeoutMs: number;
+  readonly pollMs: number;
+};
+
+/** Leads one cut from its opening to its commit or its abort. */
+export class CutCoordinator {
+  readonly #context: Engine;
+  readonly #plan: CutPlan;
+  readonly #cut: Cut;
+  #pinned: readonly SavedMember[] = [];
+
+  constructor(context: Engine, plan: CutPlan) {
+    this.#context = context;
+    this.#plan = plan;
+    this.#cut = plan.cut;
+  }
+
+  /** Commits the cut; answers the group checkpoint, or rejects without a trace of one. */
+  async run(local: Promise<MemberSaves>): Promise<Checkpoint> {
+    try {
+      await openCut(this.#context, this.#cut, this.#plan);
+      await deleteLeftovers(this.#context, this.#cut);
+      const saves = new Map([...(await local), ...(await this.#gather())]);
+      return await this.#commit(await this.#openMembers(saves));
+    } catch (error) {
+      return await this.#abort(error);
+    } finally {
+      // What fails here must not hide how the cut ended; the next cut removes what is left.
+      if (this.#cut.members.length > 0) await Promise.allSettled([deleteReports(this.#context, this.#cut)]);
+    }
+  }
+
+  /** Waits for the reports of the members in other processes. */
+  async #gather(): Promise<MemberSaves> {
+    const { said, pollMs } = this.#plan;
+    const saves = new Map<string, MemberSave>();
+    for (;;) {
+      const absent = this.#cut.members.filter((name) => !saves.has(name));
+      if (absent.length === 0) return saves;
+      const isLast = await isOverdue(this.#context, this.#cut); // before reading, so that what came in time counts
+      const news = await readReports(this.#context, this.#cut, saves);
+      for (const [name, report] of news) {
+        if ('failure' in report) throw this.#refusal(`member "${name}" failed: ${report.failure}`);
+        saves.set(name, report);
+      }
+      if (news.length > 0) continue;
+      if (isLast) throw this.#refusal(`${absent.join(', ')} did not answer within ${this.#plan.timeoutMs} ms`);
+      await sleep(this.#context.ports, pollMs, said.signal);
+    }
+  }
+
+  async #openMembers(saves: MemberSaves): Promise<SavedMember[]> {
+    const members = this.#plan.names.flatMap((name) => {
+      const save = saves.get(name);
+      return save === undefined ? [] : [{ name, ...save }];
+    });
+    return forEachMember(`Group "${this.#cut.groupId}" was not saved.`, members, async (member) => {
+      const { checkpoint } = await this.#context.repository.open(member.checkpointId);
+      return { name: member.name, checkpoint, channels: member.channels };
+    });
+  }
+
+  async #commit(members: readonly SavedMember[]): Promise<Checkpoint> {
+    const { branch, parent, said } = this.#plan;
+    const { id, groupId: sessionId } = this.#cut;
+    const encoded = this.#context.plainCodec.encode(createGroupState(members));
+    const described = {
+      ...describeCheckpoint({ ...ownerOf(members), ...said }, this.#context.codec),
+      type: GROUP_TYPE,
+    };
+    const place = { id, sessionId, branch, parent, effects: {} };
+    const { checkpoint, record } = buildCheckpoint(this.#context, place, { described, encoded });
+    this.#pinned = members;
+    await pinMembers(this.#context, id, members);
+    said.signal?.throwIfAborted();
+    const result = await this.#context.storage.commit({
+      sessionId,
+      checkpoint: record,
+      chunks: encoded.chunks,
+      refs: [{ kind: 'branch', name: branch, expect: parent?.id ?? null, target: id }, endingOf(this.#cut)],
+      requires: members.map((member) => member.checkpoint.id),
+    });
+    return result.status === 'stored' ? checkpoint : this.#giveWayTo(result.id);
+  }
+
+  /** The group was stored before under the same key: this cut is not needed. */
+  async #giveWayTo(id: CheckpointId): Promise<Checkpoint> {
+    const { checkpoint } = await this.#context.repository.open(id);
+    await this.#undo();
+    return checkpoint;
+  }
+
+  /** Ends the cut. If it had been committed, and only the answer got lost, that is no failure. */
+  async #abort(error: unknown): Promise<Checkpoint> {
+    const stored = await this.#undo().catch(() => undefined); // the storage fails: others abort the cut, prune takes the pins
+    if (stored !== undefined) return stored;
+    const isEnded = hasErrorCode(error, 'CONFLICT') && (error as ConflictError).details.kind === 'group';
+    throw isEnded ? this.#refusal('it was aborted by another process, because its time was up', error) : error;
+  }
+
+  async #undo(): Promise<Checkpoint | undefined> {
+    await abortCut(this.#context, this.#cut);
+    const row = await this.#context.storage.readCheckpoint(this.#cut.id);
+    if (row !== undefined) return (await this.#context.repository.open(row.id)).checkpoint;
+    await unpinMembers(this.#context, this.#cut.id, this.#pinned);
+    return undefined;
+  }
+
+  #refusal(why: string, cause?: unknown): ConflictError {
+    const { groupId, id } = this.#cut;
+    return new ConflictError(`Group "${groupId}" was not saved: ${why}.`, { details: { groupId, cutId: id }, cause });
+  }
+}
+
+/** A group whose members are all of one user is that user's, and forgotten with the user. */
+function ownerOf(members: readonly SavedMember[]): SaveOptions {
+  const [userId, ...others] = new Set(members.map(({ checkpoint }) => checkpoint.userId));
+  return userId === undefined || others.length > 0 ? {} : { userId };
+}

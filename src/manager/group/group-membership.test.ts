@@ -1,0 +1,318 @@
+import { describe, expect, test } from 'vitest';
+import { STORAGES } from '../../../test/support/storages.ts';
+import { hasErrorCode } from '../../core/errors.ts';
+import type { ChunkStorage } from '../../storage/contract.ts';
+import { type FaultPlan, faultyStorage } from '../../testing/faulty-storage.ts';
+import { CheckpointManager } from '../checkpoint-manager.ts';
+import type { CutOutcome } from './group-cut.ts';
+import type { MemberState } from './group-member.ts';
+import type { GroupCut, GroupMembership } from './group-membership.ts';
+import type { GroupState } from './group-state.ts';
+
+const groupId = 'team-1';
+const pollMs = 5;
+
+/** Long enough that only a member that never answers is too late. */
+const TIMEOUT_MS = 10_000;
+
+/** For cuts that must run out of time: enough for those who answer, and short enough to wait for in a test. */
+const SHORT_TIMEOUT_MS = 500;
+
+/** A process of a group: a manager of its own, one member, and what it was told. */
+class Process {
+  readonly manager: CheckpointManager;
+  membership: GroupMembership | undefined;
+  readonly outcomes: CutOutcome[] = [];
+  readonly errors: unknown[] = [];
+  /** How many cuts it saw. */
+  asked = 0;
+
+  constructor(storage: ChunkStorage) {
+    this.manager = new CheckpointManager({ storage });
+  }
+
+  async join(name: string, give: (cut: GroupCut) => MemberState | Promise<MemberState>): Promise<this> {
+    this.membership = await this.manager.joinGroup(groupId, name, {
+      pollMs,
+      onError: (error) => this.errors.push(error),
+      onCut: async (cut) => {
+        this.asked++;
+        this.outcomes.push(await cut.save(await give(cut)));
+      },
+    });
+    return this;
+  }
+}
+
+/** Waits for something that another process does. */
+async function until(isTrue: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await isTrue())) await new Promise((resolve) => setTimeout(resolve, 2));
+}
+
+/** Holds a call up until the test opens it. */
+class Gate {
+  isReached = false;
+  open: () => void = () => undefined;
+  readonly #opened = new Promise<void>((resolve) => {
+    this.open = resolve;
+  });
+
+  pass(): Promise<void> {
+    this.isReached = true;
+    return this.#opened;
+  }
+}
+
+function never(): Promise<never> {
+  return new Promise(() => undefined);
+}
+
+describe.each(STORAGES)('on %s', (_, create) => {
+  const start = () => {
+    const { storage, reopen = () => storage } = create();
+    const processes: CheckpointManager[] = [];
+    const open = (plan?: FaultPlan) => {
+      const process = new Process(plan === undefined ? reopen() : faultyStorage(reopen(), plan));
+      processes.push(process.manager);
+      return process;
+    };
+    const close = async () => {
+      for (const manager of processes) await manager.close();
+    };
+    /** What cuts leave behind besides checkpoints: nothing. */
+    const leftovers = async () => {
+      const refs = [...(await storage.readRefs({ kind: 'group' })), ...(await storage.readRefs({ kind: 'pin' }))];
+      const sessions = await storage.listSessions({ limit: 100 });
+      return [...refs.map(({ name }) => name), ...sessions.filter((id) => id.includes('/cut/'))];
+    };
+    return { storage, open, close, leftovers };
+  };
+
+  test('[T12] members of other processes take part, beside some of this one', async () => {
+    const { open, close, leftovers } = start();
+    const sent = { coder: { count: 2, unconfirmed: ['second'] } };
+    const planner = await open().join('planner', () => ({ agent: { plan: ['x'] }, sessionId: 'p', sent }));
+    const coder = await open().join('coder', async ({ id, deadline }) => {
+      expect(id).toMatch(/^chk_/);
+      expect(deadline.getTime()).toBeGreaterThan(0);
+      const session = await coder.manager.session('c');
+      return { session, state: { files: ['a'] }, received: { planner: 1 } };
+    });
+    const { manager } = open();
+    const members = ['coder', { name: 'lead', agent: { n: 1 }, sessionId: 'l' }, 'planner'];
+    const first = await manager.saveGroup(members, { groupId, pollMs });
+    await until(() => coder.outcomes.length === 1 && planner.outcomes.length === 1);
+    expect(coder.outcomes).toEqual([{ isCommitted: true, checkpointId: first.id }]);
+    expect(planner.outcomes).toEqual(coder.outcomes);
+    const state = (await manager.load(first.id)) as GroupState;
+    expect(state.members.map(({ name, sessionId }) => [name, sessionId])).toEqual([
+      ['coder', 'c'],
+      ['lead', 'l'],
+      ['planner', 'p'],
+    ]);
+    const { members: back } = await manager.restoreGroup(first.id);
+    expect(back.get('coder')).toMatchObject({
+      state: { files: ['a'] },
+      inFlight: [{ from: 'planner', to: 'coder', number: 2, message: 'second' }],
+    });
+    const second = await manager.saveGroup(['coder', 'planner'], { groupId, pollMs });
+    expect(second.parentId).toBe(first.id);
+    await until(() => coder.outcomes.length === 2 && planner.outcomes.length === 2);
+    for (const { membership } of [coder, planner]) await membership?.close();
+    expect([...coder.errors, ...planner.errors]).toEqual([]);
+    expect((await leftovers()).every((name) => name.startsWith('group:'))).toBe(true);
+    expect(await manager.verify()).toMatchObject({ status: 'clean' });
+    await close();
+  });
+
+  test('[T13] a cut is aborted when a member fails or does not answer in time, and every member is told', async () => {
+    const { open, close, leftovers } = start();
+    const good = await open().join('good', () => ({ agent: { n: 1 }, sessionId: 'good' }));
+    let told = 0;
+    const goodWasAsked = () => until(() => good.asked > told);
+    const failing = await open().join('failing', async () => {
+      await goodWasAsked();
+      throw new TypeError('I have lost my head.');
+    });
+    const unsaved = await open().join('unsaved', async () => {
+      await goodWasAsked();
+      return { agent: { run: () => 1 }, sessionId: 'unsaved' };
+    });
+    const silent = open();
+    await silent.manager.joinGroup(groupId, 'silent', { pollMs, onCut: goodWasAsked, onError: () => undefined });
+    const hasty = open();
+    await hasty.manager.joinGroup(groupId, 'hasty', {
+      pollMs,
+      onError: (error) => hasty.errors.push(error),
+      onCut: async (cut) => {
+        const part = { agent: { n: 1 }, sessionId: 'hasty' };
+        await Promise.all([cut.save(part).then((outcome) => hasty.outcomes.push(outcome)), cut.save(part)]);
+      },
+    });
+    const { manager } = open();
+    const save = (names: string[], timeoutMs = TIMEOUT_MS) => manager.saveGroup(names, { groupId, pollMs, timeoutMs });
+    for (const [name, problem, timeoutMs] of [
+      ['failing', /member "failing" failed: I have lost my head/],
+      ['unsaved', /member "unsaved" failed: .*\$\.run/],
+      ['silent', /member "silent" failed: onCut did not call/],
+      ['dead', /dead did not answer within 500 ms/, SHORT_TIMEOUT_MS],
+    ] as const) {
+      told = good.outcomes.length;
+      await expect(save(['good', name], timeoutMs)).rejects.toMatchObject({
+        code: 'CONFLICT',
+        message: expect.stringMatching(problem),
+      });
+      await until(() => good.outcomes.length > told);
+      expect(good.outcomes.at(-1)).toMatchObject({ isCommitted: false, reason: expect.stringContaining('aborted') });
+    }
+    expect([good.errors, failing.errors, unsaved.errors].map(({ length }) => length)).toEqual([0, 1, 1]);
+    expect((await manager.list({ type: 'group' })).checkpoints).toEqual([]);
+    await until(async () => (await leftovers()).length === 0);
+    expect(await save(['good', 'hasty'])).toMatchObject({ type: 'group', sequence: 1 });
+    await until(() => hasty.outcomes.length + hasty.errors.length === 2);
+    expect(hasty.errors).toMatchObject([{ code: 'INVALID_INPUT', message: expect.stringContaining('once') }]);
+    await close();
+  });
+
+  test('[T13] a signal aborts a cut', async () => {
+    const { open, close, leftovers } = start();
+    const { manager } = open();
+    const controller = new AbortController();
+    const saving = manager.saveGroup(['nobody'], { groupId, pollMs, signal: controller.signal });
+    await until(async () => (await leftovers()).includes('cut'));
+    controller.abort(new Error('no patience'));
+    await expect(saving).rejects.toThrow('no patience');
+    expect(await leftovers()).toEqual([]);
+    await expect(manager.saveGroup(['x'], { groupId, signal: controller.signal })).rejects.toThrow('no patience');
+    await close();
+  });
+
+  test('[T14] without its coordinator the members abort a cut after its deadline, and a late commit is refused', async () => {
+    const { open, close, leftovers } = start();
+    const member = await open().join('member', () => ({ agent: { n: 1 }, sessionId: 'member' }));
+    const gate = new Gate();
+    // Its commits: the cut, the pin, the group. Before the last one it stands still for longer than it has.
+    const coordinator = open({ delay: (method, nth) => (method === 'commit' && nth === 3 ? gate.pass() : undefined) });
+    const saving = coordinator.manager.saveGroup(['member'], { groupId, pollMs, timeoutMs: SHORT_TIMEOUT_MS });
+    saving.catch(() => undefined);
+    await until(() => member.outcomes.length === 1);
+    expect(member.outcomes).toMatchObject([{ isCommitted: false }]);
+    gate.open();
+    await expect(saving).rejects.toMatchObject({
+      code: 'CONFLICT',
+      message: expect.stringContaining('aborted by another process'),
+    });
+    expect(member.errors).toEqual([]);
+    await until(async () => (await leftovers()).length === 0);
+    await close();
+  });
+
+  test('[T15] of two cuts at once one is made, and the other is refused', async () => {
+    const { open, close } = start();
+    const member = await open().join('member', () => ({ agent: { n: 1 }, sessionId: 'member' }));
+    const coordinators = Array.from({ length: 3 }, () => open().manager);
+    const results = await Promise.allSettled(
+      coordinators.map((manager) => manager.saveGroup(['member'], { groupId, pollMs, timeoutMs: 10_000 })),
+    );
+    const refused = results.filter((result) => result.status === 'rejected');
+    expect(refused.length).toBeLessThan(results.length);
+    for (const { reason } of refused) expect(hasErrorCode(reason, 'CONFLICT')).toBe(true);
+    await until(() => member.outcomes.length === results.length - refused.length);
+    const { checkpoints } = await member.manager.list({ type: 'group' });
+    expect(checkpoints).toHaveLength(results.length - refused.length);
+    await close();
+  });
+
+  test('[T15] who read the head of a group before another saved it asks no member for anything', async () => {
+    const { open, close } = start();
+    const member = await open().join('member', () => ({ agent: { n: 1 }, sessionId: 'member' }));
+    const gate = new Gate();
+    const late = open({ delay: (method) => (method === 'commit' ? gate.pass() : undefined) });
+    const refused = expect(late.manager.saveGroup(['member'], { groupId, pollMs })).rejects.toMatchObject({
+      code: 'CONFLICT',
+      message: expect.stringContaining('by someone else'),
+    });
+    await until(() => gate.isReached);
+    await open().manager.saveGroup(['member'], { groupId, pollMs });
+    gate.open();
+    await refused;
+    expect(member.asked).toBe(1);
+    await close();
+  });
+
+  test('[T3] a member whose checkpoint is deleted during the cut makes it fail', async () => {
+    const { storage, open, close, leftovers } = start();
+    const gate = new Gate();
+    // Its commits: the member, the cut, the pin, the group.
+    const { manager } = open({ delay: (method, nth) => (method === 'commit' && nth === 4 ? gate.pass() : undefined) });
+    const session = await manager.session('member');
+    const refused = expect(
+      manager.saveGroup([{ name: 'member', session, state: { n: 1 } }], { groupId }),
+    ).rejects.toMatchObject({ code: 'CONFLICT', details: { missing: expect.any(String) } });
+    await until(async () => (await leftovers()).length === 2);
+    await open().manager.prune({ policy: { maxCheckpoints: 1 } });
+    expect(await leftovers()).toHaveLength(2); // nobody takes a pin away while the cut can still be committed
+    await storage.deleteSession(session.id);
+    gate.open();
+    await refused;
+    expect(await leftovers()).toEqual([]);
+    await close();
+  });
+
+  test('[T16] what a dead coordinator left is removed by the next cut, or by prune', async () => {
+    const { storage, open, close, leftovers } = start();
+    const member = await open().join('member', () => ({ agent: { n: 1 }, sessionId: 'member' }));
+    /** Dies before the commit of the group, the third of its commits. */
+    const dieOnce = async (options: { readonly timeoutMs: number }) => {
+      const { manager } = open({ delay: (method, nth) => (method === 'commit' && nth === 3 ? never() : undefined) });
+      const told = member.outcomes.length;
+      manager.saveGroup(['member'], { groupId, pollMs, ...options }).catch(() => undefined);
+      await until(() => member.outcomes.length > told);
+    };
+    await dieOnce({ timeoutMs: SHORT_TIMEOUT_MS });
+    await until(async () => (await leftovers()).length === 1);
+    expect(await leftovers()).toEqual([expect.stringMatching(/^group:chk_/)]);
+    const preview = await member.manager.prune({ dryRun: true });
+    expect(preview.verdicts.map(({ reason }) => reason)).not.toContainEqual(expect.stringContaining('part of group'));
+    expect(await leftovers()).toHaveLength(1);
+    await member.manager.prune();
+    expect(await leftovers()).toEqual([]);
+
+    // A cut that nobody is there to abort, and reports that nobody removed.
+    const { manager } = open({ delay: (method, nth) => (method === 'commit' && nth === 4 ? never() : undefined) });
+    const alone = { name: 'alone', agent: { n: 2 }, sessionId: 'alone' };
+    manager.saveGroup([alone], { groupId, timeoutMs: 1 }).catch(() => undefined);
+    await until(async () => (await leftovers()).length === 2);
+    const lost = await manager.get((await storage.readRefs({ kind: 'pin' }))[0]?.target ?? '');
+    const forgotten = await member.manager.session(`${groupId}/cut/${lost?.id}`);
+    await forgotten.save({ some: 'report' });
+    await forgotten.close();
+    const group = await member.manager.saveGroup([alone], { groupId, pollMs });
+    await member.manager.prune();
+    expect(await leftovers()).toEqual([expect.stringContaining(group.id)]);
+    await member.membership?.close();
+    await member.manager.gc();
+    expect(await member.manager.verify()).toMatchObject({ status: 'clean' });
+    await close();
+  });
+
+  test('[T12] a membership ends when it is closed or aborted, after the cut it is in', async () => {
+    const { open, close } = start();
+    const process = open();
+    const controller = new AbortController();
+    const options = { pollMs, onCut: () => undefined, onError: () => undefined, signal: controller.signal };
+    const membership = await process.manager.joinGroup(groupId, 'member', options);
+    controller.abort();
+    await membership.ended;
+    await membership.close();
+    const member = await open().join('member', () => {
+      member.manager.close().catch((error: unknown) => member.errors.push(error));
+      return { agent: { n: 1 }, sessionId: 'member' };
+    });
+    expect(await process.manager.saveGroup(['member'], { groupId, pollMs })).toMatchObject({ type: 'group' });
+    await until(() => member.outcomes.length === 1);
+    await expect(member.manager.joinGroup(groupId, 'member', options)).rejects.toMatchObject({ code: 'CLOSED' });
+    await expect(process.manager.joinGroup(groupId, '', options)).rejects.toMatchObject({ code: 'INVALID_INPUT' });
+    await close();
+  });
+});

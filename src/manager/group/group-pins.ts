@@ -1,0 +1,84 @@
+import type { CheckpointId, SessionId } from '../../core/record/id.ts';
+import type { Ref } from '../../storage/contract.ts';
+import type { Engine } from '../engine/engine.ts';
+import { forEachMember } from './each-member.ts';
+import { abortCut, isOverdue, readCuts } from './group-cut.ts';
+import { deleteReports } from './group-report.ts';
+import type { SavedMember } from './group-state.ts';
+
+const PIN_NAME = /^group:(chk_\w{22}):/;
+
+/** With the member's checkpoint in it, because two members may share a session. */
+function formatPin(groupId: CheckpointId, id: CheckpointId): string {
+  return `group:${groupId}:${id}`;
+}
+
+/** The group checkpoint that a pin was made for; undefined if a person made it. */
+export function groupOfPin({ name }: Pick<Ref, 'name'>): CheckpointId | undefined {
+  return PIN_NAME.exec(name)?.[1] as CheckpointId | undefined;
+}
+
+/** Protects the checkpoints of a group's members from retention. Made while the cut is open, so that none is ever missing. */
+export async function pinMembers(
+  { storage }: Engine,
+  groupId: CheckpointId,
+  members: readonly SavedMember[],
+): Promise<void> {
+  await forEachMember('The checkpoint of a member cannot be kept.', members, ({ checkpoint: { id, sessionId } }) => {
+    const refs = [{ kind: 'pin' as const, name: formatPin(groupId, id), target: id }];
+    return storage.commit({ sessionId, refs, requires: [id] });
+  });
+}
+
+/** Takes the pins of a cut back that was aborted. */
+export async function unpinMembers(
+  { storage }: Engine,
+  groupId: CheckpointId,
+  members: readonly SavedMember[],
+): Promise<void> {
+  await forEachMember('The pin of a member is left over.', members, ({ checkpoint: { id, sessionId } }) => {
+    const refs = [{ kind: 'pin' as const, name: formatPin(groupId, id), target: null }];
+    return storage.commit({ sessionId, refs });
+  });
+}
+
+/**
+ * Finds, and unless `dryRun` removes, the pins that protect nothing any more: of group checkpoints that were deleted, and of cuts
+ * that were aborted when their process died. Cuts whose deadline has passed are aborted first, unless this is about one session only.
+ */
+export async function releaseStalePins(
+  context: Engine,
+  { sessionId, dryRun }: { readonly sessionId?: SessionId | undefined; readonly dryRun: boolean },
+): Promise<ReadonlySet<string>> {
+  const pins = await context.repository.readRefs({ ...(sessionId !== undefined && { sessionId }), kind: 'pin' });
+  // Read after the pins: a cut is open before its pins are made, so a pin seen above without one belongs to a cut that has ended.
+  const open = await readOpenCuts(context, { isAlone: sessionId !== undefined, dryRun });
+  const gone = new Set<CheckpointId | undefined>();
+  for (const groupId of new Set(pins.map(groupOfPin)))
+    if (groupId !== undefined && !open.has(groupId) && !(await isLive(context, groupId))) gone.add(groupId);
+  const stale = pins.filter((pin) => gone.has(groupOfPin(pin)));
+  if (!dryRun)
+    for (const { sessionId, name } of stale)
+      await context.storage.commit({ sessionId, refs: [{ kind: 'pin', name, target: null }] });
+  return new Set(stale.map(({ name }) => name));
+}
+
+/** The cuts that may still be committed; aborts those whose deadline has passed, unless this is about one session only. */
+async function readOpenCuts(
+  context: Engine,
+  { isAlone, dryRun }: { readonly isAlone: boolean; readonly dryRun: boolean },
+): Promise<Set<CheckpointId>> {
+  const open = new Set<CheckpointId>();
+  for (const cut of await readCuts(context)) {
+    if (isAlone || !(await isOverdue(context, cut))) open.add(cut.id);
+    else if (!dryRun) {
+      await abortCut(context, cut);
+      await deleteReports(context, cut);
+    }
+  }
+  return open;
+}
+
+async function isLive({ storage }: Engine, id: CheckpointId): Promise<boolean> {
+  return (await storage.readCheckpoint(id))?.isDeleted === false;
+}

@@ -1,0 +1,348 @@
+import { describe, expect, test } from 'vitest';
+import { STORAGES } from '../../../test/support/storages.ts';
+import { SecretRef } from '../../core/value/secret-ref.ts';
+import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
+import { type FaultPlan, faultyStorage } from '../../testing/faulty-storage.ts';
+import { CheckpointManager } from '../checkpoint-manager.ts';
+import type { GroupState } from './group-state.ts';
+
+class Planner {
+  id = 'planner-1';
+  plan: string[] = [];
+}
+
+/** An agent that says its state itself, by reference, and takes one over in place: the hardest to put back. */
+class Coder {
+  id = 'coder-1';
+  readonly files: string[] = [];
+  failsToLoad = false;
+  saveState(): unknown {
+    return { files: this.files };
+  }
+  loadState(state: unknown): undefined {
+    this.files.length = 0;
+    if (this.failsToLoad) throw new Error('The disk is full.');
+    this.files.push(...(state as { files: string[] }).files);
+  }
+}
+
+const groupId = 'team-1';
+
+describe.each(STORAGES)('on %s', (_, create) => {
+  test('[T1] a group is saved as one moment, and brought back to it', async () => {
+    const manager = new CheckpointManager({ storage: create().storage });
+    const planner = new Planner();
+    const coder = new Coder();
+    const session = await manager.session('notes');
+    const notes = { lines: ['one'] };
+    planner.plan.push('write');
+    coder.files.push('a.ts');
+    const saving = manager.saveGroup(
+      [
+        { name: 'planner', agent: planner },
+        { name: 'coder', agent: coder },
+        { name: 'notes', session, state: notes },
+      ],
+      { groupId, note: 'before lunch', metadata: { turn: 3 }, name: 'v1' },
+    );
+    planner.plan.push('too late');
+    coder.files.push('b.ts');
+    notes.lines.push('two');
+    const group = await saving;
+    expect(group).toMatchObject({ sessionId: groupId, type: 'group', note: 'before lunch', metadata: { turn: 3 } });
+    const state = (await manager.load(group.id)) as GroupState;
+    expect(state.members.map(({ name, sessionId }) => [name, sessionId])).toEqual([
+      ['planner', 'planner-1'],
+      ['coder', 'coder-1'],
+      ['notes', 'notes'],
+    ]);
+    const { members } = await manager.restoreGroup(group.id, {
+      into: { planner },
+      factory: { coder: () => new Coder() },
+    });
+    expect(planner.plan).toEqual(['write']);
+    expect(members.get('planner')?.agent).toBe(planner);
+    expect(members.get('coder')?.agent).toMatchObject({ files: ['a.ts'] });
+    expect(members.get('notes')).toMatchObject({ agent: { lines: ['one'] }, report: { status: 'complete' } });
+    expect(await manager.verify()).toMatchObject({ status: 'clean' });
+    await manager.close();
+  });
+
+  test('[T2] a group checkpoint is an ordinary one: listed, parent of the next, stored once for one key', async () => {
+    const manager = new CheckpointManager({ storage: create().storage });
+    const saved: string[] = [];
+    manager.on('checkpoint_saved', ({ id, type }) => void (type === 'group' && saved.push(id)), { await: true });
+    const members = [{ name: 'one', agent: { n: 1 }, sessionId: 'one' }];
+    const first = await manager.saveGroup(members, { groupId, idempotencyKey: 'turn-1' });
+    expect((await manager.saveGroup(members, { groupId, idempotencyKey: 'turn-1' })).id).toBe(first.id);
+    const second = await manager.saveGroup(members, { groupId });
+    expect(second).toMatchObject({ parentId: first.id, sequence: 2 });
+    expect(saved).toEqual([first.id, first.id, second.id]);
+    expect((await manager.list({ type: 'group' })).checkpoints.map(({ id }) => id)).toEqual([second.id, first.id]);
+    await expect(manager.save({ n: 1 }, { type: 'group' })).rejects.toMatchObject({ code: 'INVALID_INPUT' });
+    await expect(manager.restoreGroup(await manager.save({ n: 1 }))).rejects.toMatchObject({ code: 'INVALID_INPUT' });
+    expect(await manager.verify()).toMatchObject({ status: 'clean' });
+    await manager.close();
+  });
+
+  test('[T3] if a member cannot be saved there is no group checkpoint, and nothing of the cut is left', async () => {
+    const { storage } = create();
+    const manager = new CheckpointManager({ storage });
+    const members = [
+      { name: 'good', agent: { n: 1 }, sessionId: 'good' },
+      { name: 'bad', agent: { run: () => 1 }, sessionId: 'bad' },
+    ];
+    await expect(manager.saveGroup(members, { groupId })).rejects.toMatchObject({
+      code: 'INVALID_INPUT',
+      message: expect.stringMatching(/Group "team-1" was not saved\. "bad": .*\$\.run/),
+      details: { members: ['bad'] },
+    });
+    expect((await manager.list({ type: 'group' })).checkpoints).toEqual([]);
+    expect((await manager.list({ sessionId: 'good' })).checkpoints).toHaveLength(1);
+    expect(await storage.readRefs({ kind: 'pin' })).toEqual([]);
+    expect(await storage.readRefs({ kind: 'group' })).toEqual([]);
+    for (const [bad, groupOf] of [
+      [[], groupId],
+      [[...members, { name: 'good', agent: {} }], groupId],
+      [[{ name: '', agent: {} }], groupId],
+      [[{ name: 'good', agent: {} }], ''],
+    ] as const)
+      await expect(manager.saveGroup(bad, { groupId: groupOf })).rejects.toMatchObject({ code: 'INVALID_INPUT' });
+    await expect(manager.saveGroup(members, { groupId, timeoutMs: 0 })).rejects.toMatchObject({
+      code: 'INVALID_INPUT',
+    });
+    await manager.close();
+  });
+
+  test('[T3] a member whose session is leased takes part; after a takeover it cannot, and there is no group checkpoint', async () => {
+    const { storage, reopen = () => storage } = create();
+    const manager = new CheckpointManager({ storage });
+    const other = new CheckpointManager({ storage: reopen() });
+    const session = await manager.session('one');
+    const members = [{ name: 'one', session, state: { n: 1 } }];
+    await session.lease({ ttlMs: 1000, renew: 'manual' });
+    const group = await manager.saveGroup(members, { groupId });
+    await (await other.session('one')).lease({ waitMs: 60_000 });
+    await expect(manager.saveGroup(members, { groupId })).rejects.toMatchObject({
+      code: 'CONFLICT',
+      details: { members: ['one'] },
+    });
+    expect((await manager.list({ type: 'group' })).checkpoints.map(({ id }) => id)).toEqual([group.id]);
+    await other.close();
+    await manager.close();
+  });
+
+  test('[T4] messages in flight are part of the cut, and given back to the member they were sent to', async () => {
+    const manager = new CheckpointManager({ storage: create().storage });
+    const key = `sk-${'proj'}-${'a1B2'.repeat(12)}`;
+    const unconfirmed = [{ text: 'third' }, { text: `use ${key}` }];
+    const saving = manager.saveGroup(
+      [
+        { name: 'a', agent: { n: 1 }, sessionId: 'a', sent: { b: { count: 4, unconfirmed } }, received: { b: 7 } },
+        { name: 'b', agent: { n: 2 }, sessionId: 'b', sent: { a: { count: 7, unconfirmed: [] } }, received: { a: 2 } },
+        { name: 'c', agent: { n: 3 }, sessionId: 'c' },
+      ],
+      { groupId },
+    );
+    unconfirmed.pop();
+    const group = await saving;
+    const { members } = await manager.restoreGroup(group.id);
+    expect(members.get('b')).toMatchObject({ sent: { a: 7 }, received: { a: 2 } });
+    expect(members.get('b')?.inFlight).toEqual([
+      { from: 'a', to: 'b', number: 3, message: { text: 'third' } },
+      { from: 'a', to: 'b', number: 4, message: { text: expect.stringMatching(/^use \[secret .*\]$/) } },
+    ]);
+    expect(members.get('a')?.inFlight).toEqual([]);
+    await manager.close();
+  });
+
+  test('[T5] a cut that is not consistent is refused', async () => {
+    const { storage } = create();
+    const manager = new CheckpointManager({ storage });
+    const save = (count: number, received: number) =>
+      manager.saveGroup(
+        [
+          { name: 'a', agent: { n: 1 }, sessionId: 'a', sent: { b: { count, unconfirmed: [] } } },
+          { name: 'b', agent: { n: 2 }, sessionId: 'b', received: { a: received } },
+        ],
+        { groupId },
+      );
+    await expect(save(2, 3)).rejects.toMatchObject({ code: 'CONFLICT', details: { from: 'a', to: 'b', number: 3 } });
+    await expect(save(2, 1)).rejects.toMatchObject({ code: 'CONFLICT', details: { from: 'a', to: 'b', number: 2 } });
+    expect(await storage.readRefs({ kind: 'group' })).toEqual([]);
+    expect((await save(2, 2)).type).toBe('group');
+    await manager.close();
+  });
+
+  test('[T6] a group is brought back whole or not at all: a member that is missing, damaged or of an unknown type', async () => {
+    const plan: FaultPlan = {};
+    const manager = new CheckpointManager({ storage: faultyStorage(create().storage, plan) });
+    const live = { n: 1 };
+    const gone = await manager.session('gone');
+    const damaged = await manager.session('damaged');
+    const group = await manager.saveGroup(
+      [
+        { name: 'live', agent: live, sessionId: 'live' },
+        { name: 'gone', session: gone, state: { n: 2 } },
+        { name: 'damaged', session: damaged, state: { n: 3 } },
+        { name: 'unknown', agent: new Planner() },
+      ],
+      { groupId },
+    );
+    const damagedHead = damaged.head;
+    live.n = 99;
+    await manager.deleteSession('gone');
+    plan.alteredRoots = damagedHead === undefined ? [] : [damagedHead.id];
+    const failure = { code: 'NOT_FOUND', details: { members: ['gone', 'damaged', 'unknown'] } };
+    await expect(manager.restoreGroup(group.id, { into: { live } })).rejects.toMatchObject(failure);
+    expect(live).toEqual({ n: 99 });
+    await manager.restoreGroup(group.id, { into: { live }, only: ['live'] });
+    expect(live).toEqual({ n: 1 });
+    for (const options of [{ only: ['nobody'] }, { into: { nobody: {} } }, { factory: { nobody: () => ({}) } }])
+      await expect(manager.restoreGroup(group.id, options)).rejects.toMatchObject({
+        code: 'INVALID_INPUT',
+        details: { unknown: ['nobody'] },
+      });
+    await manager.close();
+  });
+
+  test('[T7] if an agent does not take its state, those that did get back what they had', async () => {
+    const manager = new CheckpointManager({ storage: create().storage, agents: { Coder: () => new Coder() } });
+    const planner = new Planner();
+    const good = new Coder();
+    const bad = new Coder();
+    bad.id = 'coder-2';
+    for (const coder of [good, bad]) coder.files.push('saved');
+    const group = await manager.saveGroup(
+      [
+        { name: 'planner', agent: planner },
+        { name: 'good', agent: good },
+        { name: 'bad', agent: bad },
+      ],
+      { groupId },
+    );
+    planner.plan.push('later');
+    (planner as Planner & { extra?: unknown }).extra = () => 'cannot be saved';
+    for (const coder of [good, bad]) coder.files.push('later');
+    bad.failsToLoad = true;
+    const restoring = manager.restoreGroup(group.id, { into: { planner, good, bad } });
+    await expect(restoring).rejects.toMatchObject({ message: expect.stringMatching(/left changed.*"bad": The disk/) });
+    expect(planner).toMatchObject({ plan: ['later'], extra: expect.any(Function) });
+    expect(good.files).toEqual(['saved', 'later']);
+    let calls = 0;
+    bad.loadState = (state) => {
+      if (++calls === 1) throw new Error('not now');
+      bad.files.splice(0, bad.files.length, ...(state as { files: string[] }).files);
+    };
+    bad.files.push('even later');
+    await expect(manager.restoreGroup(group.id, { into: { planner, good, bad } })).rejects.toMatchObject({
+      message: expect.stringMatching(/no agent was changed\. "bad": not now/),
+      details: { members: ['bad'] },
+    });
+    expect(bad.files).toEqual(['even later']);
+    await manager.close();
+  });
+
+  test('[T8] after a restore, members and group go on from there; what was saved since stays', async () => {
+    const manager = new CheckpointManager({ storage: create().storage });
+    const state = { n: 1 };
+    const members = [{ name: 'one', agent: state, sessionId: 'one' }];
+    const first = await manager.saveGroup(members, { groupId });
+    state.n = 2;
+    const second = await manager.saveGroup(members, { groupId });
+    const { members: back } = await manager.restoreGroup(first.id, { into: { one: state } });
+    expect(state).toEqual({ n: 1 });
+    const third = await manager.saveGroup(members, { groupId });
+    const fourth = await manager.saveGroup(members, { groupId });
+    expect(third).toMatchObject({ parentId: first.id, branch: 'fork-1' });
+    expect(fourth).toMatchObject({ parentId: third.id, branch: 'fork-1' });
+    const [entry] = ((await manager.load(third.id)) as GroupState).members;
+    expect((await manager.get(entry?.checkpointId ?? ''))?.parentId).toBe(back.get('one')?.checkpoint.id);
+    await manager.restoreGroup(second.id, { into: { one: state } });
+    expect(state).toEqual({ n: 2 });
+    await manager.close();
+  });
+
+  test('[T9] retention keeps the members of a group checkpoint, and lets them go with it', async () => {
+    const manager = new CheckpointManager({ storage: create().storage });
+    const session = await manager.session('one');
+    const group = await manager.saveGroup([{ name: 'one', session, state: { n: 1 } }], { groupId });
+    const member = session.head?.id ?? '';
+    await session.save({ n: 2 });
+    await manager.saveGroup([{ name: 'one', session, state: { n: 3 } }], { groupId });
+    const policy = { keepLast: 1 };
+    const { verdicts } = await manager.prune({ policy: { keepLast: 99 }, dryRun: true });
+    expect(verdicts.find(({ id }) => id === member)).toMatchObject({ reason: `part of group ${group.id}` });
+    expect((await manager.prune({ policy })).deleted).toHaveLength(2);
+    expect(await manager.get(group.id)).toBeUndefined();
+    expect((await manager.prune({ policy, dryRun: true })).verdicts.find(({ id }) => id === member)?.keep).toBe(false);
+    expect((await manager.prune({ policy })).deleted).toEqual([member]);
+    await manager.gc();
+    expect(await manager.verify()).toMatchObject({ status: 'clean', checkpoints: 2 });
+    await manager.deleteSession(groupId);
+    await manager.prune();
+    expect(await manager.stats()).toMatchObject({ checkpoints: 1 });
+    await manager.close();
+  });
+
+  test('[T10] a commit whose answer was lost is a group checkpoint all the same; one that failed leaves nothing', async () => {
+    const { storage } = create();
+    const plan: FaultPlan = {};
+    const manager = new CheckpointManager({ storage: faultyStorage(storage, plan) });
+    const members = [{ name: 'one', session: await manager.session('one'), state: { n: 1 } }];
+    // Commits: the member, the cut, the pin, the group.
+    plan.commits = { 4: 'loses_reply', 8: 'fails' };
+    const group = await manager.saveGroup(members, { groupId });
+    expect(await manager.restoreGroup(group.id)).toMatchObject({ checkpoint: { id: group.id } });
+    await expect(manager.saveGroup(members, { groupId })).rejects.toMatchObject({ code: 'STORAGE' });
+    expect(await storage.readRefs({ kind: 'pin' })).toHaveLength(1);
+    expect(await storage.readRefs({ kind: 'group' })).toEqual([]);
+    expect(await manager.saveGroup(members, { groupId })).toMatchObject({ parentId: group.id });
+    await manager.close();
+  });
+});
+
+test('[T2] migrations are for the members, not for the record of the group', async () => {
+  const storage = new InMemoryCheckpointStorage();
+  const old = new CheckpointManager({ storage, schemaVersion: 1 });
+  const members = [
+    { name: 'one', agent: { n: 1 }, sessionId: 'one', sent: { two: { count: 1, unconfirmed: ['hello'] } } },
+    { name: 'two', agent: { n: 2 }, sessionId: 'two' },
+  ];
+  const group = await old.saveGroup(members, { groupId });
+  const migrations = [{ from: 1, migrate: (state: unknown) => ({ ...(state as object), isNew: true }) }];
+  const manager = new CheckpointManager({ storage, schemaVersion: 2, migrations });
+  expect(await manager.load(group.id)).not.toHaveProperty('isNew');
+  const { members: back } = await manager.restoreGroup(group.id);
+  expect(back.get('two')).toMatchObject({ state: { n: 2, isNew: true }, inFlight: [{ message: 'hello' }] });
+});
+
+test('[T4] secrets under a name stay out of messages too, and names of members may be any text', async () => {
+  const storage = new InMemoryCheckpointStorage();
+  const manager = new CheckpointManager({ storage });
+  const sent = JSON.parse('{"__proto__": {"count": 1, "unconfirmed": [{"apiKey": "p4ssw0rd-of-mine"}]}}');
+  const group = await manager.saveGroup(
+    [
+      { name: 'constructor', agent: { n: 1 }, sessionId: 'sk-session', sent },
+      { name: '__proto__', agent: { n: 2 }, sessionId: 'b' },
+    ],
+    { groupId },
+  );
+  const { members } = await manager.restoreGroup(group.id, { into: {} });
+  const [message] = members.get('__proto__')?.inFlight ?? [];
+  expect(message).toMatchObject({ from: 'constructor', number: 1, message: { apiKey: expect.any(SecretRef) } });
+});
+
+test('[T11] group checkpoints that a user has a part in are forgotten with the user', async () => {
+  const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
+  const ofUser = (userId: string) => ({ name: userId, agent: { userId }, sessionId: userId });
+  const other = await manager.saveGroup([ofUser('u2')], { groupId: 'shared' });
+  expect(other.userId).toBe('u2');
+  const own = await manager.saveGroup([ofUser('u1')], { groupId: 'own' });
+  const shared = await manager.saveGroup([ofUser('u1'), ofUser('u2')], { groupId: 'shared' });
+  expect(shared.userId).toBeUndefined();
+  expect(await manager.clearUserHistory('u1')).toBe(4);
+  expect([await manager.get(own.id), await manager.get(shared.id)]).toEqual([undefined, undefined]);
+  expect(await manager.saveGroup([ofUser('u2')], { groupId: 'shared' })).toMatchObject({ parentId: other.id });
+  expect(await manager.verify()).toMatchObject({ status: 'clean' });
+});

@@ -1,0 +1,120 @@
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
+import { parseName, parseSessionId, type SessionId } from '../../core/record/id.ts';
+import type { AgentSaving } from '../agent/agent-saving.ts';
+import type { Branching } from '../branch/branching.ts';
+import type { Engine } from '../engine/engine.ts';
+import type { SaveOptions } from '../engine/save-options.ts';
+import { readClock } from '../lease/lease-refs.ts';
+import { CutCoordinator, type MemberSaves } from './cut-coordinator.ts';
+import { forEachMember } from './each-member.ts';
+import type { GroupPlace } from './group-cut.ts';
+import { type GroupMember, parseMembers, saveMember } from './group-member.ts';
+import { DEFAULT_POLL_MS, GroupMembership, type JoinOptions } from './group-membership.ts';
+import { GroupRestoring, type RestoredGroup, type RestoreGroupOptions } from './group-restoring.ts';
+
+/** How a group is saved. */
+export type SaveGroupOptions = Omit<SaveOptions, 'type' | 'agentId' | 'agentType'> & {
+  /** The session that the group's checkpoints are in. */
+  readonly groupId: string;
+  /** When the cut is aborted if members of other processes have not answered; default 30,000. */
+  readonly timeoutMs?: number | undefined;
+  /** How often to look for answers; default 200. */
+  readonly pollMs?: number | undefined;
+};
+
+type GroupParts = {
+  readonly saving: AgentSaving;
+  readonly branching: Branching;
+};
+
+/** Long enough for an agent to come to a stop between two steps. */
+const DEFAULT_TIMEOUT_MS = 30_000;
+
+/** Saves several agents as one consistent cut, and brings them back together. */
+export class Groups {
+  readonly #context: Engine;
+  readonly #parts: GroupParts;
+  readonly #memberships = new Set<GroupMembership>();
+  /** Groups that were restored and not saved since: the next save goes on there. */
+  readonly #restored = new Map<SessionId, Checkpoint>();
+
+  constructor(context: Engine, parts: GroupParts) {
+    this.#context = context;
+    this.#parts = parts;
+  }
+
+  /** Saves the members as one cut. The states of those in this process are read before this gives way. */
+  async save(members: readonly GroupMember[], options: SaveGroupOptions): Promise<Checkpoint> {
+    const { groupId, timeoutMs = DEFAULT_TIMEOUT_MS, pollMs = DEFAULT_POLL_MS, ...said } = options;
+    const id = parseSessionId(groupId);
+    const names = parseMembers(members);
+    said.signal?.throwIfAborted();
+    const saves = this.#saveLocal(id, members);
+    const saved = Promise.allSettled([saves]);
+    try {
+      const place = await this.#findPlace(id);
+      const cut = {
+        groupId: id,
+        id: this.#context.ports.nextId(place.parent?.id),
+        members: members.filter((member) => typeof member === 'string'),
+        deadlineMs: (await readClock(this.#context)) + timeoutMs,
+      };
+      const plan = { cut, names, ...place, said, timeoutMs, pollMs };
+      const checkpoint = await new CutCoordinator(this.#context, plan).run(saves);
+      await this.#context.afterSave(checkpoint);
+      return checkpoint;
+    } finally {
+      await saved; // also if the cut failed before: nothing goes on behind the caller's back
+    }
+  }
+
+  /** All states are read here, in one go and before anything is awaited: that is what makes the cut one moment. */
+  async #saveLocal(groupId: SessionId, members: readonly GroupMember[]): Promise<MemberSaves> {
+    const parts = { context: this.#context, saving: this.#parts.saving };
+    const local = members.filter((member) => typeof member !== 'string');
+    const saves = await forEachMember(`Group "${groupId}" was not saved.`, local, async (member) => {
+      return [member.name, await saveMember(parts, member.name, member)] as const;
+    });
+    return new Map(saves);
+  }
+
+  /** Where the group's history goes on: at its current head, or at what was restored, in a new branch if that is no head. */
+  async #findPlace(groupId: SessionId): Promise<GroupPlace> {
+    const head = await this.#readHead(groupId);
+    const restored = this.#restored.get(groupId);
+    this.#restored.delete(groupId);
+    if (restored === undefined || restored.id === head.parent?.id) return head;
+    const { branch } = await this.#parts.branching.fork(restored.id);
+    await this.#parts.branching.switchBranch(groupId, branch);
+    return { branch, parent: restored };
+  }
+
+  async #readHead(groupId: SessionId): Promise<GroupPlace> {
+    const { repository } = this.#context;
+    const branch = await this.#context.currentBranch(groupId);
+    const headId = await repository.readRef(groupId, 'branch', branch);
+    return { branch, parent: headId === undefined ? undefined : (await repository.open(headId)).checkpoint };
+  }
+
+  /** Brings a group back, all members or none. */
+  async restore(idOrPrefix: string, options: RestoreGroupOptions): Promise<RestoredGroup> {
+    const restored = await new GroupRestoring(this.#context, this.#parts.saving).restore(idOrPrefix, options);
+    if (options.only === undefined) this.#restored.set(restored.checkpoint.sessionId, restored.checkpoint);
+    return restored;
+  }
+
+  /** Lets a member of this process take part in the cuts that any process makes of its group. */
+  join(groupId: string, name: string, options: JoinOptions): GroupMembership {
+    const place = { groupId: parseSessionId(groupId), name: parseName(name, 'A member name') };
+    const membership = new GroupMembership({ context: this.#context, saving: this.#parts.saving }, place, options);
+    const forget = () => void this.#memberships.delete(membership);
+    this.#memberships.add(membership);
+    membership.ended.then(forget, forget);
+    return membership;
+  }
+
+  /** Ends all memberships. */
+  async close(): Promise<void> {
+    await Promise.all([...this.#memberships].map((membership) => membership.close()));
+  }
+}

@@ -1,0 +1,138 @@
+import { CorruptError, hasErrorCode, isOutcomeUnknown } from '../../core/errors.ts';
+import type { SessionId } from '../../core/record/id.ts';
+import type { RefChange } from '../../storage/contract.ts';
+import type { Engine } from '../engine/engine.ts';
+
+/** A branch that can be leased. */
+export type LeasePlace = { readonly sessionId: SessionId; readonly branch: string };
+
+/** Who may write. Nobody holds a lease without a `holder`; its epoch stays, so that epochs only ever rise. */
+export type LeaseHolder = {
+  readonly epoch: number;
+  /** Unique to one acquisition. */
+  readonly holder: string;
+  /** The readable name the holder gave itself. */
+  readonly owner?: string | undefined;
+};
+
+/** When a lease lapses, or a failed recovery comes up again; `Infinity` once it is poisoned. */
+export type LeaseDue = {
+  readonly dueAtMs: number;
+  /** How many recoveries were begun since the lease was last released. */
+  readonly attempts: number;
+};
+
+/** The two refs of a leased branch: their targets as they were read, and what these say. */
+export type LeaseState = LeasePlace &
+  LeaseHolder &
+  LeaseDue & { readonly leaseTarget: string | null; readonly dueTarget: string | null };
+
+const NEVER_HELD: LeaseHolder = { epoch: 0, holder: '' };
+const NOT_DUE: LeaseDue = { dueAtMs: 0, attempts: 0 };
+
+/** So many digits that times sort as texts until the year 33,000. */
+const TIME_DIGITS = 15;
+/** Sorts after all digits, so that no time is ever late enough for it. */
+const POISONED = 'poisoned';
+
+/** The target of a `lease` ref. */
+export function formatHolder({ epoch, holder, owner }: LeaseHolder): string {
+  return `${epoch}:${holder}${owner === undefined ? '' : `:${owner}`}`;
+}
+
+/** Reads the target of a `lease` ref. */
+export function parseHolder(target: string): LeaseHolder {
+  const [, epoch, holder, owner] = /^(\d+):([^:]*)(?::(.+))?$/s.exec(target) ?? [];
+  if (epoch === undefined || holder === undefined) throw unreadable('lease', target);
+  return { epoch: Number(epoch), holder, owner };
+}
+
+/** The target of a `due` ref: it sorts by time. */
+export function formatDue({ dueAtMs, attempts }: LeaseDue): string {
+  return `${dueAtMs === Number.POSITIVE_INFINITY ? POISONED : formatTime(dueAtMs)}:${attempts}`;
+}
+
+/** Reads the target of a `due` ref. */
+export function parseDue(target: string): LeaseDue {
+  const [, time, attempts] = /^(\d+|poisoned):(\d+)$/.exec(target) ?? [];
+  if (time === undefined) throw unreadable('due', target);
+  return { dueAtMs: time === POISONED ? Number.POSITIVE_INFINITY : Number(time), attempts: Number(attempts) };
+}
+
+/** Whether the holder of a name is over for certain. */
+export type IsGone = (owner: string | undefined) => boolean;
+
+/** The text before which the targets of everything that is due by this time sort; with `isGone` also of what holders may have left since. */
+export function dueBefore(nowMs: number, isGone?: IsGone): string {
+  return isGone === undefined ? formatTime(nowMs + 1) : POISONED;
+}
+
+/** Whether nobody goes on with a branch that was leased: its lease lapsed, its next attempt is due, or its holder is gone. */
+export function isLeft({ holder, owner, dueTarget, dueAtMs }: LeaseState, nowMs: number, isGone?: IsGone): boolean {
+  return dueTarget !== null && (dueAtMs <= nowMs || (holder !== '' && isGone?.(owner) === true));
+}
+
+function formatTime(timeMs: number): string {
+  return `${Math.ceil(timeMs)}`.padStart(TIME_DIGITS, '0');
+}
+
+function unreadable(kind: string, target: string): CorruptError {
+  return new CorruptError(`"${target}" is not what a ${kind} says. It was written by another program, or is damaged.`, {
+    details: { kind, target },
+  });
+}
+
+/** The time that all who share the storage go by, as far as it has one. It decides when a lease lapses, never who may write. */
+export async function readClock({ storage, ports }: Engine): Promise<number> {
+  return (await storage.now?.()) ?? ports.now();
+}
+
+/** Reads the lease of a branch. */
+export async function readLease({ repository }: Engine, place: LeasePlace): Promise<LeaseState> {
+  const { sessionId, branch } = place;
+  const leaseTarget = (await repository.readRef(sessionId, 'lease', branch)) ?? null;
+  const dueTarget = (await repository.readRef(sessionId, 'due', branch)) ?? null;
+  const holder = leaseTarget === null ? NEVER_HELD : parseHolder(leaseTarget);
+  const due = dueTarget === null ? NOT_DUE : parseDue(dueTarget);
+  return { sessionId, branch, leaseTarget, dueTarget, ...holder, ...due };
+}
+
+/** Ends a lease, whoever holds it: the branch does not come up for recovery, and the epoch is kept. */
+export function endLease(branch: string, leaseTarget: string): RefChange[] {
+  const ended = formatHolder({ epoch: parseHolder(leaseTarget).epoch, holder: '' });
+  return [
+    { kind: 'lease', name: branch, expect: leaseTarget, target: ended },
+    { kind: 'due', name: branch, target: null },
+  ];
+}
+
+/** What a change expects of the two refs; a `dueTarget` that is absent may be anything. */
+type LeaseExpectation = LeasePlace & Pick<LeaseState, 'leaseTarget'> & { readonly dueTarget?: string | null };
+
+/** What a change makes of them. Without `due` the branch does not come up for recovery any more. */
+type LeaseChange = { readonly lease: LeaseHolder; readonly due?: LeaseDue | undefined };
+
+/** Changes a lease if it is as expected; answers whether it was. Of several who try, one succeeds. */
+export async function moveLease(
+  { storage, repository }: Engine,
+  { sessionId, branch, leaseTarget, dueTarget: expect }: LeaseExpectation,
+  { lease, due }: LeaseChange,
+): Promise<boolean> {
+  const target = formatHolder(lease);
+  const dueTarget = due === undefined ? null : formatDue(due);
+  try {
+    await storage.commit({
+      sessionId,
+      refs: [
+        { kind: 'lease', name: branch, expect: leaseTarget, target },
+        { kind: 'due', name: branch, target: dueTarget, ...(expect !== undefined && { expect }) },
+      ],
+    });
+    return true;
+  } catch (error) {
+    if (hasErrorCode(error, 'CONFLICT')) return false;
+    // The answer got lost: the ref itself says whether it was stored.
+    if (isOutcomeUnknown(error) && (await repository.readRef(sessionId, 'lease', branch)) === target) return true;
+    throw error;
+  }
+}

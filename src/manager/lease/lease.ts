@@ -1,0 +1,190 @@
+import { ClosedError } from '../../core/errors.ts';
+import type { Commit, CommitResult, RefChange } from '../../storage/contract.ts';
+import type { Engine } from '../engine/engine.ts';
+import { describeLapse, describeTakeover, isLeaseConflict } from './lease-conflict.ts';
+import {
+  formatDue,
+  formatHolder,
+  type LeaseDue,
+  type LeaseHolder,
+  type LeasePlace,
+  moveLease,
+  readClock,
+} from './lease-refs.ts';
+
+/** The right to write to a branch until it is released, taken over, or not renewed in time. */
+export interface Lease {
+  readonly sessionId: string;
+  readonly branch: string;
+  /** Rises with every acquisition of the branch: a fencing token for outside systems. */
+  readonly epoch: number;
+  readonly owner: string | undefined;
+  /** By the storage's clock, if it has one. */
+  readonly expiresAtMs: number;
+  /** Whether it is neither released nor lost, and its time is not up. */
+  readonly isHeld: boolean;
+  /** Aborts when the lease is lost, with a ConflictError that says to whom. */
+  readonly signal: AbortSignal;
+  /** Makes it last for its whole time again. */
+  renew(): Promise<void>;
+  /** Lets others have it. Idempotent; does nothing if the lease is lost. */
+  release(): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/** How a lease is kept: for how long without a sign of life, and who gives that sign. */
+export type LeaseTerms = {
+  readonly ttlMs: number;
+  /** `auto`: renewed in the background. `manual`: by the caller, with `renew`. */
+  readonly renew: 'auto' | 'manual';
+};
+
+/** What a successful acquisition knows. `askedAtMs` is this process's time before the storage was asked. */
+export type LeaseClaim = LeasePlace &
+  LeaseHolder & { readonly attempts: number; readonly expiresAtMs: number; readonly askedAtMs: number };
+
+/** Two renewals may fail before the lease lapses; one that failed is tried again sooner. */
+const RENEWALS_PER_TTL = 3;
+const RETRIES_PER_TTL = 12;
+
+/** A lease in the hands of its holder. Every commit goes through it with a check of the lease's ref: that is the fence. */
+export class HeldLease implements Lease {
+  readonly sessionId: LeasePlace['sessionId'];
+  readonly branch: string;
+  readonly epoch: number;
+  readonly owner: string | undefined;
+  readonly #context: Engine;
+  readonly #claim: LeaseClaim;
+  readonly #terms: LeaseTerms;
+  readonly #loss = new AbortController();
+  #expiresAtMs: number;
+  /** When it lapses by this process's clock, never later than by the shared one. */
+  #deadlineMs: number;
+  #isReleased = false;
+  #ending: Promise<boolean> | undefined;
+  #cancelTimers: () => void = () => undefined;
+
+  constructor(context: Engine, claim: LeaseClaim, terms: LeaseTerms) {
+    this.#context = context;
+    this.#claim = claim;
+    this.#terms = terms;
+    this.sessionId = claim.sessionId;
+    this.branch = claim.branch;
+    this.epoch = claim.epoch;
+    this.owner = claim.owner;
+    this.#expiresAtMs = claim.expiresAtMs;
+    this.#deadlineMs = claim.askedAtMs + terms.ttlMs;
+    this.#setTimers(RENEWALS_PER_TTL);
+  }
+
+  get expiresAtMs(): number {
+    return this.#expiresAtMs;
+  }
+
+  get isHeld(): boolean {
+    return !this.#isReleased && !this.isLost && this.#context.ports.now() < this.#deadlineMs;
+  }
+
+  get isLost(): boolean {
+    return this.#loss.signal.aborted;
+  }
+
+  get isReleased(): boolean {
+    return this.#isReleased;
+  }
+
+  get signal(): AbortSignal {
+    return this.#loss.signal;
+  }
+
+  /** Commits if the lease is still ours; refused with a ConflictError that says who took it over otherwise. */
+  async commit(commit: Commit): Promise<CommitResult> {
+    this.signal.throwIfAborted();
+    const target = formatHolder(this.#claim);
+    const fence: RefChange = { kind: 'lease', name: this.branch, expect: target, target };
+    try {
+      return await this.#context.storage.commit({ ...commit, refs: [fence, ...(commit.refs ?? [])] });
+    } catch (error) {
+      if (!isLeaseConflict(error)) throw error;
+      const takeover = describeTakeover(this.#claim, error.details.found);
+      this.#lose(takeover);
+      throw takeover;
+    }
+  }
+
+  async renew(): Promise<void> {
+    if (this.#isReleased) throw new ClosedError('This lease was released. Take a new one with session.lease().');
+    const askedAtMs = this.#context.ports.now();
+    const expiresAtMs = (await readClock(this.#context)) + this.#terms.ttlMs;
+    const target = formatDue({ dueAtMs: expiresAtMs, attempts: this.#claim.attempts });
+    // Whatever it was before: as long as the fence holds, only this lease sets it. So a lost answer does no harm.
+    const refs: RefChange[] = [{ kind: 'due', name: this.branch, target }];
+    await this.commit({ sessionId: this.sessionId, refs, durability: 'relaxed' });
+    this.#expiresAtMs = expiresAtMs;
+    this.#deadlineMs = askedAtMs + this.#terms.ttlMs;
+    this.#setTimers(RENEWALS_PER_TTL);
+  }
+
+  async release(): Promise<void> {
+    await this.end(undefined);
+  }
+
+  /** Ends the lease; with `due` the branch comes up for recovery then. Answers whether the lease was still ours. */
+  async end(due: LeaseDue | undefined): Promise<boolean> {
+    if (this.isLost) return false;
+    this.letLapse();
+    this.#ending ??= this.#end(due).catch((error: unknown) => {
+      this.#ending = undefined; // a later call may try again
+      throw error;
+    });
+    return this.#ending;
+  }
+
+  /** Does nothing more to keep it: whoever wants it gets it when its time is up. */
+  letLapse(): void {
+    this.#isReleased = true;
+    this.#cancelTimers();
+  }
+
+  #end(due: LeaseDue | undefined): Promise<boolean> {
+    const { sessionId, branch, epoch } = this;
+    const expected = { sessionId, branch, leaseTarget: formatHolder(this.#claim) };
+    // Who recovers it next is told who failed.
+    const lease = { epoch, holder: '', ...(due !== undefined && { owner: this.owner }) };
+    return moveLease(this.#context, expected, { lease, due });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.release();
+  }
+
+  /** Sets when to renew next, as a part of the lease's time, and when it is too late for that. */
+  #setTimers(partsPerTtl: number, lastError?: unknown): void {
+    this.#cancelTimers();
+    if (this.#terms.renew === 'manual' || this.#isReleased || this.isLost) return;
+    const { setTimer, now } = this.#context.ports;
+    const set = (run: () => void, delayMs: number) => setTimer(run, { delayMs, keepsProcessAlive: false });
+    const cancelRenewal = set(() => void this.#keep(), this.#terms.ttlMs / partsPerTtl);
+    const cancelLapse = set(() => this.#lose(describeLapse(this.#claim, lastError)), this.#deadlineMs - now());
+    this.#cancelTimers = () => {
+      cancelRenewal();
+      cancelLapse();
+    };
+  }
+
+  /** Renews in the background. A storage that cannot be reached is tried again until the time is up. */
+  async #keep(): Promise<void> {
+    if (!this.isHeld) return; // the timer came late, as in a process that was paused
+    try {
+      await this.renew();
+    } catch (error) {
+      this.#setTimers(RETRIES_PER_TTL, error);
+    }
+  }
+
+  #lose(reason: Error): void {
+    if (this.#isReleased) return;
+    this.#cancelTimers();
+    this.#loss.abort(reason);
+  }
+}

@@ -1,0 +1,129 @@
+import { hasErrorCode } from '../../core/errors.ts';
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
+import { type CheckpointId, parseSessionId, type SessionId } from '../../core/record/id.ts';
+import type { CheckpointRow, Ref } from '../../storage/contract.ts';
+import type { Engine } from '../engine/engine.ts';
+import { type LineageEntry, readSession } from '../engine/lineage.ts';
+import { parseRow } from '../engine/repository.ts';
+import { groupOfPin } from '../group/group-pins.ts';
+import { deleteCheckpoints } from './retention-runner.ts';
+
+const PAGE = 500;
+
+/**
+ * Deletes everything of a user: whole sessions where they are the user's alone, else the user's checkpoints in them; and the group
+ * checkpoints that one of these is part of, for they hold messages. Answers how many.
+ */
+export async function clearUserHistory(context: Engine, userId: string): Promise<number> {
+  await context.settled();
+  const sessions = await sessionsOf(context, userId);
+  const groups = await groupsOf(context, sessions, userId); // before the pins go that tell
+  let count = 0;
+  for (const sessionId of sessions)
+    count += await clearSession(context, sessionId, (checkpoint) => checkpoint.userId === userId);
+  for (const { id, sessionId } of groups)
+    count += await clearSession(context, sessionId, (checkpoint) => checkpoint.id === id);
+  if (count > 0) await context.storage.collect();
+  return count;
+}
+
+async function sessionsOf({ storage }: Engine, userId: string): Promise<Set<SessionId>> {
+  const sessions = new Set<SessionId>();
+  let after: CheckpointId | undefined;
+  do {
+    const rows = await storage.listCheckpoints({ userId, limit: PAGE, ...(after !== undefined && { after }) });
+    for (const row of rows) sessions.add(row.sessionId);
+    after = rows.length < PAGE ? undefined : rows.at(-1)?.id;
+  } while (after !== undefined);
+  return sessions;
+}
+
+/** The group checkpoints that a checkpoint of the user is part of. */
+async function groupsOf(
+  context: Engine,
+  sessions: ReadonlySet<SessionId>,
+  userId: string,
+): Promise<Iterable<CheckpointRow>> {
+  const groups = new Map<CheckpointId, CheckpointRow>();
+  for (const sessionId of sessions) {
+    for (const pin of await context.repository.readRefs({ sessionId, kind: 'pin' })) {
+      const group = await readGroupOf(context, pin, userId);
+      if (group !== undefined) groups.set(group.id, group);
+    }
+  }
+  return groups.values();
+}
+
+async function readGroupOf({ storage }: Engine, pin: Ref, userId: string): Promise<CheckpointRow | undefined> {
+  const groupId = groupOfPin(pin);
+  if (groupId === undefined) return undefined;
+  const member = await storage.readCheckpoint(pin.target as CheckpointId);
+  if (member === undefined || parseRow(member).userId !== userId) return undefined;
+  const group = await storage.readCheckpoint(groupId);
+  return group?.isDeleted === false ? group : undefined;
+}
+
+async function clearSession(
+  context: Engine,
+  sessionId: SessionId,
+  isDoomed: (checkpoint: Checkpoint) => boolean,
+): Promise<number> {
+  const entries: LineageEntry[] = [];
+  for await (const entry of readSession(context.storage, sessionId)) entries.push(entry);
+  const live = entries.filter((entry) => entry.checkpoint !== undefined);
+  const own = live.filter(({ checkpoint }) => checkpoint !== undefined && isDoomed(checkpoint));
+  if (own.length === live.length) {
+    await deleteSession(context, sessionId);
+    return own.length;
+  }
+  const doomed = new Set(own.map((entry) => entry.id));
+  await moveHeads(context, sessionId, { entries, doomed });
+  const reason = 'the history of its user was cleared';
+  return (
+    await deleteCheckpoints(
+      context,
+      own.map(({ id }) => ({ id, reason })),
+      { force: true },
+    )
+  ).length;
+}
+
+/** Branches whose head goes are set back to the nearest ancestor that stays. */
+export async function moveHeads(
+  { storage }: Engine,
+  sessionId: SessionId,
+  { entries, doomed }: { entries: readonly LineageEntry[]; doomed: ReadonlySet<CheckpointId> },
+): Promise<void> {
+  const byId = new Map(entries.map((entry) => [entry.id, entry]));
+  for (const { name, target } of await storage.readRefs({ sessionId, kind: 'branch' })) {
+    let entry = byId.get(target as CheckpointId);
+    if (entry === undefined || !doomed.has(entry.id)) continue;
+    while (entry !== undefined && (doomed.has(entry.id) || entry.checkpoint === undefined)) {
+      entry = entry.parentId === undefined ? undefined : byId.get(entry.parentId);
+    }
+    await storage.commit({ sessionId, refs: [{ kind: 'branch', name, expect: target, target: entry?.id ?? null }] });
+  }
+}
+
+/** Removes a session and all that was in it; leaves no tombstone. Answers whether it was there. */
+export async function deleteSession(context: Engine, sessionId: string): Promise<boolean> {
+  await context.settled();
+  const id = parseSessionId(sessionId);
+  const ids = context.events.has('checkpoint_deleted') ? await readIds(context, id) : [];
+  const wasThere = await context.storage.deleteSession(id);
+  for (const keeper of context.keepers) keeper.forget(id);
+  for (const checkpointId of ids)
+    await context.events.emit('checkpoint_deleted', checkpointId, 'its session was deleted');
+  return wasThere;
+}
+
+/** The checkpoints of a session, as far as they can be read: a damaged session must be deletable too. */
+async function readIds({ storage }: Engine, sessionId: SessionId): Promise<CheckpointId[]> {
+  const ids: CheckpointId[] = [];
+  try {
+    for await (const entry of readSession(storage, sessionId)) if (entry.checkpoint !== undefined) ids.push(entry.id);
+  } catch (error) {
+    if (!hasErrorCode(error, 'CORRUPT')) throw error;
+  }
+  return ids;
+}

@@ -1,0 +1,119 @@
+import type { CheckpointId, SessionId } from '../../core/record/id.ts';
+import { Breather } from '../../storage/breather.ts';
+import type { Ref } from '../../storage/contract.ts';
+import { findCurrentBranch } from '../engine/current-branch.ts';
+import type { Engine } from '../engine/engine.ts';
+import { DAY_MS } from '../engine/retention-policy.ts';
+import { groupOfPin } from '../group/group-pins.ts';
+import { parseDue, parseHolder } from '../lease/lease-refs.ts';
+import type { RetentionCase } from './retention.ts';
+
+/** What the refs of some sessions say about what must stay. */
+export type Protections = Required<
+  Pick<RetentionCase, 'protections' | 'heads' | 'current' | 'completed' | 'cleared' | 'held'>
+> & {
+  /** The refs this was read from. */
+  readonly refs: ReadonlyMap<SessionId, readonly Ref[]>;
+};
+
+/** A verdict names no more reasons of one kind than this. */
+const MAX_REASONS = 20;
+
+/** Reads what protects checkpoints. Pins of the given names protect nothing any more. */
+export async function readProtections(
+  { repository, ports }: Engine,
+  sessionIds: readonly SessionId[] | undefined,
+  stalePins: ReadonlySet<string> = new Set(),
+): Promise<Protections> {
+  const breather = new Breather();
+  const found = new ProtectionReader(ports.now(), stalePins);
+  for (const sessionId of sessionIds ?? [undefined]) {
+    const refs = await repository.readRefs(sessionId === undefined ? {} : { sessionId });
+    await breather.each(refs, (ref) => found.add(ref));
+  }
+  return found.finish();
+}
+
+/** Sorts refs by what they mean for retention. */
+class ProtectionReader {
+  readonly protections = new Map<CheckpointId, string[]>();
+  readonly heads = new Map<CheckpointId, string[]>();
+  readonly current = new Set<CheckpointId>();
+  readonly completed = new Set<CheckpointId>();
+  readonly cleared = new Set<CheckpointId>();
+  readonly held = new Set<SessionId>();
+  readonly refs = new Map<SessionId, Ref[]>();
+  readonly #nowMs: number;
+  readonly #stalePins: ReadonlySet<string>;
+
+  constructor(nowMs: number, stalePins: ReadonlySet<string>) {
+    this.#nowMs = nowMs;
+    this.#stalePins = stalePins;
+  }
+
+  add(ref: Ref): void {
+    const known = this.refs.get(ref.sessionId);
+    if (known === undefined) this.refs.set(ref.sessionId, [ref]);
+    else known.push(ref);
+    const id = ref.target as CheckpointId;
+    if (ref.kind === 'branch') note(this.heads, id, `head of branch ${ref.name}`);
+    else if (ref.kind === 'tag') this.#protect(ref, `tagged ${ref.name}`);
+    else if (ref.kind === 'pin' && !this.#stalePins.has(ref.name)) this.#protect(ref, describePin(ref));
+    else if (ref.kind === 'mark') this.#addMark(ref);
+  }
+
+  #protect(ref: Ref, reason: string): void {
+    note(this.protections, ref.target as CheckpointId, reason);
+    this.held.add(ref.sessionId);
+  }
+
+  #addMark({ name, target, sessionId }: Ref): void {
+    if (name.startsWith('completed:')) this.completed.add(target as CheckpointId);
+    else if (name.startsWith('cleared:')) this.cleared.add(target as CheckpointId);
+    else if (name === KEEP_MARK) this.held.add(sessionId);
+  }
+
+  finish(): Protections {
+    for (const refs of this.refs.values()) this.#finishSession(refs);
+    return this;
+  }
+
+  /** What needs the branches of a session to be known. */
+  #finishSession(refs: readonly Ref[]): void {
+    const branches = new Map(refs.filter(({ kind }) => kind === 'branch').map(({ name, target }) => [name, target]));
+    const dues = new Map(refs.filter(({ kind }) => kind === 'due').map(({ name, target }) => [name, target]));
+    const current = findCurrentBranch(refs);
+    this.current.add(branches.get(current) as CheckpointId);
+    for (const ref of refs) {
+      const isHeld = ref.kind === 'lease' && this.#isHeld(ref.target, dues.get(ref.name));
+      const target = branches.get(ref.name);
+      if (isHeld && target !== undefined) this.#protect({ ...ref, target }, describeLease(ref));
+    }
+  }
+
+  /** What a crashed worker left waits a day for its recovery. */
+  #isHeld(lease: string, due: string | undefined): boolean {
+    if (parseHolder(lease).holder === '') return false;
+    return due === undefined || parseDue(due).dueAtMs + DAY_MS > this.#nowMs;
+  }
+}
+
+/** The name of a mark that keeps a session from being ended by limits and age: for what is no history, such as a store. */
+export const KEEP_MARK = 'keep';
+
+function note(reasons: Map<CheckpointId, string[]>, id: CheckpointId, reason: string): void {
+  const known = reasons.get(id);
+  if (known === undefined) reasons.set(id, [reason]);
+  else if (known.length < MAX_REASONS) known.push(reason);
+  else if (known.length === MAX_REASONS) known.push('and more');
+}
+
+function describePin(ref: Ref): string {
+  const groupId = groupOfPin(ref);
+  return groupId === undefined ? 'pinned' : `part of group ${groupId}`;
+}
+
+function describeLease({ target, name }: Ref): string {
+  const { owner } = parseHolder(target);
+  return `branch ${name} is leased${owner === undefined ? '' : ` by ${owner}`}`;
+}

@@ -1,0 +1,320 @@
+import { hasErrorCode } from '../../core/errors.ts';
+import { givenOptions } from '../../core/options.ts';
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
+import type { CheckpointHeader } from '../../core/record/checkpoint-header.ts';
+import type { CheckpointId, SessionId } from '../../core/record/id.ts';
+import { Breather } from '../../storage/breather.ts';
+import type { CheckpointQuery, Ref } from '../../storage/contract.ts';
+import type { Engine } from '../engine/engine.ts';
+import { parseRow, parseRows } from '../engine/repository.ts';
+import { formatTombstone } from '../engine/tombstone.ts';
+import { releaseStalePins } from '../group/group-pins.ts';
+import { judge, type RetentionPolicy, type TypeRetention, type Verdict } from './retention.ts';
+import { SessionNeeds } from './retention-needs.ts';
+import { type Protections, readProtections } from './retention-protections.ts';
+
+/** What retention did, or would do. */
+export type PruneResult = {
+  readonly verdicts: readonly Verdict[];
+  readonly deleted: readonly CheckpointId[];
+  readonly isDryRun: boolean;
+};
+
+/** What `prune` judges, by which policy, and whether it deletes. */
+export type PruneOptions = {
+  /** Judges and deletes in this session only. Limits of `policy` then count in it; the manager's own limits are left out. */
+  readonly sessionId?: string | undefined;
+  /** Replaces the manager's general rules; the rules of types still hold. */
+  readonly policy?: RetentionPolicy | undefined;
+  /** Only says what would be deleted, and why. */
+  readonly dryRun?: boolean | undefined;
+};
+
+/** After a save the storage's own guard is enough: it never deletes what a branch, tag or pin points at. */
+const UNKNOWN = { protections: new Map(), completed: new Set<CheckpointId>(), cleared: new Set<CheckpointId>() };
+
+const PAGE = 500;
+const DELETE_BATCH = 200;
+/** Once a limit takes whole sessions it takes a hundredth more, so that not every save has to judge them all. */
+const SLACK = 0.01;
+
+/** What was judged, and what it was judged by. */
+type Judgement = {
+  readonly headers: readonly CheckpointHeader[];
+  readonly verdicts: readonly Verdict[];
+  readonly refs: Protections['refs'];
+};
+
+/** Applies a retention policy to a storage. Deleting leaves tombstones, except of whole sessions; chunks go with the next gc. */
+export class RetentionRunner {
+  readonly #context: Engine;
+  readonly #policy: RetentionPolicy;
+  readonly #needs: SessionNeeds;
+
+  constructor(context: Engine, policy: RetentionPolicy) {
+    this.#context = context;
+    this.#policy = policy;
+    this.#needs = new SessionNeeds(context.storage);
+  }
+
+  /** What is said of checkpoints of one type; nothing, if all are kept. */
+  rulesOf(type: string): TypeRetention {
+    return this.#policy.types?.[type] ?? {};
+  }
+
+  /** Judges everything, or one session; deletes what is not kept unless `dryRun`. */
+  async prune({
+    sessionId,
+    policy,
+    dryRun = false,
+  }: PruneOptions & { sessionId?: SessionId | undefined } = {}): Promise<PruneResult> {
+    const { maxCheckpoints: _all, maxCheckpointsPerUser: _perUser, ...ofSession } = this.#policy;
+    const own = sessionId === undefined ? this.#policy : ofSession;
+    const stalePins = await releaseStalePins(this.#context, { sessionId, dryRun });
+    const judgement = await this.#judge(
+      { types: this.#policy.types ?? {}, ...givenOptions(policy ?? own) },
+      sessionId,
+      stalePins,
+    );
+    const { verdicts } = judgement;
+    return { verdicts, deleted: dryRun ? [] : await this.#apply(judgement), isDryRun: dryRun };
+  }
+
+  /** Whether a save can have pushed anything out. */
+  isConcernedBy({ type, userId }: Checkpoint): boolean {
+    const { types, maxCheckpoints, maxCheckpointsPerUser } = this.#policy;
+    const rule = types?.[type];
+    if (rule?.keepLast !== undefined || rule?.maxAgeMs !== undefined || maxCheckpoints !== undefined) return true;
+    return maxCheckpointsPerUser !== undefined && userId !== undefined;
+  }
+
+  /** After a save only what this save can have pushed out is judged, so its cost does not follow the history. */
+  async afterSave({ header }: Checkpoint): Promise<readonly CheckpointId[]> {
+    const rule = this.#policy.types?.[header.type];
+    const deleted: CheckpointId[] = [];
+    if (rule?.keepLast !== undefined || rule?.maxAgeMs !== undefined) {
+      const peers = await this.#readAll({ type: header.type, ...ownerOf(header) });
+      const verdicts = await judge({
+        checkpoints: peers,
+        policy: { types: { [header.type]: rule } },
+        ...UNKNOWN,
+        nowMs: this.#context.ports.now(),
+      });
+      deleted.push(...(await this.#deleteUnneeded(peers, verdicts)));
+    }
+    const { maxCheckpoints, maxCheckpointsPerUser } = this.#policy;
+    if (maxCheckpoints !== undefined) deleted.push(...(await this.#dropBeyond({}, maxCheckpoints)));
+    if (maxCheckpointsPerUser !== undefined && header.userId !== undefined) {
+      deleted.push(...(await this.#dropBeyond({ userId: header.userId }, maxCheckpointsPerUser)));
+    }
+    return deleted;
+  }
+
+  /** Drops the oldest above a limit. If that were all protected, the limit is judged as `prune` does. */
+  async #dropBeyond(filter: { readonly userId?: string }, limit: number): Promise<CheckpointId[]> {
+    const rows = await this.#context.storage.listCheckpoints({
+      ...filter,
+      order: 'newest',
+      offset: limit,
+      limit: PAGE,
+    });
+    const reason = `more than ${limit} checkpoints`;
+    const isNeeded = (type: string) => this.#policy.types?.[type]?.untilCompleted === true;
+    const doomed = parseRows(rows)
+      .checkpoints.map(({ header }) => header)
+      .filter(({ type }) => !isNeeded(type));
+    const deleted = await this.#deleteUnneeded(
+      doomed,
+      doomed.map(({ id }) => ({ id, keep: false, reason })),
+    );
+    if (deleted.length === rows.length) return deleted;
+    return [...deleted, ...(await this.#apply(await this.#judgeLimit(filter, limit)))];
+  }
+
+  /** Judges one limit alone, among the checkpoints that it counts. */
+  async #judgeLimit(filter: { readonly userId?: string }, limit: number): Promise<Judgement> {
+    const headers = await this.#readAll(filter);
+    const isAll = filter.userId === undefined;
+    const sessionIds = isAll ? undefined : [...new Set(headers.map(({ sessionId }) => sessionId))];
+    const held = await readProtections(this.#context, sessionIds);
+    const verdicts = await judge({
+      checkpoints: headers,
+      policy: {
+        types: untilCompleted(this.#policy.types),
+        ...(isAll ? { maxCheckpoints: limit } : { maxCheckpointsPerUser: limit }),
+      },
+      ...held,
+      slack: Math.floor(limit * SLACK),
+      nowMs: this.#context.ports.now(),
+    });
+    return { headers, verdicts, refs: held.refs };
+  }
+
+  /** Deletes what is not kept, except what something in its session needs that was not judged, or that the storage guards. */
+  async #deleteUnneeded(judged: readonly CheckpointHeader[], verdicts: readonly Verdict[]): Promise<CheckpointId[]> {
+    const doomed = new Set(verdicts.flatMap(({ id, keep }) => (keep ? [] : [id])));
+    const sessions = new Map<SessionId, CheckpointId[]>();
+    for (const { id, sessionId } of judged.filter((header) => doomed.has(header.id))) {
+      const known = sessions.get(sessionId);
+      if (known === undefined) sessions.set(sessionId, [id]);
+      else known.push(id);
+    }
+    const needed = new Set<CheckpointId>();
+    for (const [sessionId, all] of sessions)
+      for (const id of await orIfDamaged(this.#needs.find(sessionId, doomed), all)) needed.add(id);
+    return this.#delete(verdicts.filter(({ id }) => !needed.has(id)));
+  }
+
+  async #judge(
+    policy: RetentionPolicy,
+    sessionId: SessionId | undefined,
+    stalePins: ReadonlySet<string>,
+  ): Promise<Judgement> {
+    const sessions = sessionId === undefined ? undefined : [sessionId];
+    // Both before and after: a head that moved meanwhile may be needed by one that is not among those read.
+    const before = await readProtections(this.#context, sessions, stalePins);
+    const headers = await this.#readAll(sessionId === undefined ? {} : { sessionId });
+    const after = await readProtections(this.#context, sessions, stalePins);
+    const verdicts = await judge({
+      checkpoints: headers,
+      peers: sessionId === undefined ? [] : await this.#readPeers(sessionId, headers, policy),
+      policy,
+      ...after,
+      protections: new Map([...before.protections, ...after.protections]),
+      heads: new Map([...before.heads, ...after.heads]),
+      current: new Set([...before.current, ...after.current]),
+      held: new Set([...before.held, ...after.held]),
+      nowMs: this.#context.ports.now(),
+    });
+    return { headers, verdicts, refs: before.refs };
+  }
+
+  /** What agents of a session saved elsewhere of the types whose last ones are kept: that counts, too. */
+  async #readPeers(
+    sessionId: SessionId,
+    headers: readonly CheckpointHeader[],
+    { types = {} }: RetentionPolicy,
+  ): Promise<CheckpointHeader[]> {
+    const counted = headers.filter(({ type, agentId }) => agentId !== undefined && types[type]?.keepLast !== undefined);
+    const owners = new Map(counted.map(({ type, agentId }) => [JSON.stringify([type, agentId]), { type, agentId }]));
+    const peers: CheckpointHeader[] = [];
+    for (const { type, agentId = '' } of owners.values()) peers.push(...(await this.#readAll({ type, agentId })));
+    return peers.filter((peer) => peer.sessionId !== sessionId);
+  }
+
+  /** All that fit. Sessions with damage are left alone: what they need is not known. */
+  async #readAll(filter: Omit<CheckpointQuery, 'limit'>): Promise<CheckpointHeader[]> {
+    const headers: CheckpointHeader[] = [];
+    const damaged = new Set<SessionId>();
+    const breather = new Breather();
+    let after: CheckpointId | undefined;
+    do {
+      const page = { ...filter, limit: PAGE, ...(after !== undefined && { after }) };
+      const rows = await this.#context.storage.listCheckpoints(page);
+      const parsed = parseRows(rows);
+      for (const { header } of parsed.checkpoints) headers.push(header);
+      for (const { sessionId } of parsed.damaged) damaged.add(sessionId);
+      after = rows.length < PAGE ? undefined : rows.at(-1)?.id;
+      await breather.breathe();
+    } while (after !== undefined);
+    return damaged.size === 0 ? headers : headers.filter(({ sessionId }) => !damaged.has(sessionId));
+  }
+
+  /** Ends sessions of which nothing is kept and branches whose heads go, then deletes the rest. */
+  async #apply({ headers, verdicts, refs }: Judgement): Promise<CheckpointId[]> {
+    const doomed = new Map(verdicts.flatMap((verdict) => (verdict.keep ? [] : [[verdict.id, verdict]])));
+    const kept = new Set(headers.flatMap(({ id, sessionId }) => (doomed.has(id) ? [] : [sessionId])));
+    const deleted: CheckpointId[] = [];
+    for (const sessionId of new Set(headers.map((header) => header.sessionId))) {
+      const names = refs.get(sessionId) ?? [];
+      const own = kept.has(sessionId) ? [] : await orIfDamaged(this.#endSession(sessionId, names, doomed), []);
+      for (const id of own) doomed.delete(id);
+      deleted.push(...own);
+      if (own.length === 0) await orIfDamaged(this.#endBranches(sessionId, names, doomed), undefined);
+    }
+    return [...deleted, ...(await this.#deleteUnneeded(headers, [...doomed.values()]))];
+  }
+
+  /** Deletes a whole session, unless there is more in it than was judged, or somebody wrote to it since. */
+  async #endSession(
+    sessionId: SessionId,
+    refs: readonly Ref[],
+    doomed: ReadonlyMap<CheckpointId, Verdict>,
+  ): Promise<CheckpointId[]> {
+    const { storage, events } = this.#context;
+    const ids = (await this.#readAll({ sessionId })).map(({ id }) => id);
+    if (!ids.every((id) => doomed.has(id))) return [];
+    if (!(await this.#context.endSession(sessionId, () => storage.deleteSession(sessionId, { ifRefs: refs }))))
+      return [];
+    for (const id of ids) await events.emit('checkpoint_deleted', id, doomed.get(id)?.reason ?? '');
+    return ids;
+  }
+
+  /** Removes the branches whose heads go. One that moved since is kept. */
+  async #endBranches(
+    sessionId: SessionId,
+    refs: readonly Ref[],
+    doomed: ReadonlyMap<CheckpointId, Verdict>,
+  ): Promise<void> {
+    for (const { kind, name, target } of refs) {
+      if (kind !== 'branch' || !doomed.has(target as CheckpointId)) continue;
+      try {
+        await this.#context.storage.commit({ sessionId, refs: [{ kind, name, expect: target, target: null }] });
+      } catch (error) {
+        if (!hasErrorCode(error, 'CONFLICT')) throw error;
+      }
+    }
+  }
+
+  async #delete(verdicts: readonly Verdict[]): Promise<CheckpointId[]> {
+    // Newest first: where this is cut short, nothing is left without an ancestor that it needs.
+    const doomed = verdicts.filter((verdict) => !verdict.keep).toSorted((a, b) => (a.id < b.id ? 1 : -1));
+    const deleted: CheckpointId[] = [];
+    const breather = new Breather();
+    for (let at = 0; at < doomed.length; at += DELETE_BATCH) {
+      deleted.push(...(await deleteCheckpoints(this.#context, doomed.slice(at, at + DELETE_BATCH))));
+      await breather.breathe();
+    }
+    return deleted;
+  }
+}
+
+/** Of a damaged session nothing is deleted: what its names point at is not known. The others are not held up by it. */
+async function orIfDamaged<Result>(work: Promise<Result>, result: Result): Promise<Result> {
+  try {
+    return await work;
+  } catch (error) {
+    if (hasErrorCode(error, 'CORRUPT')) return result;
+    throw error;
+  }
+}
+
+/** The rules that protect what an operation needs. */
+function untilCompleted(types: RetentionPolicy['types'] = {}): { readonly [type: string]: TypeRetention } {
+  return Object.fromEntries(Object.entries(types).filter(([, rule]) => rule.untilCompleted === true));
+}
+
+function ownerOf({ agentId, sessionId }: CheckpointHeader): { agentId: string } | { sessionId: string } {
+  return agentId === undefined ? { sessionId } : { agentId };
+}
+
+/** Turns checkpoints into tombstones and says so; answers those that were deleted now. */
+export async function deleteCheckpoints(
+  context: Engine,
+  doomed: readonly { readonly id: CheckpointId; readonly reason: string }[],
+  options: { readonly force?: boolean } = {},
+): Promise<CheckpointId[]> {
+  const deletedAtMs = context.ports.now();
+  const deletions = await Promise.all(
+    doomed.map(async ({ id, reason }) => {
+      const row = await context.storage.readCheckpoint(id);
+      return row === undefined || row.isDeleted
+        ? []
+        : [{ id, body: formatTombstone(parseRow(row), deletedAtMs, reason) }];
+    }),
+  );
+  const deleted = await context.storage.deleteCheckpoints(deletions.flat(), options);
+  const reasons = new Map(doomed.map(({ id, reason }) => [id, reason]));
+  for (const id of deleted) await context.events.emit('checkpoint_deleted', id, reasons.get(id) ?? '');
+  return deleted;
+}

@@ -1,0 +1,75 @@
+import { describe, expect, test } from 'vitest';
+import { STORAGES } from '../../../test/support/storages.ts';
+import { type FaultPlan, faultyStorage } from '../../testing/faulty-storage.ts';
+import { CheckpointManager } from '../checkpoint-manager.ts';
+
+describe.each(STORAGES)('saves and steps without an answer, on %s', (_, create) => {
+  function setUp() {
+    const plan: FaultPlan = {};
+    const { storage } = create();
+    return { plan, manager: new CheckpointManager({ storage: faultyStorage(storage, plan) }), storage };
+  }
+
+  const longState = (count: number) => ({ lines: Array.from({ length: count }, (_, i) => `line ${i} `.repeat(40)) });
+
+  test('[M32] a save that got no answer but was stored is what the next save stands on', async () => {
+    const { plan, manager } = setUp();
+    const session = await manager.session('s');
+    const first = await session.save(longState(40));
+    plan.commits = { 2: 'loses_reply' };
+    await expect(session.save(longState(80))).rejects.toMatchObject({
+      code: 'STORAGE',
+      details: { outcome: 'unknown' },
+    });
+    const third = await session.save(longState(120));
+    const path = await manager.pathToRoot(third);
+    expect(path.map(({ checkpoint }) => checkpoint?.sequence)).toEqual([3, 2, 1]);
+    expect(path.at(-1)?.id).toBe(first);
+    expect(await manager.load(path[1]?.id ?? '')).toEqual(longState(80));
+    await manager.gc();
+    expect(await manager.load(third)).toEqual(longState(120));
+    expect(await manager.verify()).toMatchObject({ status: 'clean', checkpoints: 3 });
+    await manager.close();
+  });
+
+  test('[M32] one that was not stored leaves no trace', async () => {
+    const { plan, manager } = setUp();
+    const session = await manager.session('s');
+    await session.save(longState(40));
+    plan.commits = { 2: 'loses_request', 3: 'loses_reply', 4: 'loses_request' };
+    const saves = [80, 120, 160].map((count) => session.save(longState(count)).catch(() => 'unknown'));
+    expect(await Promise.all(saves)).toEqual(['unknown', 'unknown', 'unknown']);
+    expect(await session.step('next', () => 1)).toBe(1);
+    expect(session.head?.sequence).toBe(2);
+    const last = await session.save(longState(200));
+    expect(await manager.get(last)).toMatchObject({ sequence: 3 });
+    await manager.gc();
+    expect(await manager.load(last)).toEqual(longState(200));
+    expect(await manager.verify()).toMatchObject({ status: 'clean', checkpoints: 3 });
+    await manager.close();
+  });
+
+  test('[M32] a step finds out as well', async () => {
+    const { plan, manager } = setUp();
+    const session = await manager.session('s');
+    await session.save({ n: 1 });
+    plan.commits = { 2: 'loses_reply' };
+    await expect(session.save({ n: 2 })).rejects.toMatchObject({ code: 'STORAGE' });
+    expect(await session.step('next', () => 1)).toBe(1);
+    expect(session.head?.sequence).toBe(2);
+    await manager.close();
+  });
+
+  test('[M32] a key still makes it stored once, and a session of its own branch goes on from it', async () => {
+    const { plan, manager } = setUp();
+    const session = await manager.session('s', { onConflict: 'branch' });
+    plan.commits = { 1: 'loses_reply' };
+    const save = () => session.save({ n: 1 }, { idempotencyKey: 'once' });
+    await expect(save()).rejects.toMatchObject({ code: 'STORAGE' });
+    const id = await save();
+    expect(session.head?.id).toBe(id);
+    await session.save({ n: 2 });
+    expect(session).toMatchObject({ branch: 'main', head: { sequence: 2 } });
+    await manager.close();
+  });
+});

@@ -1,0 +1,126 @@
+import { NotFoundError } from '../../core/errors.ts';
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
+import { parseName, parseSessionId, type SessionId } from '../../core/record/id.ts';
+import type { Branching } from '../branch/branching.ts';
+import { openRecordings, type ReplayOptions } from '../effect/recordings.ts';
+import type { Engine, SessionKeeper } from '../engine/engine.ts';
+import { loadState } from '../engine/loading.ts';
+import type { HeldLease } from '../lease/lease.ts';
+import { Session, type SessionOptions } from './session.ts';
+
+/** Opens sessions and knows those that are open. */
+export class SessionOpener implements SessionKeeper {
+  readonly #context: Engine;
+  readonly #branching: Branching;
+  readonly #open = new Set<Session>();
+  readonly #shared = new Map<SessionId, Promise<Session>>();
+  /** How many are opening each session. */
+  readonly #opening = new Map<SessionId, number>();
+  /** Sessions that are being deleted. */
+  readonly #ending = new Map<SessionId, Promise<unknown>>();
+
+  constructor(context: Engine, branching: Branching) {
+    this.#context = context;
+    this.#branching = branching;
+    context.keepers.add(this);
+  }
+
+  /** Sessions that are open when theirs is deleted begin it anew. */
+  forget(sessionId: SessionId): void {
+    for (const session of this.#open) if (session.id === sessionId) session.restart();
+  }
+
+  async whileIdle(sessionId: SessionId, end: () => Promise<boolean>): Promise<boolean> {
+    const open = [...this.#open].filter(({ id }) => id === sessionId);
+    if (this.#opening.has(sessionId) || open.some(({ isBusy }) => isBusy)) return false;
+    const ending = end();
+    for (const session of open) session.pauseFor(ending);
+    this.#ending.set(sessionId, Promise.allSettled([ending]));
+    try {
+      return await ending;
+    } finally {
+      this.#ending.delete(sessionId);
+    }
+  }
+
+  /**
+   * Opens a session at the head of a branch. `withState: false` leaves the state unloaded, for callers that have it. With a
+   * `lease` its commits stand under that; the caller ends it.
+   */
+  async open(sessionId: string, options: SessionOptions, how: Opening = {}): Promise<Session> {
+    const id = parseSessionId(sessionId);
+    await this.#ending.get(id);
+    this.#opening.set(id, (this.#opening.get(id) ?? 0) + 1);
+    try {
+      return await this.#openAt(id, options, how);
+    } finally {
+      const left = (this.#opening.get(id) ?? 1) - 1;
+      if (left > 0) this.#opening.set(id, left);
+      else this.#opening.delete(id);
+    }
+  }
+
+  async #openAt(id: SessionId, options: SessionOptions, { withState = true, lease }: Opening): Promise<Session> {
+    const branch = parseName(options.branch ?? (await this.#context.currentBranch(id)), 'A branch name');
+    const headId = await this.#context.repository.readRef(id, 'branch', branch);
+    if (headId === undefined && options.branch !== undefined) await this.#checkNew(id, branch);
+    const stored = headId === undefined ? undefined : await this.#context.repository.open(headId);
+    const head = stored?.checkpoint;
+    const loaded = stored === undefined || !withState ? NOTHING : await loadState(this.#context, stored);
+    const log = await openRecordings(this.#context, { sessionId: id, branch, head }, toReplay(options));
+    const start = { sessionId: id, branch, isBranchStored: head !== undefined, head, ...loaded, ...log, lease };
+    const session = new Session(this.#context, start, {
+      options,
+      onClose: (closed) => this.#forget(closed),
+    });
+    this.#open.add(session);
+    return session;
+  }
+
+  /** A branch that is named but does not exist is a mistake, unless the session itself is new. */
+  async #checkNew(sessionId: SessionId, branch: string): Promise<void> {
+    const branches = await this.#context.repository.readRefs({ sessionId, kind: 'branch' });
+    if (branches.length === 0) return;
+    const names = branches.map(({ name }) => name).join(', ');
+    throw new NotFoundError(`Session "${sessionId}" has no branch "${branch}" (it has: ${names}). Make it with fork.`, {
+      details: { sessionId, branch },
+    });
+  }
+
+  /** The session to go on in from a checkpoint: on its branch if it is the head there, on a new one otherwise. */
+  async resumeAt({ id, sessionId, branch }: Checkpoint): Promise<Session> {
+    const headId = await this.#context.repository.readRef(sessionId, 'branch', branch);
+    const name = headId === id ? branch : (await this.#branching.fork(id)).branch;
+    return this.open(sessionId, { branch: name }, { withState: false });
+  }
+
+  /** The manager's own session of this name: opened once, shared by all objects whose saves go there. */
+  async shared(sessionId: SessionId): Promise<Session> {
+    const known = await this.#shared.get(sessionId);
+    if (known !== undefined && !known.isClosed) return known;
+    const opening = this.open(sessionId, {}, { withState: false });
+    this.#shared.set(sessionId, opening);
+    opening.catch(() => this.#shared.delete(sessionId));
+    return opening;
+  }
+
+  #forget(session: Session): void {
+    this.#open.delete(session);
+    this.#shared.delete(session.id);
+  }
+
+  /** Closes all, also if one cannot release its lease; that is told when all are closed. */
+  async closeAll(): Promise<void> {
+    const outcomes = await Promise.allSettled([...this.#open].map((session) => session.close()));
+    const failed = outcomes.find((outcome) => outcome.status === 'rejected');
+    if (failed !== undefined) throw failed.reason;
+  }
+}
+
+type Opening = { readonly withState?: boolean; readonly lease?: HeldLease };
+
+const NOTHING = { state: undefined, encoded: undefined };
+
+function toReplay({ mode = 'live', replayFrom = 'head', replayBranch }: SessionOptions): ReplayOptions {
+  return { mode, from: replayFrom, ...(replayBranch !== undefined && { branch: replayBranch }) };
+}

@@ -1,0 +1,323 @@
+import type { EncodedState } from '../../core/codec/state-codec.ts';
+import { ClosedError, hasErrorCode } from '../../core/errors.ts';
+import { freezeState } from '../../core/freeze.ts';
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
+import type { CheckpointId, SessionId } from '../../core/record/id.ts';
+import type { Digest } from '../../core/tree/chunk.ts';
+import { checkCall } from '../call-options.ts';
+import {
+  type Delivered,
+  EffectLog,
+  type EffectMode,
+  type StepAttempt,
+  type StepOptions,
+} from '../effect/effect-log.ts';
+import type { RecordedEffect } from '../effect/effect-record.ts';
+import type { Engine } from '../engine/engine.ts';
+import { describeCheckpoint, type SaveOptions } from '../engine/save-options.ts';
+import { FencedCommits } from '../lease/fenced-commits.ts';
+import type { HeldLease, Lease } from '../lease/lease.ts';
+import type { LeaseOptions } from '../lease/lease-acquisition.ts';
+import { isLeaseConflict } from '../lease/lease-conflict.ts';
+import { type BranchStart, BranchWriter, type PendingSave } from './branch-writer.ts';
+
+/** How a session is opened. */
+export type SessionOptions = {
+  /** Default: the branch a rewind made current, else `main`. A branch that does not exist yet begins with the first save. */
+  readonly branch?: string | undefined;
+  /** When someone else moved the branch: `error` (default) throws a ConflictError, `branch` goes on in a branch of its own. */
+  readonly onConflict?: 'error' | 'branch' | undefined;
+  /** How `step` uses recordings; default `live`. */
+  readonly mode?: EffectMode | undefined;
+  /** Which recordings `step` uses: those after the head (default), or all since the session began. */
+  readonly replayFrom?: 'head' | 'start' | undefined;
+  /** The branch whose recordings `step` uses; default: its own, or in a replay mode the one it was forked from. */
+  readonly replayBranch?: string | undefined;
+  /** Freeze what was saved: later saves cost what changed, and a mutation in place throws where it happens. */
+  readonly freeze?: boolean | undefined;
+};
+
+/** What a session starts from; made by the manager. */
+export type SessionStart = BranchStart & {
+  readonly state: unknown;
+  readonly encoded: EncodedState | undefined;
+  readonly recordings: readonly RecordedEffect[];
+  readonly nextOrdinal: number;
+  /** A lease that was taken for it; whoever took it ends it. */
+  readonly lease?: HeldLease | undefined;
+};
+
+/**
+ * The recorded life of one agent or group, opened for writing on one branch. Saves are taken at the moment of the call and
+ * stored in the order of the calls; each stands on the last one that was stored.
+ */
+export class Session {
+  readonly id: SessionId;
+  readonly #context: Engine;
+  readonly #options: SessionOptions;
+  readonly #hooks: SessionHooks;
+  readonly #commits: FencedCommits;
+  readonly #writer: BranchWriter;
+  #effects: EffectLog;
+  #state: unknown;
+  #encoded: EncodedState | undefined;
+  #lastSave: Promise<unknown> = Promise.resolve();
+  #savesUnderWay = 0;
+  /** The session may be deleted just now. */
+  #isEnding = false;
+  #isClosed = false;
+
+  constructor(context: Engine, start: SessionStart, hooks: SessionHooks) {
+    this.#context = context;
+    this.#options = hooks.options;
+    this.#hooks = hooks;
+    this.id = start.sessionId;
+    this.#commits = new FencedCommits(context, start.lease);
+    this.#writer = new BranchWriter(context, this.#commits, start);
+    this.#state = start.state;
+    this.#encoded = start.encoded;
+    this.#effects = this.#openLog(start);
+    if (start.encoded !== undefined) context.shadows.touch(this, start.encoded.sizeBytes);
+  }
+
+  #openLog({ recordings, nextOrdinal }: Pick<SessionStart, 'recordings' | 'nextOrdinal'>): EffectLog {
+    const { mode = 'live' } = this.#options;
+    return new EffectLog(this.#context, this.#commits, {
+      sessionId: this.id,
+      branch: this.branch,
+      mode,
+      recordings,
+      nextOrdinal,
+      head: () => this.#writer.storedHead,
+    });
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  get branch(): string {
+    return this.#writer.branch;
+  }
+
+  /** The checkpoint the branch is at; undefined before the first save. */
+  get head(): Checkpoint | undefined {
+    return this.#writer.head;
+  }
+
+  /** The state that was restored when the session was opened, or the one last passed to `save`. It is yours to change. */
+  get state(): unknown {
+    return this.#state;
+  }
+
+  /**
+   * Saves a state. It is read before this returns, so it may be changed at once. Resolves when the checkpoint is durable;
+   * rejects without a trace in the history, and the session can go on.
+   */
+  async save(state: unknown, options: SaveOptions = {}): Promise<CheckpointId> {
+    this.#checkOpen();
+    checkCall(options, 'session.save()');
+    const life = this.#writer.life + (this.#isEnding ? 1 : 0); // what is captured while it ends is whole, and begins it anew
+    return this.#save(options, life, () => this.#capture(state, this.#context.codec.encode(state, this.#encoded)));
+  }
+
+  /** Like `save`, for a caller that had to encode the state before the session was open. */
+  async saveEncoded(state: unknown, encoded: EncodedState, options: SaveOptions): Promise<CheckpointId> {
+    this.#checkOpen();
+    return this.#save(options, this.#writer.life, () => this.#capture(state, encoded));
+  }
+
+  async #save(options: SaveOptions, life: number, capture: () => EncodedState): Promise<CheckpointId> {
+    let pending: PendingSave;
+    try {
+      options.signal?.throwIfAborted();
+      const described = describeCheckpoint(options, this.#context.codec);
+      const effects = options.effects === 'of_parent' ? this.#parentEffects() : this.#effects.position;
+      const { signal, ifChanged = false } = options;
+      pending = { described, encoded: capture(), effects, signal, ifChanged, life };
+    } catch (error) {
+      await this.#reportFailure(error);
+      throw error;
+    }
+    this.#savesUnderWay++;
+    const log = this.#effects;
+    let before: Checkpoint | undefined;
+    const save = this.#lastSave
+      .then(() => {
+        before = this.head;
+        return this.#store(this.#update(pending, log));
+      })
+      .finally(() => this.#savesUnderWay--);
+    this.#lastSave = save.catch(() => undefined);
+    const checkpoint = await save;
+    if (checkpoint !== before) await this.#context.afterSave(checkpoint);
+    return checkpoint.id;
+  }
+
+  /** Where the session began anew, or on another branch, since a state was captured, there is another log. */
+  #update(pending: PendingSave, log: EffectLog): PendingSave {
+    return log === this.#effects ? pending : { ...pending, effects: this.#effects.position };
+  }
+
+  #parentEffects(): PendingSave['effects'] {
+    const { head } = this.#writer;
+    if (head?.branch !== this.branch) return {};
+    const { effectCount, effectsInFlight } = head.header;
+    return {
+      ...(effectCount !== undefined && { effectCount }),
+      ...(effectsInFlight !== undefined && { effectsInFlight }),
+    };
+  }
+
+  #capture(state: unknown, encoded: EncodedState): EncodedState {
+    if (this.#options.freeze === true) freezeState(state);
+    this.#encoded = encoded;
+    this.#state = state;
+    this.#context.shadows.touch(this, encoded.sizeBytes);
+    return encoded;
+  }
+
+  async #store(pending: PendingSave): Promise<Checkpoint> {
+    try {
+      await this.#effects.beginningsStored(); // they expect the head that this save moves
+      return await this.#writer.store(pending);
+    } catch (error) {
+      if (this.#mayBranchOff(error)) return this.#storeInOwnBranch(pending);
+      if (hasErrorCode(error, 'CONFLICT') && (await this.#isDeleted())) this.restart();
+      await this.#reportFailure(error);
+      throw error;
+    }
+  }
+
+  /** Whether the session is gone as a whole, as retention of another process may end it. */
+  async #isDeleted(): Promise<boolean> {
+    if (this.#writer.storedHead === undefined) return false;
+    return (await this.#context.storage.readRefs({ sessionId: this.id, kind: 'branch' })).length === 0;
+  }
+
+  /** Who lost the lease must stop, and not go on elsewhere. */
+  #mayBranchOff(error: unknown): boolean {
+    const isHeadMoved = hasErrorCode(error, 'CONFLICT') && !isLeaseConflict(error);
+    return isHeadMoved && this.#options.onConflict === 'branch' && this.#writer.storedHead !== undefined;
+  }
+
+  async #storeInOwnBranch(pending: PendingSave): Promise<Checkpoint> {
+    this.#writer.branchOff();
+    this.#effects = this.#openLog({ recordings: [], nextOrdinal: 0 });
+    return this.#store({ ...pending, effects: this.#effects.position });
+  }
+
+  /**
+   * Runs a function once, whatever happens to the process: its result is durable before it is returned, and after a crash
+   * it is returned without running again. A step that was in flight runs again with the same `idempotencyKey`.
+   */
+  step<Result>(
+    name: string,
+    run: (attempt: StepAttempt) => Promise<Result> | Result,
+    options?: StepOptions,
+  ): Promise<Result> {
+    let seen = (): void => undefined;
+    const result = this.#step(name, run, options).then((delivered) => {
+      seen = delivered.seen;
+      return delivered.result;
+    });
+    // The first to be told, right before the caller: no save comes in between.
+    result.then(
+      () => seen(),
+      () => undefined,
+    );
+    return result;
+  }
+
+  async #step<Result>(
+    name: string,
+    run: (attempt: StepAttempt) => Promise<Result> | Result,
+    options: StepOptions | undefined,
+  ): Promise<Delivered<Result>> {
+    this.#checkOpen();
+    if (options !== undefined) checkCall(options, 'step()');
+    if (this.#savesUnderWay > 0) await this.#lastSave; // a step stands on the saves that were called before it
+    if (this.#writer.isInDoubt) await this.#writer.settleDoubt();
+    return this.#effects.step(name, run, options);
+  }
+
+  /** @internal The digest of a value as a step's input has it. Throws if it cannot be saved. */
+  digestOf(value: unknown): Digest {
+    return this.#context.codec.encode(value).root.digest;
+  }
+
+  /** @internal Lets go of what was recorded of a named work that is over; until then checkpoints keep it. */
+  settleWork(name: string): void {
+    this.#effects.settle(name);
+  }
+
+  /**
+   * Takes the lease of the branch, or renews the one this session holds. From then on every save and step is refused with a
+   * ConflictError once someone else took the lease over. It binds those who ask for one: a session without a lease may
+   * still write, as far as the head lets it.
+   */
+  async lease(options: LeaseOptions = {}): Promise<Lease> {
+    this.#checkOpen();
+    checkCall(options, 'lease()');
+    return this.#commits.acquire({ sessionId: this.id, branch: this.branch }, options);
+  }
+
+  /** Waits for saves under way and releases the lease. Idempotent. The storage stays open. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#lastSave;
+    this.#context.shadows.release(this);
+    this.forgetShadow();
+    this.#hooks.onClose(this);
+    await this.#commits.close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  /** @internal Whether a save or step is under way. */
+  get isBusy(): boolean {
+    return this.#savesUnderWay > 0 || this.#effects.isBusy;
+  }
+
+  /** @internal Saves and steps wait while the session is being deleted; if it is, they begin it anew. */
+  pauseFor(ending: Promise<boolean>): void {
+    this.forgetShadow(); // so that what is captured meanwhile is whole
+    this.#isEnding = true;
+    this.#savesUnderWay++;
+    const end = (isDeleted: boolean): void => {
+      this.#isEnding = false;
+      this.#savesUnderWay--;
+      if (isDeleted) this.restart();
+      else this.#writer.renew();
+    };
+    this.#lastSave = ending.then(end, () => end(false));
+  }
+
+  /** The session was deleted: the next save begins it anew, and saves under way are refused. */
+  restart(): void {
+    this.#writer.restart();
+    this.forgetShadow();
+    this.#effects = this.#openLog({ recordings: [], nextOrdinal: 0 });
+  }
+
+  /** The next save encodes the whole state again; nothing else changes. */
+  forgetShadow(): void {
+    this.#encoded = undefined;
+  }
+
+  async #reportFailure(error: unknown): Promise<void> {
+    await this.#context.events.emit('save_failed', error, { sessionId: this.id, branch: this.branch });
+  }
+
+  #checkOpen(): void {
+    if (this.#isClosed) throw new ClosedError(`Session "${this.id}" was closed. Open it again with manager.session().`);
+  }
+}
+
+/** What the manager adds to a session. */
+export type SessionHooks = {
+  readonly options: SessionOptions;
+  readonly onClose: (session: Session) => void;
+};

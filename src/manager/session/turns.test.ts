@@ -1,0 +1,92 @@
+import { setImmediate } from 'node:timers/promises';
+import { afterEach, expect, test, vi } from 'vitest';
+import { temporaryFolder } from '../../../test/support/storages.ts';
+import type { ChunkStorage } from '../../storage/contract.ts';
+import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
+import { SqliteCheckpointStorage } from '../../storage/sqlite/sqlite-storage.ts';
+import { CheckpointManager } from '../checkpoint-manager.ts';
+
+const ITEMS = 2000;
+/** By a clock that goes on by a millisecond each time it is looked at, a turn is due every 20 items. */
+const TURNS = ITEMS / 40;
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+/** The turns of the event loop during some work. */
+async function countTurns(work: () => Promise<unknown>): Promise<number> {
+  let nowMs = performance.now();
+  const clock = vi.spyOn(performance, 'now').mockImplementation(() => nowMs++);
+  let turns = 0;
+  let next = globalThis.setImmediate(function count() {
+    turns++;
+    next = globalThis.setImmediate(count);
+  });
+  try {
+    await work();
+    return turns;
+  } finally {
+    clearImmediate(next);
+    clock.mockRestore();
+  }
+}
+
+/** A session with a tag for each item, and a state with a chunk for each, twice: once alive, once deleted. */
+async function fill(storage: ChunkStorage): Promise<CheckpointManager> {
+  const manager = new CheckpointManager({ storage });
+  const session = await manager.session('s');
+  const texts = (word: string) => Array.from({ length: ITEMS }, (_, at) => `${word} ${at} `.repeat(40));
+  const first = await session.save({ texts: texts('old') });
+  const id = await session.save({ texts: texts('new') });
+  const refs = Array.from({ length: ITEMS }, (_, at) => ({ kind: 'tag' as const, name: `t${at}`, target: id }));
+  await storage.commit({ sessionId: session.id, refs });
+  await manager.delete(first);
+  return manager;
+}
+
+const STORAGES: readonly [string, () => ChunkStorage][] = [
+  ['memory', () => new InMemoryCheckpointStorage()],
+  ['SQLite', () => new SqliteCheckpointStorage({ path: `${temporaryFolder()}/turns.db` })],
+];
+
+test.each(STORAGES)(
+  '[M39] prune, verify, export, import and gc take turns with the event loop, on %s',
+  async (_, open) => {
+    const storage = open();
+    const manager = await fill(storage);
+    const lines: string[] = [];
+    const exportAll = async () => {
+      for await (const line of manager.exportSession('s')) lines.push(line);
+    };
+    const copy = new CheckpointManager({ storage: open() });
+    const bringIn = async () => copy.importSession(linesOf(lines));
+    expect(await countTurns(() => manager.prune({ dryRun: true }))).toBeGreaterThan(TURNS);
+    expect(await countTurns(() => manager.verify())).toBeGreaterThan(TURNS);
+    expect(await countTurns(exportAll)).toBeGreaterThan(TURNS);
+    expect(await countTurns(bringIn)).toBeGreaterThan(TURNS);
+    // SQLite has turns by the number of rows.
+    expect(await countTurns(() => manager.gc())).toBeGreaterThan(storage.kind === 'memory' ? TURNS : ITEMS / 250);
+    expect((await copy.verify()).findings).toEqual([]);
+    await Promise.all([manager.close(), copy.close()]);
+  },
+);
+
+async function* linesOf(lines: readonly string[]): AsyncGenerator<string> {
+  yield* lines;
+}
+
+test('[M39] what is saved while the storage in memory collects is not collected', async () => {
+  const storage = new InMemoryCheckpointStorage();
+  const manager = await fill(storage);
+  const session = await manager.session('other');
+  await countTurns(async () => {
+    const collecting = manager.gc();
+    for (let at = 0; at < ITEMS; at += 20) {
+      await session.save({ texts: [`old ${at} `.repeat(40)] });
+      await setImmediate();
+    }
+    await collecting;
+  });
+  expect((await manager.verify()).findings).toEqual([]);
+});

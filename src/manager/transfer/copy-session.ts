@@ -1,0 +1,157 @@
+import { ConflictError } from '../../core/errors.ts';
+import type { CheckpointId, SessionId } from '../../core/record/id.ts';
+import type { Chunk } from '../../core/tree/chunk.ts';
+import { Breather } from '../../storage/breather.ts';
+import type { ChunkStorage, Commit, EffectRow, Ref, RefChange } from '../../storage/contract.ts';
+import type { CheckpointManager } from '../checkpoint-manager.ts';
+import { parseEffect } from '../effect/effect-record.ts';
+import type { ExportLine } from './export.ts';
+import { RecordReader } from './record-reader.ts';
+import { TransferChunks, toRecord } from './record-writer.ts';
+
+/** What a copy of one session did. */
+export type CopyCounts = { checkpoints: number; present: number };
+
+/** Where a copy goes, and who is told of each checkpoint. */
+export type CopyTarget = { readonly storage: ChunkStorage; readonly onCheckpoint: () => Promise<void> };
+
+/**
+ * Copies a session to another storage, record by record, oldest first, each checked; what is there already is left alone, so a copy
+ * that was stopped goes on where it was, and one that is repeated brings what came since. Names come last, and only if nobody changed
+ * them meanwhile. A branch that went on there by itself is a ConflictError.
+ */
+export async function copySession(
+  from: CheckpointManager,
+  sessionId: SessionId,
+  target: CopyTarget,
+): Promise<CopyCounts> {
+  const copier = new SessionCopier(sessionId, target);
+  await copier.begin(from);
+  const reader = new RecordReader(UNLIMITED);
+  const breather = new Breather();
+  for await (const text of from.exportSession(sessionId)) {
+    const line = reader.read(text.trimEnd());
+    if (line !== undefined) await copier.take(line);
+    await breather.breathe();
+  }
+  const { refs } = reader.finish();
+  await copier.finish(refs);
+  return copier.counts;
+}
+
+/** What was saved under limits of somebody's own is not for a copy to refuse. */
+const UNLIMITED = { maxDepth: Number.MAX_VALUE, maxNodes: Number.MAX_VALUE, maxBytes: Number.MAX_VALUE };
+
+class SessionCopier {
+  readonly counts: CopyCounts = { checkpoints: 0, present: 0 };
+  readonly #sessionId: SessionId;
+  readonly #storage: ChunkStorage;
+  readonly #onCheckpoint: () => Promise<void>;
+  /** Live here and deleted there; names must not point at them. */
+  readonly #deleted = new Set<string>();
+  /** What was there when the copy began. */
+  readonly #refs = new Map<string, string>();
+  readonly #effects = new Map<string, EffectRow>();
+  readonly #chunks = new TransferChunks();
+  /** Chunks of records that are deleted there. */
+  #kept: Chunk[] = [];
+
+  constructor(sessionId: SessionId, { storage, onCheckpoint }: CopyTarget) {
+    this.#sessionId = sessionId;
+    this.#storage = storage;
+    this.#onCheckpoint = onCheckpoint;
+  }
+
+  /** Every head there must be known here, or the copy would lose it. */
+  async begin(from: CheckpointManager): Promise<void> {
+    const sessionId = this.#sessionId;
+    for (const { kind, name, target } of await this.#storage.readRefs({ sessionId })) {
+      if (kind === 'import') throw new ConflictError(`Session "${sessionId}" is being imported in the other storage.`);
+      if (kind === 'branch' && (await from.get(target)) === undefined) throw this.#wentOn(name, `at ${target}`);
+      this.#refs.set(refKey(kind, name), target);
+    }
+    for (const row of await this.#storage.readEffects({ sessionId })) this.#effects.set(placeOf(row), row);
+  }
+
+  #wentOn(branch: string, where: string): ConflictError {
+    return new ConflictError(
+      `Branch "${branch}" of session "${this.#sessionId}" went on by itself in the other storage, ${where}. Nothing of it was copied.`,
+      { details: { sessionId: this.#sessionId, branch } },
+    );
+  }
+
+  async take(line: ExportLine): Promise<void> {
+    if ('chunk' in line) this.#chunks.add(line);
+    else if ('checkpoint' in line || 'tombstone' in line) await this.#takeRecord(line);
+    else if ('effect' in line) await this.#takeEffect({ ...line.effect, sessionId: this.#sessionId });
+  }
+
+  async #takeRecord(line: Extract<ExportLine, { checkpoint: unknown } | { tombstone: unknown }>): Promise<void> {
+    const { checkpoint, tombstone } = toRecord(line);
+    const { id } = checkpoint.header;
+    if (tombstone === undefined) await this.#onCheckpoint();
+    const there = await this.#storage.readCheckpoint(id);
+    if (there !== undefined)
+      return this.#passBy(id, { isLive: tombstone === undefined, isLiveThere: !there.isDeleted });
+    const { status } = await this.#commit({ checkpoint, chunks: this.#takeChunks() });
+    if (status === 'duplicate') throw this.#wentOn(checkpoint.header.branch, `with the idempotency key of ${id}`);
+    if (tombstone === undefined) this.counts.checkpoints++;
+    else await this.#storage.deleteCheckpoints([{ id, body: tombstone }]);
+  }
+
+  /** What was deleted there may have taken its chunks along: they go with the next one, which may need them. */
+  #passBy(id: CheckpointId, { isLive, isLiveThere }: { isLive: boolean; isLiveThere: boolean }): void {
+    if (!isLive) return;
+    this.counts.present++;
+    const chunks = this.#chunks.take();
+    if (isLiveThere) return;
+    this.#deleted.add(id);
+    this.#kept.push(...chunks);
+  }
+
+  /** A step that ended since is brought up to date; one that is another there is theirs. */
+  async #takeEffect(row: EffectRow): Promise<void> {
+    const there = this.#effects.get(placeOf(row));
+    if (there !== undefined && there.digest !== row.digest && !isSameCall(there, row))
+      throw this.#wentOn(row.branch, `with step ${row.ordinal}`);
+    const chunks = this.#takeChunks();
+    if (there?.digest === row.digest) this.#kept.push(...chunks);
+    else await this.#commit({ effects: [row], chunks, refs: [this.#unchanged(row.branch)] });
+  }
+
+  /** That nobody recorded anything in this log meanwhile. */
+  #unchanged(name: string): RefChange {
+    const target = this.#refs.get(refKey('log', name)) ?? null;
+    return { kind: 'log', name, expect: target, target };
+  }
+
+  #takeChunks(): Chunk[] {
+    const chunks = [...this.#kept, ...this.#chunks.take()];
+    this.#kept = [];
+    return chunks;
+  }
+
+  #commit(commit: Omit<Commit, 'sessionId'>) {
+    return this.#storage.commit({ sessionId: this.#sessionId, ...commit });
+  }
+
+  async finish(names: readonly Pick<Ref, 'kind' | 'name' | 'target'>[]): Promise<void> {
+    const refs = names
+      .filter(({ target }) => !this.#deleted.has(target))
+      .map(({ kind, name, target }) => ({ kind, name, target, expect: this.#refs.get(refKey(kind, name)) ?? null }));
+    if (refs.length > 0) await this.#commit({ refs });
+  }
+}
+
+function refKey(kind: string, name: string): string {
+  return JSON.stringify([kind, name]);
+}
+
+function placeOf({ branch, ordinal }: EffectRow): string {
+  return JSON.stringify([branch, ordinal]);
+}
+
+/** Whether two records are of one call, as it was and as it went on. */
+function isSameCall(one: EffectRow, other: EffectRow): boolean {
+  return parseEffect(one).idempotencyKey === parseEffect(other).idempotencyKey;
+}

@@ -1,0 +1,199 @@
+import { CorruptError, NotFoundError } from '../../core/errors.ts';
+import { Checkpoint, type CheckpointJson } from '../../core/record/checkpoint.ts';
+import { type CheckpointId, parseSessionId, type SessionId } from '../../core/record/id.ts';
+import { type Chunk, type ChunkContent, type Digest, digestText } from '../../core/tree/chunk.ts';
+import { Breather } from '../../storage/breather.ts';
+import type { CheckpointRowWithRoot, EffectRow, Ref, RefKind } from '../../storage/contract.ts';
+import { parseEffect } from '../effect/effect-record.ts';
+import type { Engine } from '../engine/engine.ts';
+import { toEntry } from '../engine/lineage.ts';
+import { parseRoot } from '../engine/repository.ts';
+
+/** How a file of an exported session begins. */
+export type ExportStart = { readonly format: 'savestate-session'; readonly version: 1; readonly sessionId: SessionId };
+
+/** One line of an exported session. Chunks come before the first line that needs them. */
+export type ExportLine =
+  | { readonly chunk: ChunkContent }
+  | { readonly checkpoint: { readonly body: string; readonly digest: Digest; readonly root: ChunkContent } }
+  | { readonly tombstone: { readonly body: string; readonly digest: Digest } }
+  | { readonly effect: Omit<EffectRow, 'sessionId'> }
+  | { readonly ref: Pick<Ref, 'kind' | 'name' | 'target'> };
+
+/** The last line: how many lines came before it, and the digest of their digests. */
+export type ExportEnd = { readonly end: { readonly lines: number; readonly digest: Digest } };
+
+export const EXPORT_START = { format: 'savestate-session', version: 1 } as const;
+
+/** What a session takes along. Leases and what groups agreed on belong to the place it is at. */
+const EXPORTED_KINDS: ReadonlySet<string> = new Set<RefKind>(['branch', 'tag', 'pin', 'mark', 'current', 'log']);
+
+/** Whether an exported session has refs of this kind. */
+export function isExportedKind(kind: unknown): boolean {
+  return typeof kind === 'string' && EXPORTED_KINDS.has(kind);
+}
+
+const PAGE = 200;
+
+/** Chains the digests of lines, so that a missing, changed or reordered line is noticed at the end. */
+export function chainLine(digest: Digest | '', line: string): Digest {
+  return digestText(`${digest}\n${line}`);
+}
+
+/** Writes a session as lines of JSON, oldest checkpoint first, every chunk once. Streams: holds one checkpoint's chunks at a time. */
+export async function* exportSession(context: Engine, sessionId: string): AsyncGenerator<string> {
+  const id = parseSessionId(sessionId);
+  await context.settled();
+  // First, so that everything they speak of is there when the rest is read, also if others go on saving.
+  const all = await context.repository.readRefs({ sessionId: id });
+  const refs = all.filter(({ kind }) => isExportedKind(kind));
+  if (refs.length === 0)
+    throw new NotFoundError(`There is no session "${id}" to export.`, { details: { sessionId: id } });
+  let digest: Digest | '' = '';
+  let lines = 0;
+  const format = (value: unknown): string => {
+    const line = JSON.stringify(value);
+    digest = chainLine(digest, line);
+    lines++;
+    return `${line}\n`;
+  };
+  const start: ExportStart = { ...EXPORT_START, sessionId: id };
+  yield format(start);
+  const breather = new Breather();
+  for await (const line of exportLines(context, id, refs)) {
+    yield format(line);
+    if (breather.isDue) await breather.breathe();
+  }
+  const end: ExportEnd = { end: { lines, digest: digest as Digest | '' as Digest } };
+  yield `${JSON.stringify(end)}\n`;
+}
+
+async function* exportLines(context: Engine, sessionId: SessionId, refs: readonly Ref[]): AsyncGenerator<ExportLine> {
+  const written = new Set<Digest>();
+  const known = new Set<string>();
+  yield* exportCheckpoints(context, sessionId, { written, known });
+  for (const { kind, name, target } of refs)
+    if (kind === 'branch' || kind === 'tag' || kind === 'pin') checkKnown(known, target, `${kind} "${name}"`);
+  yield* exportEffects(context, { sessionId, refs }, written);
+  for (const { kind, name, target } of refs) yield { ref: { kind, name, target } };
+}
+
+async function* exportCheckpoints(
+  context: Engine,
+  sessionId: SessionId,
+  { written, known }: { written: Set<Digest>; known: Set<string> },
+): AsyncGenerator<ExportLine> {
+  for await (const row of readRows(context, sessionId)) {
+    const { parentId, checkpoint } = toEntry(row);
+    if (parentId !== undefined) checkKnown(known, parentId, `the parent of ${row.id}`);
+    known.add(row.id);
+    if (checkpoint === undefined || row.root === undefined) {
+      yield { tombstone: { body: row.body, digest: row.digest } };
+      continue;
+    }
+    parseRoot(checkpoint, row.root);
+    yield* exportChunks(context, row.root.refs, written);
+    yield { checkpoint: { body: row.body, digest: row.digest, root: toContent(row.root) } };
+  }
+}
+
+/** The effects of each branch up to its mark; every one must be there. */
+async function* exportEffects(
+  context: Engine,
+  { sessionId, refs }: { sessionId: SessionId; refs: readonly Ref[] },
+  written: Set<Digest>,
+): AsyncGenerator<ExportLine> {
+  const marks = new Map(refs.filter(({ kind }) => kind === 'log').map(({ name, target }) => [name, Number(target)]));
+  const rows = new Map<string, EffectRow[]>([...marks.keys()].map((branch) => [branch, []]));
+  for (const row of await context.storage.readEffects({ sessionId })) {
+    const known = rows.get(row.branch);
+    if (known === undefined) rows.set(row.branch, [row]);
+    else known.push(row);
+  }
+  for (const [branch, found] of rows) {
+    const count = marks.get(branch) ?? 0;
+    const own = found.filter(({ ordinal }) => ordinal < count);
+    // A branch without a mark began after the marks were read, or its mark is lost.
+    const isNew = count === 0 && (await context.repository.readRef(sessionId, 'log', branch)) !== undefined;
+    if (own.length !== count || (count === 0 && !isNew)) throw hiddenEffects(sessionId, branch);
+    for (const row of own) yield* exportEffect(context, row, written);
+  }
+}
+
+async function* exportEffect(context: Engine, row: EffectRow, written: Set<Digest>): AsyncGenerator<ExportLine> {
+  parseEffect(row);
+  const { branch, ordinal, body, result, digest } = row;
+  yield* exportChunks(context, result?.refs ?? [], written);
+  // Fields in an order of its own: storages give them in theirs.
+  yield { effect: { branch, ordinal, body, ...(result !== undefined && { result: toContent(result) }), digest } };
+}
+
+function hiddenEffects(sessionId: SessionId, branch: string): CorruptError {
+  return new CorruptError(`Not all effects of branch "${branch}" are there. Run verify.`, {
+    details: { sessionId, branch },
+  });
+}
+
+/** A damaged index hides rows: an export that lacks some must fail now, not when it is needed. */
+function checkKnown(known: ReadonlySet<string>, id: string, what: string): void {
+  if (known.has(id)) return;
+  throw new CorruptError(`Checkpoint ${id}, ${what}, is missing from the storage. Run verify.`, { details: { id } });
+}
+
+async function* readRows({ storage }: Engine, sessionId: SessionId): AsyncGenerator<CheckpointRowWithRoot> {
+  let after: CheckpointId | undefined;
+  do {
+    const rows = await storage.listCheckpoints({
+      sessionId,
+      order: 'oldest',
+      include: 'all',
+      limit: PAGE,
+      ...(after !== undefined && { after }),
+    });
+    for (const { id } of rows) {
+      const row = await storage.readCheckpoint(id);
+      if (row !== undefined) yield row;
+    }
+    after = rows.length < PAGE ? undefined : rows.at(-1)?.id;
+  } while (after !== undefined);
+}
+
+/** Chunks not written yet, those they refer to first: found level by level, written from the lowest up. */
+async function* exportChunks(
+  context: Engine,
+  refs: readonly Digest[],
+  written: Set<Digest>,
+): AsyncGenerator<ExportLine> {
+  const levels: Chunk[][] = [];
+  for (let wanted = refs; ; ) {
+    const fresh = [...new Set(wanted)].filter((digest) => !written.has(digest));
+    if (fresh.length === 0) break;
+    for (const digest of fresh) written.add(digest);
+    const chunks = await context.repository.readChunks(fresh);
+    levels.push(chunks);
+    wanted = chunks.flatMap((chunk) => chunk.refs);
+  }
+  for (const chunk of sortByNeed(levels)) yield { chunk: toContent(chunk) };
+}
+
+/** A chunk may be needed by one of its own level, or of a level below: it comes before all that need it. */
+function* sortByNeed(levels: readonly (readonly Chunk[])[]): Generator<Chunk> {
+  const left = new Map(levels.flat().map((chunk) => [chunk.digest, chunk]));
+  const open = levels.flat();
+  for (let top = open.pop(); top !== undefined; top = open.pop()) {
+    const needed = left.has(top.digest) ? top.refs.flatMap((digest) => left.get(digest) ?? []) : [];
+    if (needed.length > 0) open.push(top, ...needed);
+    else if (left.delete(top.digest)) yield top;
+  }
+}
+
+function toContent({ text, refs }: ChunkContent): ChunkContent {
+  return { text, refs };
+}
+
+/** One checkpoint with its whole state as JSON that people can read; `Checkpoint.fromJSON` reads it back. */
+export async function exportCheckpoint({ repository, codec }: Engine, idOrPrefix: string): Promise<CheckpointJson> {
+  const { checkpoint, root } = await repository.open(idOrPrefix);
+  const state = codec.decode(root, await repository.loadChunks(root));
+  return new Checkpoint(checkpoint.header, checkpoint.digest, codec.encodeJson(state)).toJSON();
+}

@@ -1,0 +1,136 @@
+import { ConflictError, InvalidInputError, isOutcomeUnknown } from '../../core/errors.ts';
+import type { CheckpointId, SessionId } from '../../core/record/id.ts';
+import type { Chunk } from '../../core/tree/chunk.ts';
+import { Breather } from '../../storage/breather.ts';
+import type { Commit, EffectRow } from '../../storage/contract.ts';
+import { areSameRefs } from '../../storage/ref.ts';
+import type { Engine } from '../engine/engine.ts';
+import type { ExportLine } from './export.ts';
+import { claimSession, type ImportClaim } from './import-claim.ts';
+import { LineSpool } from './line-spool.ts';
+import { RecordReader, type SessionFile } from './record-reader.ts';
+import { TransferChunks, toRecord } from './record-writer.ts';
+import { splitLines } from './split-lines.ts';
+
+/** What an import brought in. */
+export type ImportResult = {
+  readonly sessionId: SessionId;
+  readonly checkpoints: number;
+  readonly chunks: number;
+  readonly effects: number;
+};
+
+/**
+ * Reads an exported session into the storage, all of it or nothing. First the whole file is read and checked, and nothing is written.
+ * Then the session is claimed, its checkpoints are stored, and in the end one commit brings its names and effects. A session that
+ * somebody else began meanwhile is left as it is: that is a ConflictError.
+ */
+export async function importSession(
+  context: Engine,
+  source: AsyncIterable<string | Uint8Array>,
+): Promise<ImportResult> {
+  checkSource(source);
+  const spool = new LineSpool();
+  try {
+    const file = await readFile(context, source, spool);
+    const claim = await claimSession(context, file.sessionId);
+    const writing = new SessionWriting(context, file, claim);
+    try {
+      for await (const line of spool.read()) await writing.take(JSON.parse(line) as ExportLine);
+      await writing.finish();
+    } catch (error) {
+      await writing.undo(error);
+      throw error;
+    }
+    const { sessionId, checkpoints, chunks, effects } = file;
+    return { sessionId, checkpoints, chunks, effects };
+  } finally {
+    await spool.close();
+  }
+}
+
+function checkSource(source: unknown): void {
+  const isStream =
+    typeof source === 'object' && source !== null && (Symbol.asyncIterator in source || Symbol.iterator in source);
+  if (!isStream)
+    throw new InvalidInputError('importSession reads a stream of texts or bytes, such as createReadStream(file).');
+}
+
+async function readFile(
+  { codec }: Engine,
+  source: AsyncIterable<string | Uint8Array>,
+  spool: LineSpool,
+): Promise<SessionFile> {
+  const reader = new RecordReader(codec.limits);
+  const breather = new Breather();
+  for await (const line of splitLines(source)) {
+    if (reader.read(line) !== undefined) await spool.add(line);
+    await breather.breathe();
+  }
+  return reader.finish();
+}
+
+/** Puts a checked session into a storage. */
+class SessionWriting {
+  readonly #context: Engine;
+  readonly #file: SessionFile;
+  readonly #claim: ImportClaim;
+  readonly #breather = new Breather();
+  readonly #chunks = new TransferChunks();
+  readonly #ids: CheckpointId[] = [];
+  /** Wait for the end: under a name that somebody else has by then they would be taken for theirs. */
+  readonly #effects: { readonly rows: EffectRow[]; readonly chunks: Chunk[] } = { rows: [], chunks: [] };
+
+  constructor(context: Engine, file: SessionFile, claim: ImportClaim) {
+    this.#context = context;
+    this.#file = file;
+    this.#claim = claim;
+  }
+
+  async take(line: ExportLine): Promise<void> {
+    if ('chunk' in line) this.#chunks.add(line);
+    else if ('checkpoint' in line || 'tombstone' in line) await this.#takeRecord(line);
+    else if ('effect' in line) {
+      this.#effects.rows.push({ ...line.effect, sessionId: this.#file.sessionId });
+      this.#effects.chunks.push(...this.#chunks.take());
+    }
+    await this.#breather.breathe();
+  }
+
+  async #takeRecord(line: Extract<ExportLine, { checkpoint: unknown } | { tombstone: unknown }>): Promise<void> {
+    const { checkpoint, tombstone } = toRecord(line);
+    const { id } = checkpoint.header;
+    const result = await this.#commit({ checkpoint, chunks: this.#chunks.take() });
+    if (result.status === 'duplicate') throw new ConflictError(`Checkpoint ${id} is in this storage already.`);
+    this.#ids.push(id);
+    if (tombstone !== undefined) await this.#context.storage.deleteCheckpoints([{ id, body: tombstone }]);
+  }
+
+  #commit(commit: Omit<Commit, 'sessionId'>) {
+    const refs = [...this.#claim.check(), ...(commit.refs ?? [])];
+    return this.#context.storage.commit({ ...commit, sessionId: this.#file.sessionId, refs });
+  }
+
+  /** One commit: from here on the session is there, as a whole. */
+  async finish(): Promise<void> {
+    const { sessionId, refs } = this.#file;
+    const { rows: effects, chunks } = this.#effects;
+    const names = refs.map(({ kind, name, target }) => ({ kind, name, target, expect: null }));
+    try {
+      const all = [...names, ...this.#claim.end()];
+      await this.#context.storage.commit({ sessionId, effects, chunks, refs: all });
+    } catch (error) {
+      if (!isOutcomeUnknown(error) || !areSameRefs(await this.#context.storage.readRefs({ sessionId }), refs))
+        throw error;
+    }
+  }
+
+  /** Takes back what was written, and nothing else. What went wrong first is what the caller hears. */
+  async undo(cause: unknown): Promise<void> {
+    try {
+      await this.#claim.giveUp(this.#ids);
+    } catch (error) {
+      if (cause instanceof Error && cause.cause === undefined) cause.cause = error;
+    }
+  }
+}

@@ -1,0 +1,137 @@
+import { findIn } from '../../core/codec/state-codec.ts';
+import { parseCheckpointBody } from '../../core/record/checkpoint.ts';
+import { type CheckpointHeader, digestCheckpoint, type Tombstone } from '../../core/record/checkpoint-header.ts';
+import { TolerantCodec } from '../../core/record/foreign-class.ts';
+import type { CheckpointId, SessionId } from '../../core/record/id.ts';
+import { type Chunk, type ChunkContent, createChunk, type Digest } from '../../core/tree/chunk.ts';
+import { formatEffect, parseEffect } from '../effect/effect-record.ts';
+import { chainLine, type ExportEnd, type ExportLine, type ExportStart } from './export.ts';
+
+/** Takes things out of values; whatever holds nothing of the kind is given back as it is. */
+export interface Rewriting {
+  /** A state. */
+  ofState(state: unknown): unknown;
+  /** Anything else that may hold what is taken out: results, notes, metadata. */
+  ofOther<Value>(value: Value): Value;
+}
+
+/** Fields of a header that hold what people and programs said; the others are names and numbers that other records refer to. */
+const SAID_FIELDS = [
+  'name',
+  'note',
+  'author',
+  'reason',
+  'metadata',
+  'collectedFields',
+  'requiredFields',
+  'contextSummary',
+  'fingerprint',
+] as const;
+
+/** An exported session with everything taken out that a rewriting takes out: other content, other digests, the same ids and names. */
+export async function* rewriteSession(lines: AsyncIterable<string>, rewriting: Rewriting): AsyncGenerator<string> {
+  let rewriter: SessionRewriter | undefined;
+  let [digest, count]: [Digest | '', number] = ['', 0];
+  const format = (value: unknown): string => {
+    const line = JSON.stringify(value);
+    digest = chainLine(digest, line);
+    count++;
+    return `${line}\n`;
+  };
+  for await (const text of lines) {
+    const line = JSON.parse(text) as ExportStart | ExportLine | ExportEnd;
+    if ('format' in line) {
+      rewriter = new SessionRewriter(line.sessionId, rewriting);
+      yield format(line);
+    } else if (!('end' in line) && rewriter !== undefined)
+      for (const each of rewriter.rewrite(line)) yield format(each);
+  }
+  const end: ExportEnd = { end: { lines: count, digest: digest as Digest } };
+  yield `${JSON.stringify(end)}\n`;
+}
+
+class SessionRewriter {
+  readonly #sessionId: SessionId;
+  readonly #rewriting: Rewriting;
+  readonly #before = new Map<Digest, ChunkContent>();
+  readonly #written = new Set<Digest>();
+  /** The new digest of each record, which its children hold. */
+  readonly #digests = new Map<CheckpointId, Digest>();
+  readonly #codec = new TolerantCodec();
+
+  constructor(sessionId: SessionId, rewriting: Rewriting) {
+    this.#sessionId = sessionId;
+    this.#rewriting = rewriting;
+  }
+
+  *rewrite(line: ExportLine): Generator<ExportLine> {
+    if ('chunk' in line) this.#before.set(createChunk(line.chunk).digest, line.chunk);
+    else if ('checkpoint' in line) yield* this.#rewriteCheckpoint(line.checkpoint);
+    else if ('effect' in line) yield* this.#rewriteEffect(line.effect);
+    else {
+      if ('tombstone' in line)
+        this.#digests.set((JSON.parse(line.tombstone.body) as Tombstone).id, line.tombstone.digest);
+      yield line;
+    }
+  }
+
+  *#rewriteCheckpoint({
+    body,
+    digest,
+    root,
+  }: Extract<ExportLine, { checkpoint: unknown }>['checkpoint']): Generator<ExportLine> {
+    const header = parseCheckpointBody(body, digest);
+    const state = this.#rewriting.ofState(this.#codec.decode(root, findIn(this.#before)));
+    const encoded = this.#codec.encode(state);
+    yield* this.#write(encoded.root.refs, encoded.chunks);
+    const parentDigest = header.parentId === undefined ? undefined : this.#digests.get(header.parentId);
+    const changed: CheckpointHeader = {
+      ...this.#rewriteSaid(header),
+      ...(parentDigest !== undefined && { parentDigest }),
+      stateDigest: encoded.root.digest,
+      stateBytes: encoded.sizeBytes,
+    };
+    const text = JSON.stringify(changed);
+    this.#digests.set(header.id, digestCheckpoint(text));
+    yield {
+      checkpoint: {
+        body: text,
+        digest: digestCheckpoint(text),
+        root: { text: encoded.root.text, refs: encoded.root.refs },
+      },
+    };
+  }
+
+  #rewriteSaid(header: CheckpointHeader): CheckpointHeader {
+    const said = SAID_FIELDS.flatMap((field) =>
+      header[field] === undefined ? [] : [[field, this.#rewriting.ofOther(header[field])]],
+    );
+    return { ...header, ...(Object.fromEntries(said) as Partial<CheckpointHeader>) };
+  }
+
+  *#rewriteEffect(effect: Extract<ExportLine, { effect: unknown }>['effect']): Generator<ExportLine> {
+    const { branch: _, result, ...record } = parseEffect({ ...effect, sessionId: this.#sessionId });
+    const place = { sessionId: this.#sessionId, branch: effect.branch };
+    if (result === undefined) return yield { effect };
+    const encoded = this.#codec.encode(this.#rewriting.ofOther(this.#codec.decode(result, findIn(this.#before))));
+    yield* this.#write(encoded.root.refs, encoded.chunks);
+    const { sessionId: __, ...row } = formatEffect(place, record, { text: encoded.root.text, refs: encoded.root.refs });
+    yield { effect: row };
+  }
+
+  /** Chunks that were not written yet, those they refer to first. */
+  *#write(refs: readonly Digest[], chunks: readonly Chunk[]): Generator<ExportLine> {
+    const byDigest = new Map(chunks.map((chunk) => [chunk.digest, chunk]));
+    yield* this.#writeBelow(refs, byDigest);
+  }
+
+  *#writeBelow(refs: readonly Digest[], byDigest: ReadonlyMap<Digest, Chunk>): Generator<ExportLine> {
+    for (const digest of refs) {
+      const chunk = byDigest.get(digest);
+      if (chunk === undefined || this.#written.has(digest)) continue;
+      this.#written.add(digest);
+      yield* this.#writeBelow(chunk.refs, byDigest);
+      yield { chunk: { text: chunk.text, refs: chunk.refs } };
+    }
+  }
+}

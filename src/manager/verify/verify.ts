@@ -1,0 +1,228 @@
+import { SavestateError } from '../../core/errors.ts';
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
+import type { CheckpointId, SessionId } from '../../core/record/id.ts';
+import { createChunk, type Digest } from '../../core/tree/chunk.ts';
+import { Breather } from '../../storage/breather.ts';
+import type { CheckpointRow, EffectRow, Ref } from '../../storage/contract.ts';
+import { checkRef } from '../../storage/ref.ts';
+import { parseEffect } from '../effect/effect-record.ts';
+import type { Engine } from '../engine/engine.ts';
+import { parseRow } from '../engine/repository.ts';
+import { parseTombstone } from '../engine/tombstone.ts';
+import { ChunkSurvey } from './chunk-survey.ts';
+
+/** One damage, in plain words. */
+export type VerifyFinding = { readonly subject: string; readonly problem: string };
+
+/** What errors tell whoever meets damage elsewhere. */
+const ADVICE = / Run verify[^.;]*\./;
+
+/** What a verification saw. `damagedCheckpoints` cannot be restored; all others can. */
+export type VerifyReport = {
+  readonly status: 'clean' | 'damaged';
+  readonly checkpoints: number;
+  readonly tombstones: number;
+  readonly chunks: number;
+  readonly effects: number;
+  readonly sessions: number;
+  readonly findings: readonly VerifyFinding[];
+  readonly damagedCheckpoints: readonly CheckpointId[];
+};
+
+const PAGE = 500;
+
+/** Checks every record, chain, head and effect, and, if `readData`, every chunk; names what is damaged and what that affects. */
+export async function verify(
+  context: Engine,
+  { readData = true }: { readData?: boolean | undefined } = {},
+): Promise<VerifyReport> {
+  await context.settled();
+  const verification = new Verification(context);
+  await verification.checkBackend();
+  if (readData) await verification.checkChunks();
+  await verification.checkCheckpoints();
+  await verification.checkSessions();
+  return verification.report();
+}
+
+class Verification {
+  readonly #context: Engine;
+  readonly #findings: VerifyFinding[] = [];
+  readonly #digests = new Map<CheckpointId, Digest>();
+  /** The session of each checkpoint that is not deleted. */
+  readonly #live = new Map<string, SessionId>();
+  readonly #damaged = new Set<CheckpointId>();
+  readonly #breather = new Breather();
+  /** Absent if the data is not read. */
+  #chunks: ChunkSurvey | undefined;
+  #counts = { checkpoints: 0, tombstones: 0, effects: 0, sessions: 0 };
+
+  constructor(context: Engine) {
+    this.#context = context;
+  }
+
+  report(): VerifyReport {
+    return {
+      status: this.#findings.length === 0 ? 'clean' : 'damaged',
+      ...this.#counts,
+      chunks: this.#chunks?.size ?? 0,
+      findings: this.#findings,
+      damagedCheckpoints: [...this.#damaged],
+    };
+  }
+
+  async checkBackend(): Promise<void> {
+    for (const problem of await this.#context.storage.checkIntegrity())
+      this.#add(`${this.#context.storage.kind} storage`, problem);
+  }
+
+  async checkChunks(): Promise<void> {
+    this.#chunks = new ChunkSurvey(this.#context.storage, (subject, problem) => this.#add(subject, problem));
+    await this.#chunks.readAll();
+  }
+
+  async checkCheckpoints(): Promise<void> {
+    let after: CheckpointId | undefined;
+    const ends = new Set<CheckpointId>();
+    for (;;) {
+      const page = {
+        order: 'oldest' as const,
+        include: 'all' as const,
+        limit: PAGE,
+        ...(after !== undefined && { after }),
+      };
+      const rows = await this.#attempt('the list of checkpoints', () => this.#context.storage.listCheckpoints(page));
+      if (rows === undefined || rows.length === 0) return;
+      for (const row of rows) await this.#checkRow(row);
+      after = this.#nextPage('the list of checkpoints', ends, rows.at(-1)?.id);
+      if (after === undefined) return;
+    }
+  }
+
+  async #checkRow(row: CheckpointRow): Promise<void> {
+    await this.#breather.breathe();
+    this.#digests.set(row.id, row.digest);
+    if (row.isDeleted) {
+      this.#counts.tombstones++;
+      await this.#attempt(`tombstone ${row.id}`, async () => parseTombstone(row));
+      return;
+    }
+    this.#counts.checkpoints++;
+    this.#live.set(row.id, row.sessionId);
+    const before = this.#findings.length;
+    const checkpoint = await this.#attempt(`checkpoint ${row.id}`, async () => parseRow(row));
+    if (checkpoint !== undefined) await this.#checkState(checkpoint);
+    if (checkpoint?.header.needsParent === true) await this.#checkNeed(checkpoint);
+    if (this.#findings.length > before) this.#damaged.add(row.id);
+    if (checkpoint !== undefined) this.#checkChain(checkpoint); // a broken chain is damage, but the state can be restored
+  }
+
+  /** Parents come first, so what is wrong with this one's is known. */
+  async #checkNeed({ id, parentId }: Checkpoint): Promise<void> {
+    const subject = `checkpoint ${id}`;
+    const problem = 'its state cannot be read whole: it needs';
+    if (parentId === undefined) return this.#add(subject, `${problem} a parent, and has none`);
+    if (this.#damaged.has(parentId)) this.#damaged.add(id); // the finding is the parent's
+    if (this.#live.has(parentId)) return;
+    const row = await this.#attempt(subject, () => this.#context.storage.readCheckpoint(parentId));
+    if (row === undefined || row.isDeleted)
+      this.#add(
+        subject,
+        `${problem} its parent ${parentId}, which ${row === undefined ? 'is missing' : 'was deleted'}`,
+      );
+  }
+
+  #checkChain({ id, parentId, header }: Checkpoint): void {
+    if (parentId === undefined) return;
+    const found = this.#digests.get(parentId);
+    if (found === undefined) this.#add(`checkpoint ${id}`, `its parent ${parentId} is missing`);
+    else if (found !== header.parentDigest)
+      this.#add(`checkpoint ${id}`, `the chain is broken: its parent ${parentId} is not the one it was saved on`);
+  }
+
+  async #checkState({ id, stateDigest }: Checkpoint): Promise<void> {
+    const subject = `checkpoint ${id}`;
+    const row = await this.#attempt(subject, () => this.#context.storage.readCheckpoint(id));
+    if (row === undefined || row.isDeleted) return;
+    if (row.root === undefined) return this.#add(subject, 'the root of its state is missing');
+    if (createChunk(row.root).digest !== stateDigest)
+      return this.#add(subject, 'the root of its state does not match its digest');
+    const problem = await this.#chunks?.findProblem(row.root, this.#context.codec.limits);
+    if (problem !== undefined) this.#add(subject, `its state ${problem}`);
+  }
+
+  async checkSessions(): Promise<void> {
+    let after: string | undefined;
+    const ends = new Set<string>();
+    for (;;) {
+      const page = { limit: PAGE, ...(after !== undefined && { after }) };
+      const sessions = await this.#attempt('the list of sessions', () => this.#context.storage.listSessions(page));
+      if (sessions === undefined || sessions.length === 0) return;
+      for (const sessionId of sessions) await this.#checkSession(sessionId);
+      after = this.#nextPage('the list of sessions', ends, sessions.at(-1));
+      if (after === undefined) return;
+    }
+  }
+
+  /** Where the next page begins. A damaged index may lead in circles, so no page may end where one has ended before. */
+  #nextPage<Key>(subject: string, ends: Set<Key>, last: Key | undefined): Key | undefined {
+    if (last === undefined || !ends.has(last)) {
+      if (last !== undefined) ends.add(last);
+      return last;
+    }
+    this.#add(subject, 'it leads in circles');
+    return undefined;
+  }
+
+  async #checkSession(sessionId: string): Promise<void> {
+    this.#counts.sessions++;
+    const refs = await this.#attempt(`the names of session "${sessionId}"`, () =>
+      this.#context.storage.readRefs({ sessionId }),
+    );
+    for (const ref of refs ?? []) await this.#checkRef(ref);
+    const effects = await this.#attempt(`the effects of session "${sessionId}"`, () =>
+      this.#context.storage.readEffects({ sessionId }),
+    );
+    for (const row of effects ?? []) await this.#checkEffect(row);
+  }
+
+  async #checkRef(ref: Ref): Promise<void> {
+    await this.#breather.breathe();
+    const subject = `${ref.kind} "${ref.name}" of session "${ref.sessionId}"`;
+    const sound = await this.#attempt(subject, async () => checkRef(ref));
+    const needsTarget = ref.kind === 'branch' || ref.kind === 'tag' || ref.kind === 'pin';
+    if (sound === undefined || !needsTarget || this.#live.get(ref.target) === ref.sessionId) return;
+    const row = await this.#attempt(subject, () => this.#context.storage.readCheckpoint(ref.target as CheckpointId));
+    if (row === undefined || row.isDeleted) this.#add(subject, `it points at ${ref.target}, which is not there`);
+    else if (row.sessionId !== ref.sessionId)
+      this.#add(subject, `it points at ${ref.target}, which is of session "${row.sessionId}"`);
+  }
+
+  async #checkEffect(row: EffectRow): Promise<void> {
+    await this.#breather.breathe();
+    this.#counts.effects++;
+    const subject = `effect ${row.ordinal} of branch "${row.branch}" in session "${row.sessionId}"`;
+    await this.#attempt(subject, async () => parseEffect(row));
+    if (row.result === undefined) return;
+    const problem = await this.#chunks?.findProblem(row.result, this.#context.codec.limits);
+    if (problem !== undefined) this.#add(subject, `its result ${problem}`);
+  }
+
+  async #attempt<Result>(subject: string, read: () => Promise<Result>): Promise<Result | undefined> {
+    try {
+      return await read();
+    } catch (error) {
+      if (!(error instanceof SavestateError)) throw error;
+      this.#add(subject, messageOf(error));
+      return undefined;
+    }
+  }
+
+  #add(subject: string, problem: string): void {
+    this.#findings.push({ subject, problem: problem.replace(ADVICE, '') });
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

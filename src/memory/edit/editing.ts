@@ -1,0 +1,216 @@
+import { ConflictError, InvalidInputError, NotFoundError } from '../../core/errors.ts';
+import { type FoldedMemory, foldMemory } from '../log/fold.ts';
+import type { MemoryContext } from '../log/memory-context.ts';
+import { checkContent, checkMetadata, hashContent, parseScope } from '../log/memory-input.ts';
+import { sessionsOf, type TeacherOptions, type ViewOptions } from '../log/views.ts';
+import type { EventPlace, MemoryEvent, NewMemoryEvent } from '../storage/memory-event.ts';
+import type { MemoryFields, MemoryScope } from '../storage/memory-record.ts';
+import type { IndexedEvent } from '../storage/memory-storage.ts';
+import { termsOf } from '../text/terms.ts';
+
+/** What is to be different. */
+export type MemoryChange = {
+  readonly memory?: string;
+  readonly metadata?: { readonly [key: string]: unknown };
+  readonly expirationDate?: Date;
+  readonly isPinned?: boolean;
+  readonly confidence?: number;
+};
+
+/** Who changes it, why, where that was learned, and on which version the change stands. */
+export type ChangeOptions = TeacherOptions & {
+  /** The `version` that was read; if it is another by now, nothing is changed and a ConflictError says so. */
+  readonly expectedVersion?: number;
+  readonly actor?: string;
+  readonly reason?: string;
+};
+
+/** Each failed attempt means that someone else's change was stored. */
+const MAX_ATTEMPTS = 20;
+
+type Edit = (memory: FoldedMemory) => Omit<NewMemoryEvent, 'memoryId' | 'scope' | 'atMs'>;
+
+/** Changes memories, by adding events to them. */
+export class Editing {
+  readonly #context: MemoryContext;
+
+  constructor(context: MemoryContext) {
+    this.#context = context;
+  }
+
+  async update(id: string, change: MemoryChange, options: ChangeOptions): Promise<void> {
+    if (Object.values(change).every((value) => value === undefined))
+      throw new InvalidInputError(
+        'Nothing would change. Say what is to be different: memory, metadata, expirationDate, isPinned or confidence.',
+      );
+    const place = await this.#context.views.place(options);
+    const { expectedVersion, actor, reason } = options;
+    const events = await this.#edit(id, { place, expectedVersion }, (memory) => ({
+      operation: 'UPDATE',
+      fields: changedFields(memory.fields, change),
+      previous: memory.fields.content,
+      place,
+      actor,
+      reason,
+    }));
+    await this.#context.vectors.add(events);
+  }
+
+  async delete(id: string, options: ChangeOptions): Promise<void> {
+    const place = await this.#context.views.place(options);
+    const { expectedVersion, actor, reason } = options;
+    await this.#edit(id, { place, expectedVersion }, ({ fields }) => ({
+      operation: 'RETRACT',
+      previous: fields.content,
+      place,
+      actor,
+      reason,
+    }));
+  }
+
+  /** Retracts everything visible of a scope; answers how many that were. */
+  async deleteAll(options: MemoryScope & Omit<ChangeOptions, 'expectedVersion'>): Promise<number> {
+    const place = await this.#context.views.place(options);
+    const log = await this.#context.logs.open(parseScope(options));
+    const { memories } = log.see(await this.#context.views.ofPlace(place, log));
+    const events = [...memories.values()].map(({ id, scope, fields }) => ({
+      event: {
+        memoryId: id,
+        operation: 'RETRACT' as const,
+        scope,
+        place,
+        atMs: this.#context.now(),
+        previous: fields.content,
+        actor: options.actor,
+        reason: options.reason,
+      },
+    }));
+    if (events.length > 0) await this.#context.storage.append(events);
+    return events.length;
+  }
+
+  /** Lets a memory be seen from every branch, as it is seen from here. */
+  async promote(
+    id: string,
+    options: ViewOptions & { readonly actor?: string; readonly reason?: string },
+  ): Promise<void> {
+    const { actor, reason, ...from } = options;
+    const events = await this.#edit(id, { from }, ({ fields }) => ({ operation: 'PROMOTE', fields, actor, reason }));
+    await this.#context.vectors.add(events);
+  }
+
+  /** Makes one branch's knowledge everyone's: what differs between two foldings of the same memories is promoted or retracted. */
+  async keep(
+    changes: readonly { readonly before: FoldedMemory | undefined; readonly after: FoldedMemory | undefined }[],
+    reason: string,
+  ): Promise<void> {
+    const atMs = this.#context.now();
+    const events = changes.flatMap(({ before, after }): IndexedEvent[] => {
+      const memory = after ?? before;
+      if (memory === undefined) return [];
+      const common = { memoryId: memory.id, scope: memory.scope, atMs, reason };
+      if (after === undefined)
+        return [{ event: { ...common, operation: 'RETRACT' as const, previous: memory.fields.content } }];
+      const event = { ...common, operation: 'PROMOTE' as const, fields: after.fields };
+      return [{ event, terms: termsOf(after.fields.content) }];
+    });
+    if (events.length === 0) return;
+    const result = await this.#context.storage.append(events);
+    if (result.status === 'stored') await this.#context.vectors.add(result.events);
+  }
+
+  /** Appends on top of what was read, and reads again if someone was faster. */
+  async #edit(
+    id: string,
+    {
+      place,
+      from,
+      expectedVersion,
+    }: { place?: EventPlace | undefined; from?: ViewOptions; expectedVersion?: number | undefined },
+    edit: Edit,
+  ): Promise<readonly MemoryEvent[]> {
+    for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
+      const events = await this.#context.storage.readEvents({ memoryIds: [id] });
+      const memory = await this.#fold(events, { place, from });
+      if (memory === undefined) throw notFound(id, events);
+      if (expectedVersion !== undefined && expectedVersion !== memory.version) throw conflict(memory, expectedVersion);
+      const event = { ...edit(memory), memoryId: id, scope: memory.scope, atMs: this.#context.now() };
+      const content = event.fields?.content;
+      const terms = content === undefined ? undefined : termsOf(content);
+      const lastSeq = events.at(-1)?.seq ?? 0;
+      const outdated = await this.#outdatedBy(event);
+      const result = await this.#context.storage.append([{ event, terms }, ...outdated], [{ memoryId: id, lastSeq }]);
+      if (result.status === 'stored') return result.events;
+    }
+    throw new ConflictError(`Others keep changing memory ${id}, so it was not changed. Try again.`, {
+      details: { id },
+    });
+  }
+
+  /** What was taken from words that are taken back, and from nothing else, is taken back with them. */
+  async #outdatedBy(event: NewMemoryEvent): Promise<IndexedEvent[]> {
+    const isTakenBack =
+      event.operation === 'RETRACT' || (event.operation === 'UPDATE' && event.fields?.content !== undefined);
+    if (!isTakenBack) return [];
+    const log = await this.#context.logs.open(event.scope);
+    const { memories } = log.see(await this.#context.views.ofPlace(event.place, log));
+    const isOutdated = ({ fields: { derivedFrom = [] }, reinforcements }: FoldedMemory) =>
+      derivedFrom.length > 0 && derivedFrom.every((id) => id === event.memoryId) && reinforcements === 0;
+    return [...memories.values()].filter(isOutdated).map(({ id, scope, fields }) => ({
+      event: {
+        memoryId: id,
+        operation: 'RETRACT',
+        scope,
+        place: event.place,
+        atMs: event.atMs,
+        previous: fields.content,
+        actor: event.actor,
+        reason: `its source ${event.memoryId} was taken back`,
+      },
+    }));
+  }
+
+  async #fold(
+    events: readonly MemoryEvent[],
+    { place, from }: { place: EventPlace | undefined; from: ViewOptions | undefined },
+  ): Promise<FoldedMemory | undefined> {
+    const sessions = sessionsOf(events);
+    const { views } = this.#context;
+    const view = from === undefined ? await views.ofPlace(place, sessions) : await views.open(from, sessions);
+    return foldMemory(events.filter(view.sees));
+  }
+}
+
+function changedFields(before: MemoryFields, change: MemoryChange): Partial<MemoryFields> {
+  const { memory, metadata, expirationDate, isPinned, confidence } = change;
+  const { subject, kind } = before;
+  return {
+    ...(memory !== undefined && {
+      content: checkContent(memory),
+      hash: hashContent(memory, { subject, isEpisode: kind === 'episode' }),
+      kind,
+      subject,
+      ...(before.slot !== undefined && { slot: before.slot }),
+    }),
+    ...(metadata !== undefined && { metadata: checkMetadata(metadata) }),
+    ...(expirationDate !== undefined && { expiresAtMs: expirationDate.getTime() }),
+    ...(isPinned !== undefined && { isPinned }),
+    ...(confidence !== undefined && { confidence }),
+  };
+}
+
+/** There is no memory with this id, or none that is visible. */
+export function notFound(id: string, events: readonly MemoryEvent[]): NotFoundError {
+  const hint =
+    events.length === 0
+      ? 'There is none with this id.'
+      : 'It was deleted, or learned on a branch that is not visible from here.';
+  return new NotFoundError(`Memory ${id} was not found. ${hint}`, { details: { id } });
+}
+
+function conflict({ id, version }: FoldedMemory, expected: number): ConflictError {
+  return new ConflictError(
+    `Memory ${id} changed from version ${expected} to ${version} meanwhile. Read it again and retry.`,
+    { details: { id, expected, found: version } },
+  );
+}

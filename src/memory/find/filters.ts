@@ -1,0 +1,121 @@
+import { InvalidInputError } from '../../core/errors.ts';
+import type { MemoryRecord } from '../storage/memory-record.ts';
+
+/** What a value must be like. */
+export type FieldCondition = {
+  readonly eq?: unknown;
+  readonly ne?: unknown;
+  readonly gt?: number | string;
+  readonly gte?: number | string;
+  readonly lt?: number | string;
+  readonly lte?: number | string;
+  readonly in?: readonly unknown[];
+  readonly nin?: readonly unknown[];
+  readonly contains?: string;
+  readonly icontains?: string;
+};
+
+/**
+ * Which memories are wanted: fields of metadata, or of the memory itself (`kind`, `subject`, `userId`, ...), each with a value, with `*`
+ * for any value, or with a condition; all must fit. `AND`, `OR` and `NOT` hold lists of such filters.
+ */
+export type MemoryFilters = {
+  readonly AND?: readonly MemoryFilters[];
+  readonly OR?: readonly MemoryFilters[];
+  readonly NOT?: readonly MemoryFilters[];
+  readonly [field: string]: unknown;
+};
+
+const OWN_FIELDS = new Set([
+  'id',
+  'kind',
+  'subject',
+  'slot',
+  'trust',
+  'userId',
+  'agentId',
+  'runId',
+  'isPinned',
+  'confidence',
+]);
+
+/** A test for these filters; throws an InvalidInputError for an operator that does not exist. */
+export function compileFilters(filters: MemoryFilters): (record: MemoryRecord) => boolean {
+  const tests = Object.entries(filters).map(([field, wanted]) => compileField(field, wanted));
+  return (record) => tests.every((test) => test(record));
+}
+
+function compileField(field: string, wanted: unknown): (record: MemoryRecord) => boolean {
+  switch (field) {
+    case 'AND':
+    case 'OR':
+    case 'NOT':
+      return combine(field, parseList(field, wanted).map(compileFilters));
+    default: {
+      const test = compileCondition(wanted);
+      return (record) => test(OWN_FIELDS.has(field) ? record[field as keyof MemoryRecord] : record.metadata[field]);
+    }
+  }
+}
+
+function combine(
+  operator: 'AND' | 'OR' | 'NOT',
+  tests: readonly ((record: MemoryRecord) => boolean)[],
+): (record: MemoryRecord) => boolean {
+  if (operator === 'AND') return (record) => tests.every((test) => test(record));
+  if (operator === 'OR') return (record) => tests.some((test) => test(record));
+  return (record) => !tests.some((test) => test(record));
+}
+
+function parseList(operator: string, wanted: unknown): MemoryFilters[] {
+  if (Array.isArray(wanted) && wanted.every((filter) => typeof filter === 'object' && filter !== null)) return wanted;
+  throw new InvalidInputError(`${operator} must be a list of filters; found ${JSON.stringify(wanted)}.`);
+}
+
+type Test = (found: unknown) => boolean;
+
+const OPERATORS: { readonly [operator: string]: (wanted: never) => Test } = {
+  eq: (wanted: unknown) => (found) => isEqual(found, wanted),
+  ne: (wanted: unknown) => (found) => !isEqual(found, wanted),
+  gt: (wanted: unknown) => (found) => compare(found, wanted, (order) => order > 0),
+  gte: (wanted: unknown) => (found) => compare(found, wanted, (order) => order >= 0),
+  lt: (wanted: unknown) => (found) => compare(found, wanted, (order) => order < 0),
+  lte: (wanted: unknown) => (found) => compare(found, wanted, (order) => order <= 0),
+  in: (wanted: readonly unknown[]) => (found) => wanted.some((one) => isEqual(found, one)),
+  nin: (wanted: readonly unknown[]) => (found) => !wanted.some((one) => isEqual(found, one)),
+  contains: (wanted: string) => (found) => contains(found, wanted, (text) => text),
+  icontains: (wanted: string) => (found) => contains(found, wanted, (text) => text.toLowerCase()),
+};
+
+function compileCondition(wanted: unknown): Test {
+  if (wanted === '*') return (found) => found !== undefined && found !== null;
+  if (typeof wanted !== 'object' || wanted === null || Array.isArray(wanted)) return (found) => isEqual(found, wanted);
+  const tests = Object.entries(wanted).map(([operator, operand]) => {
+    const make = Object.hasOwn(OPERATORS, operator) ? OPERATORS[operator] : undefined;
+    const isList = operator === 'in' || operator === 'nin';
+    if (make === undefined || isList !== Array.isArray(operand)) throw unknownCondition(operator, operand);
+    return make(operand as never);
+  });
+  return (found) => tests.every((test) => test(found));
+}
+
+function unknownCondition(operator: string, operand: unknown): InvalidInputError {
+  return new InvalidInputError(
+    `A filter has the condition ${JSON.stringify({ [operator]: operand })}; known are ${Object.keys(OPERATORS).join(', ')}, where in and nin take lists.`,
+  );
+}
+
+function isEqual(found: unknown, wanted: unknown): boolean {
+  return found === wanted || (typeof found === 'object' && JSON.stringify(found) === JSON.stringify(wanted));
+}
+
+/** Only numbers with numbers and texts with texts have an order. */
+function compare(found: unknown, wanted: unknown, accepts: (order: number) => boolean): boolean {
+  if (typeof found !== typeof wanted || !(typeof found === 'number' || typeof found === 'string')) return false;
+  return accepts(found === wanted ? 0 : (found as number | string) < (wanted as number | string) ? -1 : 1);
+}
+
+function contains(found: unknown, wanted: string, fold: (text: string) => string): boolean {
+  if (Array.isArray(found)) return found.some((one) => typeof one === 'string' && fold(one) === fold(wanted));
+  return typeof found === 'string' && fold(found).includes(fold(wanted));
+}

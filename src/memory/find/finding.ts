@@ -1,0 +1,122 @@
+import { currentAt } from '../log/current.ts';
+import { type FoldedMemory, foldMemory, toRecord } from '../log/fold.ts';
+import type { MemoryContext } from '../log/memory-context.ts';
+import { parseScope } from '../log/memory-input.ts';
+import type { Visible } from '../log/scope-log.ts';
+import type { VectorStatus } from '../log/vector-index.ts';
+import { sessionsOf, type ViewOptions } from '../log/views.ts';
+import type { MemoryKind, MemoryRecord, MemoryScope } from '../storage/memory-record.ts';
+import { compileFilters, type MemoryFilters } from './filters.ts';
+import { parseQuery } from './query.ts';
+import { type Ranked, rank, type ScoreParts } from './ranking.ts';
+
+/** Which memories are looked through, and from where. */
+export type SelectOptions = MemoryScope &
+  ViewOptions & {
+    readonly filters?: MemoryFilters;
+    readonly kinds?: readonly MemoryKind[];
+    /** Also what expired or was superseded, and turns with all their words. */
+    readonly showExpired?: boolean;
+  };
+
+/** How a question is asked. */
+export type SearchOptions = SelectOptions & {
+  /** At most this many; default 20. */
+  readonly topK?: number;
+  /** Only scores from here on; default 0. */
+  readonly threshold?: number;
+  /** Says what each score is made of. */
+  readonly explain?: boolean;
+  readonly signal?: AbortSignal;
+};
+
+/** A memory that answers a question, and how well; a score compares only with others of the same search. */
+export type MemoryHit = MemoryRecord & { readonly score: number; readonly parts?: ScoreParts };
+
+/** What was found, best first. `vectors` says whether an embedder took part; without one, or while it is down, words decide alone. */
+export type SearchResult = VectorStatus & { readonly results: readonly MemoryHit[] };
+
+const DEFAULT_TOP_K = 20;
+
+/** Looks memories up. */
+export class Finding {
+  readonly #context: MemoryContext;
+
+  constructor(context: MemoryContext) {
+    this.#context = context;
+  }
+
+  async search(text: string, options: SearchOptions): Promise<SearchResult> {
+    options.signal?.throwIfAborted();
+    const { scope, visible, isWanted, nowMs } = await this.#open(options);
+    const query = parseQuery(text, { subjects: visible.subjects, speaker: scope.userId ?? 'user', nowMs });
+    const { cosines, ...status } = await this.#context.vectors.nearness(() => query.firstPerson, {
+      scope,
+      visible,
+      signal: options.signal,
+    });
+    const postings = await this.#context.storage.readPostings(query.terms, scope);
+    const ranked = collapse(rank({ query, visible, isWanted, postings, cosines }));
+    return { ...status, results: this.#cut(ranked, options) };
+  }
+
+  #cut(
+    ranked: readonly Ranked[],
+    { topK = DEFAULT_TOP_K, threshold = 0, explain = false }: SearchOptions,
+  ): MemoryHit[] {
+    return ranked
+      .filter(({ score }) => score > 0 && score >= threshold)
+      .slice(0, topK)
+      .map(({ memory, score, parts }) => ({ ...toRecord(memory), score, ...(explain && { parts }) }));
+  }
+
+  /** All that is visible, oldest first. */
+  async getAll(options: SelectOptions): Promise<MemoryRecord[]> {
+    const { visible, isWanted } = await this.#open(options);
+    const wanted = [...visible.memories.values()].filter(isWanted);
+    return wanted.sort(byAge).map(toRecord);
+  }
+
+  /** One memory as it is seen from there; undefined if it is not. */
+  async get(id: string, options: ViewOptions): Promise<FoldedMemory | undefined> {
+    const events = await this.#context.storage.readEvents({ memoryIds: [id] });
+    const view = await this.#context.views.open(options, sessionsOf(events));
+    return foldMemory(events.filter(view.sees));
+  }
+
+  async #open(options: SelectOptions): Promise<{
+    scope: MemoryScope;
+    visible: Visible;
+    isWanted: (memory: FoldedMemory) => boolean;
+    nowMs: number;
+  }> {
+    const scope = parseScope(options);
+    const log = await this.#context.logs.open(scope);
+    const seen = log.see(await this.#context.views.open(options, log));
+    const nowMs = options.asOf instanceof Date ? options.asOf.getTime() : this.#context.now();
+    const visible = options.showExpired === true ? seen : currentAt(seen, nowMs);
+    return { scope, visible, nowMs, isWanted: compileWanted(options) };
+  }
+}
+
+function compileWanted({ filters, kinds }: SelectOptions): (memory: FoldedMemory) => boolean {
+  const fits = filters === undefined ? undefined : compileFilters(filters);
+  return (memory) =>
+    (kinds === undefined || kinds.includes(memory.fields.kind)) && (fits === undefined || fits(toRecord(memory)));
+}
+
+/** By when it was observed; of two observed at once, by which was stored first. */
+export function byAge(a: FoldedMemory, b: FoldedMemory): number {
+  return a.fields.observedAtMs - b.fields.observedAtMs || a.createdAtMs - b.createdAtMs || a.contentSeq - b.contentSeq;
+}
+
+/** What was taken from a turn and the turn itself say the same: the better one stands for both. */
+function collapse(ranked: readonly Ranked[]): Ranked[] {
+  const shown = new Set<string>();
+  return ranked.filter(({ memory: { id, fields } }) => {
+    const sources = fields.derivedFrom ?? [];
+    const isShown = shown.has(id) || sources.some((source) => shown.has(source));
+    if (!isShown) for (const shownId of [id, ...sources]) shown.add(shownId);
+    return !isShown;
+  });
+}

@@ -1,0 +1,174 @@
+import { InvalidInputError } from '../../core/errors.ts';
+import { EMPTY_BLOCK, formatBlock, formatEntry } from '../log/memory-block.ts';
+import type { VectorStatus } from '../log/vector-index.ts';
+import type { ViewOptions } from '../log/views.ts';
+import type { MemoryKind, MemoryRecord, MemoryScope } from '../storage/memory-record.ts';
+import { wordsOf } from '../text/terms.ts';
+import type { Finding } from './finding.ts';
+
+/** How memory is filled into a prompt. */
+export type RenderOptions = ViewOptions & {
+  readonly scope: MemoryScope;
+  /** What the agent is about to do, usually the user's last words; without it the newest memories are taken. */
+  readonly query?: string | undefined;
+  /** What the prompt says already: memories that only repeat it are left out. */
+  readonly said?: readonly string[] | undefined;
+  /** What all memory in the prompt may take together; default 600. */
+  readonly budgetTokens?: number;
+  /** Default: a quarter of the characters. */
+  readonly countTokens?: (text: string) => number;
+  readonly signal?: AbortSignal;
+};
+
+/** The filled template, and which memories are in it: write their ids into the checkpoint, and it says what steered the step. */
+export type RenderResult = VectorStatus & {
+  readonly text: string;
+  readonly ids: readonly string[];
+  readonly usedTokens: number;
+};
+
+const DEFAULT_BUDGET_TOKENS = 600;
+/** Pinned memories must not push everything else out. */
+const PINNED_SHARE = 0.4;
+/** More than fit into any sensible budget. */
+const MAX_RECALLED = 200;
+
+/** `{memory}`, or `{memory:preferences}` and the like. Doubled braces stand for themselves. */
+const PLACEHOLDER = /\{\{memory(?::[a-z]+)?\}\}|\{memory(?::([a-z]+))?\}/g;
+
+const SECTIONS: { readonly [name: string]: readonly MemoryKind[] } = {
+  preferences: ['preference'],
+  instructions: ['instruction'],
+  decisions: ['decision'],
+  facts: ['fact'],
+  outcomes: ['outcome'],
+  procedures: ['procedure'],
+  episodes: ['episode'],
+};
+
+type Filled = { readonly text: string; readonly ids: readonly string[]; readonly usedTokens: number };
+
+/** Fills memory into prompts: the same head, question and budget give the same bytes. */
+export class Rendering {
+  readonly #finding: Finding;
+
+  constructor(finding: Finding) {
+    this.#finding = finding;
+  }
+
+  async render(template: string, options: RenderOptions): Promise<RenderResult> {
+    const { budgetTokens = DEFAULT_BUDGET_TOKENS, scope } = options;
+    if (scope === undefined)
+      throw new InvalidInputError('Whose memory is it? Give render() the option scope: { userId }.');
+    const status: { now: VectorStatus } = { now: { vectors: 'none' } };
+    const used = { tokens: 0, ids: new Set<string>() };
+    const isSaid = compileSaid(options.said ?? []);
+    const parts: string[] = [];
+    let position = 0;
+    for (const match of template.matchAll(PLACEHOLDER)) {
+      parts.push(template.slice(position, match.index));
+      position = match.index + match[0].length;
+      if (match[0].startsWith('{{')) {
+        parts.push(match[0].slice(1, -1));
+        continue;
+      }
+      const kinds = kindsOf(match[1]);
+      const { records, vectors } = await this.#recall(kinds, options);
+      if (vectors !== undefined) status.now = vectors;
+      const unused = records.filter(({ id, memory }) => !used.ids.has(id) && !isSaid(memory));
+      const filled = fill(unused, { ...options, budgetTokens: budgetTokens - used.tokens });
+      used.tokens += filled.usedTokens;
+      for (const id of filled.ids) used.ids.add(id);
+      if (filled.text === '') removeHeading(parts);
+      parts.push(filled.text);
+    }
+    parts.push(template.slice(position));
+    return { ...status.now, text: parts.join(''), ids: [...used.ids], usedTokens: used.tokens };
+  }
+
+  /** What may be shown, the most wanted first: pinned ones, then the best answers, or without a question the newest. */
+  async #recall(
+    kinds: readonly MemoryKind[] | undefined,
+    { scope, query, session, asOf, signal }: RenderOptions,
+  ): Promise<{ records: MemoryRecord[]; vectors?: VectorStatus }> {
+    const select = { ...scope, session, asOf, ...(kinds !== undefined && { kinds }) };
+    const all = await this.#finding.getAll(select);
+    const pinned = all.filter(({ isPinned }) => isPinned);
+    if (query === undefined || query.trim() === '') return { records: [...pinned, ...newestFirst(all)] };
+    const { results, ...vectors } = await this.#finding.search(query, {
+      ...select,
+      topK: MAX_RECALLED,
+      ...(signal !== undefined && { signal }),
+    });
+    // A section such as preferences is small and always applies: what does not fit the question follows what does.
+    const rest = kinds === undefined ? [] : newestFirst(all);
+    return { records: [...pinned, ...results, ...rest], vectors };
+  }
+}
+
+/** Compares words alone: no memory of "tea" is found in "team", and an exclamation mark changes nothing. */
+function compileSaid(said: readonly string[]): (memory: string) => boolean {
+  const texts = said.map(joinWords);
+  return (memory) => texts.some((text) => text.includes(joinWords(memory)));
+}
+
+function joinWords(text: string): string {
+  return ` ${wordsOf(text).join(' ')} `;
+}
+
+function newestFirst(records: readonly MemoryRecord[]): MemoryRecord[] {
+  return records.filter(({ isPinned }) => !isPinned).toReversed();
+}
+
+function kindsOf(section: string | undefined): readonly MemoryKind[] | undefined {
+  if (section === undefined) return undefined;
+  const kinds = Object.hasOwn(SECTIONS, section) ? SECTIONS[section] : undefined;
+  if (kinds !== undefined) return kinds;
+  throw new InvalidInputError(
+    `The template asks for {memory:${section}}; known are ${Object.keys(SECTIONS).join(', ')}, and {memory} for all.`,
+  );
+}
+
+/** Takes whole entries, the most wanted first, as far as the budget goes, and shows them oldest first. */
+function fill(
+  records: readonly MemoryRecord[],
+  { budgetTokens, countTokens = estimateTokens }: { budgetTokens: number; countTokens?: RenderOptions['countTokens'] },
+): Filled {
+  const chosen = new Map<string, { record: MemoryRecord; line: string }>();
+  const room = budgetTokens - countTokens(`${EMPTY_BLOCK}\n`);
+  let taken = 0;
+  for (const record of records) {
+    if (chosen.has(record.id)) continue;
+    const line = formatEntry(record);
+    const tokens = countTokens(`${line}\n`);
+    const limit = record.isPinned ? room * PINNED_SHARE : room;
+    if (taken + tokens > limit) continue;
+    taken += tokens;
+    chosen.set(record.id, { record, line });
+  }
+  if (chosen.size === 0) return { text: '', ids: [], usedTokens: 0 };
+  const shown = [...chosen.values()].sort((a, b) => compareRecords(a.record, b.record));
+  const text = formatBlock(shown.map(({ line }) => line));
+  return { text, ids: shown.map(({ record }) => record.id), usedTokens: countTokens(text) };
+}
+
+/** Pinned first, then oldest to newest. */
+function compareRecords(a: MemoryRecord, b: MemoryRecord): number {
+  return (
+    Number(b.isPinned) - Number(a.isPinned) ||
+    a.observedAt.getTime() - b.observedAt.getTime() ||
+    a.createdAt.getTime() - b.createdAt.getTime() ||
+    (a.id < b.id ? -1 : 1)
+  );
+}
+
+function estimateTokens(text: string): number {
+  return Math.ceil(text.length / 4);
+}
+
+/** A heading with nothing below it goes: the line directly before the placeholder, if it ends with a colon or is a title. */
+function removeHeading(parts: string[]): void {
+  const before = parts.join('');
+  const without = before.replace(/(^|\n)(?:[^\n]*:|#[^\n]*)[ \t]*\n+$/, '$1');
+  parts.splice(0, parts.length, without);
+}

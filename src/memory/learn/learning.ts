@@ -1,0 +1,220 @@
+import { ConflictError } from '../../core/errors.ts';
+import { parseQuery } from '../find/query.ts';
+import { rank } from '../find/ranking.ts';
+import { currentAt } from '../log/current.ts';
+import { checkExtraction, type MemoryExtractor, type MemoryMessage } from '../log/extractor.ts';
+import { applyEvent, type FoldedMemory, toRecord } from '../log/fold.ts';
+import type { MemoryContext } from '../log/memory-context.ts';
+import { digest, type MemoryInput, parseMessages, parseScope } from '../log/memory-input.ts';
+import { endedBy } from '../log/slots.ts';
+import type { VectorStatus } from '../log/vector-index.ts';
+import { sessionsOf } from '../log/views.ts';
+import type { MemoryEvent, NewMemoryEvent } from '../storage/memory-event.ts';
+import type { MemoryFields, MemoryKind, MemoryRecord } from '../storage/memory-record.ts';
+import type { IndexedEvent, RelatedQuery } from '../storage/memory-storage.ts';
+import { termsOf } from '../text/terms.ts';
+import { type Decision, Decisions } from './decisions.ts';
+import {
+  type AddOptions,
+  extractionKey,
+  type Proposal,
+  type ProposalContext,
+  proposeExtracted,
+  proposeTurns,
+} from './proposal.ts';
+
+/** What an addition did: `ADD` a new memory, `REINFORCE` a known one, or `NONE` because the same source had added it already. */
+export type AddedMemory = {
+  readonly id: string;
+  readonly memory: string;
+  readonly kind: MemoryKind;
+  readonly event: 'ADD' | 'REINFORCE' | 'NONE';
+};
+
+/** The outcome of `add`. What vectors or an extractor could not do is said here and never thrown: the turns are safe. */
+export type AddResult = VectorStatus & {
+  readonly results: readonly AddedMemory[];
+  readonly superseded: readonly string[];
+  readonly extraction: 'none' | 'done' | 'recorded' | { readonly problem: string };
+};
+
+type Added = AddedMemory & { readonly fields: MemoryFields };
+type Stored = { readonly added: readonly Added[]; readonly events: readonly MemoryEvent[] };
+
+/** Each time another writer stored one of the same keys; there are only so many of them. */
+const MAX_ATTEMPTS = 10;
+
+/** Memories that an extractor is shown, so that it does not say again what is known. */
+const SHOWN_TO_EXTRACTOR = 10;
+
+/** Turns what was said into events. */
+export class Learning {
+  readonly #context: MemoryContext;
+  #storing: Promise<unknown> = Promise.resolve();
+
+  constructor(context: MemoryContext) {
+    this.#context = context;
+  }
+
+  async add(input: MemoryInput, options: AddOptions): Promise<AddResult> {
+    options.signal?.throwIfAborted();
+    const scope = parseScope(options);
+    const messages = parseMessages(input);
+    const place = await this.#context.views.place(options);
+    const context: ProposalContext = { scope, place, nowMs: this.#context.now(), options };
+    const turns = await this.#store(proposeTurns(messages, context), context);
+    const found = await this.#extract(messages, turns, context);
+    const events = [...turns.events, ...found.events];
+    const vectors = await this.#context.vectors.add(events, options.signal);
+    return {
+      ...vectors,
+      results: [...turns.added, ...found.added].map(({ id, memory, kind, event }) => ({ id, memory, kind, event })),
+      superseded: events.filter(({ operation }) => operation === 'SUPERSEDE').map(({ memoryId }) => memoryId),
+      extraction: found.extraction,
+    };
+  }
+
+  /** One after the other, so that what one call adds is known to the next. */
+  async #store(
+    proposals: readonly Proposal[],
+    context: ProposalContext,
+    more: readonly IndexedEvent[] = [],
+  ): Promise<Stored> {
+    const storing = this.#storing.then(() => this.#decideAndAppend(proposals, context, more));
+    this.#storing = storing.catch(() => undefined);
+    return storing;
+  }
+
+  /** Decides and appends; again if another process was faster with the same source. */
+  async #decideAndAppend(
+    proposals: readonly Proposal[],
+    context: ProposalContext,
+    more: readonly IndexedEvent[],
+  ): Promise<Stored> {
+    if (proposals.length === 0 && more.length === 0) return { added: [], events: [] };
+    for (let attempt = 1; ; attempt++) {
+      const decisions = await this.#open(proposals, context);
+      const added = proposals.map((proposal) => toAdded(decisions.decide(proposal)));
+      const events = [...decisions.events.map(toIndexed), ...more];
+      if (events.length === 0) return { added, events: [] };
+      const result = await this.#context.storage.append(events);
+      if (result.status === 'stored') return { added, events: result.events };
+      if (attempt === MAX_ATTEMPTS)
+        throw new ConflictError(
+          'Others keep adding the same memories at this moment, so these were not added. Try again.',
+        );
+    }
+  }
+
+  /** Reads what the proposals may have to do with, as it is seen from where they are learned. */
+  async #open(proposals: readonly Proposal[], { scope, place, nowMs, options }: ProposalContext): Promise<Decisions> {
+    const { storage, views, newId } = this.#context;
+    const isInSeries = place !== undefined || scope.runId !== undefined;
+    const [related, series] = await Promise.all([
+      storage.readRelated({ ...relatedTo(proposals), scope }),
+      isInSeries ? storage.readSeries({ scope, sessionId: place?.sessionId }) : [],
+    ]);
+    const ids = [...new Set(related.map(({ memoryId }) => memoryId))];
+    const histories = ids.length === 0 ? [] : await storage.readEvents({ memoryIds: ids });
+    const view = await views.ofPlace(place, sessionsOf(histories));
+    const visible = foldAll(histories.filter(view.sees)).values();
+    const previousId = series.find(view.sees)?.memoryId;
+    const { actor, reason } = options;
+    return new Decisions({ scope, place, nowMs, actor, reason, newId, previousId }, { visible, related });
+  }
+
+  /** Asks the extractor once about new turns. What it answered before is not asked again; if it fails, the turns are safe. */
+  async #extract(
+    messages: readonly MemoryMessage[],
+    turns: Stored,
+    context: ProposalContext,
+  ): Promise<Stored & Pick<AddResult, 'extraction'>> {
+    const { extractor } = this.#context;
+    const { infer = true, kind = 'episode', signal } = context.options;
+    const episodes = turns.added.filter((added) => added.kind === 'episode');
+    const isWanted = infer && kind === 'episode' && episodes.length > 0;
+    if (extractor === undefined || !isWanted) return { added: [], events: [], extraction: 'none' };
+    try {
+      return await this.#ask(extractor, { messages, episodes, context });
+    } catch (error) {
+      signal?.throwIfAborted();
+      return { added: [], events: [], extraction: { problem: error instanceof Error ? error.message : String(error) } };
+    }
+  }
+
+  async #ask(
+    extractor: MemoryExtractor,
+    {
+      messages,
+      episodes,
+      context,
+    }: { messages: readonly MemoryMessage[]; episodes: readonly Added[]; context: ProposalContext },
+  ): Promise<Stored & Pick<AddResult, 'extraction'>> {
+    const hashes = episodes.map(({ fields }) => fields.hash);
+    const key = extractionKey(context, extractor.id, hashes);
+    if (await this.#isRecorded(key, context)) return { added: [], events: [], extraction: 'recorded' };
+    const { scope, nowMs, place } = context;
+    const observedAt = new Date(episodes.at(-1)?.fields.observedAtMs ?? nowMs);
+    const known = await this.#similar(messages, context);
+    const extracted = checkExtraction(await extractor.extract({ messages, scope, observedAt, known }), extractor.id);
+    const proposals = proposeExtracted(extracted, episodes, { context, extractorId: extractor.id });
+    const memoryId = episodes[0]?.id ?? '';
+    const event = { memoryId, operation: 'EXTRACT' as const, scope, place, atMs: nowMs, key, extracted };
+    return { ...(await this.#store(proposals, context, [{ event }])), extraction: 'done' };
+  }
+
+  async #isRecorded(key: string | undefined, { scope }: ProposalContext): Promise<boolean> {
+    if (key === undefined) return false;
+    const found = await this.#context.storage.readRelated({ scope, keys: [key], hashes: [], slots: [], kinds: [] });
+    return found.length > 0;
+  }
+
+  async #similar(
+    messages: readonly MemoryMessage[],
+    { scope, place, nowMs }: ProposalContext,
+  ): Promise<MemoryRecord[]> {
+    const log = await this.#context.logs.open(scope);
+    const visible = currentAt(log.see(await this.#context.views.ofPlace(place, log)), nowMs);
+    const text = messages.map(({ content }) => content).join(' ');
+    const query = parseQuery(text, { subjects: [], speaker: undefined, nowMs });
+    const postings = await this.#context.storage.readPostings(query.terms, scope);
+    const ranked = rank({ query, visible, postings, isWanted: ({ fields }) => fields.kind !== 'episode' });
+    return ranked.slice(0, SHOWN_TO_EXTRACTOR).map(({ memory }) => toRecord(memory));
+  }
+}
+
+function toAdded({ id, fields, event }: Decision): Added {
+  return { id, memory: fields.content, kind: fields.kind, event, fields };
+}
+
+function toIndexed(event: NewMemoryEvent): IndexedEvent {
+  const content = event.fields?.content;
+  return { event, terms: content === undefined ? undefined : termsOf(content) };
+}
+
+function foldAll(events: readonly MemoryEvent[]): Map<string, FoldedMemory> {
+  const folded = new Map<string, FoldedMemory>();
+  for (const event of events) {
+    const memory = applyEvent(folded.get(event.memoryId), event);
+    if (memory === undefined) folded.delete(event.memoryId);
+    else folded.set(event.memoryId, memory);
+  }
+  return folded;
+}
+
+function relatedTo(proposals: readonly Proposal[]): Omit<RelatedQuery, 'scope' | 'series'> {
+  const facts = proposals.map(({ fields }) => fields).filter(({ kind }) => kind !== 'episode');
+  const unique = <Value>(values: readonly Value[]): Value[] => [
+    ...new Map(values.map((value) => [digest([value]), value])).values(),
+  ];
+  return {
+    keys: proposals.flatMap(({ key }) => key ?? []),
+    hashes: [...new Set(proposals.map(({ fields }) => fields.hash))],
+    slots: unique(
+      facts.flatMap(({ subject, slot }) =>
+        [slot, endedBy(slot)].flatMap((one) => (one === undefined ? [] : [{ subject, slot: one }])),
+      ),
+    ),
+    kinds: unique(facts.map(({ subject, kind }) => ({ subject, kind }))),
+  };
+}

@@ -1,0 +1,119 @@
+import type { MemoryKind } from '../storage/memory-record.ts';
+import { slotOf } from './slots.ts';
+
+/** What a rule found in a turn: one sentence or clause, as it was said, and where it stands. */
+export type RuleFinding = {
+  readonly content: string;
+  readonly kind: MemoryKind;
+  readonly slot?: string;
+  readonly span: readonly [start: number, end: number];
+};
+
+/** Named in the keys of what rules found; another set of rules has another name. */
+export const RULES_VERSION = 'rules-2';
+
+type Rule = { readonly kind: MemoryKind; readonly pattern: RegExp };
+
+const REMINDER = /^(?:please\s+)?(?:remember|keep in mind|note|don['’]t forget)\b(?!\s+(?:when|how|the time)\b)/i;
+
+/** A sentence that fits several rules belongs to the first. */
+const RULES: readonly Rule[] = [
+  { kind: 'instruction', pattern: REMINDER },
+  { kind: 'instruction', pattern: /^(?:please\s+|you (?:should|must)\s+)?(?:always|never)\s+\p{Ll}/iu },
+  { kind: 'instruction', pattern: /\b(?:from now on|in (?:the )?future,? (?:please|always|never)|every time you)\b/i },
+  { kind: 'instruction', pattern: /^please\s+(?:do not|don['’]t|stop|avoid|use|answer|reply|write|call)\b/i },
+  {
+    kind: 'decision',
+    pattern:
+      /\b(?:I|we)(?:['’]ve| have)?\s+(?:decided|agreed|chose|settled)\b|\b(?:let['’]s|we['’]ll|we will)\s+(?:go with|use|stick with|switch to)\b/i,
+  },
+  {
+    kind: 'preference',
+    pattern:
+      /\bI(?:['’]d)?\s+(?:really |always |usually |much |generally |absolutely )*(?:prefer|like|love|enjoy|hate|dislike|loathe)\b(?!\s+to (?:know|see you)\b)/i,
+  },
+  {
+    kind: 'preference',
+    pattern:
+      /\bI\s+(?:can['’]t stand|can['’]t bear|don['’]t (?:like|enjoy|eat|drink|use))\b|\bI(?:['’]m| am) (?:not )?(?:a fan of|allergic to|into|fond of)\b/i,
+  },
+  {
+    kind: 'fact',
+    pattern:
+      /\b(?:our|the|my) (?:project|repo|repository|server|database|app|service|code|build|team|company) (?:uses|runs|is|lives|needs|requires)\b/i,
+  },
+  {
+    kind: 'fact',
+    pattern:
+      /\bmy (?:wife|husband|partner|son|daughter|dog|cat|mother|father|brother|sister|boss|manager)(?:['’]s name)? is\b/i,
+  },
+];
+
+const SENTENCE = /[^.!?\n]+(?:[.!?]+(?=\s|$)|\n|$)|[^\n]+/g;
+/** A clause of its own begins here: another subject, or another of the verbs that say where one lives and works. */
+const CLAUSE =
+  /[,;]?\s+(?:and|but|so)\s+(?=(?:I|we|my|our)\b|(?:live|moved|work|joined)\b)|[,;]\s+(?=(?:I|we|my|our)\b)/i;
+
+/** What explicit wording in a turn says about its speaker: preferences, instructions, decisions, names and the like. */
+export function extractByRules(text: string): RuleFinding[] {
+  return sentencesOf(text).flatMap((sentence) => {
+    if (sentence.words.endsWith('?')) return [];
+    return clausesOf(sentence.words).flatMap(({ words, at }) => {
+      const found = classify(words, at);
+      const start = sentence.at + at;
+      return found === undefined ? [] : [{ content: words, ...found, span: [start, start + words.length] as const }];
+    });
+  });
+}
+
+type Clause = { readonly words: string; readonly at: number };
+
+/** The sentences of a text, and where they stand in it. */
+export function sentencesOf(text: string): Clause[] {
+  return [...text.matchAll(SENTENCE)].map((match) => {
+    const words = match[0].trim();
+    return { words, at: match.index + match[0].indexOf(words) };
+  });
+}
+
+/** A sentence whole, unless one of its clauses fills a slot: what replaces that must not take the rest with it. */
+function clausesOf(sentence: string): Clause[] {
+  const clauses: Clause[] = [];
+  let at = 0;
+  for (const words of sentence.split(CLAUSE)) {
+    at = sentence.indexOf(words, at);
+    clauses.push({ words, at });
+    at += words.length;
+  }
+  const isOne =
+    clauses.length === 1 || isReminder(sentence) || !clauses.some(({ words, at: place }) => slotIn(words, place));
+  return isOne ? [{ words: sentence, at: 0 }] : clauses;
+}
+
+/** A later clause may share the subject of the first. */
+function slotIn(words: string, at: number): string | undefined {
+  return slotOf(words) ?? (at > 0 ? slotOf(`I ${words}`) : undefined);
+}
+
+function classify(words: string, at: number): { kind: MemoryKind; slot?: string } | undefined {
+  const instruction = RULES.find(({ kind, pattern }) => kind === 'instruction' && pattern.test(words));
+  const slot = instruction === undefined || isReminder(words) ? slotIn(words, at) : undefined;
+  const named = slot === undefined ? {} : { slot };
+  if (instruction !== undefined) return { kind: 'instruction', ...named };
+  if (slot !== undefined) return { kind: slot.startsWith('favourite ') ? 'preference' : 'fact', slot };
+  const rule = RULES.find(({ pattern }) => pattern.test(words));
+  return rule === undefined ? undefined : { kind: rule.kind };
+}
+
+/** "Remember that I live in Paris" is a fact as well: it is over when that is. */
+function isReminder(words: string): boolean {
+  return REMINDER.test(words) || /^please call me \p{Lu}/iu.test(words);
+}
+
+const ACKNOWLEDGEMENT =
+  /^(?:(?:ok(?:ay)?|yes|yeah|yep|no|nope|thanks|thank you|thx|sure|great|cool|nice|got it|sounds good|perfect|alright|right|hi|hello|hey|bye|goodbye|please|continue|go on)[\s,.!]*)+$/i;
+
+/** Whether a turn says nothing that could be asked for later. */
+export function isAcknowledgement(text: string): boolean {
+  return ACKNOWLEDGEMENT.test(text.trim());
+}

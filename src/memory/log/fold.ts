@@ -1,0 +1,141 @@
+import { withoutUndefined } from '../../core/defined.ts';
+import type { MemoryEvent } from '../storage/memory-event.ts';
+import type { MemoryFields, MemoryRecord, MemoryScope } from '../storage/memory-record.ts';
+import { termsOf } from '../text/terms.ts';
+
+/** What the visible events make of one memory. */
+export type FoldedMemory = {
+  readonly id: string;
+  readonly scope: MemoryScope;
+  readonly fields: MemoryFields;
+  /** The event whose words count now. */
+  readonly contentSeq: number;
+  readonly version: number;
+  readonly createdAtMs: number;
+  readonly updatedAtMs: number;
+  readonly reinforcements: number;
+  readonly isPromoted: boolean;
+};
+
+/** The memory after one more event; undefined when there is none (any more). */
+export function applyEvent(before: FoldedMemory | undefined, event: MemoryEvent): FoldedMemory | undefined {
+  switch (event.operation) {
+    case 'RETRACT':
+    case 'PURGE':
+      return undefined;
+    case 'EXTRACT':
+      return before;
+    case 'ADD':
+    case 'REINFORCE':
+    case 'PROMOTE':
+    case 'UPDATE':
+    case 'SUPERSEDE':
+      return before === undefined ? begin(event) : CHANGES[event.operation](before, event);
+  }
+}
+
+/** What a sequence of events makes of one memory. */
+export function foldMemory(events: Iterable<MemoryEvent>): FoldedMemory | undefined {
+  let folded: FoldedMemory | undefined;
+  for (const event of events) folded = applyEvent(folded, event);
+  return folded;
+}
+
+/** Learning again counts like learning first when the first time is not visible from here; a mere change of it then means nothing. */
+function begin(event: MemoryEvent): FoldedMemory | undefined {
+  if (event.operation === 'UPDATE' || event.operation === 'SUPERSEDE') return undefined;
+  return {
+    id: event.memoryId,
+    scope: event.scope,
+    fields: event.fields as MemoryFields,
+    contentSeq: event.seq,
+    version: event.seq,
+    createdAtMs: event.atMs,
+    updatedAtMs: event.atMs,
+    reinforcements: 0,
+    isPromoted: event.operation === 'PROMOTE',
+  };
+}
+
+/** The richer words are kept. */
+function reinforce(before: FoldedMemory, event: MemoryEvent): FoldedMemory {
+  const fields = event.fields as MemoryFields;
+  const isRicher = isRicherThan(fields, before.fields);
+  const merged = isRicher ? { ...before.fields, content: fields.content, hash: fields.hash } : before.fields;
+  return {
+    ...before,
+    fields: { ...merged, confidence: Math.max(before.fields.confidence, fields.confidence) },
+    contentSeq: isRicher ? event.seq : before.contentSeq,
+    version: event.seq,
+    updatedAtMs: event.atMs,
+    reinforcements: before.reinforcements + 1,
+  };
+}
+
+function isRicherThan(after: MemoryFields, before: MemoryFields): boolean {
+  return after.hash !== before.hash && new Set(termsOf(after.content)).size > new Set(termsOf(before.content)).size;
+}
+
+function promote(before: FoldedMemory, event: MemoryEvent): FoldedMemory {
+  return {
+    ...before,
+    fields: event.fields as MemoryFields,
+    contentSeq: event.seq,
+    version: event.seq,
+    updatedAtMs: event.atMs,
+    isPromoted: true,
+  };
+}
+
+function change(before: FoldedMemory, event: MemoryEvent): FoldedMemory {
+  return {
+    ...before,
+    fields: { ...before.fields, ...event.fields },
+    contentSeq: event.fields?.content === undefined ? before.contentSeq : event.seq,
+    version: event.seq,
+    updatedAtMs: event.atMs,
+  };
+}
+
+const CHANGES = { ADD: reinforce, REINFORCE: reinforce, PROMOTE: promote, UPDATE: change, SUPERSEDE: change } as const;
+
+/** Whether a memory holds at a moment: neither expired nor superseded. */
+export function holdsAt({ fields }: FoldedMemory, atMs: number): boolean {
+  const { expiresAtMs, validToMs } = fields;
+  return (expiresAtMs === undefined || expiresAtMs > atMs) && (validToMs === undefined || validToMs > atMs);
+}
+
+/** A folded memory as callers see it. */
+export function toRecord({ id, scope, fields, ...folded }: FoldedMemory): MemoryRecord {
+  const { content, kind, subject, slot, metadata, trust, confidence, isPinned, supersededBy } = fields;
+  return withoutUndefined({
+    id,
+    memory: content,
+    kind,
+    subject,
+    slot,
+    userId: scope.userId,
+    agentId: scope.agentId,
+    runId: scope.runId,
+    metadata: structuredClone(metadata),
+    trust,
+    confidence,
+    isPinned,
+    isPromoted: folded.isPromoted,
+    reinforcements: folded.reinforcements,
+    version: folded.version,
+    observedAt: new Date(fields.observedAtMs),
+    validFrom: toDate(fields.validFromMs),
+    validTo: toDate(fields.validToMs),
+    expiresAt: toDate(fields.expiresAtMs),
+    supersededBy,
+    derivedFrom: [...(fields.derivedFrom ?? [])],
+    messageId: fields.messageId,
+    createdAt: new Date(folded.createdAtMs),
+    updatedAt: new Date(folded.updatedAtMs),
+  });
+}
+
+function toDate(ms: number | undefined): Date | undefined {
+  return ms === undefined ? undefined : new Date(ms);
+}

@@ -1,0 +1,16 @@
+import type { MemoryStorage } from '../storage/memory-storage.ts';
+import type { MemoryExtractor } from './extractor.ts';
+import type { ScopeLogs } from './scope-log.ts';
+import type { VectorIndex } from './vector-index.ts';
+import type { Views } from './views.ts';
+
+/** What the parts of one memory share. */
+export type MemoryContext = {
+  readonly storage: MemoryStorage;
+  readonly views: Views;
+  readonly logs: ScopeLogs;
+  readonly vectors: VectorIndex;
+  readonly extractor: MemoryExtractor | undefined;
+  readonly now: () => number;
+  readonly newId: () => string;
+};

@@ -1,0 +1,105 @@
+import { createHash } from 'node:crypto';
+import { InvalidInputError } from '../../core/errors.ts';
+import { parseName } from '../../core/record/id.ts';
+import type { MemoryScope, MemoryTrust } from '../storage/memory-record.ts';
+import type { MemoryMessage } from './extractor.ts';
+import { stripMemoryBlocks } from './memory-block.ts';
+
+/** Longer texts are refused: memory holds what was said, not documents. */
+const MAX_CONTENT_CHARS = 100_000;
+
+/** What may be remembered: a text the user said, one turn, or several. */
+export type MemoryInput = string | MemoryMessage | readonly MemoryMessage[];
+
+/** Accepts a scope or throws: whose memory it is must always be said. */
+export function parseScope({ userId, agentId, runId }: MemoryScope): MemoryScope {
+  if (userId === undefined && agentId === undefined && runId === undefined) {
+    throw new InvalidInputError('Whose memory is it? Give at least one of userId, agentId and runId.');
+  }
+  return {
+    ...(userId !== undefined && { userId: parseName(userId, 'userId') }),
+    ...(agentId !== undefined && { agentId: parseName(agentId, 'agentId') }),
+    ...(runId !== undefined && { runId: parseName(runId, 'runId') }),
+  };
+}
+
+const LEARNED_ROLES = new Set(['user', 'assistant']);
+const IGNORED_ROLES = new Set(['system', 'developer', 'tool', 'function']);
+
+/** The turns that may be learned from, without our own blocks in them. System prompts and the answers of tools are left out. */
+export function parseMessages(input: MemoryInput): MemoryMessage[] {
+  const messages =
+    typeof input === 'string' ? [{ role: 'user', content: input }] : Array.isArray(input) ? input : [input];
+  return (messages as MemoryMessage[]).flatMap((message) => {
+    const { role, content } = checkMessage(message);
+    const own = stripMemoryBlocks(content).trim();
+    return IGNORED_ROLES.has(role) || own === '' ? [] : [{ ...message, content: own }];
+  });
+}
+
+function checkMessage(message: MemoryMessage): MemoryMessage {
+  const isMessage =
+    typeof message === 'object' &&
+    message !== null &&
+    typeof message.role === 'string' &&
+    typeof message.content === 'string';
+  if (!isMessage) {
+    throw new InvalidInputError(
+      `A message must be { role, content }, both strings; found ${JSON.stringify(message)?.slice(0, 80)}.`,
+    );
+  }
+  if (!LEARNED_ROLES.has(message.role) && !IGNORED_ROLES.has(message.role))
+    throw new InvalidInputError(
+      `The role of a message must be one of ${[...LEARNED_ROLES, ...IGNORED_ROLES].join(', ')}; found "${message.role}".`,
+    );
+  checkContent(message.content);
+  return message;
+}
+
+/** Accepts the words of a memory or throws. */
+export function checkContent(content: string): string {
+  if (
+    typeof content === 'string' &&
+    content.length <= MAX_CONTENT_CHARS &&
+    content.isWellFormed() &&
+    !content.includes('\0')
+  )
+    return content;
+  throw new InvalidInputError(
+    `A memory must be well-formed text of at most ${MAX_CONTENT_CHARS} characters; found ${typeof content === 'string' ? `${content.length} characters` : typeof content}. Store documents elsewhere and remember what matters of them.`,
+  );
+}
+
+/** Accepts metadata that JSON keeps as it is, or throws. */
+export function checkMetadata(metadata: { readonly [key: string]: unknown }): { readonly [key: string]: unknown } {
+  const isObject = typeof metadata === 'object' && metadata !== null && !Array.isArray(metadata);
+  if (!isObject) throw new InvalidInputError('metadata must be an object.');
+  return JSON.parse(JSON.stringify(metadata)) as { readonly [key: string]: unknown };
+}
+
+/** Whose words a turn is. */
+export function trustOf(role: string): MemoryTrust {
+  return role === 'user' ? 'user' : 'agent';
+}
+
+/** Whom a turn is about, until someone says otherwise: who said it. */
+export function subjectOf({ role, name }: MemoryMessage, { userId, agentId }: MemoryScope): string {
+  if (name !== undefined) return name;
+  return role === 'assistant' ? (agentId ?? 'assistant') : (userId ?? 'user');
+}
+
+/** Equal for texts that say the same in the same words about the same subject. */
+export function hashContent(content: string, { subject, isEpisode }: { subject: string; isEpisode: boolean }): string {
+  const words = content
+    .normalize('NFKC')
+    .toLowerCase()
+    .replace(/\s+/g, ' ')
+    .replace(/[\s.!]+$/, '')
+    .trim();
+  return digest([subject, isEpisode, words]);
+}
+
+/** A short name for some values. */
+export function digest(values: readonly unknown[]): string {
+  return createHash('sha256').update(JSON.stringify(values)).digest('hex').slice(0, 32);
+}

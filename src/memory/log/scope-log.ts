@@ -1,0 +1,177 @@
+import type { EventPlace, MemoryEvent } from '../storage/memory-event.ts';
+import type { MemoryFields, MemoryScope } from '../storage/memory-record.ts';
+import type { MemoryStorage } from '../storage/memory-storage.ts';
+import { applyEvent, type FoldedMemory } from './fold.ts';
+import type { View } from './view.ts';
+
+/** Memories by their ids. */
+export interface Memories {
+  readonly size: number;
+  get(id: string): FoldedMemory | undefined;
+  keys(): Iterable<string>;
+  values(): Iterable<FoldedMemory>;
+}
+
+/** What a view sees of a scope: each memory, and how to find it. */
+export type Visible = {
+  readonly memories: Memories;
+  /** The memory whose words an event holds, as long as they count. */
+  readonly bySeq: ReadonlyMap<number, string>;
+  /** The turns that followed a turn. */
+  readonly followers: ReadonlyMap<string, readonly string[]>;
+  /** Whom memories are about; some of them may be forgotten by now. */
+  readonly subjects: ReadonlySet<string>;
+  /** What is or was in each slot of each subject. */
+  readonly slots: ReadonlyMap<string, ReadonlyMap<string, ReadonlySet<string>>>;
+  /** What was taken from each turn. */
+  readonly taken: ReadonlyMap<string, readonly Taken[]>;
+};
+
+/** A memory that was taken from a turn, and the place in the turn where its words stand, if that is known. */
+export type Taken = {
+  readonly id: string;
+  readonly words: string;
+  readonly span: readonly [start: number, end: number] | undefined;
+};
+
+/** Views of one scope that are kept ready. */
+const MAX_VIEWS = 8;
+
+/** The events of one scope, kept in memory and caught up before each use, with what views make of them. */
+export class ScopeLog {
+  readonly #storage: MemoryStorage;
+  readonly #scope: MemoryScope;
+  readonly #views = new Map<string, FoldedView>();
+  readonly lastPlaces = new Map<string, EventPlace>();
+  #events: MemoryEvent[] = [];
+  #epoch: number | undefined;
+  #reading: Promise<void> = Promise.resolve();
+
+  constructor(storage: MemoryStorage, scope: MemoryScope) {
+    this.#storage = storage;
+    this.#scope = scope;
+  }
+
+  get length(): number {
+    return this.#events.length;
+  }
+
+  /** Reads what was appended since, by whomever. One reading at a time: an older answer must not follow a newer one. */
+  async refresh(): Promise<void> {
+    const reading = this.#reading.then(() => this.#readOn());
+    this.#reading = reading.catch(() => undefined);
+    return reading;
+  }
+
+  async #readOn(): Promise<void> {
+    const epoch = await this.#storage.readEpoch();
+    if (epoch !== this.#epoch) this.#forget(epoch);
+    const afterSeq = this.#events.at(-1)?.seq ?? 0;
+    for (const event of await this.#storage.readEvents({ scope: this.#scope, afterSeq })) this.#take(event);
+  }
+
+  #forget(epoch: number): void {
+    this.#epoch = epoch;
+    this.#events = [];
+    this.#views.clear();
+    this.lastPlaces.clear();
+  }
+
+  #take(event: MemoryEvent): void {
+    this.#events.push(event);
+    if (event.place !== undefined) this.lastPlaces.set(event.place.sessionId, event.place);
+  }
+
+  /** What a view sees now. What it saw before is not folded again. */
+  see(view: View): Visible {
+    const folded = this.#views.get(view.key) ?? new FoldedView();
+    this.#views.delete(view.key);
+    this.#views.set(view.key, folded);
+    const oldest = this.#views.keys().next().value;
+    if (this.#views.size > MAX_VIEWS && oldest !== undefined) this.#views.delete(oldest);
+    folded.catchUp(this.#events, view);
+    return folded;
+  }
+}
+
+class FoldedView implements Visible {
+  readonly memories = new Map<string, FoldedMemory>();
+  readonly bySeq = new Map<number, string>();
+  readonly followers = new Map<string, string[]>();
+  readonly subjects = new Set<string>();
+  readonly slots = new Map<string, Map<string, Set<string>>>();
+  readonly taken = new Map<string, Taken[]>();
+  #position = 0;
+
+  catchUp(events: readonly MemoryEvent[], view: View): void {
+    for (; this.#position < events.length; this.#position++) {
+      const event = events[this.#position] as MemoryEvent;
+      if (view.sees(event)) this.#apply(event);
+    }
+  }
+
+  #apply(event: MemoryEvent): void {
+    const before = this.memories.get(event.memoryId);
+    const after = applyEvent(before, event);
+    if (before !== undefined) this.bySeq.delete(before.contentSeq);
+    if (after === undefined) {
+      this.memories.delete(event.memoryId);
+      return;
+    }
+    this.memories.set(event.memoryId, after);
+    this.bySeq.set(after.contentSeq, after.id);
+    this.subjects.add(after.fields.subject);
+    if (before === undefined) this.#follow(after);
+    this.#file(event, after.fields);
+  }
+
+  /** Also what was only learned again: the turn that said it so has to be known when it no longer holds. */
+  #file({ memoryId: id, fields = {} }: MemoryEvent, { slot, subject }: MemoryFields): void {
+    if (slot === undefined) return;
+    const { derivedFrom = [], content: words = '', span } = fields;
+    const bySubject = this.slots.get(slot) ?? new Map<string, Set<string>>();
+    this.slots.set(slot, bySubject.set(subject, (bySubject.get(subject) ?? new Set()).add(id)));
+    for (const turnId of derivedFrom) this.taken.set(turnId, [...(this.taken.get(turnId) ?? []), { id, words, span }]);
+  }
+
+  #follow({ id, fields: { previousId } }: FoldedMemory): void {
+    if (previousId === undefined) return;
+    const known = this.followers.get(previousId);
+    if (known === undefined) this.followers.set(previousId, [id]);
+    else if (!known.includes(id)) known.push(id);
+  }
+}
+
+/** Events of all scopes that are kept in memory; beyond it the scope used longest ago is read again when needed. */
+const MAX_EVENTS = 200_000;
+
+/** The logs of the scopes in use. */
+export class ScopeLogs {
+  readonly #storage: MemoryStorage;
+  readonly #logs = new Map<string, ScopeLog>();
+
+  constructor(storage: MemoryStorage) {
+    this.#storage = storage;
+  }
+
+  /** The log of a scope, caught up. */
+  async open(scope: MemoryScope): Promise<ScopeLog> {
+    const key = JSON.stringify([scope.userId, scope.agentId, scope.runId]);
+    const log = this.#logs.get(key) ?? new ScopeLog(this.#storage, scope);
+    this.#logs.delete(key);
+    this.#logs.set(key, log);
+    await log.refresh();
+    this.#shrink();
+    return log;
+  }
+
+  #shrink(): void {
+    let total = 0;
+    for (const log of this.#logs.values()) total += log.length;
+    for (const [key, log] of this.#logs) {
+      if (total <= MAX_EVENTS || this.#logs.size === 1) return;
+      this.#logs.delete(key);
+      total -= log.length;
+    }
+  }
+}

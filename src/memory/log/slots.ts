@@ -1,0 +1,139 @@
+import { termsOf } from '../text/terms.ts';
+
+/** Something that has one value at a time: how people say it, how they say that it is over, and how they ask for it. */
+type Slot = {
+  readonly says: RegExp;
+  /** What looks like it and is not. Minds capitals, which tell places and companies from other things. */
+  readonly except?: RegExp;
+  readonly ends?: RegExp;
+  readonly asks: RegExp;
+};
+
+const LATELY = '(?:\\s+(?:now|just|recently|finally|actually|currently|since))*';
+const I = `\\b(?:I|we)(?:['’](?:ve|m|re)| have| am| are)?${LATELY}\\s+`;
+const MY = '\\bmy\\s+(?:new\\s+|current\\s+)?';
+const IS = "(?:\\s+is|['’]s)(?:\\s+now)?\\b";
+const NO_MORE = `\\bI(?:['’]m| am| do)?(?:\\s+no longer|\\s+not|n['’]t)\\s+`;
+
+const SLOTS: Readonly<Record<string, Slot>> = {
+  name: {
+    says: new RegExp(`${MY}name${IS}\\s+\\S|\\bI go by\\s+\\S|\\bI(?:['’]m| am) called\\s+\\S|\\bcall me\\s+\\S`, 'i'),
+    except: /\b[Cc]all me (?!\p{Lu})/u,
+    asks: /\bmy (?:full |first |last )?name\b|\bwho am I\b|\bam I called\b|['’]s (?:full |first |last )?name\b/i,
+  },
+  home: {
+    says: new RegExp(
+      `${I}(?:(?:live|living|reside|residing|based)${LATELY}\\s+in|(?:moved|relocated)(?:\\s+back|\\s+over)?(?:\\s+from\\s+[\\p{L}' -]{1,40}?)?\\s+to)\\b|${MY}(?:home(?: ?town)?|home address|address|city)${IS}`,
+      'iu',
+    ),
+    except: /\bto (?:the|a|an|my|our|this|that|another) \p{Ll}/u,
+    ends: new RegExp(`${NO_MORE}(?:live|living) in\\b|${I}moved (?:away from|out of)\\b`, 'i'),
+    asks: /\bwhere\b.*\b(?:live|lives|living|based|reside|home)\b|\b(?:live|lives|based) in which\b|\bhome\b|\baddress\b|\b(?:city|town|country)\b.*\b(?:live|lives|living|based)\b|\bmoved? to\b/i,
+  },
+  employer: {
+    says: new RegExp(
+      `${I}(?:work(?:ing)?\\s+(?:at|for)|employed\\s+(?:at|by)|joined|started(?: working| work| a (?:new )?job)?\\s+at|got (?:a|my) (?:new )?job (?:at|with))\\s+\\S|${MY}(?:employer|company)${IS}`,
+      'i',
+    ),
+    except: /\bjoined (?:the|a|an|my|our|this|that|another|in|us|you|him|her|them)\b(?! \p{Lu})|\bat (?:night|home)\b/u,
+    ends: new RegExp(`${NO_MORE}work(?:ing)? (?:at|for)\\b|${I}(?:left|quit)(?= \\p{Lu}| my job at)`, 'u'),
+    asks: /\bwhere\b.*\bwork(?:s|ing)?\b|\bworks? (?:at|for)\b|\bemploy(?:er|ed|s)\b|\b(?:my|['’]s) (?:company|firm|workplace|office)\b/i,
+  },
+  role: {
+    says: new RegExp(
+      `${I}(?:work(?:ing)? as|(?:been |was |got )?promoted to)\\b|\\bI (?:was|got) promoted to\\b|${MY}(?:job|role|title|profession|position|occupation)${IS}`,
+      'i',
+    ),
+    asks: /\b(?:job|role|title|profession|occupation|position)\b|\bfor a living\b|\bworks? as\b/i,
+  },
+  age: {
+    says: /\bI(?:['’]m| am)\s+(?:now\s+)?\d{1,3}\s+(?:years?\s+old|now)\b|\bI\s+(?:just\s+|recently\s+)?turned\s+\d{1,3}\b/i,
+    asks: /\bhow old\b|\b(?:my|['’]s) age\b/i,
+  },
+  birthday: { says: /\bmy birthday is\b|\bI was born (?:on|in)\b/i, asks: /\bbirthday\b|\bborn\b/i },
+  timezone: { says: new RegExp(`${MY}time ?zone${IS}`, 'i'), asks: /\btime ?zone\b/i },
+  language: {
+    says: /\bmy (?:native|first) language is\b|\bmy mother tongue is\b/i,
+    asks: /\b(?:native|first) language\b|\bmother tongue\b/i,
+  },
+};
+
+/** What else is one thing at a time; the slot is called after it. */
+const ATTRIBUTE = new RegExp(
+  `${MY}(e-?mail|phone|mobile|budget|deadline|salary|weight|height|diet|nationality|destination|username|shoe size|(?:wife|husband|partner|boss|manager|doctor)['’]s name)(?:\\s+address|\\s+number)?${IS}`,
+  'i',
+);
+const THING = '([\\p{L}\\p{N}-]+(?:\\s+[\\p{L}\\p{N}-]+)?)';
+const FAVOURITE = new RegExp(`${MY}favou?rite\\s+${THING}\\s+(?:is|are)\\b`, 'iu');
+const IS_FAVOURITE = new RegExp(
+  `\\b(?:is|are)(?:\\s+now)?\\s+my\\s+(?:new\\s+)?favou?rite\\s+${THING}?(?:\\s+now)?[.!]*$`,
+  'iu',
+);
+const NOW = /\s+now$/;
+
+/** The slot that a sentence fills; one that ends what was in a slot fills the slot `former ...`. */
+export function slotOf(sentence: string): string | undefined {
+  return favouriteIn(sentence) ?? knownIn(sentence) ?? attributeIn(sentence);
+}
+
+function favouriteIn(sentence: string): string | undefined {
+  const thing = (FAVOURITE.exec(sentence) ?? IS_FAVOURITE.exec(sentence))?.[1];
+  return thing && `favourite ${spell(thing.replace(NOW, ''))}`;
+}
+
+function knownIn(sentence: string): string | undefined {
+  for (const [slot, { says, except, ends }] of Object.entries(SLOTS)) {
+    if (says.test(sentence) && except?.test(sentence) !== true) return slot;
+    if (ends?.test(sentence) === true) return `${FORMER}${slot}`;
+  }
+  return undefined;
+}
+
+function attributeIn(sentence: string): string | undefined {
+  const attribute = ATTRIBUTE.exec(sentence)?.[1];
+  return attribute && spell(attribute);
+}
+
+const FORMER = 'former ';
+
+/** The slot whose value is over when this one is filled. */
+export function endedBy(slot: string | undefined): string | undefined {
+  return slot?.startsWith(FORMER) === true ? slot.slice(FORMER.length) : undefined;
+}
+
+/** Whether a newer memory in this slot takes the place of an older one; several things may be over. */
+export function isExclusive(slot: string): boolean {
+  return endedBy(slot) === undefined;
+}
+
+/** Whether what ends a slot speaks of the value that is in it: "I left Acme" says nothing of Globex. */
+export function speaksOfSame(slot: string, ending: string, value: string): boolean {
+  const { says, ends } = SLOTS[slot] ?? {};
+  const objects = new Set(termsAfter(ends, ending));
+  return termsAfter(says, value).some((term) => objects.has(term));
+}
+
+function termsAfter(pattern: RegExp | undefined, text: string): string[] {
+  const match = pattern?.exec(text);
+  // Patterns may take the first letter of what follows them.
+  return match ? termsOf(text.slice(match.index + match[0].length - (/\s\S$/.test(match[0]) ? 1 : 0))) : termsOf(text);
+}
+
+/** Whether a question asks for what is in a slot: in words of its own, or by all the words of its name. */
+export function asksFor(slot: string, question: string): boolean {
+  const known = Object.hasOwn(SLOTS, slot) ? SLOTS[slot] : undefined;
+  if (known !== undefined) return known.asks.test(question);
+  const asked = new Set(termsOf(spell(question)));
+  const terms = termsOf(slot);
+  return terms.length > 0 && terms.every((term) => asked.has(term));
+}
+
+/** One spelling for words that have two. */
+function spell(text: string): string {
+  return text
+    .toLowerCase()
+    .replace(/\s+/g, ' ')
+    .replace(/\b(col|fav|flav|hon|hum|neighb)or/g, '$1our')
+    .replace(/\be-mail/g, 'email')
+    .replace(/’/g, "'");
+}

@@ -1,0 +1,135 @@
+import type { MemoryEvent } from '../storage/memory-event.ts';
+import type { MemoryScope } from '../storage/memory-record.ts';
+import type { EventVector, MemoryStorage } from '../storage/memory-storage.ts';
+import { cosine, type Embedder, normaliseVector } from './embedder.ts';
+import type { Visible } from './scope-log.ts';
+
+/** How vectors took part: not asked for, used, or not to be had just now, and why. */
+export type VectorStatus =
+  | { readonly vectors: 'none' | 'used' }
+  | { readonly vectors: 'unavailable'; readonly problem: string };
+
+/** How near memories are to a question, as far as vectors can tell. */
+export type Nearness = VectorStatus & { readonly cosines?: ReadonlyMap<string, number> };
+
+/** Memories that still lack a vector of the model are given one while searching, at most this many each time. */
+const CATCH_UP = 32;
+
+/** Scopes whose vectors are kept in memory. */
+const MAX_SCOPES = 16;
+
+type ScopeVectors = { epoch: number; position: number; readonly bySeq: Map<number, Float32Array> };
+
+/** Vectors of the scopes in use, of one model. Whatever happens to the embedder, words are found without it. */
+export class VectorIndex {
+  readonly #storage: MemoryStorage;
+  readonly #embedder: Embedder | undefined;
+  readonly #scopes = new Map<string, ScopeVectors>();
+
+  constructor(storage: MemoryStorage, embedder: Embedder | undefined) {
+    this.#storage = storage;
+    this.#embedder = embedder;
+  }
+
+  /** Makes vectors for new words. What fails here is made up for while searching. */
+  async add(events: readonly MemoryEvent[], signal?: AbortSignal): Promise<VectorStatus> {
+    const worded = events.flatMap(({ seq, fields }) =>
+      fields?.content === undefined ? [] : [{ seq, content: fields.content }],
+    );
+    if (this.#embedder === undefined || worded.length === 0) return { vectors: 'none' };
+    try {
+      await this.#store(this.#embedder, worded, signal);
+      return { vectors: 'used' };
+    } catch (error) {
+      signal?.throwIfAborted();
+      return { vectors: 'unavailable', problem: describe(error) };
+    }
+  }
+
+  /** How near each visible memory is to a question. */
+  async nearness(
+    question: () => string,
+    { scope, visible, signal }: { scope: MemoryScope; visible: Visible; signal?: AbortSignal | undefined },
+  ): Promise<Nearness> {
+    if (this.#embedder === undefined) return { vectors: 'none' };
+    try {
+      const [asked] = await this.#embedder.embed([question()], signal === undefined ? {} : { signal });
+      if (asked === undefined) return { vectors: 'unavailable', problem: 'the embedder answered nothing' };
+      const known = await this.#read(this.#embedder, scope);
+      await this.#catchUp(this.#embedder, { known, visible, signal });
+      return { vectors: 'used', cosines: compareAll(normaliseVector(asked), known, visible) };
+    } catch (error) {
+      signal?.throwIfAborted();
+      return { vectors: 'unavailable', problem: describe(error) };
+    }
+  }
+
+  async #read(embedder: Embedder, scope: MemoryScope): Promise<Map<number, Float32Array>> {
+    const key = JSON.stringify([scope.userId, scope.agentId, scope.runId]);
+    const epoch = await this.#storage.readEpoch();
+    let known = this.#scopes.get(key);
+    if (known === undefined || known.epoch !== epoch) known = { epoch, position: 0, bySeq: new Map() };
+    this.#keep(key, known);
+    for (const { position, seq, vector } of await this.#storage.readVectors(embedder.id, {
+      scope,
+      afterPosition: known.position,
+    })) {
+      known.position = Math.max(known.position, position);
+      known.bySeq.set(seq, vector);
+    }
+    return known.bySeq;
+  }
+
+  #keep(key: string, known: ScopeVectors): void {
+    this.#scopes.delete(key);
+    this.#scopes.set(key, known);
+    const oldest = this.#scopes.keys().next().value;
+    if (this.#scopes.size > MAX_SCOPES && oldest !== undefined) this.#scopes.delete(oldest);
+  }
+
+  /** After a change of the model, or a failure, the newest memories come first. */
+  async #catchUp(
+    embedder: Embedder,
+    { known, visible, signal }: { known: Map<number, Float32Array>; visible: Visible; signal: AbortSignal | undefined },
+  ): Promise<void> {
+    const missing = [...visible.bySeq.keys()].filter((seq) => !known.has(seq)).slice(-CATCH_UP);
+    const worded = missing.flatMap((seq) => {
+      const memory = visible.memories.get(visible.bySeq.get(seq) ?? '');
+      return memory === undefined ? [] : [{ seq, content: memory.fields.content }];
+    });
+    if (worded.length === 0) return;
+    for (const { seq, vector } of await this.#store(embedder, worded, signal)) known.set(seq, vector);
+  }
+
+  async #store(
+    embedder: Embedder,
+    worded: readonly { seq: number; content: string }[],
+    signal: AbortSignal | undefined,
+  ): Promise<EventVector[]> {
+    const texts = worded.map(({ content }) => content);
+    const vectors = await embedder.embed(texts, signal === undefined ? {} : { signal });
+    const entries = worded.flatMap(({ seq }, at) => {
+      const vector = vectors[at];
+      return vector === undefined ? [] : [{ seq, vector: normaliseVector(vector) }];
+    });
+    await this.#storage.writeVectors(embedder.id, entries);
+    return entries;
+  }
+}
+
+function compareAll(
+  asked: Float32Array,
+  known: ReadonlyMap<number, Float32Array>,
+  visible: Visible,
+): Map<string, number> {
+  const cosines = new Map<string, number>();
+  for (const [seq, id] of visible.bySeq) {
+    const vector = known.get(seq);
+    if (vector !== undefined && vector.length === asked.length) cosines.set(id, cosine(asked, vector));
+  }
+  return cosines;
+}
+
+function describe(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,109 @@
+import { InvalidInputError } from '../../core/errors.ts';
+import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
+import type { EventPlace, LineageSegment, MemoryEvent } from '../storage/memory-event.ts';
+import { type CheckpointLineage, Lineages, OPEN_END, type SessionPlace } from './lineages.ts';
+import { createView, type View } from './view.ts';
+
+/** From where one looks. Default: from a new run, which sees the current branch of every session. */
+export type ViewOptions = {
+  /** As this session knows it on its branch, besides what the current branches of the others know. */
+  readonly session?: SessionPlace | undefined;
+  /** As it was known at a checkpoint, by its id or a prefix of it, or at a time. */
+  readonly asOf?: string | Date | undefined;
+};
+
+/** What taught a memory: a checkpoint that holds it, or a session that has learned it since its head. */
+export type TeacherOptions = {
+  readonly checkpoint?: string | undefined;
+  readonly session?: SessionPlace | undefined;
+};
+
+/** Decides what is visible from where, with the help of the manager whose sessions learn. Without one everything is. */
+export class Views {
+  readonly #lineages: Lineages | undefined;
+
+  constructor(manager: CheckpointManager | undefined) {
+    this.#lineages = manager === undefined ? undefined : new Lineages(manager);
+  }
+
+  /** What is seen from there, of a log that holds these events. */
+  async open({ session, asOf }: ViewOptions, log: SessionsOfLog): Promise<View> {
+    if (typeof asOf === 'string') return this.#atCheckpoint(asOf, log);
+    const untilMs = asOf?.getTime();
+    if (this.#lineages === undefined) return createView({ untilMs });
+    const lineages = await this.#current(log, session?.id);
+    if (session !== undefined) lineages.set(session.id, await this.#lineages.ofBranch(session.id, session.branch));
+    return createView({ lineages, untilMs });
+  }
+
+  /** What is seen from where something is being learned. */
+  async ofPlace(place: EventPlace | undefined, log: SessionsOfLog): Promise<View> {
+    if (this.#lineages === undefined) return createView({});
+    const lineages = await this.#current(log, place?.sessionId);
+    if (place !== undefined) lineages.set(place.sessionId, place.lineage);
+    return createView({ lineages });
+  }
+
+  /** The lineage of a checkpoint. */
+  async lineageOf(checkpoint: string): Promise<CheckpointLineage> {
+    return this.#required('Comparing checkpoints').of(checkpoint);
+  }
+
+  /** What a session that stands at this checkpoint sees, at whatever time. */
+  async ofLineage({ checkpoint, segments }: CheckpointLineage, log: SessionsOfLog): Promise<View> {
+    const lineages = await this.#current(log, checkpoint.sessionId);
+    lineages.set(checkpoint.sessionId, segments);
+    return createView({ lineages });
+  }
+
+  /** The place that events taught by this get. */
+  async place({ checkpoint, session }: TeacherOptions): Promise<EventPlace | undefined> {
+    if (checkpoint !== undefined) {
+      const { checkpoint: found, segments } = await this.#required('A checkpoint as teacher').of(checkpoint);
+      const { id, sessionId, branch } = found;
+      return { sessionId, branch, checkpointId: id, isAfter: false, lineage: segments };
+    }
+    if (session === undefined) return undefined;
+    const { id: sessionId, branch, head } = session;
+    const lineage = (await this.#lineages?.ofBranch(sessionId, branch)) ?? [{ branch, base: '', to: OPEN_END }];
+    return { sessionId, branch, checkpointId: head?.id ?? '', isAfter: true, lineage };
+  }
+
+  async statusOf(checkpointId: string) {
+    return (await this.#lineages?.statusOf(checkpointId)) ?? { status: 'unknown' as const };
+  }
+
+  async #atCheckpoint(checkpointId: string, log: SessionsOfLog): Promise<View> {
+    const { checkpoint, segments } = await this.#required('asOf a checkpoint').of(checkpointId);
+    const own = checkpoint.sessionId;
+    const lineages = await this.#current(log, own);
+    lineages.set(own, segments);
+    return createView({ lineages, untilMs: checkpoint.timestamp.getTime(), own });
+  }
+
+  /** A session that was deleted keeps the lineage on which it learned last: what it taught does not vanish with it. */
+  async #current(log: SessionsOfLog, except?: string): Promise<Map<string, readonly LineageSegment[]>> {
+    const sessionIds = [...log.lastPlaces.keys()].filter((id) => id !== except);
+    const found = await this.#lineages?.ofCurrent(sessionIds);
+    const lineages = new Map<string, readonly LineageSegment[]>();
+    for (const id of sessionIds) lineages.set(id, found?.get(id) ?? log.lastPlaces.get(id)?.lineage ?? []);
+    return lineages;
+  }
+
+  #required(what: string): Lineages {
+    if (this.#lineages !== undefined) return this.#lineages;
+    throw new InvalidInputError(
+      `${what} needs to know the checkpoints. Give Memory the option "manager", a CheckpointManager.`,
+    );
+  }
+}
+
+/** The sessions that taught what a log holds, each with the place where it learned last. */
+export type SessionsOfLog = { readonly lastPlaces: ReadonlyMap<string, EventPlace> };
+
+/** The sessions of some events. */
+export function sessionsOf(events: Iterable<MemoryEvent>): SessionsOfLog {
+  const lastPlaces = new Map<string, EventPlace>();
+  for (const { place } of events) if (place !== undefined) lastPlaces.set(place.sessionId, place);
+  return { lastPlaces };
+}

@@ -1,0 +1,146 @@
+import { createHash } from 'node:crypto';
+import { CorruptError } from '../../core/errors.ts';
+import type { MemoryEvent, MemoryOperation, NewMemoryEvent } from './memory-event.ts';
+import type { MemoryKind, MemoryScope } from './memory-record.ts';
+
+/** An event as SQL databases hold it: what is searched by has columns, the rest is JSON. */
+export type EventRow = {
+  readonly memory_id: string;
+  readonly operation: string;
+  readonly user_id: string | null;
+  readonly agent_id: string | null;
+  readonly run_id: string | null;
+  readonly session_id: string | null;
+  readonly hash: string | null;
+  readonly subject: string | null;
+  readonly slot: string | null;
+  readonly kind: string | null;
+  readonly key: string | null;
+  readonly at_ms: number;
+  readonly content: string | null;
+  readonly previous: string | null;
+  readonly body: string;
+};
+
+/** The columns in the order in which they are bound. */
+export const EVENT_COLUMNS = [
+  'memory_id',
+  'operation',
+  'user_id',
+  'agent_id',
+  'run_id',
+  'session_id',
+  'hash',
+  'subject',
+  'slot',
+  'kind',
+  'key',
+  'at_ms',
+  'content',
+  'previous',
+  'body',
+] as const satisfies readonly (keyof EventRow)[];
+
+/** Brings an event into the form of a row. */
+export function toRow(event: NewMemoryEvent): EventRow {
+  const { memoryId, operation, scope, place, atMs, fields = {}, actor, reason, extracted } = event;
+  const { content, hash, subject, slot, kind, ...rest } = fields;
+  const named = { content, hash, subject, slot, kind, key: event.key, previous: event.previous };
+  const owners = { user_id: scope.userId, agent_id: scope.agentId, run_id: scope.runId, session_id: place?.sessionId };
+  return {
+    memory_id: memoryId,
+    operation,
+    at_ms: atMs,
+    body: JSON.stringify({ place, fields: rest, actor, reason, extracted }),
+    ...withNulls(named),
+    ...withNulls(owners),
+  };
+}
+
+function withNulls<Value extends object>(
+  value: Value,
+): { [Key in keyof Value]-?: Exclude<Value[Key], undefined> | null } {
+  const entries = Object.entries(value).map(([name, field]) => [name, field ?? null]);
+  return Object.fromEntries(entries) as { [Key in keyof Value]-?: Exclude<Value[Key], undefined> | null };
+}
+
+/** Reads a row back; throws a CorruptError for one that is damaged. Written out field by field, because logs are read in bulk. */
+export function fromRow(row: EventRow & { readonly seq: number }): MemoryEvent {
+  const { place, fields, actor, reason, extracted } = parseBody(row.body, row.seq);
+  const words = {
+    ...fields,
+    ...(row.content !== null && { content: row.content }),
+    ...(row.hash !== null && { hash: row.hash }),
+    ...(row.subject !== null && { subject: row.subject }),
+    ...(row.slot !== null && { slot: row.slot }),
+    ...(row.kind !== null && { kind: row.kind as MemoryKind }),
+  };
+  return {
+    seq: row.seq,
+    memoryId: row.memory_id,
+    operation: row.operation as MemoryOperation,
+    scope: toScope(row),
+    place,
+    atMs: row.at_ms,
+    fields: words,
+    previous: row.previous ?? undefined,
+    key: row.key ?? undefined,
+    actor,
+    reason,
+    extracted,
+  };
+}
+
+function toScope(row: EventRow): MemoryScope {
+  return {
+    ...(row.user_id !== null && { userId: row.user_id }),
+    ...(row.agent_id !== null && { agentId: row.agent_id }),
+    ...(row.run_id !== null && { runId: row.run_id }),
+  };
+}
+
+function parseBody(
+  body: string,
+  seq: number,
+): Pick<NewMemoryEvent, 'place' | 'fields' | 'actor' | 'reason' | 'extracted'> {
+  try {
+    return JSON.parse(body) as NewMemoryEvent;
+  } catch (cause) {
+    throw new CorruptError(
+      `Memory event ${seq} is damaged: its record cannot be read. Restore the file from a backup.`,
+      {
+        cause,
+        details: { seq },
+      },
+    );
+  }
+}
+
+const SCOPE_COLUMNS = [
+  ['userId', 'user_id'],
+  ['agentId', 'agent_id'],
+  ['runId', 'run_id'],
+] as const;
+
+/** The columns that a scope fixes, with their values. */
+export function scopeColumns(scope: MemoryScope): { readonly column: string; readonly value: string }[] {
+  return SCOPE_COLUMNS.flatMap(([name, column]) => {
+    const value = scope[name];
+    return value === undefined ? [] : [{ column, value }];
+  });
+}
+
+/** A scope as words of an index: whatever its names are made of. */
+export function scopeTokens(scope: MemoryScope): string[] {
+  return scopeColumns(scope).map(
+    ({ column, value }) => column.charAt(0) + createHash('sha256').update(value).digest('hex').slice(0, 16),
+  );
+}
+
+const MAX_TOKEN_CHARS = 64;
+
+/** A term as a word that every tokenizer leaves whole. */
+export function toToken(term: string): string {
+  const token = /^[a-z0-9]+$/.test(term) ? term : `x${Buffer.from(term).toString('hex')}`;
+  return token.slice(0, MAX_TOKEN_CHARS);
+}

@@ -1,0 +1,217 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { freshSchema, postgresUrl } from '../../../test/support/postgres.ts';
+import type { MemoryOperation, NewMemoryEvent } from './memory-event.ts';
+import type { IndexedEvent, MemoryStorage } from './memory-storage.ts';
+import { PostgresMemoryStorage } from './postgres/postgres-memory-storage.ts';
+import { SqliteMemoryStorage } from './sqlite/sqlite-memory-storage.ts';
+
+function openSqlite(): MemoryStorage {
+  const folder = mkdtempSync(join(tmpdir(), 'savestate-memory-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return new SqliteMemoryStorage({ path: join(folder, 'history.db') });
+}
+
+function openPostgres(): MemoryStorage {
+  return new PostgresMemoryStorage({ connectionString: postgresUrl(), schema: freshSchema(), tenant: 'acme' });
+}
+
+let clock = 1000;
+
+function event(memoryId: string, changes: Partial<NewMemoryEvent> & { content?: string } = {}): NewMemoryEvent {
+  const { content = `words of ${memoryId}`, ...rest } = changes;
+  return {
+    memoryId,
+    operation: 'ADD',
+    scope: { userId: 'ann' },
+    atMs: clock++,
+    fields: { content, hash: `hash of ${content}`, kind: 'episode', subject: 'ann' },
+    ...rest,
+  };
+}
+
+const indexed = (one: NewMemoryEvent, terms = one.fields?.content?.split(' ')): IndexedEvent => ({ event: one, terms });
+
+describe.each([
+  ['SQLite', openSqlite],
+  ['PostgreSQL', openPostgres],
+])('memory storage on %s', (_name, openStorage) => {
+  function open(): MemoryStorage {
+    const storage = openStorage();
+    onTestFinished(() => storage.close());
+    return storage;
+  }
+
+  test('[O17] events come back as they were appended, in order, and can be read on from any of them', async () => {
+    const storage = open();
+    const place = {
+      sessionId: 's',
+      branch: 'main',
+      checkpointId: 'chk_1',
+      isAfter: false,
+      lineage: [{ branch: 'main', base: '', to: 'chk_1' }],
+    };
+    const first = event('m1', {
+      place,
+      key: 'k1',
+      actor: 'ann',
+      reason: 'why not',
+      previous: 'before',
+      extracted: [1],
+    });
+    const result = await storage.append([indexed(first), indexed(event('m2'))]);
+    expect(result.status).toBe('stored');
+    const events = await storage.readEvents({});
+    expect(events).toEqual(result.status === 'stored' ? result.events.map((one) => expect.objectContaining(one)) : []);
+    expect(await storage.readEvents({ afterSeq: events[0]?.seq ?? 0 })).toEqual([events[1]]);
+    expect((await storage.readEvents({ sessionId: 's' })).map(({ memoryId }) => memoryId)).toEqual(['m1']);
+    expect((await storage.readEvents({ memoryIds: ['m2', 'm3'] })).map(({ memoryId }) => memoryId)).toEqual(['m2']);
+  });
+
+  test('[O17] an append is all or none: a known key or a memory that moved on refuses all of it', async () => {
+    const storage = open();
+    const stored = await storage.append([indexed(event('m1', { key: 'k' }))]);
+    const seq = stored.status === 'stored' ? (stored.events[0]?.seq ?? 0) : 0;
+    const twice = await storage.append([indexed(event('m2')), indexed(event('m3', { key: 'k' }))]);
+    const moved = await storage.append([indexed(event('m1'))], [{ memoryId: 'm1', lastSeq: seq - 1 }]);
+    expect([twice.status, moved.status]).toEqual(['duplicate', 'moved']);
+    expect(await storage.readEvents({})).toHaveLength(1);
+    const fits = await storage.append(
+      [indexed(event('m1', { operation: 'RETRACT' }))],
+      [
+        { memoryId: 'm1', lastSeq: seq },
+        { memoryId: 'new', lastSeq: 0 },
+      ],
+    );
+    expect(fits.status).toBe('stored');
+  });
+
+  test('[O17] terms find the events of a scope, whatever script they are written in', async () => {
+    const storage = open();
+    await storage.append([
+      indexed(event('m1'), ['tea', 'über', '抹茶']),
+      indexed(event('m2', { scope: { userId: 'bob' } }), ['tea']),
+      indexed(event('m3', { scope: { userId: 'ann', runId: 'r"1' } }), ['tea']),
+    ]);
+    const [m1, , m3] = (await storage.readEvents({})).map(({ seq }) => seq);
+    const postings = await storage.readPostings(['tea', 'über', '抹茶', 'none'], { userId: 'ann' });
+    expect(postings).toEqual(
+      new Map([
+        ['tea', [m1, m3]],
+        ['über', [m1]],
+        ['抹茶', [m1]],
+        ['none', []],
+      ]),
+    );
+    expect(await storage.readPostings(['tea'], { userId: 'ann', runId: 'r"1' })).toEqual(new Map([['tea', [m3]]]));
+  });
+
+  test('[O17] related events are those of the same key, words, slot or kind, and only in the scope', async () => {
+    const storage = open();
+    const fact = (id: string, changes: object) =>
+      event(id, { fields: { content: id, hash: id, kind: 'fact', subject: 'ann', ...changes } });
+    await storage.append(
+      [
+        event('key', { key: 'k', scope: { agentId: 'elsewhere' } }),
+        event('words', { content: 'same' }),
+        fact('slot', { slot: 'home', kind: 'preference' }),
+        fact('kind', {}),
+        fact('other', { subject: 'bob', slot: 'home' }),
+        { ...fact('foreign', {}), scope: { userId: 'bob' } },
+      ].map((one) => indexed(one)),
+    );
+    const related = await storage.readRelated({
+      scope: { userId: 'ann' },
+      keys: ['k'],
+      hashes: ['hash of same'],
+      slots: [{ subject: 'ann', slot: 'home' }],
+      kinds: [{ subject: 'ann', kind: 'fact' }],
+    });
+    expect(related.map(({ memoryId }) => memoryId)).toEqual(['key', 'words', 'slot', 'kind']);
+  });
+
+  test('[O17] a series is the turns of a session, or of a run outside of sessions, newest first', async () => {
+    const storage = open();
+    const place = { sessionId: 's', branch: 'main', checkpointId: '', isAfter: true, lineage: [] };
+    const scope = { userId: 'ann', runId: 'r' };
+    await storage.append(
+      [event('a', { scope, place }), event('b', { scope }), event('c', { scope, place }), event('d')].map((one) =>
+        indexed(one),
+      ),
+    );
+    const ids = async (query: { sessionId?: string }) =>
+      (await storage.readSeries({ scope, ...query })).map(({ memoryId }) => memoryId);
+    expect(await ids({ sessionId: 's' })).toEqual(['c', 'a']);
+    expect(await ids({})).toEqual(['b']);
+  });
+
+  test('[O20] vectors are kept by model and read on from a position', async () => {
+    const storage = open();
+    await storage.append([indexed(event('m1')), indexed(event('m2', { scope: { userId: 'bob' } }))]);
+    const [m1 = 0, m2 = 0] = (await storage.readEvents({})).map(({ seq }) => seq);
+    await storage.writeVectors('a', [
+      { seq: m1, vector: Float32Array.of(0.5, -1) },
+      { seq: m2, vector: Float32Array.of(1, 1) },
+      { seq: 99_999, vector: Float32Array.of(9, 9) },
+    ]);
+    await storage.writeVectors('b', [{ seq: m1, vector: Float32Array.of(7) }]);
+    const found = await storage.readVectors('a', { scope: { userId: 'ann' }, afterPosition: 0 });
+    expect(found.map(({ seq, vector }) => [seq, [...vector]])).toEqual([[m1, [0.5, -1]]]);
+    const after = found[0]?.position ?? 0;
+    expect(await storage.readVectors('a', { scope: { userId: 'ann' }, afterPosition: after })).toEqual([]);
+  });
+
+  test('[O16] purged memories leave a tombstone and nothing else; numbers are not used again', async () => {
+    const storage = open();
+    await storage.append([indexed(event('m1')), indexed(event('m2'))]);
+    const before = await storage.readEvents({});
+    await storage.writeVectors('a', [{ seq: before[1]?.seq ?? 0, vector: Float32Array.of(1) }]);
+    const epoch = await storage.readEpoch();
+    const { fields: _words, ...tombstone } = event('m2', { operation: 'PURGE' as MemoryOperation });
+    await storage.purge(['m2'], [tombstone]);
+    const after = await storage.readEvents({});
+    expect(after.map(({ memoryId, operation }) => [memoryId, operation])).toEqual([
+      ['m1', 'ADD'],
+      ['m2', 'PURGE'],
+    ]);
+    expect(JSON.stringify(after)).not.toContain('words of m2');
+    expect((await storage.readPostings(['m2'], { userId: 'ann' })).get('m2')).toEqual([]);
+    expect(await storage.readVectors('a', { scope: { userId: 'ann' }, afterPosition: 0 })).toEqual([]);
+    expect(await storage.readEpoch()).not.toBe(epoch);
+    expect(after[1]?.seq).toBeGreaterThan(before[1]?.seq ?? 0);
+    await storage.reset();
+    expect(await storage.readEvents({})).toEqual([]);
+  });
+
+  test('[O17] after closing every call says so', async () => {
+    const storage = openStorage();
+    await storage.readEpoch();
+    await storage.close();
+    await storage.close();
+    await expect(storage.readEvents({})).rejects.toMatchObject({ code: 'CLOSED' });
+  });
+});
+
+test('[O17] tenants of one PostgreSQL schema see nothing of each other', async () => {
+  const options = { connectionString: postgresUrl(), schema: freshSchema() };
+  const [acme, other] = ['acme', 'other'].map((tenant) => new PostgresMemoryStorage({ ...options, tenant }));
+  await Promise.all([acme?.append([indexed(event('m1', { key: 'k' }))]), other?.readEpoch()]);
+  expect(await other?.readEvents({})).toEqual([]);
+  expect((await other?.readPostings(['words'], { userId: 'ann' }))?.get('words')).toEqual([]);
+  expect((await other?.append([indexed(event('m1', { key: 'k' }))]))?.status).toBe('stored');
+  await other?.reset();
+  expect(await acme?.readEvents({})).toHaveLength(1);
+  await Promise.all([acme?.close(), other?.close()]);
+});
+
+test('[O23] a file that is something else is left alone', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'savestate-memory-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const path = join(folder, 'other.db');
+  const { SqliteCheckpointStorage } = await import('../../index.ts');
+  const checkpoints = new SqliteCheckpointStorage({ path });
+  expect(() => new SqliteMemoryStorage({ path })).toThrow(expect.objectContaining({ code: 'UNSUPPORTED' }));
+  await checkpoints.close();
+});

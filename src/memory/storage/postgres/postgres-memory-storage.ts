@@ -1,0 +1,194 @@
+import { parseName } from '../../../core/record/id.ts';
+import { EVENT_COLUMNS, type EventRow, fromRow, scopeColumns, scopeTokens, toRow, toToken } from '../event-row.ts';
+import type { MemoryEvent, NewMemoryEvent } from '../memory-event.ts';
+import type { MemoryScope } from '../memory-record.ts';
+import {
+  type AppendResult,
+  type EventQuery,
+  type EventVector,
+  type Expectation,
+  type IndexedEvent,
+  MAX_RELATED,
+  MAX_SERIES,
+  type MemoryStorage,
+  type RelatedQuery,
+  type SeriesQuery,
+  type StoredVector,
+  type VectorQuery,
+} from '../memory-storage.ts';
+import { PostgresMemoryConnection, type PostgresMemoryOptions, type Query } from './postgres-memory-connection.ts';
+
+const SELECT = `SELECT seq::float8 AS seq, ${EVENT_COLUMNS.join(', ')} FROM {s}.memory_event`;
+const INSERT = `INSERT INTO {s}.memory_event(tenant, ${EVENT_COLUMNS.join(', ')}, terms)
+  VALUES (${Array.from({ length: EVENT_COLUMNS.length + 2 }, (_, at) => `$${at + 1}`).join(', ')}) RETURNING seq::float8 AS seq`;
+const IS_MOVED = `SELECT 1 FROM jsonb_to_recordset($2::jsonb) AS expected("memoryId" text, "lastSeq" bigint)
+  WHERE "lastSeq" <> coalesce((SELECT max(seq) FROM {s}.memory_event WHERE tenant = $1 AND memory_id = "memoryId"), 0)`;
+const POSTINGS = `SELECT asked.token, array_agg(seq::float8 ORDER BY seq) AS seqs FROM unnest($2::text[]) AS asked(token)
+  JOIN {s}.memory_event ON terms @> ($3::text[] || asked.token) AND tenant = $1 GROUP BY asked.token`;
+const WRITE_VECTORS = `INSERT INTO {s}.memory_vector(tenant, model, seq, vector)
+  SELECT $1, $2, given.seq, given.vector FROM unnest($3::bigint[], $4::bytea[]) AS given(seq, vector)
+  JOIN {s}.memory_event USING (seq) WHERE tenant = $1 ON CONFLICT DO NOTHING`;
+
+/** Memory events on a PostgreSQL server, for any number of processes and machines. */
+export class PostgresMemoryStorage implements MemoryStorage {
+  readonly #connection: PostgresMemoryConnection;
+  readonly #tenant: string;
+
+  constructor(options: PostgresMemoryOptions) {
+    this.#tenant = parseName(options.tenant, 'A tenant');
+    this.#connection = new PostgresMemoryConnection(options);
+  }
+
+  async append(events: readonly IndexedEvent[], expectations: readonly Expectation[] = []): Promise<AppendResult> {
+    return this.#connection.write(async (query): Promise<AppendResult> => {
+      const moved = await query(IS_MOVED, [this.#tenant, JSON.stringify(expectations)]);
+      if (moved.length > 0) return { status: 'moved' };
+      const keys = events.flatMap(({ event }) => event.key ?? []);
+      const known = await query('SELECT 1 FROM {s}.memory_event WHERE tenant = $1 AND key = ANY($2)', [
+        this.#tenant,
+        keys,
+      ]);
+      if (known.length > 0) return { status: 'duplicate' };
+      const stored: MemoryEvent[] = [];
+      for (const event of events) stored.push(await this.#insert(query, event));
+      return { status: 'stored', events: stored };
+    });
+  }
+
+  async #insert(query: Query, { event, terms }: IndexedEvent): Promise<MemoryEvent> {
+    const row = toRow(event);
+    const tokens = terms === undefined ? null : [...new Set([...this.#tokensOf(event.scope), ...terms.map(toToken)])];
+    const values = [this.#tenant, ...EVENT_COLUMNS.map((column) => row[column]), tokens];
+    const [inserted] = await query<{ seq: number }>(INSERT, values);
+    return { ...event, seq: (inserted as { seq: number }).seq };
+  }
+
+  /** Terms have no colon in them, so tokens of scopes are told from them. */
+  #tokensOf(scope: MemoryScope): string[] {
+    return scopeTokens(scope).map((token) => `${this.#tenant}:${token}`);
+  }
+
+  async readEvents({ scope = {}, afterSeq = 0, memoryIds, sessionId }: EventQuery): Promise<MemoryEvent[]> {
+    const conditions = this.#conditions(scope);
+    conditions.add('seq >', afterSeq);
+    if (memoryIds !== undefined) conditions.addAny('memory_id', memoryIds);
+    if (sessionId !== undefined) conditions.add('session_id =', sessionId);
+    return this.#select(conditions, 'ORDER BY seq');
+  }
+
+  async readRelated({ scope, keys, hashes, slots, kinds }: RelatedQuery): Promise<MemoryEvent[]> {
+    const wanted: Conditions[] = [];
+    if (keys.length > 0) wanted.push(this.#conditions({}).addAny('key', keys));
+    if (hashes.length > 0) wanted.push(this.#conditions(scope).addAny('hash', hashes));
+    for (const { subject, slot } of slots)
+      wanted.push(this.#conditions(scope).add('subject =', subject).add('slot =', slot).add('kind <>', 'episode'));
+    for (const { subject, kind } of kinds)
+      wanted.push(this.#conditions(scope).add('subject =', subject).add('kind =', kind).add('kind <>', 'episode'));
+    const limit = MAX_RELATED + keys.length + hashes.length;
+    const found = new Map<number, MemoryEvent>();
+    for (const conditions of wanted)
+      for (const event of await this.#select(conditions, `ORDER BY seq DESC LIMIT ${limit}`))
+        found.set(event.seq, event);
+    return [...found.values()].sort((a, b) => a.seq - b.seq);
+  }
+
+  async readSeries({ scope, sessionId }: SeriesQuery): Promise<MemoryEvent[]> {
+    const conditions = this.#conditions(scope).add('kind =', 'episode');
+    if (sessionId === undefined) conditions.addPlain('session_id IS NULL');
+    else conditions.add('session_id =', sessionId);
+    return this.#select(conditions, `ORDER BY seq DESC LIMIT ${MAX_SERIES}`);
+  }
+
+  #conditions(scope: MemoryScope): Conditions {
+    const conditions = new Conditions().add('tenant =', this.#tenant);
+    for (const { column, value } of scopeColumns(scope)) conditions.add(`${column} =`, value);
+    return conditions;
+  }
+
+  async #select(conditions: Conditions, rest: string): Promise<MemoryEvent[]> {
+    const sql = `${SELECT} WHERE ${conditions.text} ${rest}`;
+    return (await this.#connection.read<EventRow & { seq: number }>(sql, conditions.values)).map(fromRow);
+  }
+
+  async readPostings(terms: readonly string[], scope: MemoryScope): Promise<Map<string, readonly number[]>> {
+    const tokens = terms.map(toToken);
+    const values = [this.#tenant, tokens, this.#tokensOf(scope)];
+    const rows = await this.#connection.read<{ token: string; seqs: number[] }>(POSTINGS, values);
+    const byToken = new Map(rows.map(({ token, seqs }) => [token, seqs]));
+    return new Map(terms.map((term) => [term, byToken.get(toToken(term)) ?? []]));
+  }
+
+  async writeVectors(model: string, vectors: readonly EventVector[]): Promise<void> {
+    const seqs = vectors.map(({ seq }) => seq);
+    const bytes = vectors.map(({ vector }) => Buffer.from(vector.buffer, vector.byteOffset, vector.byteLength));
+    await this.#connection.write((query) => query(WRITE_VECTORS, [this.#tenant, model, seqs, bytes]));
+  }
+
+  async readVectors(model: string, { scope, afterPosition }: VectorQuery): Promise<StoredVector[]> {
+    const conditions = new Conditions().add('e.tenant =', this.#tenant).add('model =', model);
+    conditions.add('position >', afterPosition);
+    for (const { column, value } of scopeColumns(scope)) conditions.add(`${column} =`, value);
+    const rows = await this.#connection.read<{ position: number; seq: number; vector: Buffer }>(
+      `SELECT position::float8 AS position, seq::float8 AS seq, vector FROM {s}.memory_vector v JOIN {s}.memory_event e USING (seq)
+        WHERE ${conditions.text} ORDER BY position`,
+      conditions.values,
+    );
+    return rows.map(({ vector, ...row }) => ({ ...row, vector: new Float32Array(new Uint8Array(vector).buffer) }));
+  }
+
+  async readEpoch(): Promise<number> {
+    const sql = 'SELECT epoch::float8 AS epoch FROM {s}.memory_epoch WHERE tenant = $1';
+    return (await this.#connection.read<{ epoch: number }>(sql, [this.#tenant]))[0]?.epoch ?? 0;
+  }
+
+  async purge(memoryIds: readonly string[], tombstones: readonly NewMemoryEvent[]): Promise<void> {
+    await this.#connection.write(async (query) => {
+      await query('DELETE FROM {s}.memory_event WHERE tenant = $1 AND memory_id = ANY($2)', [this.#tenant, memoryIds]);
+      await this.#nextEpoch(query);
+      for (const event of tombstones) await this.#insert(query, { event });
+    });
+  }
+
+  async reset(): Promise<void> {
+    await this.#connection.write(async (query) => {
+      await query('DELETE FROM {s}.memory_event WHERE tenant = $1', [this.#tenant]);
+      await this.#nextEpoch(query);
+    });
+  }
+
+  async #nextEpoch(query: Query): Promise<void> {
+    await query(
+      'INSERT INTO {s}.memory_epoch AS known VALUES ($1, 1) ON CONFLICT (tenant) DO UPDATE SET epoch = known.epoch + 1',
+      [this.#tenant],
+    );
+  }
+
+  async close(): Promise<void> {
+    await this.#connection.close();
+  }
+}
+
+/** Conditions of a WHERE clause, with the values they are about. */
+class Conditions {
+  readonly #texts: string[] = [];
+  readonly values: unknown[] = [];
+
+  add(columnAndOperator: string, value: unknown): this {
+    this.values.push(value);
+    return this.addPlain(`${columnAndOperator} $${this.values.length}`);
+  }
+
+  addAny(column: string, values: readonly string[]): this {
+    this.values.push(values);
+    return this.addPlain(`${column} = ANY($${this.values.length})`);
+  }
+
+  addPlain(text: string): this {
+    this.#texts.push(text);
+    return this;
+  }
+
+  get text(): string {
+    return this.#texts.join(' AND ');
+  }
+}

@@ -1,0 +1,126 @@
+import {
+  accepts,
+  callback,
+  checkOptions,
+  checkValue,
+  type GivenOptions,
+  givenOptions,
+  listOf,
+  MAX_DELAY_MS,
+  type OptionCheck,
+  type OptionChecks,
+  oneOf,
+  options,
+  positive,
+  string,
+  wholeFrom,
+} from '../../../core/options.ts';
+import { boundName } from './bounded-text.ts';
+import type { DriftJudge } from './judge.ts';
+
+/** The names of the signals, as evidence carries them. */
+export const SIGNAL_NAMES = [
+  'repetition',
+  'near-duplicate',
+  're-asking',
+  'progress',
+  'alternation',
+  'state-recurrence',
+  'monologue',
+  'chant',
+  'stall',
+  'idle-steps',
+  'cycle-count',
+  'error-rate',
+  'cycle-time',
+  'context-growth',
+  'unfounded-answer',
+  'goal-adherence',
+] as const;
+
+/** One of the built-in signals. */
+export type SignalName = (typeof SIGNAL_NAMES)[number];
+
+/** How a detector judges; every field has a default. */
+export type DriftOptions = {
+  /** Evidence from which on an agent drifts, as the logarithm of the odds: ln 100. */
+  readonly alarmNats?: number | undefined;
+  /** Evidence from which on it is suspected; between the two a judge is asked. */
+  readonly suspectNats?: number | undefined;
+  /** Signals to leave out. */
+  readonly without?: readonly SignalName[] | undefined;
+  /** Tools that are there to be called again and again (a mailbox, a queue, a clock): calling them is no loop and no stall. */
+  readonly pollingTools?: readonly string[] | undefined;
+  /** The goal in words, if no event states it. */
+  readonly goal?: string | undefined;
+  /** Calls in a row that may bring nothing new. */
+  readonly maxIdleSteps?: number | undefined;
+  /** Cycles the task is expected to take; without it their number is no evidence. */
+  readonly expectedCycles?: number | undefined;
+  readonly contextLimitTokens?: number | undefined;
+  /** New words that tools must have returned before an answer is believed. */
+  readonly minFoundWords?: number | undefined;
+  /** Asked, by `assess` alone, when the evidence is in doubt. */
+  readonly judge?: DriftJudge | undefined;
+  /** The fewest events between two questions to the judge. */
+  readonly judgeIntervalEvents?: number | undefined;
+  /** How many of the last events the judge sees. */
+  readonly judgeWindowEvents?: number | undefined;
+  /** A judge that has not answered by then has failed. */
+  readonly judgeTimeoutMs?: number | undefined;
+};
+
+/** Options with every default filled in. */
+export type ReadDriftOptions = Required<GivenOptions<Omit<DriftOptions, 'goal' | 'judge' | 'expectedCycles'>>> &
+  Pick<DriftOptions, 'goal' | 'judge' | 'expectedCycles'>;
+
+/** What holds where nothing else is said. */
+export const DEFAULT_DRIFT_OPTIONS = Object.freeze({
+  alarmNats: 4.6,
+  suspectNats: 2.3,
+  without: Object.freeze([]),
+  pollingTools: Object.freeze([]),
+  maxIdleSteps: 12,
+  contextLimitTokens: 200_000,
+  minFoundWords: 40,
+  judgeIntervalEvents: 10,
+  judgeWindowEvents: 20,
+  judgeTimeoutMs: 30_000,
+}) satisfies DriftOptions;
+
+const count = wholeFrom(1);
+
+const OPTIONS = {
+  alarmNats: positive,
+  suspectNats: positive,
+  without: listOf(oneOf(...SIGNAL_NAMES)),
+  pollingTools: listOf(string),
+  goal: string,
+  maxIdleSteps: count,
+  expectedCycles: count,
+  contextLimitTokens: positive,
+  minFoundWords: count,
+  judge: callback,
+  judgeIntervalEvents: count,
+  judgeWindowEvents: count,
+  judgeTimeoutMs: accepts(
+    `a number above 0, up to ${MAX_DELAY_MS}`,
+    (value) => positive(value) === undefined && Number(value) <= MAX_DELAY_MS,
+  ),
+} satisfies OptionChecks<DriftOptions>;
+
+/** Accepts the options of a detector, as a part of others. */
+export const driftOptions: OptionCheck = options(OPTIONS);
+
+/** Fills in defaults; an unknown or senseless option is an `InvalidInputError`. */
+export function readDriftOptions(given: DriftOptions): ReadDriftOptions {
+  checkOptions(given, OPTIONS, 'a drift detector');
+  const read: ReadDriftOptions = { ...DEFAULT_DRIFT_OPTIONS, ...givenOptions(given) };
+  const { suspectNats, alarmNats } = read;
+  checkValue(
+    suspectNats,
+    accepts(`at most alarmNats, ${alarmNats}`, () => suspectNats <= alarmNats),
+    'The option "suspectNats" of a drift detector',
+  );
+  return { ...read, without: [...read.without], pollingTools: read.pollingTools.map(boundName) };
+}

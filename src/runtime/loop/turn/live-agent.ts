@@ -1,0 +1,293 @@
+import { apply, type Patches } from 'mutative';
+import { ClosedError } from '../../../core/errors.ts';
+import { freezeState } from '../../../core/freeze.ts';
+import type { RestoreProblem } from '../../../manager/engine/restore-report.ts';
+import type { OpenWork, Work } from '../../run/work.ts';
+import {
+  type AgentMind,
+  type AgentState,
+  addNote,
+  cleanContext,
+  type Job,
+  type LoopState,
+  mindOf,
+} from '../state/agent-state.ts';
+import type { ErrorText } from '../state/error-text.ts';
+import {
+  addMessage,
+  countFailure,
+  findPending,
+  finishMessage,
+  type MailboxState,
+  type Message,
+  nextPending,
+  removeMessage,
+  setMessageAside,
+} from '../state/mailbox.ts';
+import type { OpenWorks } from '../state/open-works.ts';
+import {
+  asStored,
+  collectSections,
+  EMPTY_SECTIONS,
+  type OnSectionProblem,
+  readSections,
+  restoreSections,
+  type SectionName,
+  type SectionsReport,
+} from '../state/sections.ts';
+import { type DriftReading, type DriftWatch, HEALTHY } from './drift-watch.ts';
+import type { LoopAgent } from './loop-agent.ts';
+
+/** How a turn ended; recorded, so that it counts also if the process dies right after. */
+export type TurnOutcome = {
+  readonly turn: number;
+  readonly job: Job;
+  readonly atMs: number;
+  /** Whether clean context was asked for while the turn went on; it begins with its end. */
+  readonly isCleaned?: boolean;
+} & (
+  | { readonly status: 'done'; readonly patches: Patches }
+  | {
+      readonly status: 'failed';
+      readonly error: ErrorText;
+      readonly isFinal: boolean;
+      /** What was done for a message that is set aside. */
+      readonly work?: OpenWork;
+    }
+);
+
+/** The turn under way. */
+export type CurrentTurn = {
+  readonly job: Job;
+  readonly work: Work;
+  /** What an older version kept of its steps. */
+  readonly results?: ReadonlyMap<string, unknown>;
+  /** Whether clean context begins when it ends. */
+  readonly isCleanDue?: boolean;
+};
+
+type Problems = ReadonlyMap<SectionName, readonly RestoreProblem[]>;
+
+/** An agent with its state in memory. Everything that happens to the state happens here, in one piece each. */
+export class LiveAgent {
+  readonly #createAgent: () => LoopAgent;
+  readonly #watch: DriftWatch | undefined;
+  readonly works: OpenWorks;
+  #agent: LoopAgent | undefined;
+  #state: AgentState;
+  /** What could not be read of the stored state; told with the first restore. */
+  #problems: Problems = new Map();
+  current: CurrentTurn | undefined;
+  /** Whether a turn works on a draft of the mind: until it is settled nothing else may change the mind. */
+  isActing = false;
+  /** Whether work that got nowhere has to wait before it goes on. */
+  isWorkPaused = false;
+  /** How often the watch began anew. */
+  watchBeginnings = 0;
+  reading: DriftReading = HEALTHY;
+  /** Hears of sections that the agent does not answer. */
+  onProblem: OnSectionProblem = () => undefined;
+
+  constructor(
+    createAgent: () => LoopAgent,
+    watch: DriftWatch | undefined,
+    fresh: { nowMs: number; mind: Partial<AgentMind>; works: OpenWorks },
+  ) {
+    this.#createAgent = createAgent;
+    this.#watch = watch;
+    this.works = fresh.works;
+    this.#state = { ...EMPTY_SECTIONS, ...fresh.mind, loop: { ...NEW_LOOP, gridStartMs: fresh.nowMs } };
+    freezeState(this.#state);
+  }
+
+  get state(): AgentState {
+    return this.#state;
+  }
+
+  get isAwake(): boolean {
+    return this.#agent !== undefined;
+  }
+
+  get sections() {
+    return this.#agent?.sections;
+  }
+
+  /** Takes over a stored state; the agent itself is made when it is first needed. */
+  load(state: unknown): void {
+    const stored = asStored(state);
+    const { kept, problems } = readSections(stored);
+    const loop = { ...this.#state.loop, ...stored.loop };
+    this.#state = { ...kept, loop: { ...loop, current: null, works: [], drift: null } };
+    this.#problems = problems;
+    this.works.load(loop.works ?? []);
+    this.current = loop.current === null ? undefined : { ...loop.current, work: this.#workOf(loop.current.job) };
+    if (loop.drift !== null) this.#watch?.restore(loop.drift);
+    freezeState(this.#state);
+  }
+
+  /** Makes an agent; it is asleep until `renew`. */
+  create(): LoopAgent {
+    return this.#createAgent();
+  }
+
+  /** Makes a new agent and hands it the state; whatever the old one held besides is gone. */
+  async renew(problems: Problems = this.#problems, agent: LoopAgent = this.create()): Promise<SectionsReport> {
+    this.#agent = agent;
+    const report = await restoreSections(agent.sections, this.#state, problems);
+    this.#problems = new Map();
+    return report;
+  }
+
+  /** The agent; only once it is awake. */
+  open(): LoopAgent {
+    if (this.#agent === undefined) throw new ClosedError('The agent is not awake yet.');
+    return this.#agent;
+  }
+
+  /** What a checkpoint taken now holds: the state as of the last turn, and what was done of the works that are not over. */
+  capture(): AgentState {
+    if (this.current === undefined) this.change(collectSections(this.sections, this.#state, this.onProblem));
+    const { loop } = this.#state;
+    // What a watch remembers is large, and worth it only where there is evidence to lose.
+    const drift = this.reading.status === 'healthy' ? null : (this.#watch?.snapshot() ?? null);
+    return { ...this.#state, loop: { ...loop, current: this.#captureCurrent(), works: this.works.records, drift } };
+  }
+
+  #captureCurrent(): LoopState['current'] {
+    if (this.current === undefined) return null;
+    const { work: _, ...current } = this.current;
+    return current;
+  }
+
+  change(part: Partial<AgentState>): void {
+    this.#state = { ...this.#state, ...part };
+  }
+
+  changeLoop(part: Partial<LoopState>): void {
+    this.change({ loop: { ...this.#state.loop, ...part } });
+  }
+
+  /** Begins with clean context, after the turn under way if there is one, and is not blamed for what was before. */
+  clean(): void {
+    if (this.isActing && this.current !== undefined) this.current = { ...this.current, isCleanDue: true };
+    else this.change(cleanContext(mindOf(this.#state)));
+    this.forgetDrift();
+  }
+
+  /** Is not blamed for what was before. */
+  forgetDrift(): void {
+    this.reading = HEALTHY;
+    this.#watch?.reset();
+    this.watchBeginnings++;
+  }
+
+  /** What is to be done next, by the state alone. */
+  nextJob(): Job | null {
+    const { mailbox, task, loop } = this.#state;
+    const message = nextPending(mailbox);
+    if (loop.escalation !== null || this.isDrifting) return null;
+    if (message !== undefined) return { kind: 'message', messageId: message.id };
+    const isWorkDue = task?.status === 'active' && this.#agent?.work !== undefined && !this.isWorkPaused;
+    return isWorkDue ? { kind: 'work' } : null;
+  }
+
+  get nextTurn(): number {
+    return this.#state.loop.turn + 1;
+  }
+
+  /** Whether it drifts and nobody was called for that yet. */
+  get isDrifting(): boolean {
+    return this.reading.status === 'drifting' && this.#state.loop.escalation === null;
+  }
+
+  /** Begins a turn at a job, unless one has begun. */
+  start(job: Job): CurrentTurn {
+    this.current ??= { job, work: this.#workOf(job) };
+    return this.current;
+  }
+
+  /** The same, if there is a job; returns it. */
+  begin(job: Job | null): Job | null {
+    if (job !== null) this.start(job);
+    return job;
+  }
+
+  #workOf(job: Job): Work {
+    return this.works.open(job, { task: this.#state.task, turn: this.nextTurn });
+  }
+
+  receive(message: Message): void {
+    this.change({ mailbox: addMessage(this.#state.mailbox, message) });
+  }
+
+  /** Forgets a message that could not be made durable; its sender knows, and will try again. */
+  refuse(id: string): void {
+    const isTaken = this.current?.job.kind === 'message' && this.current.job.messageId === id;
+    if (!isTaken) this.change({ mailbox: removeMessage(this.#state.mailbox, id) });
+  }
+
+  /** Lets a turn count. Told of the same turn again, it does nothing. Answers the outcome, with what belongs to it since. */
+  settle(given: TurnOutcome): TurnOutcome {
+    if (given.turn <= this.#state.loop.turn) return given;
+    const outcome = this.current?.isCleanDue === true ? { ...given, isCleaned: true } : given;
+    this.#endAttempt(outcome);
+    if (outcome.status === 'done') this.#settleDone(outcome);
+    else if (outcome.job.kind === 'message')
+      this.change({ mailbox: this.#giveUpOrRetry(outcome.job.messageId, outcome) });
+    else this.#settleFailedWork(outcome);
+    if (outcome.isCleaned === true) this.change(cleanContext(mindOf(this.#state)));
+    this.changeLoop({ turn: outcome.turn });
+    return outcome;
+  }
+
+  #endAttempt(outcome: TurnOutcome): void {
+    const work = this.current?.work ?? this.#workOf(outcome.job);
+    if (outcome.status === 'done' || outcome.isFinal) this.works.settle(work.name);
+    else work.again();
+    this.current = undefined;
+    this.isActing = false;
+  }
+
+  #settleDone({ job, atMs, patches }: TurnOutcome & { status: 'done' }): void {
+    const mind = apply(mindOf(this.#state), patches, { mutable: false }) as AgentMind;
+    freezeState(mind);
+    this.change(mind);
+    if (job.kind === 'message') this.change({ mailbox: finishMessage(this.#state.mailbox, job.messageId, atMs) });
+    else this.changeLoop({ workFailures: 0 });
+  }
+
+  #giveUpOrRetry(messageId: string, outcome: TurnOutcome & { status: 'failed' }): MailboxState {
+    const { mailbox } = this.#state;
+    const { isFinal, error, atMs, work } = outcome;
+    if (!isFinal) return countFailure(mailbox, messageId);
+    return setMessageAside(mailbox, messageId, { error, atMs, ...(work !== undefined && { work }) });
+  }
+
+  #settleFailedWork({ isFinal, error, atMs }: TurnOutcome & { status: 'failed' }): void {
+    const { task, loop } = this.#state;
+    this.changeLoop({ workFailures: isFinal ? 0 : loop.workFailures + 1 });
+    if (!isFinal || task === null) return;
+    const text = `The task "${task.id}" was given up: ${error.message}`;
+    this.change(
+      addNote({ ...mindOf(this.#state), task: { ...task, status: 'failed' } }, { kind: 'task_failed', atMs, text }),
+    );
+  }
+
+  /** How often the job failed before. */
+  failuresOf(job: Job): number {
+    const { mailbox, loop } = this.#state;
+    if (job.kind === 'work') return loop.workFailures;
+    return findPending(mailbox, job.messageId)?.failures ?? 0;
+  }
+}
+
+const NEW_LOOP: LoopState = {
+  turn: 0,
+  gridStartMs: 0,
+  workFailures: 0,
+  restoredAtMs: [],
+  escalation: null,
+  current: null,
+  works: [],
+  drift: null,
+};

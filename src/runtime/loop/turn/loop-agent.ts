@@ -1,0 +1,53 @@
+import type { Draft } from 'mutative';
+import type { StepAttempt, StepOptions } from '../../../manager/effect/effect-log.ts';
+import type { DriftEvent } from '../../drift/index.ts';
+import type { AgentMind } from '../state/agent-state.ts';
+import type { Message } from '../state/mailbox.ts';
+import type { Sections } from '../state/sections.ts';
+import type { GuardOptions, Operation, OperationOutcome } from './operation.ts';
+
+/** Something an agent can do outside, and how to take it back. Found by its name, also after a restart. */
+export type LoopTool = {
+  run(input: unknown, attempt: StepAttempt): unknown;
+  /** Takes a finished call back when its guarded operation fails. */
+  undo?(call: { readonly input: unknown; readonly result: unknown }, attempt: StepAttempt): unknown;
+};
+
+/** One go of an agent at a message or at its task. Its changes count when it ends, and not at all when it fails. */
+export interface Turn {
+  /** Task, context and memory, to be changed in place; of no use after the turn. */
+  readonly state: Draft<AgentMind>;
+  /** 1, or more if the process died during the turn. */
+  readonly attempt: number;
+  /** The same in every attempt: for outside systems that know calls again. */
+  readonly idempotencyKey: string;
+  /** Aborts when the turn takes too long, drifts, or the loop stops. */
+  readonly signal: AbortSignal;
+  /** Does something outside once: when the turn is taken up again after a crash, the recorded result is returned, frozen. */
+  step<Result>(
+    name: string,
+    run: (attempt: StepAttempt) => Promise<Result> | Result,
+    options?: StepOptions,
+  ): Promise<Result>;
+  /** Uses one of the agent's tools, as a step that the drift watch sees. */
+  call(tool: string, input: unknown): Promise<unknown>;
+  /** Does something risky between a `pre_operation` checkpoint and its completion, or takes it back. */
+  guard<Result>(
+    name: string,
+    run: (operation: Operation) => Promise<Result> | Result,
+    options?: GuardOptions,
+  ): Promise<OperationOutcome<Result>>;
+  /** Shows the drift watch something that is not a call of a tool: what a model said, how long the context is. */
+  observe(event: DriftEvent): void;
+}
+
+/** What the loop drives. A new one is made at every start, refresh and restore, so nothing unsaved survives those. */
+export interface LoopAgent {
+  /** Handles one message. */
+  handle(message: Message, turn: Turn): Promise<void> | void;
+  /** Goes on with the task for a while; called again and again while its status is `active`. */
+  work?(turn: Turn): Promise<void> | void;
+  readonly tools?: { readonly [name: string]: LoopTool };
+  /** How parts of the state come from and go to where the agent keeps them, if that is not the loop. */
+  readonly sections?: Sections;
+}

@@ -1,0 +1,57 @@
+import { callback, checkValue } from '../../../core/options.ts';
+import type { CheckpointId } from '../../../core/record/id.ts';
+import type { Job } from '../state/agent-state.ts';
+import { callListener } from '../state/call-listener.ts';
+import type { ErrorText } from '../state/error-text.ts';
+import type { SectionName, SectionsReport } from '../state/sections.ts';
+import type { DriftReading } from './drift-watch.ts';
+import type { UndoneCall } from './operation.ts';
+
+/** What happens in a loop, in the order in which it happens; checkpoints are told when they are durable. */
+export type LoopEvent =
+  | { readonly kind: 'started'; readonly turn: number; readonly report: SectionsReport }
+  | { readonly kind: 'checkpoint'; readonly id: CheckpointId; readonly type: string; readonly trigger: string }
+  | { readonly kind: 'checkpoint_failed'; readonly trigger: string; readonly error: ErrorText }
+  | { readonly kind: 'turn'; readonly job: Job; readonly status: 'done' | 'failed'; readonly error?: ErrorText }
+  | { readonly kind: 'set_aside'; readonly messageId: string; readonly error: ErrorText }
+  | { readonly kind: 'task_failed'; readonly error: ErrorText }
+  | { readonly kind: 'storage_failed'; readonly error: ErrorText }
+  | {
+      readonly kind: 'operation';
+      readonly name: string;
+      readonly status: 'begun' | 'done' | 'failed' | 'rolled_back';
+      readonly undone?: readonly UndoneCall[];
+    }
+  | { readonly kind: 'drift'; readonly reading: DriftReading }
+  | {
+      readonly kind: 'restored';
+      readonly from: CheckpointId;
+      readonly report: SectionsReport;
+      /** What the agent is told of it. */
+      readonly note: string;
+    }
+  | { readonly kind: 'refreshed'; readonly from: CheckpointId; readonly report: SectionsReport }
+  | { readonly kind: 'escalated'; readonly reason: string }
+  | { readonly kind: 'section_failed'; readonly section: SectionName; readonly error: ErrorText }
+  | { readonly kind: 'watch_failed'; readonly error: ErrorText }
+  | { readonly kind: 'agent_failed'; readonly trigger: 'refresh' | 'restore'; readonly error: ErrorText }
+  | { readonly kind: 'heartbeat' }
+  | { readonly kind: 'stopped'; readonly reason: 'stopped' | 'refresh' | 'failed'; readonly error?: ErrorText };
+
+/** Hears what happens. One that throws or rejects breaks nothing: its error becomes a process warning. */
+export type LoopListener = (event: LoopEvent) => void;
+
+/** Tells listeners. */
+export class LoopEvents {
+  readonly #listeners = new Set<LoopListener>();
+
+  on(listener: LoopListener): () => void {
+    checkValue(listener, callback, 'The listener of a loop');
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  readonly tell = (event: LoopEvent): void => {
+    for (const listener of this.#listeners) callListener(event.kind, () => listener(event));
+  };
+}

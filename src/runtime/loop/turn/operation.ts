@@ -1,0 +1,161 @@
+import { InvalidInputError } from '../../../core/errors.ts';
+import type { CheckpointId } from '../../../core/record/id.ts';
+import type { StepAttempt } from '../../../manager/effect/effect-log.ts';
+import type { Work } from '../../run/work.ts';
+import { type ErrorText, errorOf, errorText } from '../state/error-text.ts';
+import type { LoopTool } from './loop-agent.ts';
+import type { FinishedCall, OpenCalls } from './open-calls.ts';
+
+/** What to do when a guarded operation fails. */
+export type GuardOptions = {
+  /** `rollback` (default): undo its calls, and return so. `rethrow`: throw what went wrong. */
+  readonly onFailure?: 'rollback' | 'rethrow';
+};
+
+/** A guarded operation under way: calls made through it can be taken back. */
+export interface Operation {
+  call(tool: string, input: unknown): Promise<unknown>;
+}
+
+/** What became of one call of an operation that was rolled back. `kept`: its tool has no undo, so its effect stands. */
+export type UndoneCall = {
+  readonly tool: string;
+  readonly status: 'undone' | 'kept' | 'failed';
+  readonly error?: ErrorText;
+};
+
+/** How a guarded operation ended. */
+export type OperationOutcome<Result> =
+  | { readonly status: 'done'; readonly value: Result }
+  | { readonly status: 'rolled_back'; readonly error: ErrorText; readonly undone: readonly UndoneCall[] };
+
+/** What a guard needs of the turn and the loop around it. */
+export type GuardParts = {
+  readonly name: string;
+  /** The message or the task that the operation is part of. */
+  readonly work: Work;
+  /** A name for the operation, unique in its attempt. */
+  readonly nextKey: () => string;
+  readonly step: <Result>(key: string, run: (attempt: StepAttempt) => Promise<Result>) => Promise<Result>;
+  readonly calls: OpenCalls;
+  readonly findTool: (name: string) => LoopTool | undefined;
+  /** Whether the loop is stopping: an operation that ends for that reason goes on after the restart. */
+  readonly isStopping: () => boolean;
+  readonly log: OperationLog;
+};
+
+/** Where the loop keeps account of guarded operations: checkpoints, marks and events. */
+export interface OperationLog {
+  begin(operation: { readonly name: string; readonly key: string }): Promise<CheckpointId>;
+  succeed(name: string, before: CheckpointId): Promise<void>;
+  fail(operation: { readonly name: string; readonly error: ErrorText }, before: CheckpointId): Promise<void>;
+  rolledBack(name: string, undone: readonly UndoneCall[]): void;
+}
+
+/** Recorded. What older versions recorded has neither attempt nor checkpoint. */
+type Ending<Result> = {
+  /** At the work: a later one tries again what failed. */
+  readonly attempt?: number;
+  /** The checkpoint before it. */
+  readonly before?: CheckpointId;
+} & (
+  | { readonly status: 'done'; readonly value: Result }
+  | { readonly status: 'failed'; readonly error: ErrorText; readonly calls: readonly FinishedCall[] }
+);
+
+/** Checks what a guard was asked to do when its operation fails. */
+export function parseGuardOptions(options: GuardOptions | undefined): Required<GuardOptions> {
+  const { onFailure = 'rollback' } = options ?? {};
+  if (onFailure !== 'rollback' && onFailure !== 'rethrow')
+    throw new InvalidInputError(
+      `The onFailure of a guard is ${JSON.stringify(onFailure)}; allowed: "rollback", "rethrow".`,
+    );
+  return { onFailure };
+}
+
+/**
+ * Runs an operation between its checkpoint and its completion. How it ended is recorded before anything follows from it, so a
+ * crash during the rollback leads to the rest of the rollback, and never to a second try. Another attempt at the work is one.
+ */
+export async function runGuarded<Result>(
+  parts: GuardParts,
+  run: (operation: Operation) => Promise<Result> | Result,
+  { onFailure }: Required<GuardOptions>,
+): Promise<OperationOutcome<Result>> {
+  const { name, log, work } = parts;
+  const key = parts.nextKey();
+  let thrown: unknown;
+  const ending = await parts.step(key, () => runOperation(parts, key, { run, onError: (error) => (thrown = error) }));
+  const isEarlier = ending.status === 'failed' && (ending.attempt ?? work.attempt) < work.attempt;
+  if (isEarlier) {
+    if (onFailure === 'rollback') await undoCalls(parts, key, ending.calls);
+    return runGuarded(parts, run, { onFailure });
+  }
+  const before = ending.before ?? (await log.begin({ name, key }));
+  if (ending.status === 'done') {
+    await log.succeed(name, before);
+    return { status: 'done', value: ending.value };
+  }
+  await log.fail({ name, error: ending.error }, before);
+  if (onFailure === 'rethrow') throw thrown ?? errorOf(ending.error);
+  const undone = await undoCalls(parts, key, ending.calls);
+  log.rolledBack(name, undone);
+  return { status: 'rolled_back', error: ending.error, undone };
+}
+
+type Running<Result> = {
+  readonly run: (operation: Operation) => Promise<Result> | Result;
+  readonly onError: (error: unknown) => void;
+};
+
+/** What was begun is waited for, also when something else has failed: only then is it known what there is to take back. */
+async function runOperation<Result>(
+  { name, calls, isStopping, log, work: { attempt } }: GuardParts,
+  key: string,
+  { run, onError }: Running<Result>,
+): Promise<Ending<Result>> {
+  const before = await log.begin({ name, key });
+  try {
+    const value = await run({ call: (tool, input) => calls.call(tool, input) });
+    await calls.end();
+    return { status: 'done', value, attempt, before };
+  } catch (error) {
+    if (isStopping()) throw error;
+    onError(error);
+    return { status: 'failed', error: errorText(error), calls: await calls.end(), attempt, before };
+  }
+}
+
+/** Newest first, each once. One that fails does not keep the others from being undone, and is not tried again. */
+async function undoCalls(parts: GuardParts, key: string, calls: readonly FinishedCall[]): Promise<UndoneCall[]> {
+  const undone: UndoneCall[] = [];
+  for (const [at, call] of [...calls.entries()].toReversed()) {
+    const { tool, input } = call;
+    const found = parts.findTool(tool);
+    if (found?.undo === undefined) undone.push({ tool, status: 'kept' });
+    else {
+      const undoing = `${key}: undo ${at + 1} ${tool}`;
+      const error = await undoCall(parts, undoing, { ...call, found });
+      if (error === undefined) parts.work.undo({ name: tool, input }, undoing);
+      undone.push(error === undefined ? { tool, status: 'undone' } : { tool, status: 'failed', error });
+    }
+  }
+  return undone;
+}
+
+/** Returns what went wrong, as recorded. */
+async function undoCall(
+  { step, isStopping }: GuardParts,
+  key: string,
+  { found, input, result }: FinishedCall & { readonly found: LoopTool },
+): Promise<ErrorText | undefined> {
+  return step(key, async (attempt) => {
+    try {
+      await found.undo?.({ input, result }, attempt);
+      return undefined;
+    } catch (error) {
+      if (isStopping()) throw error;
+      return errorText(error);
+    }
+  });
+}

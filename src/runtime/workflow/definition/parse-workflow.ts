@@ -1,0 +1,82 @@
+import { z } from 'zod';
+import { SETTINGS } from '../../config/config-schema.ts';
+import { type Problem, problemsError } from '../../config/problem.ts';
+import { checkSchema } from '../../config/schema-problems.ts';
+import { dataSource, type ProblemSource, yamlSource } from '../../config/yaml-source.ts';
+import { headerSchema, type WorkflowDefinition } from './definition-schema.ts';
+import { checkGraph, orderSteps } from './graph-check.ts';
+import { StepBuilder } from './step-builder.ts';
+import { StepDrafts } from './step-draft.ts';
+import { parseTemplate } from './template.ts';
+import type { Workflow } from './workflow.ts';
+
+/** Where a workflow comes from, for messages and for its name if it has none. */
+export type WorkflowSource = { readonly source?: string };
+
+/** The steps are looked at one by one, so that one mistake does not hide the others. */
+const outlineSchema = z.strictObject({
+  ...SETTINGS.top,
+  workflow: z.strictObject({ ...SETTINGS.workflow, ...headerSchema.shape }).prefault({}),
+  steps: z.array(z.unknown()).min(1, 'must have a step'),
+});
+
+/** Reads a workflow from YAML; throws an InvalidInputError with all problems, by line and column. */
+export function parseWorkflow(text: string, { source = 'workflow.yaml' }: WorkflowSource = {}): Workflow {
+  return read(yamlSource(text), source);
+}
+
+/** Makes a workflow from a definition in code; the keys are those of the YAML. */
+export function defineWorkflow(definition: WorkflowDefinition): Workflow {
+  return read(dataSource(definition), definition.workflow?.name ?? 'workflow');
+}
+
+function read(source: ProblemSource, name: string): Workflow {
+  const what = `Workflow "${name}"`;
+  if (source.problems.length > 0) throw problemsError(what, source.problems);
+  const outline = checkSchema({ source, schema: outlineSchema, value: source.data, path: [] });
+  const { steps, header } = looseParts(source.data);
+  if (steps.length === 0) throw problemsError(what, outline.problems);
+  const laidOut = new StepDrafts(source, steps);
+  const builder = new StepBuilder(source, { checkpoint: header.checkpoint === true });
+  const built = laidOut.drafts.flatMap((draft) => builder.build(draft) ?? []);
+  const output = readOutput(source, header.output);
+  const problems = [...outline.problems, ...laidOut.problems, ...builder.problems, ...output.problems];
+  const { drafts, ids } = laidOut;
+  problems.push(...checkGraph({ source, drafts, steps: built, ids, output: output.found }));
+  if (problems.length > 0) throw problemsError(what, problems);
+  return Object.freeze({
+    name: outline.value?.workflow.name ?? nameFrom(name),
+    description: outline.value?.workflow.description,
+    steps: orderSteps(built),
+    order: built.map(({ id }) => id),
+    output: output.found?.template,
+  });
+}
+
+/** What can be looked at even if other parts are wrong. */
+function looseParts(data: unknown): { steps: readonly unknown[]; header: { checkpoint?: unknown; output?: unknown } } {
+  const { steps, workflow } = (typeof data === 'object' && data !== null ? data : {}) as Record<string, unknown>;
+  return {
+    steps: Array.isArray(steps) ? steps : [],
+    header: typeof workflow === 'object' && workflow !== null ? workflow : {},
+  };
+}
+
+type Output = NonNullable<Parameters<typeof checkGraph>[0]['output']>;
+
+function readOutput(source: ProblemSource, output: unknown): { found: Output | undefined; problems: Problem[] } {
+  const path = ['workflow', 'output'];
+  if (output === undefined) return { found: undefined, problems: [] };
+  try {
+    const template = parseTemplate(output);
+    return { found: { template, path }, problems: [] };
+  } catch (error) {
+    return { found: undefined, problems: [source.place(path, error instanceof Error ? error.message : String(error))] };
+  }
+}
+
+/** `flows/refund.yaml` is called `refund`. */
+function nameFrom(source: string): string {
+  const base = source.split(/[\\/]/).at(-1) ?? '';
+  return base.replace(/\.ya?ml$/, '').replace(/[^\w-]/g, '_') || 'workflow';
+}

@@ -1,0 +1,188 @@
+import { hasErrorCode } from '../../../core/errors.ts';
+import { freezeState } from '../../../core/freeze.ts';
+import { givenOptions } from '../../../core/options.ts';
+import type { CheckpointId } from '../../../core/record/id.ts';
+import type { SaveOptions } from '../../../manager/engine/save-options.ts';
+import type { Session } from '../../../manager/session/session.ts';
+import {
+  type ApprovalAnswer,
+  type ApprovalRequest,
+  parseRunState,
+  type RunState,
+  type RunStatus,
+  type StepEnd,
+  type StepFailure,
+  type Tries,
+} from './run-state.ts';
+import { SaveGate } from './save-gate.ts';
+
+/** Said of every checkpoint of a run. */
+export type RunLabels = Pick<SaveOptions, 'userId' | 'agentId' | 'metadata'>;
+
+/** The state of a run in the making. Adding to it costs the same however much there is; saving costs what is new. */
+export class RunRecord {
+  readonly #session: Session;
+  readonly #labels: RunLabels;
+  readonly #ends: StepEnd[];
+  readonly #byPath: Map<string, StepEnd>;
+  readonly #checkpoints = new Map<string, CheckpointId>();
+  readonly #gate = new SaveGate();
+  readonly #statusBefore: RunStatus;
+  #state: RunState;
+  #isChanged = false;
+
+  constructor(session: Session, state: RunState, { userId, agentId, metadata }: RunLabels = {}) {
+    this.#session = session;
+    this.#labels = givenOptions({ userId, agentId, metadata });
+    this.#ends = [...state.ends];
+    this.#byPath = new Map(state.ends.map((end) => [end.path, end]));
+    this.#statusBefore = state.status;
+    const tries = state.status === 'failed' ? nextRound(state.tries) : state.tries;
+    this.#state = { ...state, status: 'running', tries, failures: [] };
+  }
+
+  get state(): RunState {
+    return this.#state;
+  }
+
+  get failures(): readonly StepFailure[] {
+    return this.#state.failures;
+  }
+
+  /** The checkpoints that were taken after steps here, by path. */
+  get checkpoints(): ReadonlyMap<string, CheckpointId> {
+    return this.#checkpoints;
+  }
+
+  /** How a step ended, if it has. */
+  find(path: string): StepEnd | undefined {
+    return this.#byPath.get(path);
+  }
+
+  /** How far retries have come at a step that has not ended. */
+  tries(path: string): Tries | undefined {
+    return own(this.#state.tries, path);
+  }
+
+  tried(path: string, tries: Tries): Tries {
+    this.#change({ tries: { ...this.#state.tries, [path]: tries } });
+    return tries;
+  }
+
+  /** Lets the beginning or the result of a step pass on its way to be recorded; call what this answers when it is. */
+  async settle(): Promise<() => void> {
+    return this.#gate.settle();
+  }
+
+  add(end: StepEnd): void {
+    freezeState(end); // later steps get it as their input
+    this.#isChanged = true;
+    this.#ends.push(end);
+    this.#byPath.set(end.path, end);
+  }
+
+  fail(failure: StepFailure): void {
+    this.#change({ failures: [...this.#state.failures, failure] });
+  }
+
+  request(id: string): ApprovalRequest | undefined {
+    return own(this.#state.requests, id);
+  }
+
+  /** Asks a person; durable before this resolves, because the answer may come by way of another process. */
+  async open(request: ApprovalRequest): Promise<ApprovalRequest> {
+    this.#change({ requests: { ...this.#state.requests, [request.id]: request } });
+    await this.#save('approval_requested');
+    return request;
+  }
+
+  answered(request: ApprovalRequest, answer: ApprovalAnswer): void {
+    this.#change({ requests: { ...this.#state.requests, [request.id]: { ...request, answer } } });
+  }
+
+  timer(path: string): number | undefined {
+    return own(this.#state.timers, path);
+  }
+
+  /** Starts a timer; durable before this resolves, so that it goes on from its deadline. */
+  async setTimer(path: string, deadlineMs: number): Promise<number> {
+    this.#change({ timers: { ...this.#state.timers, [path]: deadlineMs } });
+    await this.#save('timer_started');
+    return deadlineMs;
+  }
+
+  /**
+   * Saves after a step. That its result is durable does not hang on this, so a storage that fails now does not stop the run: the manager
+   * tells of it as `save_failed`, and the next save brings what this one would have.
+   */
+  async checkpoint(path: string): Promise<void> {
+    try {
+      this.#checkpoints.set(path, await this.#save('step_completed', { step: path }));
+    } catch (error) {
+      if (!hasErrorCode(error, 'STORAGE')) throw error;
+    }
+  }
+
+  /** Saves how the run ended, or where it waits, unless nothing came of it. */
+  async finish(status: RunStatus, output?: unknown): Promise<CheckpointId> {
+    const { head } = this.#session;
+    if (!this.#isChanged && status === this.#statusBefore && head !== undefined && this.#isDefinedAsSaved()) {
+      this.#state = { ...this.#state, status };
+      return head.id;
+    }
+    const timers = this.#unended(this.#state.timers);
+    const tries = this.#unended(this.#state.tries);
+    this.#change({ status, timers, tries, ...(output !== undefined && { output }) });
+    return this.#save(`workflow_${status}`);
+  }
+
+  /** A definition that was accepted counts from now on. */
+  #isDefinedAsSaved(): boolean {
+    const { fingerprint } = parseRunState(this.#session.state, this.#session.id);
+    return fingerprint.digest === this.#state.fingerprint.digest;
+  }
+
+  /** What is not needed any more is left out at the end rather than step by step. */
+  #unended<Value>(byPath: { readonly [path: string]: Value }): { readonly [path: string]: Value } {
+    return Object.fromEntries(Object.entries(byPath).filter(([path]) => !this.#byPath.has(path)));
+  }
+
+  #change(part: Partial<RunState>): void {
+    this.#isChanged = true;
+    this.#state = { ...this.#state, ...part };
+  }
+
+  async #save(trigger: string, about?: { readonly step: string }): Promise<CheckpointId> {
+    const { workflow, fingerprint, status } = this.#state;
+    return this.#gate.save(() => {
+      this.#change({ ends: Object.freeze([...this.#ends]) });
+      return this.#session.save(this.#state, {
+        agentId: workflow,
+        ...this.#labels,
+        ...(about !== undefined && { metadata: { ...this.#labels.metadata, ...about } }),
+        type: 'auto',
+        trigger,
+        status,
+        agentType: 'workflow',
+        fingerprint: { workflow, digest: fingerprint.digest },
+      });
+    });
+  }
+
+  /** Saves the state of a run that begins or was migrated. */
+  async begin(trigger: 'workflow_started' | 'workflow_migrated'): Promise<CheckpointId> {
+    return this.#save(trigger);
+  }
+}
+
+/** Ids may be called as what every object has. */
+function own<Value>(byName: { readonly [name: string]: Value }, name: string): Value | undefined {
+  return Object.hasOwn(byName, name) ? byName[name] : undefined;
+}
+
+/** A step that stopped a run may be tried as often as the first time; its attempts are counted on. */
+function nextRound(tries: RunState['tries']): RunState['tries'] {
+  return Object.fromEntries(
+    Object.entries(tries).map(([path, tried]) => [path, { ...tried, turn: 0, isFinal: false }]),
+  );
+}

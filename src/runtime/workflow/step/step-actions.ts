@@ -1,0 +1,108 @@
+import type { Lookup } from '../../../core/expression/evaluate.ts';
+import { freezeState } from '../../../core/freeze.ts';
+import { StandardAgent } from '../../agent/standard-agent.ts';
+import type { StepContext, WorkflowAgent } from '../definition/registry.ts';
+import { formatValue, render } from '../definition/template.ts';
+import type { ApprovalAction, NamedAction, WorkflowStep } from '../definition/workflow.ts';
+import type { Activity } from './activity.ts';
+import { Approvals } from './approvals.ts';
+import type { Outcome } from './outcome.ts';
+import type { Scope } from './scope.ts';
+import { StepAttempts } from './step-attempts.ts';
+import { Timers } from './timers.ts';
+import type { RunParts } from './workflow-run.ts';
+
+/** Where an action is done: for which step, or turn of its loop, and what names mean there. */
+export type Place = {
+  readonly step: WorkflowStep;
+  readonly scope: Scope;
+  readonly path: string;
+  readonly lookup: Lookup;
+};
+
+type ActionParts = RunParts & {
+  readonly activity: Activity;
+  readonly workflow: string;
+  /** Runs a sub-workflow. */
+  readonly runSub: (name: string, input: unknown, path: string) => Promise<Outcome>;
+};
+
+/** Does what steps say: calls code, asks people, waits, and runs other workflows. */
+export class StepActions {
+  readonly #parts: ActionParts;
+  readonly #attempts: StepAttempts;
+  readonly #approvals: Approvals;
+  readonly #timers: Timers;
+
+  constructor(parts: ActionParts) {
+    this.#parts = parts;
+    this.#attempts = new StepAttempts(parts);
+    this.#approvals = new Approvals(parts);
+    this.#timers = new Timers({ ...parts, mode: parts.timers });
+  }
+
+  async act(place: Place): Promise<Outcome> {
+    const { step, path, scope, lookup } = place;
+    const { action } = step;
+    const refusal = await this.#askFor(step, path);
+    if (refusal !== undefined) return refusal;
+    switch (action.kind) {
+      case 'function':
+      case 'agent':
+        return this.#attempts.run({
+          step,
+          path,
+          run: this.#call(action, place),
+          isStopped: () => scope.failure !== undefined,
+        });
+      case 'workflow':
+        return this.#parts.runSub(action.name, this.#inputOf(action, place), path);
+      case 'approval':
+        return this.#ask(action, place);
+      case 'wait':
+        return this.#timers.waitFor(path, action.durationMs);
+      case 'wait_until':
+        return this.#timers.waitUntil(path, render(action.time, lookup));
+      case 'join':
+        return { status: 'done', output: scope.outputsOf(action.of) };
+    }
+  }
+
+  #ask({ options, timeoutMs, onTimeout, ...action }: ApprovalAction, { path, lookup }: Place): Promise<Outcome> {
+    const message = formatValue(render(action.message, lookup));
+    return this.#approvals.ask({ id: path, path, message, options, timeoutMs, onTimeout });
+  }
+
+  /** Asks before an operation that needs it; undefined if it may go on. */
+  async #askFor({ operation, title }: WorkflowStep, path: string): Promise<Outcome | undefined> {
+    const { requireFor, timeoutMs, onTimeout = 'wait' } = this.#parts.approvals;
+    if (operation === undefined || !requireFor.includes(operation)) return undefined;
+    const question = { id: `${path}?${operation}`, path, message: `May "${title}" do ${operation}?` };
+    const outcome = await this.#approvals.ask({ ...question, options: ['approve', 'reject'], timeoutMs, onTimeout });
+    return outcome.status === 'done' ? undefined : outcome;
+  }
+
+  #call(action: NamedAction, place: Place): (context: StepContext) => unknown {
+    const { functions, agents } = this.#parts.registry;
+    const input = this.#inputOf(action, place);
+    if (action.kind === 'function') return (context) => functions?.[action.name]?.(input as never, context);
+    return (context) => ask(agents?.[action.name], formatValue(input), context);
+  }
+
+  #inputOf(action: NamedAction, { step, scope, lookup }: Place): unknown {
+    const input = action.input === undefined ? scope.defaultInput(step) : render(action.input, lookup);
+    freezeState(input); // it may be part of what others ended with
+    return input;
+  }
+}
+
+/** What a StandardAgent knows of earlier steps would be lost in another process, so it is not to know it in this one. */
+async function ask(agent: WorkflowAgent | StandardAgent | undefined, prompt: string, context: StepContext) {
+  if (agent instanceof StandardAgent) {
+    const { sessionId, step, signal, idempotencyKey } = context;
+    const options = { partner: `${sessionId}/${step}`, remembers: false, idempotencyKey, signal };
+    return (await agent.reply(prompt, options)).content;
+  }
+  const reply = await agent?.reply(prompt, context);
+  return typeof reply === 'object' ? reply.text : reply;
+}

@@ -1,0 +1,162 @@
+import { hasErrorCode } from '../../../core/errors.ts';
+import { digestText } from '../../../core/tree/chunk.ts';
+import { type ManagerPorts, sleep } from '../../../manager/engine/ports.ts';
+import type { Session } from '../../../manager/session/session.ts';
+import type { StepContext } from '../definition/registry.ts';
+import type { WorkflowStep } from '../definition/workflow.ts';
+import type { Activity } from './activity.ts';
+import { OPEN, type Outcome } from './outcome.ts';
+import { type AttemptEnd, attemptName } from './recorded-attempts.ts';
+import type { RunRecord } from './run-record.ts';
+import { type Tries, toStepError, UNTRIED } from './run-state.ts';
+
+/** A call of code, for one step or one turn of its loop. */
+export type Call = {
+  readonly step: WorkflowStep;
+  readonly path: string;
+  readonly run: (context: StepContext) => unknown;
+  /** Whether another step has stopped the workflow: what waits for its turn does not begin then. */
+  readonly isStopped: () => boolean;
+};
+
+type AttemptParts = {
+  readonly session: Session;
+  readonly record: RunRecord;
+  readonly ports: ManagerPorts;
+  readonly activity: Activity;
+  /** Aborts when the run must stop where it is. */
+  readonly signal: AbortSignal;
+  readonly workflow: string;
+};
+
+/** Timers of the platform take no more. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
+
+/** Calls code as recorded effects, with its retries, pauses and limits of time. */
+export class StepAttempts {
+  readonly #parts: AttemptParts;
+
+  constructor(parts: AttemptParts) {
+    this.#parts = parts;
+  }
+
+  async run(call: Call): Promise<Outcome> {
+    return this.#parts.activity.during(() => this.#try(call));
+  }
+
+  async #try(call: Call): Promise<Outcome> {
+    const { record, activity } = this.#parts;
+    const first = record.tries(call.path) ?? UNTRIED;
+    for (let tries = first; ; ) {
+      if (isOver(tries, call.step)) return toOutcome(tries);
+      if (tries.turn > 0) await this.#pause(call.step, tries);
+      const before = tries;
+      const isBegun = before !== first;
+      const end = await activity.inTurn(async () =>
+        isBegun || !call.isStopped() ? this.#attempt(call, before) : undefined,
+      );
+      if (end === undefined) return OPEN;
+      if (end.ok) return { status: 'done', output: end.output, attempts: end.attempt };
+      const { turn, attempts, error, isFinal, atMs } = end;
+      tries = record.tried(call.path, { turn, attempts, error, isFinal, atMs });
+    }
+  }
+
+  async #attempt(call: Call, before: Tries): Promise<AttemptEnd> {
+    const { session, record } = this.#parts;
+    const attempt = before.attempts + 1;
+    let settled = await record.settle();
+    try {
+      return await session.step(attemptName(call.path, attempt, record.state.migrations), async () => {
+        settled(); // its beginning is recorded; its result comes later
+        settled = () => undefined;
+        const end = await this.#call(call, before);
+        settled = await record.settle();
+        return end;
+      });
+    } catch (error) {
+      // A result that is no data. Whatever else comes from here is the storage's, and not a failure of the step.
+      if (!hasErrorCode(error, 'INVALID_INPUT')) throw error;
+      return this.#failed(error, before, true);
+    } finally {
+      settled();
+    }
+  }
+
+  async #call({ step, path, run }: Call, before: Tries): Promise<AttemptEnd> {
+    const { session, signal, workflow } = this.#parts;
+    const attempt = before.attempts + 1;
+    const base = { sessionId: session.id, workflow, step: path, attempt, idempotencyKey: stepKey(session, path) };
+    try {
+      const output = await this.#limited(step, (limit) => run({ ...base, signal: limit }));
+      return { ok: true, attempt, output };
+    } catch (error) {
+      if (signal.aborted) throw error; // it was stopped; that is no failure, and it runs again
+      return this.#failed(error, before, isHopeless(error));
+    }
+  }
+
+  #failed(error: unknown, { turn, attempts }: Tries, isFinal: boolean): AttemptEnd {
+    const attempt = attempts + 1;
+    const atMs = this.#parts.ports.now();
+    return { ok: false, attempt, attempts: attempt, turn: turn + 1, error: toStepError(error), isFinal, atMs };
+  }
+
+  /** A function that does not listen to its signal is left behind when its time is up. */
+  async #limited(step: WorkflowStep, run: (signal: AbortSignal) => unknown): Promise<unknown> {
+    const { signal, ports } = this.#parts;
+    const { timeoutMs } = step;
+    if (timeoutMs === undefined) return raceAbort(signal, run);
+    const over = new AbortController();
+    const late = Object.assign(new Error(`Step "${step.id}" took longer than ${timeoutMs} ms.`), {
+      name: 'TimeoutError',
+    });
+    const cancel = ports.setTimer(() => over.abort(late), { delayMs: timeoutMs, keepsProcessAlive: true });
+    try {
+      return await raceAbort(AbortSignal.any([signal, over.signal]), run);
+    } finally {
+      cancel();
+    }
+  }
+
+  /** The pause counts from the failure, also if the process died in it. */
+  async #pause({ retry }: WorkflowStep, { turn, atMs }: Tries): Promise<void> {
+    const { ports, signal } = this.#parts;
+    const pauseMs = Math.min(retry.maxDelayMs, retry.delayMs * retry.factor ** (turn - 1));
+    const leftMs = atMs + pauseMs - ports.now();
+    if (leftMs > 0) await sleep(ports, Math.min(leftMs, MAX_TIMER_MS), signal);
+  }
+}
+
+function isOver({ turn, isFinal }: Tries, { retry }: WorkflowStep): boolean {
+  return turn > 0 && (isFinal || turn >= retry.maxAttempts);
+}
+
+function toOutcome({ error, attempts, isFinal }: Tries): Outcome {
+  return { status: 'failed', error: error ?? toStepError('It failed.'), attempts, isFinal };
+}
+
+/** The key of a step: of its session, branch and path alone, so that every attempt has the same, whatever happened between. */
+function stepKey({ id, branch }: Session, path: string): string {
+  return `eff_${digestText(JSON.stringify([id, branch, path])).slice(0, 32)}`;
+}
+
+/** An error that says of itself that trying again cannot help. */
+function isHopeless(error: unknown): boolean {
+  return error instanceof Error && 'retryable' in error && error.retryable === false;
+}
+
+async function raceAbort(signal: AbortSignal, run: (signal: AbortSignal) => unknown): Promise<unknown> {
+  signal.throwIfAborted();
+  let stop: () => void = () => undefined;
+  const aborted = new Promise<never>((_, reject) => {
+    stop = () => reject(signal.reason);
+    signal.addEventListener('abort', stop, { once: true });
+  });
+  try {
+    // A function that throws at once must find somebody listening to both.
+    return await Promise.race([aborted, Promise.resolve().then(() => run(signal))]);
+  } finally {
+    signal.removeEventListener('abort', stop);
+  }
+}

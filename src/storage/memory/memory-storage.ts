@@ -1,0 +1,343 @@
+import { ClosedError } from '../../core/errors.ts';
+import { checkOptions, givenOptions, wholeFrom } from '../../core/options.ts';
+import type { CheckpointHeader } from '../../core/record/checkpoint-header.ts';
+import type { CheckpointId, SessionId } from '../../core/record/id.ts';
+import type { Chunk, ChunkContent, Digest } from '../../core/tree/chunk.ts';
+import { Breather } from '../breather.ts';
+import type {
+  CheckpointQuery,
+  CheckpointRow,
+  CheckpointRowWithRoot,
+  ChunkStorage,
+  CollectResult,
+  Commit,
+  CommitResult,
+  Deletion,
+  EffectRow,
+  NewCheckpoint,
+  Ref,
+  RefChange,
+  RefKind,
+  StorageStats,
+} from '../contract.ts';
+import { selectRows } from '../query.ts';
+import { Reachable, readReachableByLevel, runAll } from '../reachable.ts';
+import { areSameRefs, createRef, selectDue } from '../ref.ts';
+import { checkExpectations, gone, taken } from '../refusal.ts';
+
+type MemoryRow = CheckpointRowWithRoot & { readonly header: CheckpointHeader };
+
+type MemorySession = {
+  readonly refs: Map<string, Ref>;
+  readonly effects: Map<string, EffectRow>;
+  readonly idempotencyKeys: Map<string, CheckpointId>;
+};
+
+const PROTECTING_KINDS: ReadonlySet<RefKind> = new Set(['branch', 'tag', 'pin']);
+
+/** Keeps checkpoints in this process. For development and tests: nothing survives the process. */
+export class InMemoryCheckpointStorage implements ChunkStorage {
+  readonly kind = 'memory';
+  readonly limits: { readonly maxCheckpoints?: number };
+  readonly #sessions = new Map<SessionId, MemorySession>();
+  readonly #rows = new Map<CheckpointId, MemoryRow>();
+  /** The same rows in the order of their ids. */
+  #ascending: MemoryRow[] = [];
+  readonly #chunks = new Map<Digest, Chunk>();
+  /** What the collections under way have found reachable. */
+  readonly #markings = new Set<Reachable<Digest>>();
+  #deletedSinceSweep = 0;
+  #isClosed = false;
+
+  /** With `maxCheckpoints` no more are kept, over all sessions, and the memory of what goes is freed. */
+  constructor(options: { readonly maxCheckpoints?: number | undefined } = {}) {
+    checkOptions(options, { maxCheckpoints: wholeFrom(1) }, 'InMemoryCheckpointStorage');
+    this.limits = givenOptions(options);
+  }
+
+  async commit(commit: Commit): Promise<CommitResult> {
+    this.#checkOpen();
+    const session = this.#sessions.get(commit.sessionId) ?? createSession();
+    const key = commit.checkpoint?.header.idempotencyKey;
+    const stored = key === undefined ? undefined : session.idempotencyKeys.get(key);
+    if (stored !== undefined) return { status: 'duplicate', id: stored };
+    this.#check(commit, session);
+    this.#sessions.set(commit.sessionId, session);
+    this.#write(commit, session);
+    this.#notice(commit);
+    return { status: 'stored' };
+  }
+
+  #check(commit: Commit, session: MemorySession): void {
+    const { checkpoint, requires = [] } = commit;
+    if (checkpoint !== undefined && this.#rows.has(checkpoint.header.id)) throw taken(checkpoint.header.id);
+    const missing = requires.find((id) => this.#rows.get(id)?.isDeleted !== false);
+    if (missing !== undefined) throw gone(missing);
+    checkExpectations(commit, (change) => session.refs.get(refKey(change))?.target);
+  }
+
+  #write({ sessionId, checkpoint, chunks = [], effects = [], refs = [] }: Commit, session: MemorySession): void {
+    for (const chunk of chunks) if (!this.#chunks.has(chunk.digest)) this.#chunks.set(chunk.digest, freezeChunk(chunk));
+    if (checkpoint !== undefined) this.#writeCheckpoint(checkpoint, session);
+    for (const effect of effects) session.effects.set(effectKey(effect), freezeEffect(effect));
+    for (const { kind, name, target } of refs) {
+      if (target === null) session.refs.delete(refKey({ kind, name }));
+      else session.refs.set(refKey({ kind, name }), Object.freeze(createRef({ sessionId, kind, name, target })));
+    }
+  }
+
+  /** For the collections under way. */
+  #notice({ checkpoint, effects = [] }: Commit): void {
+    const contents = [checkpoint?.root, ...effects.map(({ result }) => result)];
+    for (const marking of this.#markings) for (const content of contents) marking.add(content?.refs ?? []);
+  }
+
+  #writeCheckpoint({ header, body, digest, root }: NewCheckpoint, session: MemorySession): void {
+    const { id, sessionId, idempotencyKey } = header;
+    const row: MemoryRow = {
+      id,
+      sessionId,
+      digest,
+      body,
+      isDeleted: false,
+      root: freezeContent(root),
+      // Parsed again, so that the caller's header is the caller's to change.
+      header: parseHeader(body),
+    };
+    this.#rows.set(id, row);
+    this.#insert(row);
+    if (idempotencyKey !== undefined) session.idempotencyKeys.set(idempotencyKey, id);
+  }
+
+  /** Looks for the place from the end, because nearly every id is greater than all before it. */
+  #insert(row: MemoryRow): void {
+    let at = this.#ascending.length;
+    while (at > 0 && (this.#ascending[at - 1]?.id ?? '') > row.id) at--;
+    this.#ascending.splice(at, 0, row);
+  }
+
+  async readChunks(digests: readonly Digest[]): Promise<(Chunk | undefined)[]> {
+    this.#checkOpen();
+    return digests.map((digest) => this.#chunks.get(digest));
+  }
+
+  async readReachable(digests: readonly Digest[]): Promise<Chunk[]> {
+    return readReachableByLevel((wanted) => this.readChunks(wanted), digests);
+  }
+
+  async readCheckpoint(id: CheckpointId): Promise<CheckpointRowWithRoot | undefined> {
+    this.#checkOpen();
+    const row = this.#rows.get(id);
+    if (row?.root === undefined) return row && withoutRoot(row);
+    return { ...withoutRoot(row), root: row.root };
+  }
+
+  async listCheckpoints(query: CheckpointQuery): Promise<CheckpointRow[]> {
+    this.#checkOpen();
+    return selectRows(this.#ascending, query).map(withoutRoot);
+  }
+
+  async readRefs(filter: { sessionId?: string; kind?: RefKind; name?: string } = {}): Promise<Ref[]> {
+    this.#checkOpen();
+    const own = filter.sessionId === undefined ? undefined : this.#sessions.get(filter.sessionId as SessionId);
+    const sessions = filter.sessionId === undefined ? [...this.#sessions.values()] : own === undefined ? [] : [own];
+    const all = sessions.flatMap((session) => [...session.refs.values()]);
+    const wanted = all.filter(
+      (ref) =>
+        (filter.sessionId ?? ref.sessionId) === ref.sessionId &&
+        (filter.kind ?? ref.kind) === ref.kind &&
+        (filter.name ?? ref.name) === ref.name,
+    );
+    return wanted.sort(compareRefs);
+  }
+
+  async readDue(page: { before: string; limit: number }): Promise<Ref[]> {
+    return selectDue(await this.readRefs({ kind: 'due' }), page);
+  }
+
+  async readEffects(filter: { sessionId: string; branch?: string; fromOrdinal?: number }): Promise<EffectRow[]> {
+    this.#checkOpen();
+    const all = [...(this.#sessions.get(filter.sessionId as SessionId)?.effects.values() ?? [])];
+    return all
+      .filter((row) => (filter.branch ?? row.branch) === row.branch && row.ordinal >= (filter.fromOrdinal ?? 0))
+      .sort((a, b) => compare(a.branch, b.branch) || a.ordinal - b.ordinal);
+  }
+
+  async listSessions({ after, limit }: { after?: string; limit: number }): Promise<SessionId[]> {
+    this.#checkOpen();
+    const ids = [...this.#sessions.keys()].sort(compare);
+    return ids.filter((id) => after === undefined || id > after).slice(0, limit);
+  }
+
+  async deleteCheckpoints(deletions: readonly Deletion[], options: { force?: boolean } = {}): Promise<CheckpointId[]> {
+    this.#checkOpen();
+    const deleted: CheckpointId[] = [];
+    for (const { id, body } of deletions) {
+      const row = this.#rows.get(id);
+      if (row === undefined || row.isDeleted || !this.#release(row, options.force === true)) continue;
+      const { root: _, ...rest } = row;
+      this.#rows.set(id, { ...rest, body, isDeleted: true, header: parseHeader(body) });
+      if (row.header.idempotencyKey !== undefined) {
+        this.#sessions.get(row.sessionId)?.idempotencyKeys.delete(row.header.idempotencyKey);
+      }
+      deleted.push(id);
+    }
+    if (deleted.length > 0) this.#ascending = this.#ascending.map((row) => this.#rows.get(row.id) ?? row);
+    for (const id of deleted) this.#removeLog(id);
+    this.#noteDeleted(deleted.length);
+    return deleted;
+  }
+
+  /** A limit is there to bound memory: what it drops is freed soon, not at the next gc. Now and then, so that it costs little. */
+  #noteDeleted(count: number): void {
+    const { maxCheckpoints } = this.limits;
+    if (maxCheckpoints === undefined) return;
+    this.#deletedSinceSweep += count;
+    if (this.#deletedSinceSweep <= maxCheckpoints / 2) return;
+    this.#deletedSinceSweep = 0;
+    this.#dropTombstones(maxCheckpoints);
+    runAll(this.#sweep());
+  }
+
+  /** Keeps the newest tombstones, and those that a live checkpoint was saved on. */
+  #dropTombstones(max: number): void {
+    const parents = new Set(this.#ascending.flatMap(({ isDeleted, header }) => (isDeleted ? [] : [header.parentId])));
+    let excess = this.#ascending.filter(({ isDeleted }) => isDeleted).length - max;
+    this.#ascending = this.#ascending.filter(({ id, isDeleted }) => {
+      if (!isDeleted || excess <= 0 || parents.has(id)) return true;
+      excess--;
+      this.#rows.delete(id);
+      return false;
+    });
+  }
+
+  /** What was filed under a checkpoint goes with it. */
+  #removeLog(id: CheckpointId): void {
+    const session = this.#sessions.get(this.#rows.get(id)?.sessionId as SessionId);
+    const log = refKey({ kind: 'log', name: id });
+    const count = Number(session?.refs.get(log)?.target ?? 0);
+    for (let ordinal = 0; ordinal < count; ordinal++) session?.effects.delete(effectKey({ branch: id, ordinal }));
+    session?.refs.delete(log);
+  }
+
+  /** Whether no ref protects the row (any more). Those that point at it and may, go with it. */
+  #release(row: MemoryRow, force: boolean): boolean {
+    const refs = this.#sessions.get(row.sessionId)?.refs ?? new Map<string, Ref>();
+    const holders = [...refs].filter(([, ref]) => ref.target === row.id);
+    if (!force && holders.some(([, ref]) => PROTECTING_KINDS.has(ref.kind))) return false;
+    for (const [key] of holders) refs.delete(key);
+    return true;
+  }
+
+  async deleteSession(sessionId: SessionId, { ifRefs }: { ifRefs?: readonly Ref[] } = {}): Promise<boolean> {
+    this.#checkOpen();
+    const session = this.#sessions.get(sessionId);
+    if (ifRefs !== undefined && !areSameRefs([...(session?.refs.values() ?? [])], ifRefs)) return false;
+    const rest = this.#ascending.filter((row) => row.sessionId !== sessionId);
+    for (const row of this.#ascending) if (row.sessionId === sessionId) this.#rows.delete(row.id);
+    this.#noteDeleted(this.#ascending.length - rest.length);
+    this.#ascending = rest;
+    return this.#sessions.delete(sessionId);
+  }
+
+  async collect(): Promise<CollectResult> {
+    this.#checkOpen();
+    const removed = { chunks: 0, bytes: 0 };
+    await new Breather().each(this.#sweep(), (chunk) => {
+      if (chunk === undefined) return;
+      removed.chunks++;
+      removed.bytes += sizeOf(chunk);
+    });
+    return removed;
+  }
+
+  /** Marks what is reachable, then removes the rest: a step at a time, each with the chunk it removed. Commits in between mark, too. */
+  *#sweep(): Generator<Chunk | undefined> {
+    const reachable = new Reachable<Digest>();
+    this.#markings.add(reachable);
+    try {
+      for (const refs of this.#rootRefs()) {
+        reachable.add(refs);
+        yield;
+      }
+      const refsOf = (digest: Digest) => this.#chunks.get(digest)?.refs ?? [];
+      yield* reachable.grow(refsOf);
+      for (const chunk of this.#chunks.values()) {
+        runAll(reachable.grow(refsOf)); // what was committed since the last step
+        yield !reachable.has(chunk.digest) && this.#chunks.delete(chunk.digest) ? chunk : undefined;
+      }
+    } finally {
+      this.#markings.delete(reachable);
+    }
+  }
+
+  *#rootRefs(): Generator<readonly Digest[]> {
+    for (const { root } of this.#rows.values()) if (root !== undefined) yield root.refs;
+    for (const { effects } of this.#sessions.values()) {
+      for (const { result } of effects.values()) if (result !== undefined) yield result.refs;
+    }
+  }
+
+  async listChunks({ after, limit }: { after?: Digest; limit: number }): Promise<Digest[]> {
+    this.#checkOpen();
+    const digests = [...this.#chunks.keys()].sort(compare);
+    return digests.filter((digest) => after === undefined || digest > after).slice(0, limit);
+  }
+
+  async checkIntegrity(): Promise<string[]> {
+    this.#checkOpen();
+    return [];
+  }
+
+  async stats(): Promise<StorageStats> {
+    this.#checkOpen();
+    const rows = this.#ascending;
+    const tombstones = rows.filter((row) => row.isDeleted).length;
+    const chunkBytes = [...this.#chunks.values()].reduce((sum, chunk) => sum + sizeOf(chunk), 0);
+    const rowBytes = rows.reduce(
+      (sum, row) => sum + row.body.length + (row.root === undefined ? 0 : sizeOf(row.root)),
+      0,
+    );
+    return {
+      checkpoints: rows.length - tombstones,
+      tombstones,
+      chunks: this.#chunks.size,
+      sessions: this.#sessions.size,
+      bytes: chunkBytes + rowBytes,
+    };
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+  }
+
+  #checkOpen(): void {
+    if (this.#isClosed) throw new ClosedError('This InMemoryCheckpointStorage was closed.');
+  }
+}
+
+function createSession(): MemorySession {
+  return { refs: new Map(), effects: new Map(), idempotencyKeys: new Map() };
+}
+
+const withoutRoot = ({ id, sessionId, digest, body, isDeleted }: MemoryRow): CheckpointRow => ({
+  id,
+  sessionId,
+  digest,
+  body,
+  isDeleted,
+});
+const parseHeader = (body: string): CheckpointHeader => JSON.parse(body) as CheckpointHeader;
+// Frozen copies can be handed out again and again without being copied again.
+const freezeContent = ({ text, refs }: ChunkContent): ChunkContent =>
+  Object.freeze({ text, refs: Object.freeze([...refs]) });
+const freezeChunk = (chunk: Chunk): Chunk => Object.freeze({ digest: chunk.digest, ...freezeContent(chunk) });
+const freezeEffect = ({ result, ...rest }: EffectRow): EffectRow =>
+  Object.freeze(result === undefined ? rest : { ...rest, result: freezeContent(result) });
+const refKey = ({ kind, name }: Pick<RefChange, 'kind' | 'name'>): string => `${kind} ${name}`;
+const compareRefs = (a: Ref, b: Ref): number =>
+  compare(a.sessionId, b.sessionId) || compare(a.kind, b.kind) || compare(a.name, b.name);
+const effectKey = ({ branch, ordinal }: Pick<EffectRow, 'branch' | 'ordinal'>): string => `${ordinal} ${branch}`;
+const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
+const sizeOf = (content: { text: string; refs: readonly Digest[] }): number =>
+  content.text.length + content.refs.length * 32;

@@ -1,0 +1,79 @@
+import { existsSync, statSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { InvalidInputError } from '../../core/errors.ts';
+
+/** Where checkpoints are. */
+export type StorageAddress =
+  | { readonly kind: 'memory' }
+  | { readonly kind: 'sqlite'; readonly path: string }
+  | { readonly kind: 'file'; readonly path: string }
+  | { readonly kind: 'postgres'; readonly url: string; readonly tenant: string; readonly schema: string | undefined };
+
+/** What an address may leave out. */
+export type AddressDefaults = {
+  readonly folder: string;
+  readonly tenant?: string | undefined;
+  readonly schema?: string | undefined;
+};
+
+const DEFAULT_TENANT = 'default';
+
+/** Reads an address: `memory:`, `sqlite:path`, `file:folder`, `postgres://...`, or a path that is looked at to see what it is. */
+export function parseStorageAddress(text: string, defaults: AddressDefaults): StorageAddress {
+  if (/^postgres(ql)?:\/\//.test(text)) return parsePostgres(text, defaults);
+  if (text === 'memory:') return { kind: 'memory' };
+  const [, scheme, rest] = /^([a-z][a-z0-9+.-]+):(.*)$/s.exec(text) ?? [];
+  const path = resolve(defaults.folder, (rest ?? text).replace(/^\/\/(?=\/)/, ''));
+  if (rest === '' || text === '') throw new InvalidInputError(`The storage address "${text}" has no path.`);
+  if (scheme === undefined) return { kind: guessKind(path, text), path };
+  if (scheme === 'sqlite' || scheme === 'file') return { kind: scheme, path };
+  throw new InvalidInputError(
+    `"${scheme}:" is no storage. Use sqlite:<file>, file:<folder>, postgres://<server>/<database>, memory: (gone when the process ends), or a path.`,
+  );
+}
+
+function parsePostgres(text: string, { tenant, schema }: AddressDefaults): StorageAddress {
+  const url = parseUrl(text);
+  const found = { tenant: url.searchParams.get('tenant'), schema: url.searchParams.get('schema') };
+  // They are ours, and not the server's.
+  url.searchParams.delete('tenant');
+  url.searchParams.delete('schema');
+  return {
+    kind: 'postgres',
+    url: url.href,
+    tenant: tenant ?? found.tenant ?? DEFAULT_TENANT,
+    schema: schema ?? found.schema ?? undefined,
+  };
+}
+
+function parseUrl(text: string): URL {
+  try {
+    return new URL(text);
+  } catch (cause) {
+    throw new InvalidInputError('The address of the PostgreSQL server cannot be read.', { cause });
+  }
+}
+
+/** A folder is a file storage, a SQLite file a database. What does not exist yet is told by how it is written. */
+function guessKind(path: string, text: string): 'sqlite' | 'file' {
+  const found = statSync(path, { throwIfNoEntry: false });
+  if (found === undefined) return text.endsWith('/') ? 'file' : 'sqlite';
+  return found.isDirectory() ? 'file' : 'sqlite';
+}
+
+/** Whether there is something at the address. A server is asked when it is opened. */
+export function storageExists(address: StorageAddress): boolean {
+  if (address.kind === 'postgres' || address.kind === 'memory') return true;
+  return existsSync(address.kind === 'file' ? join(address.path, 'format.json') : address.path);
+}
+
+/** An address as it may be shown and kept: without the password. */
+export function formatStorageAddress(address: StorageAddress): string {
+  if (address.kind === 'memory') return 'memory:';
+  if (address.kind !== 'postgres') return `${address.kind}:${address.path}`;
+  const url = new URL(address.url);
+  url.password = '';
+  url.searchParams.set('tenant', address.tenant);
+  if (address.schema !== undefined) url.searchParams.set('schema', address.schema);
+  return url.href;
+}

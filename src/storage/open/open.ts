@@ -1,0 +1,81 @@
+import { mkdirSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { NotFoundError, StorageError, UnsupportedError } from '../../core/errors.ts';
+import type { ChunkStorage } from '../contract.ts';
+import { formatStorageAddress, type StorageAddress, storageExists } from './address.ts';
+
+/** How a storage is opened. */
+export type OpenStorageOptions = {
+  /** Makes what is not there yet (default). Looking at a storage must not make one: `false` is a NotFoundError then. */
+  readonly create?: boolean;
+  /** For a person who waits: few connections, and a server that does not answer is told of soon. */
+  readonly isInteractive?: boolean;
+};
+
+/** Opens the storage at an address. The driver of a database is loaded only if it is one. */
+export async function openStorage(
+  address: StorageAddress,
+  { create = true, isInteractive = false }: OpenStorageOptions = {},
+): Promise<ChunkStorage> {
+  if (!create && !storageExists(address)) throw noStorage(address);
+  switch (address.kind) {
+    case 'memory': {
+      const { InMemoryCheckpointStorage } = await import('../memory/memory-storage.ts');
+      return new InMemoryCheckpointStorage();
+    }
+    case 'sqlite': {
+      makeFolder(dirname(address.path));
+      const { SqliteCheckpointStorage } = await import('../sqlite/sqlite-storage.ts');
+      return new SqliteCheckpointStorage({ path: address.path });
+    }
+    case 'file': {
+      makeFolder(address.path);
+      const { FileCheckpointStorage } = await import('../file/file-storage.ts');
+      return new FileCheckpointStorage({ path: address.path });
+    }
+    case 'postgres':
+      return openPostgres(address, isInteractive);
+  }
+}
+
+const INTERACTIVE = { maxConnections: 4, retryForMs: 5_000 };
+
+async function openPostgres(
+  { url: connectionString, tenant, schema }: Extract<StorageAddress, { kind: 'postgres' }>,
+  isInteractive: boolean,
+): Promise<ChunkStorage> {
+  const { PostgresCheckpointStorage } = await import('../postgres/index.ts').catch((cause: unknown) => {
+    if (!isMissing(cause)) throw cause;
+    throw new UnsupportedError('PostgreSQL needs the package pg. Install it: npm install pg', { cause });
+  });
+  return new PostgresCheckpointStorage({
+    connectionString,
+    tenant,
+    ...(schema !== undefined && { schema }),
+    ...(isInteractive && INTERACTIVE),
+  });
+}
+
+function isMissing(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'ERR_MODULE_NOT_FOUND';
+}
+
+function makeFolder(path: string): void {
+  try {
+    mkdirSync(path, { recursive: true });
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new StorageError(`The folder ${path} for checkpoints cannot be made: ${reason}. Choose another path.`, {
+      details: { path },
+      cause,
+    });
+  }
+}
+
+function noStorage(address: StorageAddress): NotFoundError {
+  const shown = formatStorageAddress(address);
+  return new NotFoundError(
+    `There is no storage at ${shown}. Make one with "savestate init", or name another with --storage.`,
+    { details: { kind: 'storage', storage: shown } },
+  );
+}

@@ -1,0 +1,104 @@
+import type { Chunk, Digest } from '../../../core/tree/chunk.ts';
+import type { Commit, EffectRow, NewCheckpoint, RefChange } from '../../contract.ts';
+import { effectCheck } from '../../marks.ts';
+import { refCheck } from '../../ref.ts';
+import { checkCommit } from '../../sql-text.ts';
+import { encodeRefs, encodeText } from '../database/sql-codec.ts';
+
+/** What a commit takes beside its texts, roughly, so that many without any are not taken for nothing. */
+const COMMIT_BYTES = 1_000;
+
+/** A commit that was checked, and what it weighs while it waits. */
+export type AcceptedCommit = { readonly commit: Commit; readonly sizeBytes: number };
+
+/** Checks what only the caller can have got wrong. */
+export function acceptCommit(commit: Commit): AcceptedCommit {
+  checkCommit(commit);
+  const { checkpoint, chunks = [], effects = [] } = commit;
+  const own = (checkpoint?.body.length ?? 0) + (checkpoint?.root.text.length ?? 0);
+  const brought = chunks.reduce((sum, { text }) => sum + text.length, 0);
+  const recorded = effects.reduce((sum, { body, result }) => sum + body.length + (result?.text.length ?? 0), 0);
+  return { commit, sizeBytes: COMMIT_BYTES + own + brought + recorded };
+}
+
+function toJson(commit: Commit): object {
+  const { sessionId, checkpoint, refs = [] } = commit;
+  const requires = requiredIds(commit);
+  return {
+    session: sessionId,
+    ...(checkpoint !== undefined && { checkpoint: encodeCheckpoint(checkpoint) }),
+    refs: refs.map((change) => encodeRef(change, commit)),
+    ...(requires.length > 0 && { requires }),
+  };
+}
+
+/** The arguments of `commit_batch` after tenant and role. */
+export function encodeBatch(batch: readonly AcceptedCommit[]): unknown[] {
+  const effects = new Map<string, object>();
+  for (const { commit } of batch)
+    for (const effect of commit.effects ?? []) effects.set(placeOf(effect), encodeEffect(effect));
+  return [
+    JSON.stringify(batch.map(({ commit }) => toJson(commit))),
+    ...encodeChunks(batch.flatMap(({ commit }) => commit.chunks ?? [])),
+    effects.size === 0 ? null : JSON.stringify([...effects.entries()].sort(byPlace).map(([, effect]) => effect)),
+  ];
+}
+
+/** Three columns, sorted, so that all commits lock chunks in one order; each digest once. */
+export function encodeChunks(chunks: readonly Chunk[]): [Digest[], (string | null)[], string[]] {
+  const sorted = [...new Map(chunks.map((chunk) => [chunk.digest, chunk])).values()];
+  sorted.sort((a, b) => (a.digest < b.digest ? -1 : 1));
+  return [
+    sorted.map(({ digest }) => digest),
+    sorted.map(({ refs }) => encodeRefs(refs)),
+    sorted.map(({ text }) => encodeText(text)),
+  ];
+}
+
+const placeOf = ({ sessionId, branch, ordinal }: EffectRow): string => JSON.stringify([sessionId, branch, ordinal]);
+
+const byPlace = ([a]: [string, object], [b]: [string, object]): number => (a < b ? -1 : 1);
+
+/** The head that a branch is about to move from needs no look: what a branch points at cannot have been deleted. */
+export function requiredIds({ requires = [], refs = [] }: Commit): readonly string[] {
+  const heads = new Set<string>();
+  for (const { kind, expect } of refs) if (kind === 'branch' && typeof expect === 'string') heads.add(expect);
+  return requires.filter((id) => !heads.has(id));
+}
+
+function encodeCheckpoint({ header, body, digest, root }: NewCheckpoint): object {
+  const { id, timestampMs, branch, type, status, agentId, userId, idempotencyKey } = header;
+  return {
+    id,
+    timestamp: timestampMs,
+    branch,
+    type,
+    status,
+    agent: agentId,
+    user: userId,
+    ...(idempotencyKey !== undefined && { key: idempotencyKey }),
+    digest,
+    refs: encodeRefs(root.refs),
+    body: encodeText(body),
+    text: encodeText(root.text),
+  };
+}
+
+function encodeRef({ kind, name, expect, target }: RefChange, { sessionId }: Commit): object {
+  const mark = target === null ? null : refCheck({ sessionId, kind, name, target });
+  return { kind, name, target, mark, ...(kind === 'due' && { due: target }), ...(expect !== undefined && { expect }) };
+}
+
+function encodeEffect(effect: EffectRow): object {
+  const { sessionId, branch, ordinal, digest, body, result } = effect;
+  return {
+    session: sessionId,
+    branch,
+    ordinal,
+    mark: effectCheck(effect),
+    digest,
+    refs: encodeRefs(result?.refs ?? []),
+    body: encodeText(body),
+    text: result === undefined ? null : encodeText(result.text),
+  };
+}
