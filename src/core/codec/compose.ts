@@ -31,8 +31,8 @@ import {
   wrap,
 } from './compose-parts.ts';
 
-/** Replaces a text that must not be stored: answers the JSON text to write instead, or undefined to write it as it is. */
-export type Redact = (text: string, key: string | undefined) => string | undefined;
+/** Replaces a text that must not be stored: returns the JSON text to write instead, or undefined to write it as it is. */
+export type Redact = (text: string, key: string | undefined, onSecret?: (secret: string) => void) => string | undefined;
 
 /** The elements of a tree, and the tree before. */
 type TreeItems = {

@@ -105,6 +105,19 @@ export class StateCodec {
     return { root, chunks, sizeBytes: sizeOf(shadow), shadow };
   }
 
+  /** The digest of a value as it would be stored, and the secrets that are left out of it, in their order. */
+  digest(value: unknown): { readonly digest: Digest; readonly secrets: readonly string[] } {
+    const { shadow } = this.capture(value);
+    let found: string[] = [];
+    const redact = this.#redact;
+    const composer = new Composer(redact && ((text, key) => redact(text, key, (secret) => found.push(secret))));
+    const { digest } = createChunk(composer.composeRoot(shadow));
+    if (found.length === 0) return { digest, secrets: found };
+    found = []; // where a list is cut, its items are composed more than once; in one flat text, once
+    composer.composeFlat(shadow);
+    return { digest, secrets: found };
+  }
+
   #checkSize(sizeBytes: number): void {
     if (sizeBytes <= this.limits.maxBytes) return;
     throw new InvalidInputError(

@@ -48,10 +48,16 @@ export function createRedactor(options: RedactionOptions = {}): Redact {
   });
   const live = values.flatMap(liveForms);
   const own = extraPatterns.map(copyPattern);
-  return (text, key) => {
-    if (key !== undefined && keys.isSecret(key, text)) return secretJson(key);
-    const spans = [...findLive(text, live), ...findPatterns(text, own), ...findKnown(text, keys)];
-    return spans.length === 0 ? undefined : redactSpans(text, mergeSpans(spans));
+  return (text, key, onSecret) => {
+    if (key !== undefined && keys.isSecret(key, text)) {
+      onSecret?.(text);
+      return secretJson(key);
+    }
+    const found = [...findLive(text, live), ...findPatterns(text, own), ...findKnown(text, keys)];
+    if (found.length === 0) return undefined;
+    const spans = mergeSpans(found);
+    if (onSecret !== undefined) for (const { start, end } of spans) onSecret(text.slice(start, end));
+    return redactSpans(text, spans);
   };
 }
 

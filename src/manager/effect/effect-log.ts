@@ -1,13 +1,14 @@
 import { InvalidInputError } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { SessionId } from '../../core/record/id.ts';
-import type { ChunkContent, Digest } from '../../core/tree/chunk.ts';
+import type { ChunkContent } from '../../core/tree/chunk.ts';
 import type { Commit, RefChange } from '../../storage/contract.ts';
 import type { Engine } from '../engine/engine.ts';
 import { parseOpenName } from '../engine/save-options.ts';
 import type { FencedCommits } from '../lease/fenced-commits.ts';
 import type { HeldLease } from '../lease/lease.ts';
 import { type EffectRecord, effectKey, formatEffect, parseEffect, type RecordedEffect } from './effect-record.ts';
+import { digestInput, type InputDigest } from './input-digest.ts';
 import { describeMismatch } from './replay-mismatch.ts';
 import { type StepIdentity, StepRecordings } from './step-recordings.ts';
 
@@ -36,7 +37,7 @@ export type StepOptions = {
 export type WorkPlace = {
   readonly name: string;
   /** The digest of its input; null if it has none. */
-  readonly digest: Digest | null;
+  readonly digest: InputDigest | null;
   /** Which of several equal calls of the work it is, from 0. */
   readonly nth: number;
   readonly key: string;
@@ -123,9 +124,7 @@ export class EffectLog {
   #identify(name: string, options: StepOptions): Asked {
     const { work } = options;
     if (work === undefined)
-      return 'input' in options
-        ? { name, inputDigest: this.#context.codec.encode(options.input).root.digest }
-        : { name };
+      return 'input' in options ? { name, inputDigest: digestInput(this.#context.codec, options.input) } : { name };
     const { digest, nth, key, formerly } = work;
     return { name, work: work.name, inputDigest: digest ?? undefined, nth, key, formerly };
   }

@@ -2,6 +2,7 @@ import { CorruptError } from '../../core/errors.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import { type ChunkContent, type Digest, digestText, formatChunk } from '../../core/tree/chunk.ts';
 import type { EffectRow } from '../../storage/contract.ts';
+import type { InputDigest } from './input-digest.ts';
 
 /**
  * The recorded life of one effect. `started` without an end means: in flight when the process died; `dropped`: it ended, and its
@@ -15,7 +16,7 @@ export type EffectRecord = {
   readonly attempt: number;
   /** The same for every attempt: give it to the outside system, so that it can tell a repetition from a second request. */
   readonly idempotencyKey: string;
-  readonly inputDigest?: Digest;
+  readonly inputDigest?: InputDigest;
   /** The named piece of work it is a call of, and which of several equal calls. */
   readonly work?: string;
   readonly nth?: number;

@@ -1,12 +1,12 @@
 import { ReplayMismatchError } from '../../core/errors.ts';
-import type { Digest } from '../../core/tree/chunk.ts';
 import type { RecordedEffect } from './effect-record.ts';
+import { type InputDigest, withoutMarks } from './input-digest.ts';
 
 /** Says why a step cannot be replayed. */
 export function describeMismatch(
   name: string,
   recorded: RecordedEffect | undefined,
-  inputDigest: Digest | undefined,
+  inputDigest: InputDigest | undefined,
 ): ReplayMismatchError {
   const details = { name, recordedInput: recorded?.inputDigest ?? null, input: inputDigest ?? null };
   if (recorded === undefined)
@@ -19,11 +19,17 @@ export function describeMismatch(
   if (recorded.status === 'started')
     return new ReplayMismatchError(`Step "${name}" was still running when the recording ends.`, { details });
   return new ReplayMismatchError(
-    `Step "${name}" (effect ${recorded.ordinal}) got another input than the recording: ${short(inputDigest)} instead of ${short(recorded.inputDigest)}.`,
+    `Step "${name}" (effect ${recorded.ordinal}) got another ${compare(inputDigest, recorded.inputDigest)}.`,
     { details },
   );
 }
 
-function short(digest: Digest | undefined): string {
+function compare(given: InputDigest | undefined, recorded: InputDigest | undefined): string {
+  return given !== undefined && recorded !== undefined && withoutMarks(given) === withoutMarks(recorded)
+    ? 'secret in its input than the recording'
+    : `input than the recording: ${short(given)} instead of ${short(recorded)}`;
+}
+
+function short(digest: InputDigest | undefined): string {
   return digest === undefined ? 'none' : digest.slice(0, 12);
 }

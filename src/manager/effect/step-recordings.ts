@@ -1,13 +1,13 @@
 import { UnsupportedError } from '../../core/errors.ts';
-import type { Digest } from '../../core/tree/chunk.ts';
 import { WholeCheckpointStorage } from '../../storage/whole/whole-storage.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { RecordedEffect } from './effect-record.ts';
+import { type InputDigest, isSameInput, withoutMarks } from './input-digest.ts';
 
 /** What a step is known by: its name, its input, and, in a work, which of several equal calls it is. */
 export type StepIdentity = {
   readonly name: string;
-  readonly inputDigest?: Digest | undefined;
+  readonly inputDigest?: InputDigest | undefined;
   readonly work?: string | undefined;
   readonly nth?: number | undefined;
 };
@@ -18,6 +18,8 @@ const MAX_FAILED = 1000;
 /** The recordings that steps may use, each once. Steps with an input find theirs in any order, others in the order of the calls. */
 export class StepRecordings {
   readonly #recordings = new Map<string, RecordedEffect[]>();
+  /** Those with an input, by what it is without its secrets. */
+  readonly #alike = new Map<string, Set<RecordedEffect>>();
   /** Those of works, which may be asked for until their work is over. */
   readonly #works = new Map<string, Set<RecordedEffect>>();
   /** What failed in this process; oldest first. */
@@ -25,7 +27,7 @@ export class StepRecordings {
 
   constructor(recordings: readonly RecordedEffect[]) {
     for (const recorded of recordings) {
-      this.#listOf(recorded).push(recorded);
+      this.#add(recorded, 'last');
       if (recorded.work === undefined) continue;
       const ofWork = this.#works.get(recorded.work) ?? new Set();
       this.#works.set(recorded.work, ofWork.add(recorded));
@@ -45,14 +47,19 @@ export class StepRecordings {
 
   /** The next recording of a step. `isExact` keeps to the order, else a finished one goes before its failed attempts. */
   take(identity: StepIdentity, { isExact }: { readonly isExact: boolean }): RecordedEffect | undefined {
-    const key = keyOf(identity);
-    const list = this.#recordings.get(key);
-    if (list === undefined) return undefined;
-    const ended = isExact || identity.inputDigest === undefined ? 0 : list.findIndex(hasResult);
-    const [taken] = list.splice(Math.max(0, ended), 1);
-    if (list.length === 0) this.#recordings.delete(key);
-    if (taken !== undefined) this.#forget(taken);
+    const fitting = this.#recordings.get(keyOf(identity)) ?? this.#findAlike(identity);
+    const isInOrder = isExact || identity.inputDigest === undefined;
+    const taken = (isInOrder ? undefined : fitting.find(hasResult)) ?? fitting[0];
+    if (taken !== undefined) this.#remove(taken);
     return taken;
+  }
+
+  /** Those whose input is the same as far as is known, with fewer or more of its secrets. */
+  #findAlike(identity: StepIdentity): RecordedEffect[] {
+    const { inputDigest: asked } = identity;
+    return [...(this.#alike.get(alikeKeyOf(identity)) ?? [])].filter(
+      ({ inputDigest: found }) => asked !== found && isSameInput(asked ?? '', found ?? ''),
+    );
   }
 
   /** The oldest recording of this name that is left: what was recorded instead. */
@@ -63,7 +70,7 @@ export class StepRecordings {
 
   /** Keeps the place and the key of a step that failed for the next call of the same identity. */
   keepForRetry(failed: RecordedEffect): void {
-    this.#listOf(failed).unshift(failed);
+    this.#add(failed, 'first');
     this.#failed.add(failed);
     for (const oldest of this.#failed) {
       if (this.#failed.size <= MAX_FAILED) break;
@@ -71,29 +78,31 @@ export class StepRecordings {
     }
   }
 
-  #forget(recorded: RecordedEffect): void {
+  #remove(recorded: RecordedEffect): void {
     this.#failed.delete(recorded);
     this.#works.get(recorded.work ?? '')?.delete(recorded);
-  }
-
-  #remove(recorded: RecordedEffect): void {
-    this.#forget(recorded);
-    const list = this.#listOf(recorded).filter((one) => one !== recorded);
-    if (list.length === 0) this.#recordings.delete(keyOf(recorded));
-    else this.#recordings.set(keyOf(recorded), list);
+    this.#alike.get(alikeKeyOf(recorded))?.delete(recorded);
+    const key = keyOf(recorded);
+    const list = this.#recordings.get(key) ?? [];
+    list.splice(list.indexOf(recorded), 1);
+    if (list.length === 0) this.#recordings.delete(key);
   }
 
   clear(): void {
     this.#recordings.clear();
+    this.#alike.clear();
     this.#works.clear();
     this.#failed.clear();
   }
 
-  #listOf(identity: StepIdentity): RecordedEffect[] {
-    const key = keyOf(identity);
-    const list = this.#recordings.get(key) ?? [];
-    this.#recordings.set(key, list);
-    return list;
+  #add(recorded: RecordedEffect, place: 'first' | 'last'): void {
+    const list = this.#recordings.get(keyOf(recorded)) ?? [];
+    this.#recordings.set(keyOf(recorded), list);
+    if (place === 'first') list.unshift(recorded);
+    else list.push(recorded);
+    if (recorded.inputDigest === undefined) return;
+    const key = alikeKeyOf(recorded);
+    this.#alike.set(key, (this.#alike.get(key) ?? new Set()).add(recorded));
   }
 }
 
@@ -103,6 +112,10 @@ function hasResult({ status }: RecordedEffect): boolean {
 
 function keyOf({ name, inputDigest, work, nth }: StepIdentity): string {
   return JSON.stringify([name, inputDigest, work, nth]);
+}
+
+function alikeKeyOf({ name, inputDigest, work }: StepIdentity): string {
+  return JSON.stringify([name, inputDigest === undefined ? null : withoutMarks(inputDigest), work]);
 }
 
 /** Throws if the storage cannot record steps: whoever needs them says so before anything is paid for. */

@@ -3,7 +3,6 @@ import { ClosedError, hasErrorCode } from '../../core/errors.ts';
 import { freezeState } from '../../core/freeze.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
-import type { Digest } from '../../core/tree/chunk.ts';
 import { checkCall } from '../call-options.ts';
 import {
   type Delivered,
@@ -13,6 +12,7 @@ import {
   type StepOptions,
 } from '../effect/effect-log.ts';
 import type { RecordedEffect } from '../effect/effect-record.ts';
+import { digestInput, type InputDigest } from '../effect/input-digest.ts';
 import type { Engine } from '../engine/engine.ts';
 import { describeCheckpoint, type SaveOptions } from '../engine/save-options.ts';
 import { FencedCommits } from '../lease/fenced-commits.ts';
@@ -242,8 +242,8 @@ export class Session {
   }
 
   /** @internal The digest of a value as a step's input has it. Throws if it cannot be saved. */
-  digestOf(value: unknown): Digest {
-    return this.#context.codec.encode(value).root.digest;
+  digestOf(value: unknown): InputDigest {
+    return digestInput(this.#context.codec, value);
   }
 
   /** @internal Lets go of what was recorded of a named work that is over; until then checkpoints keep it. */

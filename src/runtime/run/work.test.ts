@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { trials } from '../../../test/support/trials.ts';
+import { SecretRef } from '../../core/value/secret-ref.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { StepAttempt } from '../../manager/effect/effect-log.ts';
 import type { Session } from '../../manager/session/session.ts';
@@ -180,4 +181,46 @@ test('[E17] attempts, saves and deaths in any order: what ended is not done agai
     expect(ran).toEqual([]);
   });
   await fc.assert(property, { numRuns: trials(300) });
+});
+
+const TOKENS = [`sk_live_${'a1B2c3D4'.repeat(3)}`, `sk_live_${'z9Y8x7W6'.repeat(3)}`] as const;
+const pay = (token: string) => ({ name: 'pay', input: { order: 17, token } });
+
+test('[E17] calls whose inputs differ only in a secret are told apart, in any order, also by another process', async () => {
+  const { ran, open, manager, perform } = world();
+  const work = Work.open(await open(), 'w');
+  for (const token of TOKENS) await work.call(pay(token), perform('pay', token.slice(8, 12)));
+  expect(new Set(ran.map(([, key]) => key)).size).toBe(2);
+  const session = await open();
+  await session.save({ work: work.record }, { effects: 'of_parent' });
+  const { state } = await manager().session('s');
+  for (const given of ['w', (state as { work: OpenWork }).work]) {
+    const again = Work.open(await open(), given);
+    for (const token of TOKENS.toReversed())
+      expect(await again.call(pay(token), perform('pay'))).toBe(token.slice(8, 12));
+  }
+  expect(ran).toHaveLength(2);
+});
+
+test('[E17] a call whose secrets a restore left out finds what ended with them, and what older versions noted', async () => {
+  const { ran, open, perform } = world();
+  const work = Work.open(await open(), 'w');
+  for (const token of TOKENS) await work.call(pay(token), perform('pay', token));
+  const restored = { name: 'pay', input: { order: 17, token: new SecretRef('token') } };
+  const session = await open();
+  for (const given of [work.record, 'w']) {
+    const again = Work.open(session, given);
+    expect([await again.call(restored, perform('pay')), await again.call(restored, perform('pay'))]).toEqual(
+      typeof given === 'string' ? TOKENS.map(() => new SecretRef('stripe_key')) : [...TOKENS],
+    );
+  }
+  const old = {
+    ...work.record,
+    done: work.record.done.slice(0, 1).map((done) => ({ ...done, digest: done.digest?.slice(0, 64) ?? null })),
+  };
+  const later = Work.open(session, old);
+  expect(later.has(pay(TOKENS[1]))).toBe(true);
+  expect(await later.call(pay(TOKENS[1]), perform('pay'))).toBe(TOKENS[0]);
+  expect(later.has(pay(TOKENS[1]))).toBe(false);
+  expect(ran).toHaveLength(2);
 });

@@ -1,6 +1,7 @@
 import { freezeState } from '../../core/freeze.ts';
-import { type Digest, digestText } from '../../core/tree/chunk.ts';
+import { digestText } from '../../core/tree/chunk.ts';
 import type { StepAttempt } from '../../manager/effect/effect-log.ts';
+import { type InputDigest, isSameInput } from '../../manager/effect/input-digest.ts';
 import type { Session } from '../../manager/session/session.ts';
 import type { EffectCall, Effects } from '../agent/effects.ts';
 
@@ -8,7 +9,7 @@ import type { EffectCall, Effects } from '../agent/effects.ts';
 export type DoneCall = {
   readonly name: string;
   /** Null if it had no input. */
-  readonly digest: Digest | null;
+  readonly digest: InputDigest | null;
   readonly nth: number;
   readonly label?: string;
   readonly result: unknown;
@@ -42,7 +43,7 @@ const NONE: ReadonlySet<number> = new Set();
 
 /** What a work needs of its session. */
 export type WorkSession = Pick<Session, 'id' | 'branch' | 'step'> & {
-  digestOf(value: unknown): Digest;
+  digestOf(value: unknown): InputDigest;
   settleWork(name: string): void;
 };
 
@@ -184,7 +185,22 @@ export class Work implements Effects {
     const { name } = call;
     const digest = 'input' in call ? this.#session.digestOf(call.input) : null;
     const taken = this.#taken.get(idOf({ name, digest })) ?? NONE;
-    return { name, digest, nth: this.#nextNth({ name, digest }, taken) };
+    const identity = { name, digest, nth: this.#nextNth({ name, digest }, taken) };
+    return this.#done.has(placeOf(identity)) ? identity : (this.#findAlike(name, digest) ?? identity);
+  }
+
+  /** A call that ended and whose input is the same as far as is known, with fewer or more of its secrets. */
+  #findAlike(name: string, digest: InputDigest | null): Identity | undefined {
+    if (digest === null) return undefined;
+    return [...this.#done.values()].find(
+      (done) =>
+        done.name === name &&
+        done.digest !== null &&
+        done.digest !== digest &&
+        isSameInput(done.digest, digest) &&
+        done.undoneBy === undefined &&
+        this.#taken.get(idOf(done))?.has(done.nth) !== true,
+    );
   }
 
   /** The first of equal calls that was neither made in this attempt nor taken back. */

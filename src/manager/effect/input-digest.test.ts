@@ -1,0 +1,102 @@
+import { describe, expect, test } from 'vitest';
+import { STORAGES } from '../../../test/support/storages.ts';
+import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
+import { CheckpointManager } from '../checkpoint-manager.ts';
+import type { SessionOptions } from '../session/session.ts';
+import type { InputDigest } from './input-digest.ts';
+import { digestInput, isSameInput } from './input-digest.ts';
+
+const A = `sk_live_${'a1B2c3D4'.repeat(3)}`;
+const B = `sk_live_${'z9Y8x7W6'.repeat(3)}`;
+
+const PAIRS: readonly (readonly [what: string, one: unknown, other: unknown])[] = [
+  ['a field', { token: A }, { token: B }],
+  ['a word of a text', `pay with ${A} now`, `pay with ${B} now`],
+  ['a list', { order: 17, cards: [A, B] }, { order: 17, cards: [B, A] }],
+  ['a map', new Map([['apiKey', A]]), new Map([['apiKey', B]])],
+  ['a short password', { user: 'u', password: 'hunter2' }, { user: 'u', password: 'hunter3' }],
+  ['one of two', { password: 'hunter2', token: A }, { password: 'hunter2', token: B }],
+  ['how often', { from: A, to: A }, { from: A, to: B }],
+];
+
+const { codec } = new CheckpointManager({ storage: new InMemoryCheckpointStorage() }).engine;
+
+describe.each(STORAGES)('inputs with secrets on %s', (_, create) => {
+  const open = () => {
+    const { storage } = create();
+    let calls = 0;
+    const manager = () => new CheckpointManager({ storage });
+    const charge = async (input: unknown, options?: SessionOptions) =>
+      (await manager().session('s', options)).step('charge', () => `charge ${++calls}`, { input });
+    return { manager, charge };
+  };
+
+  test.each(PAIRS)('[E16] inputs that differ only in a secret are different inputs: %s', async (_what, one, other) => {
+    const { charge } = open();
+    expect(await charge(one)).toBe('charge 1');
+    expect(await charge(other)).toBe('charge 2');
+    expect(await charge(one)).toBe('charge 1');
+    expect(await charge(other)).toBe('charge 2');
+    await expect(charge({ never: A }, { mode: 'frozen' })).rejects.toMatchObject({ code: 'REPLAY_MISMATCH' });
+  });
+
+  test('[E4] a frozen replay with another secret says so', async () => {
+    const { charge } = open();
+    await charge({ token: A });
+    await expect(charge({ token: B }, { mode: 'frozen' })).rejects.toThrow(/another secret/);
+  });
+
+  test('[E16] a step that was in flight keeps its key beside one with another secret', async () => {
+    const { manager } = open();
+    const keys: string[] = [];
+    const fail = ({ idempotencyKey }: { idempotencyKey: string }) => {
+      keys.push(idempotencyKey);
+      throw new Error('503');
+    };
+    const session = await manager().session('s');
+    for (const token of [A, B]) await expect(session.step('charge', fail, { input: { token } })).rejects.toThrow('503');
+    const later = await manager().session('s');
+    for (const token of [B, A]) await expect(later.step('charge', fail, { input: { token } })).rejects.toThrow('503');
+    expect(keys[0]).not.toBe(keys[1]);
+    expect(keys.slice(2)).toEqual([keys[1], keys[0]]);
+  });
+
+  test('[E16] an input from a restored state, whose secrets are left out, finds what was recorded with them', async () => {
+    const { manager, charge } = open();
+    const input = { order: 17, token: A, note: `use ${B}` };
+    await charge(input);
+    const session = await manager().session('other');
+    await session.save(input);
+    const { state } = await manager().session('other');
+    expect(state).not.toEqual(input);
+    expect(await charge(state)).toBe('charge 1');
+  });
+});
+
+/** As the versions before marked nothing. */
+const unmarked = (digest: InputDigest): InputDigest => digest.slice(0, 64);
+
+test.each(PAIRS)('[E16] recordings of an older version, without marks, are found: %s', (_what, one, other) => {
+  const [first, second] = [digestInput(codec, one), digestInput(codec, other)];
+  expect(unmarked(first)).toBe(unmarked(second));
+  expect(isSameInput(first, unmarked(first))).toBe(true);
+  expect(isSameInput(unmarked(second), first)).toBe(true);
+  expect(isSameInput(first, second)).toBe(false);
+});
+
+test('[K17] what is stored of a secret in an input fits one in 256 short ones and one in 65,536 long ones', () => {
+  const markOf = (password: string) => digestInput(codec, { password }).slice(65);
+  const pins = Array.from({ length: 10_000 }, (_, pin) => markOf(String(pin).padStart(4, '0')));
+  expect(new Set(pins).size).toBe(256);
+  expect(markOf('correct horse battery')).toMatch(/^[0-9a-f]{4}$/);
+  expect(digestInput(codec, { order: 17 })).toMatch(/^[0-9a-f]{64}$/);
+});
+
+test('[K17] a secret has one mark, wherever it stands, and an input keeps the marks of its last 64 secrets', () => {
+  const marks = (input: unknown) => digestInput(codec, input).slice(65).split('.');
+  const [mark] = marks({ token: A });
+  expect(marks([`pay with ${A}`, { apiKey: A }])).toEqual([mark, mark]);
+  const many = Array.from({ length: 100 }, (_, at) => `sk_live_${String(at).padStart(3, '0')}${'q7R8s9T0'.repeat(3)}`);
+  expect(marks(many)).toEqual(marks(many.slice(36)));
+  expect(marks(many)).toHaveLength(64);
+});
