@@ -7,7 +7,7 @@ import { join, resolve } from 'node:path';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const { exports: entries } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
-const NEEDS = { './postgres': 'pg', './langgraph': '@langchain/langgraph' };
+const NEEDS = { './langgraph': '@langchain/langgraph' };
 const TYPES = ['typescript@~5.9', '@types/node@^20', '@types/pg@^8'];
 
 /** What is installed first, as in a project that exists; `without` names entries whose peers are too old there. */

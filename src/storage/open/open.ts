@@ -1,6 +1,6 @@
 import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { NotFoundError, StorageError, UnsupportedError } from '../../core/errors.ts';
+import { NotFoundError, StorageError } from '../../core/errors.ts';
 import type { ChunkStorage } from '../contract.ts';
 import { formatStorageAddress, type StorageAddress, storageExists } from './address.ts';
 
@@ -44,20 +44,13 @@ async function openPostgres(
   { url: connectionString, tenant, schema }: Extract<StorageAddress, { kind: 'postgres' }>,
   isInteractive: boolean,
 ): Promise<ChunkStorage> {
-  const { PostgresCheckpointStorage } = await import('../postgres/index.ts').catch((cause: unknown) => {
-    if (!isMissing(cause)) throw cause;
-    throw new UnsupportedError('PostgreSQL needs the package pg. Install it: npm install pg', { cause });
-  });
+  const { PostgresCheckpointStorage } = await import('../postgres/index.ts');
   return new PostgresCheckpointStorage({
     connectionString,
     tenant,
     ...(schema !== undefined && { schema }),
     ...(isInteractive && INTERACTIVE),
   });
-}
-
-function isMissing(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'ERR_MODULE_NOT_FOUND';
 }
 
 function makeFolder(path: string): void {

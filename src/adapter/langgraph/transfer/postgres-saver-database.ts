@@ -1,6 +1,7 @@
 import type { Checkpoint, CheckpointMetadata, SerializerProtocol } from '@langchain/langgraph-checkpoint';
 import type pg from 'pg';
-import { CorruptError, InvalidInputError, UnsupportedError } from '../../../core/errors.ts';
+import { CorruptError, InvalidInputError } from '../../../core/errors.ts';
+import { loadPg } from '../../../storage/postgres/database/load-pg.ts';
 import { toSavestateError } from '../../../storage/postgres/database/postgres-error.ts';
 import { checkSchemaName } from '../../../storage/postgres/database/postgres-options.ts';
 import { findSharedVersions } from './shared-versions.ts';
@@ -56,10 +57,7 @@ const HERE = 'thread_id = $1 AND checkpoint_ns = $2 AND checkpoint_id = $3';
 export async function openPostgresSaverDatabase(options: PostgresSaverOptions): Promise<ThreadSource> {
   const { connectionString, schema = 'public', serde = defaultSerializer() } = options;
   checkSchemaName(schema);
-  const { default: postgres } = await import('pg').catch((cause: unknown) => {
-    throw new UnsupportedError('Reading PostgreSQL needs the package pg. Install it: npm install pg', { cause });
-  });
-  const client = new postgres.Client({ connectionString });
+  const client = new (loadPg().Client)({ connectionString });
   client.on('error', () => undefined); // the statement under way says what happened
   const database = new PostgresSaverDatabase(client, schema, serde);
   try {

@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import { ClosedError, InvalidInputError, UnsupportedError } from '../../../core/errors.ts';
+import { loadPg } from '../../../storage/postgres/database/load-pg.ts';
 import { isConnectionLoss, toSavestateError } from '../../../storage/postgres/database/postgres-error.ts';
 import type { PostgresPool } from '../../../storage/postgres/database/postgres-pool.ts';
 import { withRetries } from '../../../storage/postgres/database/retry.ts';
@@ -35,7 +36,7 @@ export class PostgresMemoryConnection {
   readonly #options: PostgresMemoryOptions;
   readonly #schema: string;
   readonly #place: string;
-  #pool: Promise<pg.Pool> | undefined;
+  #pool: pg.Pool | undefined;
   #opening: Promise<void> | undefined;
   #isClosed = false;
 
@@ -131,18 +132,17 @@ export class PostgresMemoryConnection {
     const { retryForMs = DEFAULT_RETRY_MS } = this.#options;
     try {
       this.#pool ??= this.#createPool();
-      const pool = await this.#pool;
+      const pool = this.#pool;
       return await withRetries(() => attempt(pool), { forMs: retryForMs });
     } catch (error) {
       throw toSavestateError(error, { place: this.#place });
     }
   }
 
-  async #createPool(): Promise<pg.Pool> {
+  #createPool(): pg.Pool {
     const { pool, connectionString } = this.#options;
     if (pool !== undefined) return pool as pg.Pool;
-    const { Pool } = (await loadDriver()).default;
-    const own = new Pool({
+    const own = new (loadPg().Pool)({
       connectionString,
       max: MAX_CONNECTIONS,
       connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
@@ -155,14 +155,6 @@ export class PostgresMemoryConnection {
   async close(): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    if (this.#options.pool === undefined && this.#pool !== undefined) await (await this.#pool).end();
-  }
-}
-
-async function loadDriver(): Promise<{ default: typeof pg }> {
-  try {
-    return await import('pg');
-  } catch (cause) {
-    throw new UnsupportedError('PostgresMemoryStorage needs the package pg. Install it.', { cause });
+    if (this.#options.pool === undefined && this.#pool !== undefined) await this.#pool.end();
   }
 }

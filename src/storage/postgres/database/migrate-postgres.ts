@@ -1,4 +1,5 @@
-import pg from 'pg';
+import { checkOptions, filledString, type OptionChecks } from '../../../core/options.ts';
+import { loadPg } from './load-pg.ts';
 import { migrate } from './migration.ts';
 import { toSavestateError } from './postgres-error.ts';
 import { checkSchemaName } from './postgres-options.ts';
@@ -13,15 +14,21 @@ export type MigrationOptions = {
   readonly appRole?: string;
 };
 
-/** Makes or updates the tables, as an administrator would before a release. Answers the versions before and after. */
-export async function migratePostgres({
-  connectionString,
-  schema = 'savestate',
-  appRole,
-}: MigrationOptions): Promise<{ readonly from: number; readonly to: number }> {
+const OPTIONS = {
+  connectionString: { required: filledString },
+  schema: filledString,
+  appRole: filledString,
+} satisfies OptionChecks<MigrationOptions>;
+
+/** Makes or updates the tables, as an administrator would before a release. Returns the versions before and after. */
+export async function migratePostgres(
+  options: MigrationOptions,
+): Promise<{ readonly from: number; readonly to: number }> {
+  checkOptions(options, OPTIONS, 'migratePostgres');
+  const { connectionString, schema = 'savestate', appRole } = options;
   checkSchemaName(schema);
   const place = `PostgreSQL, schema "${schema}"`;
-  const client = new pg.Client({ connectionString });
+  const client = new (loadPg().Client)({ connectionString });
   try {
     await client.connect();
     const from = await migrate(client, { schema, place, ...(appRole !== undefined && { appRole }) });

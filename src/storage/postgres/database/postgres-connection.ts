@@ -1,8 +1,9 @@
-import pg from 'pg';
+import type pg from 'pg';
 import { ClosedError } from '../../../core/errors.ts';
 import { givenOptions } from '../../../core/options.ts';
 import { Connections } from './connections.ts';
 import { answerOf, type Doubt } from './doubt.ts';
+import { loadPg } from './load-pg.ts';
 import { isOutcomeUnknown, toSavestateError } from './postgres-error.ts';
 import type { PostgresStorageOptions } from './postgres-options.ts';
 import { quoteIdentifier, TENANT_SETTING } from './postgres-schema.ts';
@@ -149,7 +150,7 @@ export class PostgresConnection {
   /** A connection outside the pool, for listening. */
   createClient(): pg.Client {
     const config = this.#isOwnPool ? { connectionString: this.#options.connectionString } : this.#pool.options;
-    return new pg.Client({
+    return new (loadPg().Client)({
       ...config,
       application_name: 'savestate listener',
       connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
@@ -170,8 +171,9 @@ export class PostgresConnection {
   /** Local to the transaction: the next one on this connection starts from nothing. */
   #prelude({ role }: Access): string {
     const settings = [[TENANT_SETTING, this.tenant], ...(role === undefined ? [] : [['role', role]])];
+    const { escapeLiteral } = loadPg();
     const calls = settings.map(
-      ([name, value]) => `set_config(${pg.escapeLiteral(name ?? '')}, ${pg.escapeLiteral(value ?? '')}, true)`,
+      ([name, value]) => `set_config(${escapeLiteral(name ?? '')}, ${escapeLiteral(value ?? '')}, true)`,
     );
     return `SELECT ${calls.join(', ')}`;
   }
@@ -233,7 +235,7 @@ function createPool({
   maxConnections = DEFAULT_MAX_CONNECTIONS,
   timeoutMs = DEFAULT_TIMEOUT_MS,
 }: PostgresStorageOptions): pg.Pool {
-  const pool = new pg.Pool({
+  const pool = new (loadPg().Pool)({
     connectionString,
     max: maxConnections,
     pipeline: true,
@@ -250,6 +252,6 @@ function createPool({
 
 /** Names the server in messages, without the password. */
 function describePlace({ options }: pg.Pool, schema: string): string {
-  const { host, port, database } = new pg.Client(options);
+  const { host, port, database } = new (loadPg().Client)(options);
   return `PostgreSQL at ${host}:${port}/${database}, schema "${schema}"`;
 }

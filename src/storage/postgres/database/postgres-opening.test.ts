@@ -1,6 +1,11 @@
+import { execFileSync } from 'node:child_process';
+import { cpSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { Pool } from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { builtFolder } from '../../../../test/support/on-demand.ts';
 import { adminClient, createLogin, freshSchema, postgresUrl } from '../../../../test/support/postgres.ts';
+import { temporaryFolder } from '../../../../test/support/storages.ts';
 import type { SessionId } from '../../../core/record/id.ts';
 import { PostgresCheckpointStorage } from '../postgres-storage.ts';
 import { migratePostgres } from './migrate-postgres.ts';
@@ -169,4 +174,54 @@ describe('who connects', () => {
     const options = { connectionString: 'postgres://nowhere', tenant: 'acme', ...wrong } as PostgresStorageOptions;
     expect(() => new PostgresCheckpointStorage(options)).toThrow(message);
   });
+});
+
+describe('options', () => {
+  test.each([
+    [{ connectionString: '' }, 'connectionString'],
+    [{}, 'connectionString'],
+    [{ connectionString: 'postgres://h/d', shema: 's' }, 'shema'],
+    [{ connectionString: 'postgres://h/d', schema: 3 }, 'schema'],
+    [{ connectionString: 'postgres://h/d', appRole: '' }, 'appRole'],
+    [undefined, 'options of migratePostgres'],
+  ])('[P14] migratePostgres refuses %j', async (options, named) => {
+    await expect(migratePostgres(options as never)).rejects.toMatchObject({
+      code: 'INVALID_INPUT',
+      message: expect.stringContaining(named),
+    });
+  });
+});
+
+/** A folder with this package and all that it needs, but without `pg`. */
+function installWithoutPg(): string {
+  const [folder, built] = [temporaryFolder(), builtFolder()];
+  const modules = join(dirname(built), 'node_modules');
+  mkdirSync(join(folder, 'node_modules/savestate'), { recursive: true });
+  cpSync(built, join(folder, 'node_modules/savestate/dist'), { recursive: true });
+  cpSync(join(dirname(built), 'package.json'), join(folder, 'node_modules/savestate/package.json'));
+  for (const name of readdirSync(modules).filter((each) => each !== 'pg' && !each.startsWith('.')))
+    symlinkSync(join(modules, name), join(folder, 'node_modules', name));
+  return folder;
+}
+
+test('[P14] without the package pg everything loads, and what needs it says what to install', () => {
+  const folder = installWithoutPg();
+  writeFileSync(
+    join(folder, 'a.mjs'),
+    `import { migratePostgres, PostgresCheckpointStorage } from 'savestate/postgres';
+    import { openPostgresSaverDatabase } from 'savestate/langgraph';
+    import { PostgresMemoryStorage } from 'savestate/memory';
+    const connectionString = 'postgres://127.0.0.1:1/nowhere';
+    const calls = [
+      async () => new PostgresCheckpointStorage({ connectionString }),
+      () => migratePostgres({ connectionString }),
+      () => openPostgresSaverDatabase({ connectionString }),
+      () => new PostgresMemoryStorage({ connectionString, tenant: 't' }).reset(),
+    ];
+    for (const call of calls) console.log(await call().then(() => 'opened', ({ code, message }) => code + ' ' + message));`,
+  );
+  const said = execFileSync(process.execPath, ['a.mjs'], { cwd: folder, encoding: 'utf8' });
+  expect(said.trimEnd().split('\n')).toEqual(
+    Array(4).fill('UNSUPPORTED PostgreSQL needs the package pg. Install it: npm install pg'),
+  );
 });
