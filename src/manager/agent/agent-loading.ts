@@ -2,9 +2,9 @@ import type { StateCodec } from '../../core/codec/state-codec.ts';
 import { InvalidInputError } from '../../core/errors.ts';
 import { isRecord } from '../../core/options.ts';
 import { formatPath } from '../../core/path.ts';
-import { SecretRef } from '../../core/value/secret-ref.ts';
-import type { RestoreProblem } from '../engine/restore-report.ts';
-import { COMPARES_CODE, type CodeComparing, hasMethod, isHandle, type StatefulAgent, stateOf } from './agent.ts';
+import { findLeftOutSecrets, type RestoreProblem } from '../engine/restore-report.ts';
+import { COMPARES_CODE, type CodeComparing, hasMethod, type StatefulAgent, stateOf } from './agent.ts';
+import { KEPT, putFields } from './put-fields.ts';
 
 /** How a state is put into an agent. */
 export type Loading = {
@@ -14,8 +14,6 @@ export type Loading = {
   /** Fields that stay the agent's own. */
   readonly keep?: readonly string[];
 };
-
-const KEPT = 'The checkpoint does not have this field; the agent keeps its own value.';
 
 /** Puts a state into an agent; returns what could not be put back, and what the agent has from elsewhere. */
 export async function loadInto(agent: object, state: unknown, loading: Loading): Promise<readonly RestoreProblem[]> {
@@ -27,27 +25,30 @@ export async function loadInto(agent: object, state: unknown, loading: Loading):
       'Only a state made of named fields can be put into an agent without a loadState method.',
     );
   }
-  const { codec, ...rest } = loading;
-  const own = stateOf(agent, codec);
-  return putFields(agent, state, { ...rest, own, isSame: (a, b) => isSame(a, b, codec) });
+  return putInto(agent, state, loading);
 }
 
-/** How fields are put into an agent: what it has now, and when two values are the same. */
-export type Putting = Omit<Loading, 'codec'> & {
-  readonly own: unknown;
-  readonly isSame: (one: unknown, other: unknown) => boolean;
-};
+/** Sets the fields of an agent, and asks one with `saveState` how it is then: it may keep its state elsewhere. */
+function putInto(agent: object, state: Fields, { codec, ...rest }: Loading): RestoreProblem[] {
+  const own = stateOf(agent, codec);
+  const putting = { ...rest, own, isSame: (a: unknown, b: unknown) => isSame(a, b, codec) };
+  if (!hasMethod(agent, 'saveState')) return putFields(agent, state, putting);
+  const { keep = [] } = rest;
+  const left = [...findLeftOutSecrets(state), ...keep.map((key) => ({ path: formatPath([key]) }))];
+  const saved = digestsOf(state, codec); // before objects of the agent's own take places in it
+  const problems = putFields(agent, state, { ...putting, isDescribed: true });
+  const known = [...left, ...problems].map(({ path }) => path);
+  const found = compareAgain(agent as StatefulAgent, saved, codec);
+  return [...problems, ...found.filter(({ path }) => !known.some((one) => one.startsWith(path)))];
+}
 
-/** Puts fields into an agent; returns what could not be put back, and what the agent has from elsewhere. */
-export function putFields(agent: object, saved: Readonly<Record<string, unknown>>, putting: Putting): RestoreProblem[] {
-  const { keep = [], isNew, own } = putting;
-  const kept = keepOwn(own, saved, { path: [], isNew });
-  const set = Object.entries(saved).filter(([key]) => !keep.includes(key));
-  return [
-    ...kept,
-    ...set.flatMap((field) => setField(agent, field)),
-    ...set.flatMap((field) => checkComputed(agent, field, putting)),
-  ];
+function compareAgain(agent: StatefulAgent, saved: Digests, codec: StateCodec): RestoreProblem[] {
+  try {
+    return compareDigests(saved, digestsOf(agent.saveState(), codec), 'Setting the fields');
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    return [{ path: '$', problem: `saveState fails once the fields are set (${reason}). Give the agent a loadState.` }];
+  }
 }
 
 function comparesCode(agent: object): agent is CodeComparing {
@@ -62,101 +63,42 @@ async function loadByItself(
 ): Promise<readonly RestoreProblem[]> {
   const problems = await agent.loadState(state);
   if (problems !== undefined || !hasMethod(agent, 'saveState')) return problems ?? [];
-  return compareStates(state, agent.saveState(), codec);
+  const loaded = agent.saveState();
+  if (isRecord(state) && isRecord(loaded))
+    return compareDigests(digestsOf(state, codec), digestsOf(loaded, codec), 'loadState');
+  return isSame(state, loaded, codec) ? [] : [{ path: '$', problem: 'loadState did not take the state over.' }];
 }
 
-function compareStates(saved: unknown, loaded: unknown, codec: StateCodec): RestoreProblem[] {
-  if (!isRecord(saved) || !isRecord(loaded)) {
-    return isSame(saved, loaded, codec) ? [] : [{ path: '$', problem: 'loadState did not take the state over.' }];
-  }
-  const keys = new Set([...Object.keys(saved), ...Object.keys(loaded)]);
+type Fields = Readonly<Record<string, unknown>>;
+
+/** The digest of each field; undefined for what cannot be saved. */
+type Digests = ReadonlyMap<string, string | undefined>;
+
+function digestsOf(state: unknown, codec: StateCodec): Digests {
+  const fields = Object.entries(isRecord(state) ? state : {});
+  return new Map(fields.map(([key, value]) => [key, digestOf(value, codec)]));
+}
+
+function compareDigests(saved: Digests, loaded: Digests, by: string): RestoreProblem[] {
+  const keys = new Set([...saved.keys(), ...loaded.keys()]);
   return [...keys].flatMap((key) => {
-    if (isSame(saved[key], loaded[key], codec)) return [];
-    const problem = Object.hasOwn(saved, key) ? 'loadState did not take this field over as it was saved.' : KEPT;
+    if (saved.get(key) === loaded.get(key) && saved.has(key) === loaded.has(key)) return [];
+    const problem = saved.has(key) ? `${by} did not take this field over as it was saved.` : KEPT;
     return [{ path: formatPath([key]), problem }];
   });
 }
 
 function isSame(a: unknown, b: unknown, codec: StateCodec): boolean {
   if (Object.is(a, b)) return true;
+  const digest = digestOf(a, codec);
+  return digest !== undefined && digest === digestOf(b, codec);
+}
+
+/** What cannot be saved was not saved, and is the same as nothing. */
+function digestOf(value: unknown, codec: StateCodec): string | undefined {
   try {
-    return codec.encode(a).root.digest === codec.encode(b).root.digest;
+    return codec.encode(value).root.digest;
   } catch {
-    return false; // what cannot be saved was not saved
-  }
-}
-
-/**
- * Names what an agent has and the checkpoint lacks. In the nested objects of a new agent, where the saved object takes the place of its
- * own, such fields are put into the saved one.
- */
-function keepOwn(
-  own: unknown,
-  saved: Readonly<Record<string, unknown>>,
-  { path, isNew }: { readonly path: readonly string[]; readonly isNew: boolean },
-): RestoreProblem[] {
-  return Object.entries(isRecord(own) ? own : {}).flatMap(([key, value]) => {
-    const place = [...path, key];
-    const inner = saved[key];
-    if (Object.hasOwn(saved, key))
-      return isNew && isPlain(value) && isPlain(inner) ? keepOwn(value, inner, { path: place, isNew }) : [];
-    if (value === undefined || typeof value === 'function') return [];
-    if (path.length > 0) Object.assign(saved, { [key]: value });
-    return [{ path: formatPath(place), problem: KEPT }];
-  });
-}
-
-function isPlain(value: unknown): value is Readonly<Record<string, unknown>> {
-  return isRecord(value) && Object.getPrototypeOf(value) === Object.prototype;
-}
-
-type Field = readonly [key: string, value: unknown];
-
-function setField(agent: object, [key, value]: Field): RestoreProblem[] {
-  if (value instanceof SecretRef) return []; // reported with all left-out secrets; the agent keeps what it has
-  if (value === undefined && isHandle(Reflect.get(agent, key))) return [];
-  const problem = assign(agent, [key, value]);
-  return problem === undefined ? [] : [{ path: formatPath([key]), problem }];
-}
-
-function assign(agent: object, [key, value]: Field): string | undefined {
-  switch (kindOf(agent, key)) {
-    case 'computed':
-      return undefined;
-    case 'method':
-      return 'The agent has a method of this name, so the saved value was left out.';
-    case 'setter':
-      return assignBySetter(agent, [key, value]);
-    case 'field':
-      return Reflect.defineProperty(agent, key, { value, writable: true, enumerable: true, configurable: true })
-        ? undefined
-        : 'The agent does not let this field be set.';
-  }
-}
-
-function assignBySetter(agent: object, [key, value]: Field): string | undefined {
-  try {
-    Reflect.set(agent, key, value);
     return undefined;
-  } catch (error) {
-    return `The agent refuses the saved value: ${error instanceof Error ? error.message : String(error)}`;
   }
-}
-
-/** What an agent computes from its other fields is right if it comes out as it was saved. */
-function checkComputed(agent: object, [key, value]: Field, { isSame }: Putting): RestoreProblem[] {
-  if (kindOf(agent, key) !== 'computed' || isSame(Reflect.get(agent, key), value)) return [];
-  const problem = 'The agent computes this field, and now to another value than was saved.';
-  return [{ path: formatPath([key]), problem }];
-}
-
-/** What an assignment would meet. Data of the agent's own is not met, but replaced. */
-function kindOf(agent: object, key: string): 'field' | 'setter' | 'computed' | 'method' {
-  for (let at: object | null = agent; at !== null && at !== Object.prototype; at = Object.getPrototypeOf(at)) {
-    const found = Reflect.getOwnPropertyDescriptor(at, key);
-    if (found?.set !== undefined) return 'setter';
-    if (found?.get !== undefined) return 'computed';
-    if (found !== undefined) return at !== agent && typeof found.value === 'function' ? 'method' : 'field';
-  }
-  return 'field';
 }

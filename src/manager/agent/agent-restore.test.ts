@@ -127,6 +127,207 @@ describe('a class that changed since', () => {
   });
 });
 
+describe('objects with code inside an agent', () => {
+  class Cart {
+    items: string[] = [];
+    note?: string;
+    get size() {
+      return this.items.length;
+    }
+    add(item: string) {
+      this.items.push(item);
+    }
+  }
+  class Counter {
+    #n = 0;
+    read() {
+      return this.#n;
+    }
+    up() {
+      this.#n++;
+    }
+  }
+  /** An agent that says what is saved, and not how it is taken back. */
+  abstract class Sayer {
+    id = 's';
+    readonly agentType = 'Sayer';
+    abstract saveState(): unknown;
+  }
+  const restoreInto = async <Agent extends object>(agent: Agent, change: (agent: Agent) => void, target = agent) => {
+    const manager = createManager();
+    const id = await manager.save(agent);
+    change(agent);
+    await manager.restore(id, { into: target });
+    return { status: manager.reportOf(target)?.status, paths: pathsOf(manager, target) };
+  };
+
+  test('[M36] an instance stays and gets its fields, also inside of lists, maps and plain objects', async () => {
+    class Shop extends Sayer {
+      cart = new Cart();
+      list = [new Cart()];
+      byName = new Map([['ann', new Cart()]]);
+      deep = { inner: { cart: new Cart() }, n: 1 };
+      saveState() {
+        const { cart, list, byName, deep, id } = this;
+        const named = [...byName].map(([key, one]) => [key, { ...one }] as const);
+        const inner = { cart: { ...deep.inner.cart } };
+        return {
+          id,
+          cart: { ...cart },
+          list: list.map((one) => ({ ...one })),
+          byName: new Map(named),
+          deep: { inner, n: deep.n },
+        };
+      }
+    }
+    const carts = (shop: Shop) => [shop.cart, shop.list[0], shop.byName.get('ann'), shop.deep.inner.cart];
+    for (const target of [undefined, new Shop()]) {
+      const shop = new Shop();
+      for (const cart of carts(shop)) cart?.add('a');
+      const change = () => carts(shop).map((cart) => cart?.add('b'));
+      const { status, paths } = await restoreInto(shop, change, target);
+      expect([paths, status]).toEqual([[], 'complete']);
+      for (const cart of carts(target ?? shop)) {
+        expect([cart instanceof Cart, cart?.size, cart?.items]).toEqual([true, 1, ['a']]);
+        expect(() => cart?.add('c')).not.toThrow();
+      }
+    }
+  });
+
+  test('[M36] getters and methods of nested plain objects stay; a getter that differs is named', async () => {
+    class Plain {
+      id = 'p';
+      stats = {
+        seen: [1],
+        get count() {
+          return this.seen.length;
+        },
+      };
+    }
+    const plain = new Plain();
+    expect(await restoreInto(plain, () => plain.stats.seen.push(2))).toEqual({ status: 'complete', paths: [] });
+    plain.stats.seen.push(3);
+    expect(plain.stats).toEqual({ seen: [1, 3], count: 2 });
+
+    class Other extends Sayer {
+      ops = { n: 1, double: () => 2 };
+      saveState() {
+        return { id: this.id, ops: { n: this.ops.n } };
+      }
+    }
+    const other = new Other();
+    expect(await restoreInto(other, () => (other.ops.n = 5))).toEqual({ status: 'complete', paths: [] });
+    expect([other.ops.n, other.ops.double()]).toEqual([1, 2]);
+  });
+
+  test('[M36] what was saved in another form than the agent has it is named, and the agent keeps its own', async () => {
+    class Forms extends Sayer {
+      cart = new Cart();
+      seen = new Set(['a']);
+      at = new Date(0);
+      carts = [new Cart()];
+      bag: Set<Cart> = new Set([new Cart()]);
+      #secret = 1;
+      counter = new Counter();
+      bump() {
+        this.#secret++;
+        this.counter.up();
+      }
+      saveState() {
+        const { cart, seen, at, carts, bag, counter, id } = this;
+        return {
+          id,
+          cart: cart.items,
+          seen: [...seen],
+          at: at.toISOString(),
+          carts: carts.map((one) => ({ ...one })),
+          bag: new Set([...bag].map((one) => ({ ...one }))),
+          hidden: this.#secret,
+          counter: { n: counter.read() },
+        };
+      }
+    }
+    const forms = new Forms();
+    forms.carts.push(new Cart());
+    const change = () => {
+      forms.carts.pop();
+      forms.bump();
+    };
+    const { status, paths } = await restoreInto(forms, change);
+    expect(status).toBe('partial');
+    expect(paths?.toSorted()).toEqual([
+      '$.at',
+      '$.bag<element>',
+      '$.cart',
+      '$.carts[1]',
+      '$.counter',
+      '$.hidden',
+      '$.seen',
+    ]);
+    expect([forms.cart instanceof Cart, forms.seen instanceof Set, forms.at instanceof Date]).toEqual([
+      true,
+      true,
+      true,
+    ]);
+  });
+
+  test('[M36] an agent whose saveState fails on what was put back is not called complete', async () => {
+    class Strict extends Sayer {
+      carts: Cart[] = [];
+      saveState() {
+        for (const cart of this.carts) cart.add('checked');
+        return { id: this.id, carts: this.carts.map((cart) => ({ ...cart })) };
+      }
+    }
+    const strict = new Strict();
+    strict.carts.push(new Cart());
+    expect(await restoreInto(strict, () => undefined, new Strict())).toEqual({ status: 'partial', paths: ['$'] });
+  });
+
+  test('[M36] fields that may hold several kinds of data become what they were', async () => {
+    class Varied {
+      id = 'v';
+      at: string | Date = 'never';
+      error: Error = new Error('x');
+      list: number[] | { n: number } = { n: 1 };
+      bytes: Uint8Array = new Uint8Array([1]);
+    }
+    const varied = new Varied();
+    const change = () =>
+      Object.assign(varied, { at: new Date(0), error: new TypeError('y'), list: [1], bytes: Buffer.from('ab') });
+    expect(await restoreInto(varied, change)).toEqual({ status: 'complete', paths: [] });
+    expect([varied.at, varied.error.message, varied.list]).toEqual(['never', 'x', { n: 1 }]);
+  });
+
+  test('[M36] a group restore that fails puts the fields of nested instances back, too', async () => {
+    const manager = createManager();
+    class Shop extends Sayer {
+      cart = new Cart();
+      saveState() {
+        return { id: this.id, cart: { ...this.cart } };
+      }
+    }
+    class Refusing {
+      id = 'r';
+      saveState() {
+        return { id: this.id };
+      }
+      loadState(): undefined {
+        throw new Error('No.');
+      }
+    }
+    const [shop, refusing] = [new Shop(), new Refusing()];
+    const members = [
+      { name: 'a', agent: shop },
+      { name: 'b', agent: refusing },
+    ];
+    const group = await manager.saveGroup(members, { groupId: 'g' });
+    shop.cart.add('later');
+    await expect(manager.restoreGroup(group.id, { into: { a: shop, b: refusing } })).rejects.toThrow();
+    expect(shop.cart.items).toEqual(['later']);
+  });
+});
+
 describe('another agent', () => {
   class Cat {
     id = 'pet';

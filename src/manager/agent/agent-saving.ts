@@ -28,6 +28,8 @@ export type PreparedRestore = {
   readonly checkpoint: Checkpoint;
   readonly loaded: LoadedState;
   readonly agent: object | undefined;
+  /** The places of secrets that were not stored. */
+  readonly leftOut: readonly RestoreProblem[];
   /** Where the saves of an agent go that takes the state of another one. */
   readonly elsewhere?: Assignment;
 };
@@ -112,9 +114,10 @@ export class AgentSaving {
     const { checkpoint } = stored;
     const loaded = await loadState(this.#context, stored);
     const agent = this.#createAgent(checkpoint, options);
-    if (agent === undefined || !this.#isOther(checkpoint, agent, options)) return { checkpoint, loaded, agent };
+    const prepared = { checkpoint, loaded, agent, leftOut: findLeftOutSecrets(loaded.state) };
+    if (agent === undefined || !this.#isOther(checkpoint, agent, options)) return prepared;
     if (options.allowOther !== true) throw otherAgentError(checkpoint, this.#identify(agent));
-    return { checkpoint, loaded, agent, elsewhere: this.#elsewhere(checkpoint, agent) };
+    return { ...prepared, elsewhere: this.#elsewhere(checkpoint, agent) };
   }
 
   #identify(agent: object): AgentIdentity {
@@ -149,11 +152,11 @@ export class AgentSaving {
 
   /** The last part, once the state is in the agent: remembers where its saves go on, and tells. */
   async finish(
-    { checkpoint, loaded, agent, elsewhere }: PreparedRestore,
+    { checkpoint, loaded, agent, elsewhere, leftOut }: PreparedRestore,
     problems: readonly RestoreProblem[],
   ): Promise<{ readonly restored: unknown; readonly report: RestoreReport }> {
     const { state, encoded, migratedThrough } = loaded;
-    const report = createReport(checkpoint.id, [...findLeftOutSecrets(state), ...problems], migratedThrough);
+    const report = createReport(checkpoint.id, [...leftOut, ...problems], migratedThrough);
     const restored = agent ?? state;
     if (typeof restored === 'object' && restored !== null) {
       this.#reports.set(restored, report);

@@ -1,0 +1,266 @@
+import { describeValue, isRecord } from '../../core/options.ts';
+import { formatPath, type PathStep } from '../../core/path.ts';
+import { SecretRef } from '../../core/value/secret-ref.ts';
+import type { RestoreProblem } from '../engine/restore-report.ts';
+import { isHandle } from './agent.ts';
+
+/** How fields are put into an agent: what it has now, and when two values are the same. */
+export type Putting = {
+  readonly own: unknown;
+  readonly isSame: (one: unknown, other: unknown) => boolean;
+  /** The agent was made for this restore, or never saved: what is in its fields is what its code gives it. */
+  readonly isNew: boolean;
+  /** Fields that stay the agent's own. */
+  readonly keep?: readonly string[];
+  /** The state is what the agent's saveState returned, so that a field may be of another kind than its saved value. */
+  readonly isDescribed?: boolean;
+};
+
+type Fields = Readonly<Record<string, unknown>>;
+type Path = readonly PathStep[];
+
+/** The problem of a field that an agent has and a checkpoint lacks. */
+export const KEPT = 'The checkpoint does not have this field; the agent keeps its own value.';
+
+/**
+ * Puts fields into an agent; returns what could not be put back, and what the agent has from elsewhere. Data is put back by value.
+ * An object of the agent that has code (a class, methods, getters) stays, and gets the saved fields.
+ */
+export function putFields(agent: object, saved: Fields, putting: Putting): RestoreProblem[] {
+  const { keep = [], own } = putting;
+  const putter = new Putter(putting);
+  const set = Object.fromEntries(Object.entries(saved).filter(([key]) => !keep.includes(key)));
+  putter.noteKept(isRecord(own) ? own : {}, saved, []);
+  putter.fill(agent, set, []);
+  return putter.problems;
+}
+
+class Putter {
+  readonly problems: RestoreProblem[] = [];
+  readonly #putting: Putting;
+  /** What took the place of each saved object: it may be in a state twice. */
+  readonly #placed = new Map<unknown, object>();
+  readonly #filled = new Set<object>();
+
+  constructor(putting: Putting) {
+    this.#putting = putting;
+  }
+
+  /** Names what an object has and the checkpoint lacks. */
+  noteKept(own: Fields, saved: Fields, path: Path): void {
+    for (const [key, value] of Object.entries(own))
+      if (!Object.hasOwn(saved, key) && value !== undefined && typeof value !== 'function')
+        this.#report([...path, key], KEPT);
+  }
+
+  /** Sets the fields of an object that has code. */
+  fill(target: object, saved: Fields, path: Path): void {
+    this.#filled.add(target);
+    for (const [key, value] of Object.entries(saved)) this.#set(target, [key, value], path);
+    for (const [key, value] of Object.entries(saved)) {
+      if (kindOf(target, [key, value]) !== 'computed' || this.#putting.isSame(Reflect.get(target, key), value))
+        continue;
+      this.#report([...path, key], 'The agent computes this field, and now to another value than was saved.');
+    }
+  }
+
+  #set(target: object, [key, value]: Field, path: Path): void {
+    if (value instanceof SecretRef) return; // reported with all left-out secrets; the agent keeps what it has
+    const kind = kindOf(target, [key, value]);
+    if (kind === 'computed') return;
+    const live: unknown = kind === 'field' ? Reflect.get(target, key) : undefined;
+    if (value === undefined && isHandle(live)) return;
+    const place = [...path, key];
+    const problem = assign(target, [key, kind === 'field' ? this.#place(live, value, place) : value], kind);
+    if (problem !== undefined) this.#report(place, problem);
+  }
+
+  /** What is to stand at a place: the saved value, or the agent's own object with the saved fields. */
+  #place(live: unknown, saved: unknown, path: Path): unknown {
+    if ((saved ?? undefined) === undefined || !isObject(live) || live === saved) return saved;
+    if (this.#placed.has(saved)) return this.#placed.get(saved);
+    if (hasOwnCode(live) && isPlain(saved)) return this.#fillOnce(live, saved, path);
+    if (this.#isMismatch(live, saved)) return this.#refuse(live, saved, path);
+    if (isObject(saved)) this.#placeInside(live, saved, path);
+    return saved;
+  }
+
+  #fillOnce(live: object, saved: Fields, path: Path): object {
+    if (this.#filled.has(live)) {
+      this.#report(path, 'The agent has one object here and in another place, where the checkpoint has two.');
+      return live;
+    }
+    this.#placed.set(saved, live);
+    this.noteKept(dataOf(live), saved, path);
+    this.fill(live, saved, path);
+    return live;
+  }
+
+  /** Whether a saved value would take away an object of another kind that the code gave the agent. */
+  #isMismatch(live: object, saved: unknown): boolean {
+    if (isInstance(saved) || sharePrototype(live, saved)) return false;
+    return hasOwnCode(live) || (this.#putting.isDescribed === true && !isPlain(live));
+  }
+
+  #refuse(live: object, saved: unknown, path: Path): object {
+    const problem = `The agent has ${describeValue(live)} here, and the checkpoint ${describeValue(saved)}; the agent keeps its own. Give it a loadState method.`;
+    this.#report(path, problem);
+    return live;
+  }
+
+  /** Looks for objects with code inside of data, so that they stay. */
+  #placeInside(live: object, saved: object, path: Path): void {
+    this.#placed.set(saved, saved);
+    if (isPlain(live) && isPlain(saved)) this.#placeFields(live, saved, path);
+    if (Array.isArray(live) && Array.isArray(saved))
+      this.#placeItems(new Map(live.entries()), saved.entries(), {
+        place: (at) => [...path, at],
+        put: (at, item) => saved.splice(at, 1, item),
+      });
+    if (live instanceof Map && saved instanceof Map)
+      this.#placeItems(live, [...saved], {
+        place: (key) => [...path, `<key ${String(key)}>`],
+        put: (key, item) => saved.set(key, item),
+      });
+    const isLost = live instanceof Set && saved instanceof Set && losesInstances(live, saved);
+    if (isLost) this.#report([...path, '<element>'], NOT_MADE);
+  }
+
+  #placeItems<Key>(live: ReadonlyMap<Key, unknown>, saved: Iterable<[Key, unknown]>, items: Items<Key>): void {
+    const hasInstances = [...live.values()].some(hasOwnCode);
+    for (const [key, item] of saved) {
+      if (hasInstances && !live.has(key) && isPlain(item)) this.#report(items.place(key), NOT_MADE);
+      const put = this.#place(live.get(key), item, items.place(key));
+      if (put !== item) items.put(key, put);
+    }
+  }
+
+  /** In an agent that was saved before, plain objects become what they were; only code that is in them stays. */
+  #placeFields(live: Fields, saved: Fields, path: Path): void {
+    for (const [key, value] of Object.entries(live)) {
+      const place = [...path, key];
+      if (Object.hasOwn(saved, key)) define(saved, key, this.#place(value, saved[key], place));
+      else if (value !== undefined && (this.#putting.isNew || hasOwnCode(value))) {
+        define(saved, key, value);
+        this.#report(place, KEPT);
+      }
+    }
+  }
+
+  #report(path: Path, problem: string): void {
+    this.problems.push({ path: formatPath(path), problem });
+  }
+}
+
+const NOT_MADE =
+  'The agent has instances of a class here, and the checkpoint has plain data, of which none can be made. Give the agent a loadState method.';
+
+function losesInstances(live: ReadonlySet<unknown>, saved: ReadonlySet<unknown>): boolean {
+  return [...live].some(hasOwnCode) && [...saved].some(isPlain);
+}
+
+/** The objects with code that an agent has, itself included: what a restore may write to. */
+export function objectsWithCode(agent: object): ReadonlySet<object> {
+  const seen = new Set<object>();
+  const found = new Set([agent]);
+  const visit = (value: unknown): void => {
+    if (!isObject(value) || seen.has(value) || isHandle(value)) return;
+    seen.add(value);
+    if (hasOwnCode(value)) found.add(value);
+    if (value instanceof Map || value instanceof Set) for (const item of value.values()) visit(item);
+    for (const { value: field } of Object.values(Object.getOwnPropertyDescriptors(value))) visit(field);
+  };
+  visit(agent);
+  return found;
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null;
+}
+
+/** Whether an object is more than data: of a class of the caller's, or with a method, getter or setter of its own. */
+function hasOwnCode(value: unknown): value is object {
+  if (!isObject(value)) return false;
+  const prototype: object | null = Object.getPrototypeOf(value);
+  if (prototype !== null && !isBuiltIn(prototype)) return true;
+  return isPlain(value) && Object.values(Object.getOwnPropertyDescriptors(value)).some(isCode);
+}
+
+/** The fields of an object that no code computes. */
+function dataOf(value: object): Fields {
+  const fields = Object.entries(Object.getOwnPropertyDescriptors(value));
+  return Object.fromEntries(
+    fields.filter(([, { enumerable }]) => enumerable).map(([key, field]) => [key, field.value]),
+  );
+}
+
+function isCode(field: PropertyDescriptor): boolean {
+  return field.get !== undefined || field.set !== undefined || typeof field.value === 'function';
+}
+
+function isBuiltIn({ constructor: maker }: object): boolean {
+  return typeof maker === 'function' && Reflect.get(globalThis, maker.name) === maker;
+}
+
+function isPlain(value: unknown): value is Fields {
+  if (!isRecord(value)) return false;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
+}
+
+/** Whether a value is of a class, as it was when it was saved. */
+function isInstance(value: unknown): boolean {
+  return isObject(value) && !DATA.has(Object.getPrototypeOf(value));
+}
+
+const DATA: ReadonlySet<unknown> = new Set([null, Object.prototype, Array.prototype, Map.prototype, Set.prototype]);
+
+function sharePrototype(one: object, other: unknown): boolean {
+  return isObject(other) && Object.getPrototypeOf(one) === Object.getPrototypeOf(other);
+}
+
+/** How an item of a list or map is named and replaced. */
+type Items<Key> = {
+  readonly place: (key: Key) => Path;
+  readonly put: (key: Key, item: unknown) => void;
+};
+
+type Field = readonly [key: string, value: unknown];
+
+function assign(target: object, [key, value]: Field, kind: FieldKind): string | undefined {
+  if (kind === 'method') return 'The agent has a method of this name, so the saved value was left out.';
+  if (kind === 'setter') return assignBySetter(target, [key, value]);
+  return define(target, key, value) ? undefined : 'The agent does not let this field be set.';
+}
+
+function define(target: object, key: string, value: unknown): boolean {
+  return Reflect.defineProperty(target, key, { value, writable: true, enumerable: true, configurable: true });
+}
+
+function assignBySetter(target: object, [key, value]: Field): string | undefined {
+  try {
+    Reflect.set(target, key, value);
+    return undefined;
+  } catch (error) {
+    return `The agent refuses the saved value: ${error instanceof Error ? error.message : String(error)}`;
+  }
+}
+
+type FieldKind = 'field' | 'setter' | 'computed' | 'method';
+
+/** What an assignment would meet. Data of the object's own is not met, but replaced; so is a function, by nothing. */
+function kindOf(target: object, [key, value]: Field): FieldKind {
+  for (let at: object | null = target; at !== null && at !== Object.prototype; at = Object.getPrototypeOf(at)) {
+    const found = Reflect.getOwnPropertyDescriptor(at, key);
+    if (found === undefined) continue;
+    const isUnset = at === target && (value ?? undefined) === undefined;
+    return isUnset && 'value' in found ? 'field' : kindOfProperty(found);
+  }
+  return 'field';
+}
+
+function kindOfProperty({ get, set, value }: PropertyDescriptor): FieldKind {
+  if (set !== undefined) return 'setter';
+  if (get !== undefined) return 'computed';
+  return typeof value === 'function' ? 'method' : 'field';
+}
