@@ -25,6 +25,8 @@ export function moved(sessionId: string, change: RefChange, found: string | unde
 
 function describeMove({ kind, name, expect }: RefChange, found: string | undefined): string {
   const title = `${kind.charAt(0).toUpperCase()}${kind.slice(1)} "${name}"`;
+  if (kind === 'log' && found !== undefined)
+    return `Another writer recorded a step on branch "${name}" meanwhile: number ${found}, after ${expect ?? 'none'}. Let one write at a time, with session.lease(), or give each a branch of its own.`;
   if (expect === null)
     return `${title} exists already, at ${found}. Choose another name, or read it and go on from there.`;
   if (found === undefined) return `${title} is gone; it was expected at ${expect}. Read the session again and retry.`;

@@ -1,6 +1,7 @@
 import type { EncodedState } from '../../core/codec/state-codec.ts';
 import { ClosedError, hasErrorCode } from '../../core/errors.ts';
 import { freezeState } from '../../core/freeze.ts';
+import { callback, checkValue } from '../../core/options.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import { checkCall } from '../call-options.ts';
@@ -235,6 +236,7 @@ export class Session {
     options: StepOptions | undefined,
   ): Promise<Delivered<Result>> {
     this.#checkOpen();
+    checkValue(run, callback, 'The function of step()');
     if (options !== undefined) checkCall(options, 'step()');
     if (this.#savesUnderWay > 0) await this.#lastSave; // a step stands on the saves that were called before it
     if (this.#writer.isInDoubt) await this.#writer.settleDoubt();

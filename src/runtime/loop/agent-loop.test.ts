@@ -446,12 +446,20 @@ describe('a loop whose agent another one took over', () => {
     await second.loop.deliver({ id: 'm1', body: 1 });
     await world.clock.settle();
     expect(first.loop.status).toBe('running');
-    await expect(first.loop.deliver({ id: 'm2', body: 2 })).rejects.toMatchObject({ code: 'CONFLICT' });
-    expect(await first.ended).toMatchObject({ code: 'CONFLICT' });
+    const message = expect.stringMatching(/Another loop drives agent "agent-1".*"lease"/);
+    await expect(first.loop.deliver({ id: 'm2', body: 2 })).rejects.toMatchObject({ code: 'CONFLICT', message });
+    expect(await first.ended).toMatchObject({ code: 'CONFLICT', message });
     expect(first.loop.status).toBe('ended');
-    const error = { name: 'ConflictError', message: expect.stringContaining('meanwhile') };
+    const error = { name: 'ConflictError', message };
     expect(first.events.at(-1)).toMatchObject({ kind: 'stopped', reason: 'failed', error });
     await first.loop.stop();
+    const hasEnded = {
+      code: 'CLOSED',
+      message: expect.stringMatching(/loop of agent "agent-1" has ended.*AgentLoop\.open/),
+    };
+    await expect(first.loop.deliver({ id: 'm2', body: 2 })).rejects.toMatchObject(hasEnded);
+    await expect(first.loop.resume()).rejects.toMatchObject(hasEnded);
+    await expect(first.manager.save(first.loop)).rejects.toMatchObject(hasEnded);
     expect(await second.loop.deliver({ id: 'm2', body: 2 })).toBe(true);
     await world.clock.settle();
     expect(heard).toEqual(['m1', 'm2']);

@@ -1,4 +1,4 @@
-import { ClosedError, hasErrorCode, NotFoundError } from '../../core/errors.ts';
+import { ClosedError, ConflictError, hasErrorCode, NotFoundError } from '../../core/errors.ts';
 import {
   checkOptions,
   delayFrom,
@@ -9,6 +9,7 @@ import {
   type OptionChecks,
 } from '../../core/options.ts';
 import { type OwnSave, SAVES_ITSELF, type SelfSaving } from '../../manager/agent/self-saving.ts';
+import { isLeaseConflict } from '../../manager/lease/lease-conflict.ts';
 import { Inbox } from './inbox.ts';
 import type { AgentLoopOptions } from './loop-options.ts';
 import { type LoopParts, openParts, orClose } from './loop-parts.ts';
@@ -75,6 +76,7 @@ export class AgentLoop implements SelfSaving {
 
   /** What `manager.save` and `manager.saveGroup` save of it, in its own session; also in the middle of a turn. */
   [SAVES_ITSELF](): OwnSave {
+    if (this.#parts.session.isClosed) throw this.#ended('it was not saved');
     return this.#parts.checkpoints.prepare();
   }
 
@@ -90,7 +92,7 @@ export class AgentLoop implements SelfSaving {
     } catch (error) {
       // Whoever drives the agent now takes its messages: this loop can do nothing more for it, and says so by ending.
       if (hasErrorCode(error, 'CONFLICT')) this.#loop.fail(error);
-      throw error;
+      throw this.#describe(error);
     } finally {
       this.#loop.alarm.ring();
     }
@@ -106,11 +108,30 @@ export class AgentLoop implements SelfSaving {
     try {
       return await this.#loop.run();
     } catch (error) {
-      this.#failure = errorText(error);
-      throw error;
+      const told = this.#describe(error);
+      this.#failure = errorText(told);
+      throw told;
     } finally {
       await this.#end();
     }
+  }
+
+  /** The session's errors in the words of a loop. That somebody else changed it means that another loop drives the agent, too. */
+  #describe(error: unknown): unknown {
+    if (hasErrorCode(error, 'CLOSED') && this.#parts.session.isClosed) return this.#ended('the message was not taken');
+    if (!hasErrorCode(error, 'CONFLICT') || isLeaseConflict(error)) return error;
+    const { agentId } = this.#parts.identity;
+    return new ConflictError(
+      `Another loop drives agent "${agentId}" too, in this process or another one, and wrote first, so this one has ended. Open loops with the option "lease": then the second is refused, or waits.`,
+      { details: { agentId, sessionId: this.#parts.session.id }, cause: error },
+    );
+  }
+
+  #ended(what: string): ClosedError {
+    const { agentId } = this.#parts.identity;
+    return new ClosedError(
+      `The loop of agent "${agentId}" has ended, so ${what}. Open the agent again with AgentLoop.open().`,
+    );
   }
 
   /** Lets a loop that runs go on after an escalation; messages that were set aside may be tried again. */
@@ -132,10 +153,10 @@ export class AgentLoop implements SelfSaving {
 
   /** Resolves when the agent is awake; what was recorded is gone through by `run`, so before that nobody knows how it is. */
   async #awakened(): Promise<void> {
-    if (this.status === 'ended') throw new ClosedError('The loop has ended. Open the agent again to resume it.');
+    if (this.status === 'ended') throw this.#ended('nothing was resumed');
     if (this.#run === undefined) throw new ClosedError('The loop does not run yet. Call run() first, then resume().');
     const refuse = (): never => {
-      throw new ClosedError('The loop ended before its agent was awake. Open the agent again to resume it.');
+      throw this.#ended('nothing was resumed');
     };
     await Promise.race([this.#loop.awake, this.#run.then(refuse)]);
   }

@@ -36,7 +36,7 @@ import {
   type SectionsReport,
 } from '../state/sections.ts';
 import { type DriftReading, type DriftWatch, HEALTHY } from './drift-watch.ts';
-import type { LoopAgent } from './loop-agent.ts';
+import { checkCanWork, type LoopAgent } from './loop-agent.ts';
 
 /** How a turn ended; recorded, so that it counts also if the process dies right after. */
 export type TurnOutcome = {
@@ -132,6 +132,7 @@ export class LiveAgent {
 
   /** Makes a new agent and hands it the state; whatever the old one held besides is gone. */
   async renew(problems: Problems = this.#problems, agent: LoopAgent = this.create()): Promise<SectionsReport> {
+    checkCanWork(agent, this.#state.task);
     this.#agent = agent;
     const report = await restoreSections(agent.sections, this.#state, problems);
     this.#problems = new Map();

@@ -1,7 +1,8 @@
 import type { Draft } from 'mutative';
+import { InvalidInputError } from '../../../core/errors.ts';
 import type { StepAttempt, StepOptions } from '../../../manager/effect/effect-log.ts';
 import type { DriftEvent } from '../../drift/index.ts';
-import type { AgentMind } from '../state/agent-state.ts';
+import type { AgentMind, AgentTask } from '../state/agent-state.ts';
 import type { Message } from '../state/mailbox.ts';
 import type { Sections } from '../state/sections.ts';
 import type { GuardOptions, Operation, OperationOutcome } from './operation.ts';
@@ -12,6 +13,9 @@ export type LoopTool = {
   /** Takes a finished call back when its guarded operation fails. */
   undo?(call: { readonly input: unknown; readonly result: unknown }, attempt: StepAttempt): unknown;
 };
+
+/** How a step of a turn is known again, and ended. */
+export type TurnStepOptions = Pick<StepOptions, 'input' | 'signal'>;
 
 /** One go of an agent at a message or at its task. Its changes count when it ends, and not at all when it fails. */
 export interface Turn {
@@ -27,7 +31,7 @@ export interface Turn {
   step<Result>(
     name: string,
     run: (attempt: StepAttempt) => Promise<Result> | Result,
-    options?: StepOptions,
+    options?: TurnStepOptions,
   ): Promise<Result>;
   /** Uses one of the agent's tools, as a step that the drift watch sees. */
   call(tool: string, input: unknown): Promise<unknown>;
@@ -50,4 +54,13 @@ export interface LoopAgent {
   readonly tools?: { readonly [name: string]: LoopTool };
   /** How parts of the state come from and go to where the agent keeps them, if that is not the loop. */
   readonly sections?: Sections;
+}
+
+/** Throws if a task is to go on that nobody works at: it would stay as it is for ever. */
+export function checkCanWork({ work }: LoopAgent, task: AgentTask | null): void {
+  if (task?.status !== 'active' || work !== undefined) return;
+  throw new InvalidInputError(
+    `The task "${task.id}" is active, and the agent has no work(turn) that goes on with it. Give it one, or leave the status at "waiting" while messages are all it acts on.`,
+    { details: { taskId: task.id } },
+  );
 }

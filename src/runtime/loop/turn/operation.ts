@@ -1,5 +1,5 @@
-import { InvalidInputError } from '../../../core/errors.ts';
-import type { CheckpointId } from '../../../core/record/id.ts';
+import { callback, checkOptions, checkValue, type OptionChecks, oneOf } from '../../../core/options.ts';
+import { type CheckpointId, name } from '../../../core/record/id.ts';
 import type { StepAttempt } from '../../../manager/effect/effect-log.ts';
 import type { Work } from '../../run/work.ts';
 import { type ErrorText, errorOf, errorText } from '../state/error-text.ts';
@@ -9,7 +9,7 @@ import type { FinishedCall, OpenCalls } from './open-calls.ts';
 /** What to do when a guarded operation fails. */
 export type GuardOptions = {
   /** `rollback` (default): undo its calls, and return so. `rethrow`: throw what went wrong. */
-  readonly onFailure?: 'rollback' | 'rethrow';
+  readonly onFailure?: 'rollback' | 'rethrow' | undefined;
 };
 
 /** A guarded operation under way: calls made through it can be taken back. */
@@ -63,14 +63,14 @@ type Ending<Result> = {
   | { readonly status: 'failed'; readonly error: ErrorText; readonly calls: readonly FinishedCall[] }
 );
 
-/** Checks what a guard was asked to do when its operation fails. */
-export function parseGuardOptions(options: GuardOptions | undefined): Required<GuardOptions> {
-  const { onFailure = 'rollback' } = options ?? {};
-  if (onFailure !== 'rollback' && onFailure !== 'rethrow')
-    throw new InvalidInputError(
-      `The onFailure of a guard is ${JSON.stringify(onFailure)}; allowed: "rollback", "rethrow".`,
-    );
-  return { onFailure };
+const GUARD: OptionChecks<GuardOptions> = { onFailure: oneOf('rollback', 'rethrow') };
+
+/** Checks what a guard was given, before there is anything to take back. */
+export function checkGuard(operation: unknown, run: unknown, options: GuardOptions = {}): Required<GuardOptions> {
+  checkValue(operation, name, 'The name of turn.guard()');
+  checkValue(run, callback, 'The function of turn.guard()');
+  checkOptions(options, GUARD, 'turn.guard()');
+  return { onFailure: options.onFailure ?? 'rollback' };
 }
 
 /**

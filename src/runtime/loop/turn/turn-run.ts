@@ -2,7 +2,8 @@ import type { Draft, Patches } from 'mutative';
 import type { StateCodec } from '../../../core/codec/state-codec.ts';
 import { InvalidInputError } from '../../../core/errors.ts';
 import { freezeState } from '../../../core/freeze.ts';
-import type { StepAttempt, StepOptions } from '../../../manager/effect/effect-log.ts';
+import { anything, callback, checkOptions, checkValue, type OptionChecks, signal } from '../../../core/options.ts';
+import type { StepAttempt } from '../../../manager/effect/effect-log.ts';
 import type { DriftEvent } from '../../drift/index.ts';
 import { boundedJson } from '../../drift/step/bounded-json.ts';
 import type { Work, WorkCall } from '../../run/work.ts';
@@ -10,14 +11,14 @@ import type { AgentMind } from '../state/agent-state.ts';
 import { errorText } from '../state/error-text.ts';
 import { checkSections, collectSections, type OnSectionProblem } from '../state/sections.ts';
 import type { Findings } from './findings.ts';
-import type { LoopAgent, LoopTool, Turn } from './loop-agent.ts';
+import { checkCanWork, type LoopAgent, type LoopTool, type Turn, type TurnStepOptions } from './loop-agent.ts';
 import { OpenCalls } from './open-calls.ts';
 import {
+  checkGuard,
   type GuardOptions,
   type Operation,
   type OperationLog,
   type OperationOutcome,
-  parseGuardOptions,
   runGuarded,
 } from './operation.ts';
 import { formatStepRecord, readStepRecord } from './step-record.ts';
@@ -43,6 +44,8 @@ export type TurnParts = {
   /** The name of the turn in logs of older versions, and the results of its steps in a checkpoint of one. */
   readonly formerly: { readonly name: string; readonly results: ReadonlyMap<string, unknown> };
 };
+
+const STEP: OptionChecks<TurnStepOptions> = { input: anything, signal };
 
 /** Names that older versions gave to other steps of a turn. */
 const FORMERLY_TAKEN = /^choose$| ~\d+$|: undo \d+ /;
@@ -94,16 +97,19 @@ export class TurnRun implements Turn {
   async step<Result>(
     name: string,
     run: (attempt: StepAttempt) => Promise<Result> | Result,
-    options: StepOptions = {},
+    options: TurnStepOptions = {},
   ): Promise<Result> {
+    checkOptions(options, STEP, 'turn.step()');
     return this.#stepAndNote({ name, ...options }, run);
   }
 
   async #stepAndNote<Result>(call: WorkCall, run: (attempt: StepAttempt) => Promise<Result> | Result): Promise<Result> {
     this.signal.throwIfAborted();
+    checkValue(run, callback, 'The function of turn.step()');
     const { findings } = this.#parts;
+    const ends = call.signal === undefined ? this.signal : AbortSignal.any([this.signal, call.signal]);
     try {
-      const outcome = await this.#once({ signal: this.signal, ...call }, run);
+      const outcome = await this.#once({ ...call, signal: ends }, run);
       findings.add({ ...call, outcome });
       return outcome;
     } catch (error) {
@@ -169,7 +175,7 @@ export class TurnRun implements Turn {
     run: (operation: Operation) => Promise<Result> | Result,
     options?: GuardOptions,
   ): Promise<OperationOutcome<Result>> {
-    const checked = parseGuardOptions(options);
+    const checked = checkGuard(name, run, options);
     if (isInsideOperation())
       throw new InvalidInputError(
         `The operation "${name}" is inside another one. Make its calls through the outer operation, or run one after the other.`,
@@ -231,6 +237,7 @@ export class TurnRun implements Turn {
     const collected = collectSections(agent.sections, mind, onProblem);
     const replaced = (['task', 'context', 'memory'] as const).filter((name) => collected[name] !== mind[name]);
     const more = replaced.map((name) => ({ op: 'replace' as const, path: [name], value: collected[name] }));
+    if (before.task?.status !== 'active') checkCanWork(agent, collected.task);
     return { mind: collected, patches: [...patches, ...more] };
   }
 }
