@@ -21,7 +21,7 @@ import {
   signal,
   wholeFrom,
 } from '../core/options.ts';
-import { name } from '../core/record/id.ts';
+import { givenId, name } from '../core/record/id.ts';
 import type { RestoreOptions } from './agent/agent-saving.ts';
 import type { ForkOptions } from './branch/branching.ts';
 import type { ListFilter, ListPage } from './branch/history.ts';
@@ -212,8 +212,8 @@ const CHECKS = {
   'a filter of checkpoints': {
     sessionId: name,
     branch: name,
-    agentId: name,
-    userId: name,
+    agentId: givenId,
+    userId: givenId,
     type: name,
     status: name,
     from: date,

@@ -1,7 +1,7 @@
 import { ClosedError } from '../core/errors.ts';
 import { callback, checkValue, givenOptions, string } from '../core/options.ts';
 import type { Checkpoint, CheckpointJson } from '../core/record/checkpoint.ts';
-import { type CheckpointId, parseSessionId, parseUserId } from '../core/record/id.ts';
+import { type CheckpointId, type GivenId, parseId, parseSessionId } from '../core/record/id.ts';
 import type { CollectResult, StorageStats } from '../storage/contract.ts';
 import { WholeCheckpointStorage } from '../storage/whole/whole-storage.ts';
 import { type AgentFactory, registerHandle } from './agent/agent.ts';
@@ -188,11 +188,11 @@ export class CheckpointManager {
 
   /** The newest checkpoints of a user, 50 unless a limit is given. */
   async listByUser(
-    userId: string | number,
+    userId: GivenId,
     page: { readonly limit?: number | undefined; readonly offset?: number | undefined } = {},
   ): Promise<readonly Checkpoint[]> {
     checkCall(page, 'listByUser()');
-    return (await this.#history.list({ userId: parseUserId(userId) }, page)).checkpoints;
+    return (await this.#history.list({ userId: parseId(userId, 'A user id') }, page)).checkpoints;
   }
 
   async list(filter: ListFilter = {}, page: ListPage = {}): Promise<CheckpointPage> {
@@ -294,8 +294,8 @@ export class CheckpointManager {
   }
 
   /** Deletes everything of a user; answers how many checkpoints that were. */
-  async clearUserHistory(userId: string | number): Promise<number> {
-    return clearUserHistory(this.engine, parseUserId(userId));
+  async clearUserHistory(userId: GivenId): Promise<number> {
+    return clearUserHistory(this.engine, parseId(userId, 'A user id'));
   }
 
   /** Deletes one checkpoint, unless a branch, tag or pin protects it; answers whether it was. One that another needs is refused. */

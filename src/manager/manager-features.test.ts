@@ -205,6 +205,46 @@ describe.each(STORAGES)('on %s', (_, create) => {
     await manager.close();
   });
 
+  test('[M19] a key that was used for another state is refused, and the session stays as it is', async () => {
+    const { storage } = create();
+    const manager = new CheckpointManager({ storage });
+    const session = await manager.session('s');
+    const first = await session.save({ n: 1 }, { idempotencyKey: 'k' });
+    const taken = {
+      code: 'INVALID_INPUT',
+      details: { id: first },
+      message: expect.stringContaining('a key of its own'),
+    };
+    await expect(session.save({ n: 2 }, { idempotencyKey: 'k' })).rejects.toMatchObject(taken);
+    expect(session.state).toEqual({ n: 1 });
+    const second = await session.save({ n: 3 });
+    // Nothing is stored for the state of an earlier checkpoint: the session is where it was.
+    expect(await session.save({ n: 1 }, { idempotencyKey: 'k' })).toBe(first);
+    expect([session.state, session.head?.id]).toEqual([{ n: 3 }, second]);
+    const again = await new CheckpointManager({ storage }).session('s');
+    await expect(again.save({ n: 4 }, { idempotencyKey: 'k' })).rejects.toMatchObject(taken);
+    expect(again.state).toEqual({ n: 3 });
+    expect(await again.save({ n: 1 }, { idempotencyKey: 'k' })).toBe(first);
+    const other = new CheckpointManager({ storage });
+    await expect(other.save({ n: 5 }, { sessionId: 's', idempotencyKey: 'k' })).rejects.toMatchObject(taken);
+    expect((await manager.stats()).checkpoints).toBe(2);
+    await manager.close();
+  });
+
+  test('[M20] an id that is a number is found by the number and by its digits', async () => {
+    const manager = new CheckpointManager({ storage: create().storage });
+    await manager.save({ id: 7, userId: 9 });
+    await manager.save({}, { sessionId: 's', agentId: 7, userId: 9n });
+    for (const filter of [{ userId: 9 }, { userId: '9' }, { agentId: 7 }, { agentId: 7n, userId: 9 }]) {
+      expect((await manager.list(filter)).checkpoints).toHaveLength(2);
+      expect(await manager.latest(filter)).toMatchObject({ agentId: '7', userId: '9', sessionId: 's' });
+    }
+    const refused = { code: 'INVALID_INPUT', message: expect.stringContaining('or a number') };
+    await expect(manager.list({ userId: {} as never })).rejects.toMatchObject(refused);
+    await expect(manager.save({}, { userId: Number.NaN })).rejects.toMatchObject(refused);
+    await manager.close();
+  });
+
   test('[M20] lists are filtered, paged and carry no states', async () => {
     const manager = new CheckpointManager({ storage: create().storage });
     const session = await manager.session('s');

@@ -107,15 +107,25 @@ export function parseName(text: unknown, what: string): string {
   return text as string;
 }
 
-/** Accepts the id of a user as states hold it, a number too, or throws. */
-export function parseUserId(id: unknown): string {
-  return parseName(typeof id === 'bigint' || Number.isFinite(id) ? String(id) : id, 'A user id');
+/** The id of a user or an agent, as a state or a database has it. A number stands for its digits. */
+export type GivenId = string | number | bigint;
+
+/** Accepts the id of a user or an agent or throws; a number stands for its digits. */
+export function parseId(id: unknown, what: string): string {
+  checkValue(id, givenId, what);
+  return String(id);
 }
 
 /** Accepts a name as `parseName` does, for the options of a call. */
 export const name: OptionCheck = accepts(
   `a string of 1 to ${MAX_NAME_CHARS} characters without control characters`,
   isName,
+);
+
+/** Accepts an id as `parseId` does, for the options of a call. */
+export const givenId: OptionCheck = accepts(
+  `a string of 1 to ${MAX_NAME_CHARS} characters without control characters, or a number`,
+  (value) => typeof value === 'bigint' || Number.isFinite(value) || isName(value),
 );
 
 /** Whether a value may be a name. */

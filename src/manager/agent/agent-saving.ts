@@ -1,7 +1,14 @@
 import { InvalidInputError } from '../../core/errors.ts';
 import { callback, checkValue, describeValue, givenOptions } from '../../core/options.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
-import { type CheckpointId, parseName, parseSessionId, type SessionId } from '../../core/record/id.ts';
+import {
+  type CheckpointId,
+  type GivenId,
+  parseId,
+  parseName,
+  parseSessionId,
+  type SessionId,
+} from '../../core/record/id.ts';
 import type { Engine } from '../engine/engine.ts';
 import { type LoadedState, loadState } from '../engine/loading.ts';
 import type { StoredCheckpoint } from '../engine/repository.ts';
@@ -74,9 +81,9 @@ export class AgentSaving {
     if (typeof agentOrState !== 'object' || agentOrState === null) {
       return (await this.#sessions.shared(this.#toSessionId(sessionId))).save(state, described);
     }
-    const { defaults } = this.#assign(agentOrState, sessionId, described.agentId);
+    const { defaults } = this.#assign(agentOrState, sessionId, toText(described.agentId));
     const whole: SaveOptions = { ...defaults, ...described };
-    this.#identities.set(agentOrState, { agentId: whole.agentId, agentType: whole.agentType });
+    this.#identities.set(agentOrState, { agentId: toText(whole.agentId), agentType: whole.agentType });
     const session = this.#agentSessions.openSession(agentOrState);
     if (session !== undefined) return session.save(state, whole);
     // Captured before anything is awaited: the caller may go on changing it.
@@ -190,6 +197,10 @@ export class AgentSaving {
     checkValue(factory, callback, `The factory of ${describeValue(agentType)}`);
     this.#agents.register(parseName(agentType, 'An agent type'), factory);
   }
+}
+
+function toText(agentId: GivenId | undefined): string | undefined {
+  return agentId === undefined ? undefined : parseId(agentId, 'agentId');
 }
 
 /** Whether two names are known and not the same. */

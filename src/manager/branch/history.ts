@@ -1,8 +1,13 @@
 import { CorruptError, InvalidInputError } from '../../core/errors.ts';
-import { givenOptions } from '../../core/options.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { JsonValue, Tombstone } from '../../core/record/checkpoint-header.ts';
-import { type CheckpointId, isCheckpointId, parseSessionId, type SessionId } from '../../core/record/id.ts';
+import {
+  type CheckpointId,
+  type GivenId,
+  isCheckpointId,
+  parseSessionId,
+  type SessionId,
+} from '../../core/record/id.ts';
 import type { CheckpointQuery, CheckpointRow } from '../../storage/contract.ts';
 import { checkRef } from '../../storage/ref.ts';
 import type { Engine } from '../engine/engine.ts';
@@ -13,8 +18,8 @@ import { parseRow, parseRows } from '../engine/repository.ts';
 export type ListFilter = {
   readonly sessionId?: string | undefined;
   readonly branch?: string | undefined;
-  readonly agentId?: string | undefined;
-  readonly userId?: string | undefined;
+  readonly agentId?: GivenId | undefined;
+  readonly userId?: GivenId | undefined;
   readonly type?: string | undefined;
   readonly status?: string | undefined;
   readonly from?: Date | undefined;
@@ -70,12 +75,13 @@ export class History {
   async list(filter: ListFilter, page: ListPage = {}): Promise<CheckpointPage> {
     await this.#context.settled();
     const { limit = DEFAULT_LIMIT } = page;
-    const query = { ...this.#toQuery(filter), ...toPaging(page) };
+    const named = parseNames(filter);
+    const query = { ...this.#toQuery(filter), ...named, ...toPaging(page) };
     const checkpoints: Checkpoint[] = [];
     for (let more: Partial<CheckpointQuery> = {}; ; ) {
       const wanted = limit - checkpoints.length;
       const rows = await this.#context.storage.listCheckpoints({ ...query, ...more, limit: wanted + 1 });
-      for (const found of parseFound(rows.slice(0, wanted), filter)) checkpoints.push(checkAnswer(found, filter));
+      for (const found of parseFound(rows.slice(0, wanted), named)) checkpoints.push(checkAnswer(found, named));
       const last = rows[wanted - 1]?.id;
       if (rows.length <= wanted || last === undefined) return { checkpoints };
       if (checkpoints.length === limit) return { checkpoints, nextCursor: last };
@@ -88,9 +94,8 @@ export class History {
     return (await this.list(filter, { limit: 1 })).checkpoints[0];
   }
 
-  #toQuery({ from, to, metadata, ...names }: ListFilter): Omit<CheckpointQuery, 'limit'> {
+  #toQuery({ from, to, metadata }: ListFilter): Omit<CheckpointQuery, 'limit'> {
     return {
-      ...givenOptions(names),
       ...(from !== undefined && { fromMs: from.getTime() }),
       ...(to !== undefined && { toMs: to.getTime() }),
       ...(metadata !== undefined && { metadata: this.#encodeFields(metadata) }),
@@ -163,13 +168,21 @@ export class History {
 
 const NAMED_FIELDS = ['sessionId', 'branch', 'agentId', 'userId', 'type', 'status'] as const;
 
+type NamedFields = { readonly [Field in (typeof NAMED_FIELDS)[number]]?: string };
+
+/** The names that are asked for, as headers have them. */
+function parseNames(filter: ListFilter): NamedFields {
+  const given = NAMED_FIELDS.filter((field) => filter[field] !== undefined);
+  return Object.fromEntries(given.map((field) => [field, String(filter[field])]));
+}
+
 /** Of one session all must be sound; what is damaged elsewhere does not stand in the way of the rest. */
-function parseFound(rows: readonly CheckpointRow[], { sessionId }: ListFilter): Checkpoint[] {
+function parseFound(rows: readonly CheckpointRow[], { sessionId }: NamedFields): Checkpoint[] {
   return sessionId === undefined ? parseRows(rows).checkpoints : rows.map(parseRow);
 }
 
 /** A damaged index may answer with a checkpoint that was not asked for, another user's for instance. */
-function checkAnswer(checkpoint: Checkpoint, filter: ListFilter): Checkpoint {
+function checkAnswer(checkpoint: Checkpoint, filter: NamedFields): Checkpoint {
   const field = NAMED_FIELDS.find((name) => filter[name] !== undefined && filter[name] !== checkpoint.header[name]);
   if (field === undefined) return checkpoint;
   throw new CorruptError(`Checkpoint ${checkpoint.id} is listed under another ${field} than its own. Run verify.`, {

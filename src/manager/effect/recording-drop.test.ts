@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { STORAGES } from '../../../test/support/storages.ts';
+import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { CheckpointManager } from '../checkpoint-manager.ts';
 import type { Session } from '../session/session.ts';
 
@@ -102,4 +103,23 @@ describe.each(STORAGES)('dropRecordings on %s', (_, create) => {
     expect(await again.step('slow', () => 'run again')).toBe('late');
     await manager.close();
   });
+});
+
+test('[E15] what dropping reads grows with the branches, not with their square', async () => {
+  const read = { refs: 0 };
+  class Counting extends InMemoryCheckpointStorage {
+    override async readRefs(filter = {}) {
+      const refs = await super.readRefs(filter);
+      read.refs += refs.length;
+      return refs;
+    }
+  }
+  const manager = new CheckpointManager({ storage: new Counting() });
+  const session = await manager.session('s');
+  await play(session, [1]);
+  const head = await session.save({});
+  for (let n = 0; n < 50; n++) await manager.fork(head, { branch: `b${n}` });
+  read.refs = 0;
+  expect(await manager.dropRecordings('s')).toBe(1);
+  expect(read.refs).toBeLessThan(200);
 });

@@ -1,7 +1,7 @@
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import { digestText } from '../../core/tree/chunk.ts';
-import type { ChunkStorage, EffectRow, RefChange } from '../../storage/contract.ts';
+import type { ChunkStorage, EffectRow } from '../../storage/contract.ts';
 import type { Engine } from '../engine/engine.ts';
 import { parseRow } from '../engine/repository.ts';
 import { formatEffect, parseEffect } from './effect-record.ts';
@@ -18,8 +18,14 @@ type Floor = { readonly branch: string; readonly ordinal: number };
  */
 export async function dropRecordings(context: Engine, sessionId: SessionId): Promise<number> {
   await context.settled();
+  // Read at once: a session may have thousands of branches.
+  const marks = await context.repository.readRefs({ sessionId, kind: 'mark' });
+  const done = new Map(marks.map(({ name, target }) => [name, Number(target)]));
   let count = 0;
-  for (const floor of await readFloors(context, sessionId)) count += await dropBelow(context, sessionId, floor);
+  for (const floor of await readFloors(context, sessionId)) {
+    const mark = `dropped:${digestText(floor.branch)}`;
+    count += await dropBelow(context, sessionId, { ...floor, mark, from: done.get(mark) ?? 0 });
+  }
   return count;
 }
 
@@ -62,17 +68,17 @@ async function* readKept(storage: ChunkStorage, sessionId: SessionId): AsyncGene
   } while (after !== undefined);
 }
 
-async function dropBelow(context: Engine, sessionId: SessionId, { branch, ordinal }: Floor): Promise<number> {
-  const { storage, repository } = context;
-  const name = `dropped:${digestText(branch)}`;
-  const done = await repository.readRef(sessionId, 'mark', name);
-  if (ordinal <= Number(done ?? 0)) return 0;
-  const rows = await storage.readEffects({ sessionId, branch, fromOrdinal: Number(done ?? 0) });
+/** What is dropped of a branch now, and where it is noted. */
+type Drop = Floor & { readonly mark: string; readonly from: number };
+
+async function dropBelow({ storage }: Engine, sessionId: SessionId, drop: Drop): Promise<number> {
+  const { branch, ordinal, mark, from } = drop;
+  if (ordinal <= from) return 0;
+  const rows = await storage.readEffects({ sessionId, branch, fromOrdinal: from });
   const doomed = rows.filter((row) => row.ordinal < ordinal).flatMap(withoutResult);
   for (let at = 0; at < doomed.length; at += BATCH)
     await storage.commit({ sessionId, effects: doomed.slice(at, at + BATCH) });
-  const mark: RefChange = { kind: 'mark', name, target: String(ordinal) };
-  await storage.commit({ sessionId, refs: [mark] });
+  await storage.commit({ sessionId, refs: [{ kind: 'mark', name: mark, target: String(ordinal) }] });
   return doomed.length;
 }
 

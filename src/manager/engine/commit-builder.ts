@@ -1,4 +1,5 @@
 import type { EncodedState } from '../../core/codec/state-codec.ts';
+import { InvalidInputError } from '../../core/errors.ts';
 import { Checkpoint, deepFreeze } from '../../core/record/checkpoint.ts';
 import { type CheckpointHeader, digestCheckpoint } from '../../core/record/checkpoint-header.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
@@ -45,4 +46,12 @@ export function buildCheckpoint(
     checkpoint: new Checkpoint(deepFreeze(header), digest),
     record: { header, body, digest, root: encoded.root },
   };
+}
+
+/** A key stands for one state: to return the checkpoint of another one would lose this one. */
+export function keyTaken({ id, sessionId }: Checkpoint, idempotencyKey: string | undefined): InvalidInputError {
+  return new InvalidInputError(
+    `The idempotency key ${JSON.stringify(idempotencyKey)} was used in session "${sessionId}" for another state, checkpoint ${id}; nothing was saved. Repeat a save with the state it had, or give this one a key of its own.`,
+    { details: { field: 'idempotencyKey', sessionId, id } },
+  );
 }

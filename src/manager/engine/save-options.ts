@@ -1,7 +1,7 @@
 import type { StateCodec } from '../../core/codec/state-codec.ts';
 import { InvalidInputError } from '../../core/errors.ts';
 import type { CheckpointHeader } from '../../core/record/checkpoint-header.ts';
-import { parseName } from '../../core/record/id.ts';
+import { type GivenId, parseId, parseName } from '../../core/record/id.ts';
 
 /** The type of group checkpoints. */
 export const GROUP_TYPE = 'group';
@@ -22,9 +22,9 @@ export type SaveOptions = {
   readonly name?: string | undefined;
   readonly note?: string | undefined;
   readonly metadata?: { readonly [key: string]: unknown } | undefined;
-  readonly agentId?: string | undefined;
+  readonly agentId?: GivenId | undefined;
   readonly agentType?: string | undefined;
-  readonly userId?: string | undefined;
+  readonly userId?: GivenId | undefined;
   readonly author?: string | undefined;
   readonly reason?: string | undefined;
   readonly collectedFields?: unknown;
@@ -70,7 +70,8 @@ type ReadField = (value: unknown, field: Field, codec: StateCodec) => unknown;
 
 /** How what the caller gives for each field comes into its stored form. */
 const READERS: readonly (readonly [ReadField, readonly Field[]])[] = [
-  [parseName, ['agentId', 'agentType', 'userId']],
+  [parseId, ['agentId', 'userId']],
+  [parseName, ['agentType']],
   [parseOpenName, ['idempotencyKey']],
   [(value, field, codec) => redactText(parseName(value, field), codec), ['trigger', 'status', 'name']],
   [(value, field, codec) => redactText(parseText(value, field), codec), ['note', 'author', 'reason', 'contextSummary']],

@@ -1,15 +1,16 @@
 import { ConflictError, hasErrorCode } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointId } from '../../core/record/id.ts';
-import { buildCheckpoint } from '../engine/commit-builder.ts';
+import { buildCheckpoint, keyTaken } from '../engine/commit-builder.ts';
 import type { Engine } from '../engine/engine.ts';
+import { readState } from '../engine/loading.ts';
 import { sleep } from '../engine/ports.ts';
 import { describeCheckpoint, GROUP_TYPE, type SaveOptions } from '../engine/save-options.ts';
 import { forEachMember } from './each-member.ts';
 import { abortCut, type Cut, endingOf, type GroupPlace, isOverdue, openCut } from './group-cut.ts';
 import { pinMembers, unpinMembers } from './group-pins.ts';
 import { deleteLeftovers, deleteReports, type MemberSave, readReports } from './group-report.ts';
-import { createGroupState, type SavedMember } from './group-state.ts';
+import { createGroupState, type GroupState, type SavedMember } from './group-state.ts';
 
 /** The members that were saved, by name. */
 export type MemberSaves = ReadonlyMap<string, MemberSave>;
@@ -102,14 +103,22 @@ export class CutCoordinator {
       refs: [{ kind: 'branch', name: branch, expect: parent?.id ?? null, target: id }, endingOf(this.#cut)],
       requires: members.map((member) => member.checkpoint.id),
     });
-    return result.status === 'stored' ? checkpoint : this.#giveWayTo(result.id);
+    return result.status === 'stored' ? checkpoint : this.#giveWayTo(result.id, members);
   }
 
   /** The group was stored before under the same key: this cut is not needed. */
-  async #giveWayTo(id: CheckpointId): Promise<Checkpoint> {
-    const { checkpoint } = await this.#context.repository.open(id);
+  async #giveWayTo(id: CheckpointId, members: readonly SavedMember[]): Promise<Checkpoint> {
+    const stored = await this.#context.repository.open(id);
+    const before = (await readState(this.#context, stored)) as GroupState;
+    const states = await forEachMember('The group was not saved.', before.members, async ({ checkpointId }) => {
+      return (await this.#context.repository.open(checkpointId)).checkpoint.stateDigest;
+    });
+    const isSame =
+      JSON.stringify(before.members.map(({ name }, at) => [name, states[at]])) ===
+      JSON.stringify(members.map(({ name, checkpoint }) => [name, checkpoint.stateDigest]));
+    if (!isSame) throw keyTaken(stored.checkpoint, this.#plan.said.idempotencyKey);
     await this.#undo();
-    return checkpoint;
+    return stored.checkpoint;
   }
 
   /** Ends the cut. If it had been committed, and only the answer got lost, that is no failure. */

@@ -75,6 +75,11 @@ describe.each(STORAGES)('on %s', (_, create) => {
     const members = [{ name: 'one', agent: { n: 1 }, sessionId: 'one' }];
     const first = await manager.saveGroup(members, { groupId, idempotencyKey: 'turn-1' });
     expect((await manager.saveGroup(members, { groupId, idempotencyKey: 'turn-1' })).id).toBe(first.id);
+    const others = members.map((member) => ({ ...member, agent: { n: 9 } }));
+    await expect(manager.saveGroup(others, { groupId, idempotencyKey: 'turn-1' })).rejects.toMatchObject({
+      code: 'INVALID_INPUT',
+      details: { id: first.id },
+    });
     const second = await manager.saveGroup(members, { groupId });
     expect(second).toMatchObject({ parentId: first.id, sequence: 2 });
     expect(saved).toEqual([first.id, first.id, second.id]);

@@ -4,7 +4,7 @@ import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import type { Chunk, Digest } from '../../core/tree/chunk.ts';
 import type { CommitResult, NewCheckpoint } from '../../storage/contract.ts';
-import { buildCheckpoint, type Place } from '../engine/commit-builder.ts';
+import { buildCheckpoint, keyTaken, type Place } from '../engine/commit-builder.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { DescribedHeader } from '../engine/save-options.ts';
 import type { FencedCommits } from '../lease/fenced-commits.ts';
@@ -107,7 +107,7 @@ export class BranchWriter {
     const { checkpoint, record } = buildCheckpoint(this.#context, place, { described, encoded });
     const delivery = { checkpoint, chunks: [...this.#unstored.values()] };
     const result = await this.#commit(delivery, record);
-    if (result.status === 'duplicate') return this.#findStored(result.id);
+    if (result.status === 'duplicate') return this.#findStored(result.id, pending);
     this.#advance(delivery);
     return checkpoint;
   }
@@ -136,8 +136,9 @@ export class BranchWriter {
   }
 
   /** This save was stored before under the same key. If that answer got lost on its way, the head is there by now. */
-  async #findStored(id: CheckpointId): Promise<Checkpoint> {
+  async #findStored(id: CheckpointId, { described, encoded }: PendingSave): Promise<Checkpoint> {
     const { checkpoint } = await this.#context.repository.open(id);
+    if (checkpoint.stateDigest !== encoded.root.digest) throw keyTaken(checkpoint, described.idempotencyKey);
     if (checkpoint.branch === this.#branch && checkpoint.parentId === this.#head?.id) {
       this.#head = checkpoint;
       this.#isBranchStored = true;

@@ -130,6 +130,7 @@ export class Session {
 
   async #save(options: SaveOptions, life: number, capture: () => EncodedState): Promise<CheckpointId> {
     let pending: PendingSave;
+    const stateBefore = this.#state;
     try {
       options.signal?.throwIfAborted();
       const described = describeCheckpoint(options, this.#context.codec);
@@ -149,10 +150,18 @@ export class Session {
         return this.#store(this.#update(pending, log));
       })
       .finally(() => this.#savesUnderWay--);
-    this.#lastSave = save.catch(() => undefined);
+    this.#lastSave = save.catch((error) => {
+      if (hasErrorCode(error, 'INVALID_INPUT')) this.#takeBack(pending, stateBefore);
+    });
     const checkpoint = await save;
+    if (checkpoint.id !== this.head?.id) this.#takeBack(pending, stateBefore);
     if (checkpoint !== before) await this.#context.afterSave(checkpoint);
     return checkpoint.id;
+  }
+
+  /** The state was not stored and never will be: the one before is the session's. */
+  #takeBack({ encoded }: PendingSave, stateBefore: unknown): void {
+    if (this.#encoded === encoded) this.#state = stateBefore;
   }
 
   /** Where the session began anew, or on another branch, since a state was captured, there is another log. */

@@ -3,6 +3,7 @@ import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointId } from '../../core/record/id.ts';
 import type { OwnSave } from '../../manager/agent/self-saving.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
+import { parseRow } from '../../manager/engine/repository.ts';
 import type { SaveOptions } from '../../manager/engine/save-options.ts';
 import type { Session } from '../../manager/session/session.ts';
 import type { AgentState } from './state/agent-state.ts';
@@ -207,17 +208,23 @@ export class AgentCheckpoints {
 
   // Guarded operations
 
-  async beginOperation({ name, key }: { readonly name: string; readonly key: string }): Promise<CheckpointId> {
-    const id = await this.take({
-      type: 'pre_operation',
-      trigger: 'guard',
-      metadata: { operation: name },
-      key: this.#keyOf(key),
-    });
+  /** A turn that is tried again finds the checkpoint of its first attempt, whatever the state is by now. */
+  async beginOperation(operation: { readonly name: string; readonly key: string }): Promise<CheckpointId> {
+    const { name } = operation;
+    const key = this.#keyOf(operation.key);
+    const reason = { type: 'pre_operation', trigger: 'guard', metadata: { operation: name }, key } as const;
+    const id = (await this.#findBegun(name, key)) ?? (await this.take(reason));
     this.#unfinished.set(id, { name, turn: this.#parts.live.nextTurn });
     await this.#release([...this.#over(name).slice(0, -1), ...this.#over().slice(0, -MAX_OPERATIONS)]);
     this.#parts.tell({ kind: 'operation', name, status: 'begun' });
     return id;
+  }
+
+  async #findBegun(operation: string, key: string): Promise<CheckpointId | undefined> {
+    const { manager, session } = this.#parts;
+    const filter = { sessionId: session.id, type: 'pre_operation', metadata: { operation }, limit: PAGE };
+    const rows = await manager.engine.storage.listCheckpoints(filter);
+    return rows.find((row) => parseRow(row).header.idempotencyKey === key)?.id;
   }
 
   /** What failed or was interrupted before under this name need not be kept any more, either. */

@@ -330,6 +330,23 @@ describe('listeners', () => {
 });
 
 describe('trouble outside', () => {
+  test('[Y11] a storage that fails at the first checkpoint holds the clocks up, and does not stop them', async () => {
+    let isBroken = false;
+    const commits = new Proxy({}, { get: () => (isBroken ? 'fails' : undefined) });
+    const world = new World(faultyStorage(new InMemoryCheckpointStorage(), { commits }));
+    const createAgent = () => {
+      isBroken = true; // awake, and nothing stored yet
+      return adder([])();
+    };
+    const life = await world.start({ createAgent });
+    await world.clock.settle();
+    expect(life.kinds()).toContain('storage_failed');
+    isBroken = false;
+    await world.clock.pass(65 * MINUTE);
+    expect((await world.history()).map(({ trigger }) => trigger)).toContain('schedule');
+    await life.loop.stop();
+  });
+
   test('[Y11] a storage that fails for a while is waited for, and told of', async () => {
     let isBroken = false;
     const commits = new Proxy({}, { get: () => (isBroken ? 'fails' : undefined) });

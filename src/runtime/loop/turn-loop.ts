@@ -24,6 +24,8 @@ export class TurnLoop {
   readonly awake: Promise<void>;
   readonly #parts: LoopParts;
   readonly #clocks: LoopClocks;
+  /** Whether the agent is made, its first checkpoint stored, and the clocks run. */
+  #isAwake = false;
   #ending: LoopEnding | undefined;
   #wakeUp: () => void = () => undefined;
   #endPause: () => void = () => undefined;
@@ -85,7 +87,7 @@ export class TurnLoop {
   /** The choice is recorded, so that messages which arrive later do not change the order when it is gone through again. */
   async #chooseJob(): Promise<Job | undefined> {
     const { live, session } = this.#parts;
-    if (live.isAwake && live.nextJob() === null) return undefined;
+    if (this.#isAwake && live.nextJob() === null) return undefined;
     let isLive = false;
     let job: Job | null;
     do {
@@ -152,10 +154,13 @@ export class TurnLoop {
   /** Makes the agent, once everything that was recorded has been gone through, and starts the clocks. */
   async #awaken(): Promise<void> {
     const { live, session, checkpoints, tell, restore } = this.#parts;
-    if (live.isAwake) return;
-    const report = restore === undefined ? await live.renew() : await this.recovery.restoreByHand(restore);
-    tell({ kind: 'started', turn: live.state.loop.turn, report });
+    if (this.#isAwake) return;
+    if (!live.isAwake) {
+      const report = restore === undefined ? await live.renew() : await this.recovery.restoreByHand(restore);
+      tell({ kind: 'started', turn: live.state.loop.turn, report });
+    }
     if (session.head === undefined) await checkpoints.take({ type: 'routine', trigger: 'started' });
+    this.#isAwake = true;
     this.turns.stateGoals();
     this.#clocks.start();
     this.#wakeUp();
