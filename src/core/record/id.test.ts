@@ -1,6 +1,14 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { type CheckpointId, createCheckpointIds, isCheckpointId, parseName, parseSessionId } from './id.ts';
+import {
+  type CheckpointId,
+  createCheckpointIds,
+  idAfter,
+  isCheckpointId,
+  parseName,
+  parseSessionId,
+  timeOfId,
+} from './id.ts';
 
 test('[I1] ids are well-formed and rise, also when the clock stands still or steps back', () => {
   fc.assert(
@@ -27,6 +35,26 @@ test('[I2] a child has a greater id than its parent, whoever made that and whate
   expect(child > parent && parent > early).toBe(true);
   expect(isCheckpointId(child)).toBe(true);
   expect(next() > child).toBe(true);
+});
+
+test('[I2] after an id at the end of the id space comes a greater one, or a clear error; other ids stay with the clock', () => {
+  const next = createCheckpointIds({ now: () => 5, randomBytes: () => new Uint8Array(12) });
+  const early = next();
+  for (const parent of ['chk_zzzzzzzzzyzzzzzzzzzzzz', 'chk_zzzzzzzzzzzzzzzzzzzzzy'] as CheckpointId[]) {
+    const child = next(parent);
+    expect(child > parent && isCheckpointId(child)).toBe(true);
+  }
+  const last = 'chk_zzzzzzzzzzzzzzzzzzzzzz' as CheckpointId;
+  const refused = { code: 'INVALID_INPUT', details: { id: last } };
+  expect(() => next(last)).toThrow(expect.objectContaining(refused));
+  expect(() => idAfter(last)).toThrow(expect.objectContaining(refused));
+  const later = next();
+  expect(later > early && timeOfId(later) === 5).toBe(true);
+});
+
+test.each([-1, 1.5, 2 ** 60])('[I1] an id is well-formed also if the clock says %d', (time) => {
+  const next = createCheckpointIds({ now: () => time, randomBytes: (size) => new Uint8Array(size) });
+  expect(isCheckpointId(next())).toBe(true);
 });
 
 test('[I3] names are data: anything but control characters and lone surrogates is taken, up to 512 characters', () => {

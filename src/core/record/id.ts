@@ -1,3 +1,4 @@
+import { InvalidInputError } from '../errors.ts';
 import { accepts, checkValue, type OptionCheck } from '../options.ts';
 
 declare const brand: unique symbol;
@@ -16,6 +17,10 @@ const GREATEST = 'z';
 const PREFIX = 'chk_';
 const TIME_CHARS = 10;
 const TAIL_CHARS = 12;
+const MAX_TIME_MS = 32 ** TIME_CHARS - 1;
+
+/** No clock makes ids from here on (the year 19,800): they hold for their own descendants, and raise no other ids. */
+const BEYOND_CLOCKS = 'chk_g';
 
 /** Names longer than this are refused. */
 export const MAX_NAME_CHARS = 512;
@@ -23,7 +28,7 @@ export const MAX_NAME_CHARS = 512;
 /** What an id source takes from the outside: time and randomness are arguments. */
 export type IdPorts = { readonly now: () => number; readonly randomBytes: (sizeBytes: number) => Uint8Array };
 
-/** Makes ids; each is greater than every one made before it and than `after`. */
+/** Makes ids; each is greater than every one made before it and than `after`. Throws an InvalidInputError if no id comes after that. */
 export type CheckpointIds = (after?: CheckpointId) => CheckpointId;
 
 /**
@@ -32,21 +37,23 @@ export type CheckpointIds = (after?: CheckpointId) => CheckpointId;
  */
 export function createCheckpointIds({ now, randomBytes }: IdPorts): CheckpointIds {
   let last = '';
-  let lastMs = -1;
+  let lastMs = Number.NEGATIVE_INFINITY;
   return (after) => {
     const nowMs = now();
     const floor = after !== undefined && after > last ? after : last;
-    if (nowMs <= lastMs && floor === last) {
-      last = increment(floor);
-    } else {
-      const time = `${PREFIX}${formatTime(nowMs)}`;
-      const floorTime = floor.slice(0, -TAIL_CHARS);
-      // A tail of its own also beside a parent from the future: two processes must not count up from it alike.
-      last = (time > floorTime ? time : increment(floorTime)) + formatTail(randomBytes(TAIL_CHARS));
-      lastMs = nowMs;
-    }
-    return last as CheckpointId;
+    const isCounted = nowMs <= lastMs && floor === last;
+    const next = isCounted ? increment(floor) : idAt(nowMs, floor, formatTail(randomBytes(TAIL_CHARS)));
+    if (next < BEYOND_CLOCKS) [last, lastMs] = [next, isCounted ? lastMs : nowMs];
+    return next as CheckpointId;
   };
+}
+
+/** A tail of its own also beside a parent from the future: two processes must not count up from it alike. */
+function idAt(nowMs: number, floor: string, tail: string): string {
+  const time = `${PREFIX}${formatTime(nowMs)}`;
+  const floorTime = floor.slice(0, -TAIL_CHARS);
+  if (time > floorTime) return time + tail;
+  return isLast(floorTime) ? increment(floor) : increment(floorTime) + tail;
 }
 
 /** An id made of a time and 60 bits: for what has a time-ordered name of its own already. */
@@ -71,19 +78,34 @@ export function idAfter(id: CheckpointId): CheckpointId {
 
 /** The next id: the last character that is not the greatest goes up, those after it start again. */
 function increment(id: string): string {
+  if (isLast(id))
+    throw new InvalidInputError(
+      `Nothing can be saved after checkpoint ${id}: no id is greater. Fork from an earlier checkpoint, or begin a new session.`,
+      { details: { id } },
+    );
   let at = id.length - 1;
   while (id.charAt(at) === GREATEST) at--;
   return id.slice(0, at) + ALPHABET.charAt(ALPHABET.indexOf(id.charAt(at)) + 1) + SMALLEST.repeat(id.length - 1 - at);
 }
 
+function isLast(id: string): boolean {
+  return id === PREFIX.padEnd(id.length, GREATEST);
+}
+
 function formatTime(timeMs: number): string {
-  let rest = timeMs;
+  let rest = Math.min(Math.max(0, Math.trunc(timeMs)), MAX_TIME_MS);
   let text = '';
   for (let i = 0; i < TIME_CHARS; i++) {
     text = ALPHABET[rest % 32] + text;
     rest = Math.floor(rest / 32);
   }
   return text;
+}
+
+/** The time an id was made at, if it was made by a clock. */
+export function timeOfId(id: CheckpointId): number {
+  const digits = [...id.slice(PREFIX.length, PREFIX.length + TIME_CHARS)];
+  return digits.reduce((timeMs, digit) => timeMs * 32 + ALPHABET.indexOf(digit), 0);
 }
 
 /** Whether a text is a whole checkpoint id. */

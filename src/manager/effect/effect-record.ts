@@ -1,5 +1,5 @@
 import { CorruptError } from '../../core/errors.ts';
-import type { CheckpointId, SessionId } from '../../core/record/id.ts';
+import { type CheckpointId, isCheckpointId, type SessionId } from '../../core/record/id.ts';
 import { type ChunkContent, type Digest, digestText, formatChunk } from '../../core/tree/chunk.ts';
 import type { EffectRow } from '../../storage/contract.ts';
 import type { InputDigest } from './input-digest.ts';
@@ -51,30 +51,64 @@ export function formatEffect(
   return result === undefined ? row : { ...row, result };
 }
 
-/** Reads a stored effect; throws a CorruptError if it does not match its digest. */
+/** Reads a stored effect; throws a CorruptError if it does not match its digest, or is no record. */
 export function parseEffect({ sessionId, branch, ordinal, body, result, digest }: EffectRow): RecordedEffect {
-  if (digestEffect({ sessionId, branch }, body, result) === digest) {
+  const damaged = (found: string, cause?: unknown) =>
+    new CorruptError(
+      `Effect ${ordinal} of branch "${branch}" in session "${sessionId}" is damaged${found}. Run verify.`,
+      {
+        details: { sessionId, branch, ordinal },
+        cause,
+      },
+    );
+  if (digestEffect({ sessionId, branch }, body, result) !== digest) throw damaged('');
+  try {
     const record = parseRecord(body);
-    if (record?.ordinal === ordinal) return { ...record, branch, result };
+    if (record.ordinal === ordinal) return { ...record, branch, result };
+  } catch (cause) {
+    throw damaged(cause instanceof CorruptError ? `: ${cause.message}` : '', cause);
   }
-  throw new CorruptError(`Effect ${ordinal} of branch "${branch}" in session "${sessionId}" is damaged. Run verify.`, {
-    details: { sessionId, branch, ordinal },
-  });
+  throw damaged('');
 }
 
 const STATUSES: ReadonlySet<unknown> = new Set(['started', 'done', 'failed', 'dropped']);
 
-/** Undefined if this is no record of an effect. */
-function parseRecord(body: string): EffectRecord | undefined {
-  try {
-    const record = JSON.parse(body) as EffectRecord;
-    const { ordinal, name, status, attempt, idempotencyKey, startedAtMs } = record;
-    const areTexts = typeof name === 'string' && typeof idempotencyKey === 'string';
-    const areNumbers = [ordinal, attempt].every((count) => Number.isSafeInteger(count) && count >= 0);
-    return areTexts && areNumbers && Number.isFinite(startedAtMs) && STATUSES.has(status) ? record : undefined;
-  } catch {
-    return undefined;
-  }
+type Check = (value: unknown) => boolean;
+
+const isText: Check = (value) => typeof value === 'string';
+const isCount: Check = (value) => Number.isSafeInteger(value) && (value as number) >= 0;
+const isPlace: Check = (value) => {
+  const { branch, ordinal } = (value ?? {}) as { readonly branch?: unknown; readonly ordinal?: unknown };
+  return isText(branch) && isCount(ordinal);
+};
+const maybe =
+  (check: Check): Check =>
+  (value) =>
+    value === undefined || check(value);
+
+const RECORD_CHECKS: { readonly [Field in keyof Required<EffectRecord>]: Check } = {
+  ordinal: isCount,
+  name: isText,
+  status: (value) => STATUSES.has(value),
+  attempt: isCount,
+  idempotencyKey: isText,
+  inputDigest: maybe(isText),
+  work: maybe(isText),
+  nth: maybe(isCount),
+  afterId: maybe((value) => typeof value === 'string' && isCheckpointId(value)),
+  startedAtMs: Number.isFinite,
+  durationMs: maybe(Number.isFinite),
+  replayedFrom: maybe(isPlace),
+};
+
+/** Throws an error that says what is no record of an effect. */
+function parseRecord(body: string): EffectRecord {
+  const fields = (JSON.parse(body) ?? {}) as { readonly [field: string]: unknown };
+  const wrong = Object.keys(RECORD_CHECKS).find(
+    (field) => RECORD_CHECKS[field as keyof EffectRecord](fields[field]) !== true,
+  );
+  if (wrong !== undefined) throw new CorruptError(`its ${wrong} is ${JSON.stringify(fields[wrong]) ?? 'absent'}`);
+  return fields as EffectRecord;
 }
 
 function digestEffect(

@@ -7,7 +7,7 @@ import type { Engine } from '../engine/engine.ts';
 import { readState } from '../engine/loading.ts';
 import type { RestoreProblem, RestoreReport } from '../engine/restore-report.ts';
 import { forEachMember, memberError, tellFailure } from './each-member.ts';
-import { checkIsGroup, type GroupState, type MemberEntry } from './group-state.ts';
+import { checkGroupState, checkIsGroup, type GroupState, type MemberEntry } from './group-state.ts';
 import type { InFlightMessage } from './in-flight.ts';
 
 /** Where the states of a group's members go, by their names; what is not said is as with `restore`. */
@@ -63,7 +63,7 @@ export class GroupRestoring {
   async restore(idOrPrefix: string, options: RestoreGroupOptions): Promise<RestoredGroup> {
     const stored = await this.#context.repository.open(idOrPrefix);
     checkIsGroup(stored.checkpoint);
-    const state = (await readState(this.#context, stored)) as GroupState;
+    const state = checkGroupState(await readState(this.#context, stored));
     const entries = selectMembers(state, options);
     const members = await forEachMember(UNCHANGED, entries, (entry) => this.#prepare(entry, options));
     const problems = await this.#loadAll(members);

@@ -1,7 +1,7 @@
-import { InvalidInputError } from '../../core/errors.ts';
+import { CorruptError, InvalidInputError } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
-import type { CheckpointId, SessionId } from '../../core/record/id.ts';
-import type { Digest } from '../../core/tree/chunk.ts';
+import { type CheckpointId, isCheckpointId, isName, type SessionId } from '../../core/record/id.ts';
+import { type Digest, isDigest } from '../../core/tree/chunk.ts';
 import { GROUP_TYPE } from '../engine/save-options.ts';
 import { type Channels, findInFlight, type InFlightMessage } from './in-flight.ts';
 
@@ -47,4 +47,44 @@ export function checkIsGroup({ id, type }: Checkpoint): void {
   throw new InvalidInputError(`Checkpoint ${id} is not a group checkpoint but of type "${type}". Use restore.`, {
     details: { id, type },
   });
+}
+
+/** Accepts the state of a group checkpoint, or throws a CorruptError that names what is not as `saveGroup` writes it. */
+export function checkGroupState(state: unknown): GroupState {
+  const { members, inFlight } = asFields(state);
+  if (!Array.isArray(members)) throw otherState('members is no list');
+  if (!Array.isArray(inFlight)) throw otherState('inFlight is no list');
+  const member = members.findIndex((entry) => !isMember(asFields(entry)));
+  if (member >= 0) throw otherState(`members[${member}] is no member`);
+  const message = inFlight.findIndex((entry) => !isMessage(asFields(entry)));
+  if (message >= 0) throw otherState(`inFlight[${message}] is no message`);
+  return state as GroupState;
+}
+
+type Fields = { readonly [field: string]: unknown };
+
+function otherState(found: string): CorruptError {
+  return new CorruptError(`A group checkpoint has another state than groups have: ${found}. Run verify.`);
+}
+
+function asFields(value: unknown): Fields {
+  return typeof value === 'object' && value !== null ? (value as Fields) : {};
+}
+
+function isMember({ name, sessionId, branch, checkpointId, digest, sent, received }: Fields): boolean {
+  const areNames = [name, sessionId, branch].every(isName);
+  const isPlaced = typeof checkpointId === 'string' && isCheckpointId(checkpointId) && isDigest(digest);
+  return areNames && isPlaced && areCounts(sent) && areCounts(received);
+}
+
+function isMessage({ from, to, number }: Fields): boolean {
+  return isName(from) && isName(to) && isCount(number);
+}
+
+function areCounts(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && Object.values(value).every(isCount);
+}
+
+function isCount(value: unknown): boolean {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
 }

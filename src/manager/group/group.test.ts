@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { STORAGES } from '../../../test/support/storages.ts';
+import type { CheckpointId, SessionId } from '../../core/record/id.ts';
+import { createChunk, digestText } from '../../core/tree/chunk.ts';
 import { SecretRef } from '../../core/value/secret-ref.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { type FaultPlan, faultyStorage } from '../../testing/faulty-storage.ts';
@@ -351,3 +353,22 @@ test('[T11] group checkpoints that a user has a part in are forgotten with the u
   expect(await manager.saveGroup([ofUser('u2')], { groupId: 'shared' })).toMatchObject({ parentId: other.id });
   expect(await manager.verify()).toMatchObject({ status: 'clean' });
 });
+
+test.each(['{"a":1}', '5', '{"members":[{}],"inFlight":[]}'])(
+  '[T6] a group checkpoint with the state %s is damage, and says so',
+  async (text) => {
+    const storage = new InMemoryCheckpointStorage();
+    const manager = new CheckpointManager({ storage });
+    const root = createChunk({ text, refs: [] });
+    const id = 'chk_01kq00000000000000000a' as CheckpointId;
+    const sessionId = groupId as SessionId;
+    const place = { id, sessionId, branch: 'main', sequence: 1, type: 'group', timestampMs: 1 };
+    const header = { ...place, stateDigest: root.digest, stateBytes: 9 };
+    const body = JSON.stringify(header);
+    await storage.commit({ sessionId, checkpoint: { header, body, digest: digestText(body), root } });
+    await expect(manager.restoreGroup(id)).rejects.toMatchObject({
+      code: 'CORRUPT',
+      message: expect.stringContaining('another state than groups have'),
+    });
+  },
+);

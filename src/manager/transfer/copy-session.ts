@@ -27,7 +27,7 @@ export async function copySession(
 ): Promise<CopyCounts> {
   const copier = new SessionCopier(sessionId, target);
   await copier.begin(from);
-  const reader = new RecordReader(UNLIMITED);
+  const reader = new RecordReader({ limits: UNLIMITED });
   const breather = new Breather();
   for await (const text of from.exportSession(sessionId)) {
     const line = reader.read(text.trimEnd());

@@ -4,6 +4,7 @@ import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import { type Chunk, createChunk, type Digest, digestText } from '../../core/tree/chunk.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { CheckpointManager } from '../checkpoint-manager.ts';
+import { type EffectRecord, formatEffect } from '../effect/effect-record.ts';
 import { chainLine } from './export.ts';
 
 const ID = 'chk_01kq00000000000000000a';
@@ -99,7 +100,62 @@ const FORGED: readonly [string, readonly unknown[], unknown?][] = [
     [checkpoint(), ref(), { effect: { branch: 'main', ordinal: 0, body: '{', digest: digestText('') } }],
   ],
   ['a log without effects', [checkpoint(), ref(), ref('3', { kind: 'log' })]],
+  ['a log of no effects', [checkpoint(), ref(), ref('0', { kind: 'log' })]],
+  ['a count of effects that are not there', [checkpoint({ effectCount: 1 }), ref()]],
+  [
+    'a count of more effects than there are',
+    [checkpoint({ effectCount: 2 }), effect(), ref(), ref('1', { kind: 'log' })],
+  ],
+  [
+    'effects in flight that were not begun',
+    [checkpoint({ effectCount: 1, effectsInFlight: [1] }), effect(), ref(), ref('1', { kind: 'log' })],
+  ],
+  ...[
+    { inputDigest: 5 },
+    { work: [] },
+    { nth: '1' },
+    { afterId: 'chk_1' },
+    { durationMs: 'long' },
+    { replayedFrom: 'main' },
+    { attempt: 0.5 },
+    { startedAtMs: null },
+  ].map((changes): [string, Line[]] => [
+    `an effect with ${JSON.stringify(changes)}`,
+    [checkpoint(), effect(changes), ref(), ref('1', { kind: 'log' })],
+  ]),
+  ...[0, 2].map((sequence): [string, Line[]] => [`a root of sequence ${sequence}`, [checkpoint({ sequence }), ref()]]),
+  ['a child of the sequence of its parent', [...withChild({ sequence: 1 }), ref(NEXT)]],
+  ['a current branch that is not there', [checkpoint(), ref(), ref('other', { kind: 'current', name: 'branch' })]],
+  ['the same branch twice', [checkpoint(), ref(), ref()]],
+  ['the same tag twice', [...withChild(), ref(), ref(ID, { kind: 'tag' }), ref(NEXT, { kind: 'tag' })]],
+  ['no names at all', [checkpoint()]],
+  ...[
+    '{"a":1}',
+    '{"members":5,"inFlight":[]}',
+    '{"members":[{"name":"a"}],"inFlight":[]}',
+    '{"members":[],"inFlight":[5]}',
+    '[]',
+  ].map((text): [string, Line[]] => [
+    `a group checkpoint with the state ${text}`,
+    [checkpoint({ type: 'group' }, { text }), ref()],
+  ]),
+  ...['chk_zzzzzzzzzyzzzzzzzzzzzz', 'chk_zzzzzzzzzzzzzzzzzzzzzz', 'chk_02zzzzzzzzzzzzzzzzzzzz'].map(
+    (id): [string, Line[]] => [`the id ${id} of the far future`, [checkpoint({ id }), ref(id)]],
+  ),
 ];
+
+/** An effect whose body is this, sealed by its digest. */
+function effect(changes: object = {}): Line {
+  const body = { ordinal: 0, name: 'call', status: 'started', attempt: 1, idempotencyKey: 'k', startedAtMs: 1 };
+  const row = formatEffect({ sessionId: 's' as SessionId, branch: 'main' }, { ...body, ...changes } as EffectRecord);
+  return { effect: { branch: 'main', ordinal: 0, body: row.body, digest: row.digest } };
+}
+
+function withChild(changes: object = {}): Line[] {
+  const parent = checkpoint() as { checkpoint: { digest: Digest } };
+  const { digest: parentDigest } = parent.checkpoint;
+  return [parent, checkpoint({ id: NEXT, parentId: ID, parentDigest, sequence: 2, ...changes })];
+}
 
 function* chain(length: number): Generator<Line> {
   let last = createChunk({ text: '[]', refs: [] });
@@ -138,6 +194,27 @@ describe('[M9] a file that was written to do harm is CORRUPT and brings nothing 
     expect(await storage.stats()).toMatchObject({ checkpoints: 0, tombstones: 0, chunks: 0, sessions: 0 });
   });
 
+  test('the error names the line, and what was found there', async () => {
+    const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
+    const cases: [Line[], number, RegExp][] = [
+      [[checkpoint({ effectCount: 3 }), ref()], 2, /counts 3 effects of "main", and 0 are/],
+      [[checkpoint(), ref(), ref('gone', { kind: 'current', name: 'branch' })], 4, /current "branch" points at "gone"/],
+      [[checkpoint(), ref(), ref()], 4, /branch "main" again, as line 3 does/],
+      [[checkpoint(), effect({ nth: 'x' }), ref(), ref('1', { kind: 'log' })], 3, /its nth is "x"/],
+      [[checkpoint({ sequence: 7 }), ref()], 2, /sequence 7, and 1 is its place/],
+      [[checkpoint({ type: 'group' }), ref()], 2, /members is no list/],
+      [[checkpoint({ id: 'chk_zzzzzzzzzyzzzzzzzzzzzz' }), ref()], 2, /far in the future/],
+    ];
+    for (const [lines, line, message] of cases) {
+      const importing = manager.importSession(toStream(format(lines)));
+      await expect(importing).rejects.toMatchObject({
+        code: 'CORRUPT',
+        details: { line },
+        message: expect.stringMatching(message),
+      });
+    }
+  });
+
   test.each([
     ['a first line that is null', 'null\n', 'CORRUPT'],
     ['a first line that is no JSON', '{x\n', 'CORRUPT'],
@@ -166,6 +243,25 @@ describe('[M9] a file that was written to do harm is CORRUPT and brings nothing 
     await expect(manager.importSession(endless)).rejects.toMatchObject({ code: 'INVALID_INPUT' });
     expect(read).toBeLessThan(100);
   });
+});
+
+test('[M9] what was pruned, dropped and left current without a head is exported and imported again', async () => {
+  const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
+  const session = await manager.session('s');
+  const ids = [];
+  for (let i = 0; i < 5; i++) ids.push(await session.save({ i, done: await session.step('call', () => i) }));
+  const { branch } = await manager.fork(ids[2] ?? '');
+  await manager.switchBranch('s', branch);
+  const fork = await manager.session('s');
+  await fork.save({ forked: true }, { userId: 'u' });
+  for (const id of ids.slice(0, 3)) await manager.delete(id);
+  await manager.clearUserHistory('u');
+  expect(await manager.branches('s')).toHaveLength(1);
+  const lines = await collect(manager.exportSession('s'));
+  const other = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
+  await other.importSession(toStream(...lines));
+  expect(await collect(other.exportSession('s'))).toEqual(lines);
+  expect(await other.verify()).toMatchObject({ status: 'clean' });
 });
 
 describe.each(STORAGES)('[M9] an import on %s', (_, create) => {

@@ -6,6 +6,7 @@ import type { Commit, EffectRow } from '../../storage/contract.ts';
 import { areSameRefs } from '../../storage/ref.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { ExportLine } from './export.ts';
+import { checkGroups } from './group-lines.ts';
 import { claimSession, type ImportClaim } from './import-claim.ts';
 import { LineSpool } from './line-spool.ts';
 import { RecordReader, type SessionFile } from './record-reader.ts';
@@ -57,17 +58,19 @@ function checkSource(source: unknown): void {
 }
 
 async function readFile(
-  { codec }: Engine,
+  { codec, ports }: Engine,
   source: AsyncIterable<string | Uint8Array>,
   spool: LineSpool,
 ): Promise<SessionFile> {
-  const reader = new RecordReader(codec.limits);
+  const reader = new RecordReader({ limits: codec.limits, nowMs: ports.now() });
   const breather = new Breather();
   for await (const line of splitLines(source)) {
     if (reader.read(line) !== undefined) await spool.add(line);
     await breather.breathe();
   }
-  return reader.finish();
+  const file = reader.finish();
+  if (file.groups.size > 0) await checkGroups(file.groups, spool);
+  return file;
 }
 
 /** Puts a checked session into a storage. */

@@ -1,12 +1,12 @@
 import { type ChunkMeasure, checkMeasure, measureChunk } from '../../core/codec/measure.ts';
-import { CorruptError, hasErrorCode, InvalidInputError, UnsupportedError } from '../../core/errors.ts';
+import { CorruptError, InvalidInputError, UnsupportedError } from '../../core/errors.ts';
 import { parseCheckpointBody } from '../../core/record/checkpoint.ts';
 import type { CheckpointHeader } from '../../core/record/checkpoint-header.ts';
-import { type CheckpointId, isCheckpointId, isName, parseSessionId, type SessionId } from '../../core/record/id.ts';
+import { type CheckpointId, parseSessionId, type SessionId, timeOfId } from '../../core/record/id.ts';
 import { type ChunkContent, createChunk, type Digest, isDigest } from '../../core/tree/chunk.ts';
 import type { ValueLimits } from '../../core/value/format.ts';
-import type { Ref } from '../../storage/contract.ts';
 import { parseEffect } from '../effect/effect-record.ts';
+import { GROUP_TYPE } from '../engine/save-options.ts';
 import { parseTombstone } from '../engine/tombstone.ts';
 import {
   chainLine,
@@ -16,17 +16,25 @@ import {
   type ExportStart,
   isExportedKind,
 } from './export.ts';
+import { atLine, describeFound } from './line-error.ts';
+import { type KnownRecord, type NameLine, SessionNames } from './session-names.ts';
 
 /** An exported session that was read to its end, and holds together. */
 export type SessionFile = {
   readonly sessionId: SessionId;
-  readonly refs: readonly Pick<Ref, 'kind' | 'name' | 'target'>[];
+  readonly refs: readonly NameLine[];
   readonly checkpoints: number;
   readonly chunks: number;
   readonly effects: number;
+  /** The lines of group checkpoints, whose states have a form of their own. */
+  readonly groups: ReadonlySet<number>;
 };
 
-type Known = { readonly digest: Digest; readonly isLive: boolean };
+/** What a file is held against. `nowMs`: the clock here; without it, ids may be of any time. */
+export type ReaderOptions = { readonly limits: ValueLimits; readonly nowMs?: number };
+
+/** Clocks go wrong by hours or days. What is later than this was not made by one. */
+const FAR_MS = 366 * 24 * 3600 * 1000;
 
 /**
  * Checks the lines of an exported session, one after the other: shapes, digests, ids and names, what they refer to, and that every
@@ -34,19 +42,21 @@ type Known = { readonly digest: Digest; readonly isLive: boolean };
  */
 export class RecordReader {
   readonly #limits: ValueLimits;
+  readonly #latestMs: number;
   readonly #measures = new Map<Digest, ChunkMeasure>();
-  readonly #records = new Map<CheckpointId, Known>();
+  readonly #records = new Map<CheckpointId, KnownRecord>();
   readonly #keys = new Set<string>();
-  readonly #logs = new Map<string, number>();
-  readonly #refs: SessionFile['refs'][number][] = [];
+  readonly #names = new SessionNames();
+  readonly #groups = new Set<number>();
   #sessionId: SessionId | undefined;
   #digest: Digest | '' = '';
   #lines = 0;
   #end: ExportEnd['end'] | undefined;
   #counts = { checkpoints: 0, chunks: 0, effects: 0 };
 
-  constructor(limits: ValueLimits) {
+  constructor({ limits, nowMs = Number.POSITIVE_INFINITY }: ReaderOptions) {
     this.#limits = limits;
+    this.#latestMs = nowMs + FAR_MS;
   }
 
   /** Checks a line. Returns what it holds; undefined for the first and the last one. */
@@ -62,7 +72,7 @@ export class RecordReader {
     try {
       return this.#check(line);
     } catch (error) {
-      throw this.#locate(error);
+      throw atLine(this.#lines, error);
     }
   }
 
@@ -75,12 +85,8 @@ export class RecordReader {
         'The exported session was changed after it was written: its last line does not match the others.',
       );
     }
-    for (const ref of this.#refs) this.#checkRef(ref);
-    const marked = new Set(this.#refs.flatMap(({ kind, name }) => (kind === 'log' ? [name] : [])));
-    const loose = [...this.#logs.keys()].find((name) => !marked.has(name));
-    if (loose !== undefined)
-      throw new CorruptError(`The exported session has effects of "${loose}", and no log of it.`);
-    return { sessionId: this.#sessionId, refs: this.#refs, ...this.#counts };
+    this.#names.check(this.#records);
+    return { sessionId: this.#sessionId, refs: this.#names.names, groups: this.#groups, ...this.#counts };
   }
 
   #begin(text: string): undefined {
@@ -94,27 +100,16 @@ export class RecordReader {
     this.#lines++;
   }
 
-  /** What is wrong with a line is damage of the file, whatever it would be elsewhere. */
-  #locate(error: unknown): unknown {
-    const isOurs = hasErrorCode(error, 'CORRUPT') || hasErrorCode(error, 'INVALID_INPUT');
-    if (!isOurs) return error;
-    const { message, details } = error as CorruptError;
-    return new CorruptError(`The exported session cannot be brought in: line ${this.#lines}: ${message}`, {
-      cause: error,
-      details: { ...details, line: this.#lines },
-    });
-  }
-
   #check(line: { readonly [kind: string]: unknown }): ExportLine {
     const [kind = '', ...more] = Object.keys(line);
     const isSound = more.length === 0 && SHAPES[kind]?.(asFields(line[kind])) === true;
-    if (!isSound) throw new CorruptError('It is not what was written.');
+    if (!isSound) throw new CorruptError(`It is not what was written: found ${describeFound(line)}.`);
     const known = line as ExportLine;
     if ('chunk' in known) this.#checkChunk(known.chunk);
     else if ('checkpoint' in known) this.#checkCheckpoint(known.checkpoint);
     else if ('tombstone' in known) this.#checkTombstone(known.tombstone);
     else if ('effect' in known) this.#checkEffect(known.effect);
-    else this.#refs.push(known.ref);
+    else this.#names.add(known.ref, this.#lines);
     return known;
   }
 
@@ -133,6 +128,8 @@ export class RecordReader {
     this.#addRecord(header, { digest, isLive: true });
     this.#checkParent(header);
     this.#addKey(header.idempotencyKey);
+    this.#names.addCheckpoint(header, this.#lines);
+    if (header.type === GROUP_TYPE) this.#groups.add(this.#lines);
     if (createChunk(root).digest !== header.stateDigest)
       throw new CorruptError(`The state of checkpoint ${header.id} does not match its digest.`);
     checkMeasure(this.#measure(root), this.#limits);
@@ -159,47 +156,51 @@ export class RecordReader {
 
   /** Parents come first, as their ids do. */
   #addRecord(
-    { id, sessionId, parentId }: { id: CheckpointId; sessionId: SessionId; parentId?: CheckpointId },
-    known: Known,
+    record: Pick<CheckpointHeader, 'id' | 'sessionId' | 'parentId' | 'branch' | 'sequence' | 'metadata'>,
+    known: Pick<KnownRecord, 'digest' | 'isLive'>,
   ): void {
+    const { id, sessionId, parentId, branch, sequence } = record;
     if (sessionId !== this.#sessionId)
       throw new CorruptError(`Checkpoint ${id} is of session ${JSON.stringify(sessionId)}.`);
     if (this.#records.has(id)) throw new CorruptError(`Checkpoint ${id} is there twice.`);
     if (parentId !== undefined && (!this.#records.has(parentId) || parentId >= id))
       throw new CorruptError(`The parent ${parentId} of checkpoint ${id} does not come before it.`);
-    this.#records.set(id, known);
+    this.#checkTime(id);
+    this.#checkSequence(record);
+    this.#records.set(id, { ...known, branch, sequence });
+  }
+
+  /** What is saved later must sort after it, here too. */
+  #checkTime(id: CheckpointId): void {
+    const timeMs = timeOfId(id);
+    if (timeMs <= this.#latestMs) return;
+    const now = new Date(this.#latestMs - FAR_MS).toISOString();
+    throw new CorruptError(
+      `The id ${id} lies far in the future (${new Date(timeMs).toISOString()}; the clock here says ${now}). If that clock is wrong, set it.`,
+      { details: { id } },
+    );
+  }
+
+  /** Also what was deleted keeps its place. A copy of a thread leaves deleted checkpoints behind, and keeps the numbers. */
+  #checkSequence({
+    id,
+    parentId,
+    sequence,
+    metadata,
+  }: Pick<CheckpointHeader, 'id' | 'parentId' | 'sequence' | 'metadata'>): void {
+    const expected = parentId === undefined ? 1 : (this.#records.get(parentId)?.sequence ?? 0) + 1;
+    const isCopied = parentId === undefined && sequence > 1 && metadata?.langgraph !== undefined;
+    if (sequence === expected || isCopied) return;
+    throw new CorruptError(
+      `Checkpoint ${id} has the sequence ${sequence}, and ${expected} is its place after ${parentId ?? 'nothing'}.`,
+    );
   }
 
   #checkEffect(effect: Extract<ExportLine, { effect: unknown }>['effect']): void {
-    const { branch, ordinal, result } = effect;
     parseEffect({ ...effect, sessionId: this.#sessionId as SessionId });
-    const count = this.#logs.get(branch) ?? 0;
-    if (ordinal !== count) throw new CorruptError(`Effect ${ordinal} of "${branch}" comes after ${count} others.`);
-    this.#logs.set(branch, count + 1);
-    if (result !== undefined) checkMeasure(this.#measure(result), this.#limits);
+    this.#names.addEffect(effect.branch, effect.ordinal);
+    if (effect.result !== undefined) checkMeasure(this.#measure(effect.result), this.#limits);
     this.#counts.effects++;
-  }
-
-  #checkRef({ kind, name, target }: SessionFile['refs'][number]): void {
-    const isNamed = kind === 'branch' || kind === 'tag';
-    if (isNamed && !isName(name))
-      throw new CorruptError(`The exported session has a ${kind} called ${JSON.stringify(name)}.`);
-    if (kind === 'log' && target !== String(this.#logs.get(name) ?? 0))
-      throw new CorruptError(`The exported session lacks effects of ${JSON.stringify(name)}.`);
-    const isFound = isNamed || kind === 'pin' ? this.#isLive(target) : this.#isHere(target);
-    if (!isFound)
-      throw new CorruptError(
-        `The ${kind} ${JSON.stringify(name)} points at ${JSON.stringify(target)}, which is not in the file.`,
-      );
-  }
-
-  #isLive(target: string): boolean {
-    return this.#records.get(target as CheckpointId)?.isLive === true;
-  }
-
-  /** Marks may point at anything, but at no checkpoint of others. */
-  #isHere(target: string): boolean {
-    return !isCheckpointId(target) || this.#records.has(target);
   }
 }
 

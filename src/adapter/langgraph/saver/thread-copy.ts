@@ -113,6 +113,7 @@ function rewriteHeader(
     ...header,
     id,
     sessionId: sessionOf(graph.place),
+    sequence: (parent?.sequence ?? 0) + 1,
     ...(parent !== undefined && { parentId: parent.id, parentDigest: parent.digest }),
     metadata: metadata as NonNullable<CheckpointHeader['metadata']>,
   };
