@@ -104,8 +104,10 @@ function formatTime(timeMs: number): string {
 
 /** The time an id was made at, if it was made by a clock. */
 export function timeOfId(id: CheckpointId): number {
-  const digits = [...id.slice(PREFIX.length, PREFIX.length + TIME_CHARS)];
-  return digits.reduce((timeMs, digit) => timeMs * 32 + ALPHABET.indexOf(digit), 0);
+  let timeMs = 0;
+  for (const digit of id.slice(PREFIX.length, PREFIX.length + TIME_CHARS))
+    timeMs = timeMs * 32 + ALPHABET.indexOf(digit);
+  return timeMs;
 }
 
 /** Whether a text is a whole checkpoint id. */
