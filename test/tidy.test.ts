@@ -65,6 +65,35 @@ describe('layers', () => {
   });
 });
 
+describe('rooms', () => {
+  const inRooms = sources.filter((path) => !isTest(path) && !path.startsWith('src/cli/'));
+  /** An index is the door of its folder: nothing inside goes through it. */
+  const roomOf = (path: string) => (path.endsWith('/index.ts') ? path : dirname(path));
+
+  test('no folder has more than 20 files', () => {
+    const sizes = new Map<string, number>();
+    for (const path of inRooms) sizes.set(dirname(path), (sizes.get(dirname(path)) ?? 0) + 1);
+    expect([...sizes].filter(([, size]) => size > 20)).toEqual([]);
+  });
+
+  test('no two folders import each other, over any detour', () => {
+    const reached = new Map<string, Set<string>>();
+    for (const path of inRooms) {
+      const rooms = reached.get(roomOf(path)) ?? new Set<string>();
+      reached.set(roomOf(path), rooms);
+      for (const specifier of importsOf(path).filter((name) => name.startsWith('.')))
+        rooms.add(roomOf(relative(ROOT, resolve(ROOT, dirname(path), specifier))));
+      rooms.delete(roomOf(path));
+    }
+    // Rooms that import nothing that is left are taken away; what stays goes in circles, or leads there.
+    for (let last = -1; last !== reached.size; ) {
+      last = reached.size;
+      for (const [room, others] of reached) if (![...others].some((other) => reached.has(other))) reached.delete(room);
+    }
+    expect([...reached.keys()]).toEqual([]);
+  });
+});
+
 describe('files', () => {
   test.each([...new Set([...sources, ...tests])])('%s is of a size one can read', (path) => {
     const lines = read(path)

@@ -25,77 +25,25 @@ import { givenId, name } from '../core/record/id.ts';
 import type { RestoreOptions } from './agent/agent-saving.ts';
 import type { ForkOptions } from './branch/branching.ts';
 import type { ListFilter, ListPage } from './branch/history.ts';
-import type { StepOptions } from './effect/effect-log.ts';
-import type { RetentionPolicy, TypeRetention } from './engine/retention-policy.ts';
-import type { SaveOptions } from './engine/save-options.ts';
+import { SAVE_CHECKS } from './engine/save-options.ts';
 import type { SaveGroupOptions } from './group/group.ts';
 import type { JoinOptions } from './group/group-membership.ts';
 import type { RestoreGroupOptions } from './group/group-restoring.ts';
-import type { LeaseOptions } from './lease/lease-acquisition.ts';
+import { LEASE_CHECKS, owner } from './lease/lease-acquisition.ts';
 import type { CheckpointManagerOptions } from './manager-options.ts';
 import type { AbandonedOptions } from './recovery/abandoned.ts';
 import type { Backoff, RecoveryOptions } from './recovery/recovery-options.ts';
+import { RETENTION_CHECKS } from './retention/retention-policy.ts';
 import type { SessionOptions } from './session/session.ts';
 
 /** A list is read at once. */
 const MAX_LIMIT = 1000;
-/** A lease target is a name, and an epoch and a holder stand beside the owner in it. */
-const MAX_OWNER_CHARS = 256;
-
 const number = accepts('a number of 0 or more', (value) => typeof value === 'number' && value >= 0);
-const owner = accepts(
-  `a name of at most ${MAX_OWNER_CHARS} characters`,
-  (value) => name(value) === undefined && String(value).length <= MAX_OWNER_CHARS,
-);
-
 /** A limit of nothing would delete everything, which is never what an unset variable meant. */
 const limit = wholeFrom(1);
 const count = wholeFrom(0);
 
-const RETENTION: OptionChecks<RetentionPolicy> = {
-  types: recordOf(
-    options({
-      keepLast: count,
-      maxAgeMs: count,
-      untilCompleted: flag,
-      untilCleared: flag,
-    } satisfies OptionChecks<TypeRetention>),
-  ),
-  maxCheckpoints: limit,
-  maxCheckpointsPerUser: limit,
-  maxAgeDays: limit,
-  keepLast: count,
-  keepHourly: count,
-  keepDaily: count,
-  keepWeekly: count,
-  keepMonthly: count,
-  keepWithinMs: count,
-};
-
-// What a checkpoint says of itself is checked where it is brought into its stored form.
-const SAVE: OptionChecks<SaveOptions> = {
-  type: anything,
-  trigger: anything,
-  status: anything,
-  name: anything,
-  note: anything,
-  metadata: record,
-  agentId: anything,
-  agentType: anything,
-  userId: anything,
-  author: anything,
-  reason: anything,
-  collectedFields: anything,
-  requiredFields: anything,
-  contextSummary: anything,
-  fingerprint: anything,
-  effects: oneOf('seen', 'of_parent'),
-  ifChanged: flag,
-  idempotencyKey: anything,
-  signal,
-};
-
-const { type: _type, agentId: _agentId, agentType: _agentType, ...SAVE_GROUP } = SAVE;
+const { type: _type, agentId: _agentId, agentType: _agentType, ...SAVE_GROUP } = SAVE_CHECKS;
 
 const SESSION: OptionChecks<SessionOptions> = {
   branch: name,
@@ -124,7 +72,7 @@ function isClassCodec(value: unknown): boolean {
 
 /** Rules of a policy that were given beside it: followed by nobody, they would let the defaults delete. */
 const MISPLACED_RULES = Object.fromEntries(
-  Object.keys(RETENTION).map((rule) => [rule, { renamedTo: `policy.${rule}` }] as const),
+  Object.keys(RETENTION_CHECKS).map((rule) => [rule, { renamedTo: `policy.${rule}` }] as const),
 );
 
 const CHECKS = {
@@ -139,7 +87,7 @@ const CHECKS = {
     agents: recordOf(callback),
     classes: listOf(accepts('a class codec: { tag, class, encode(), decode() }', isClassCodec)),
     limits: options({ maxDepth: limit, maxNodes: limit, maxBytes: limit }),
-    retention: options(RETENTION),
+    retention: options(RETENTION_CHECKS),
     schemaVersion: count,
     migrations: listOf(options({ from: { required: count }, migrate: { required: callback } })),
     // What is in it must not be shown; it is checked by the redactor.
@@ -150,23 +98,13 @@ const CHECKS = {
     random: callback,
     setTimer: callback,
   } satisfies OptionChecks<CheckpointManagerOptions>,
-  'save()': { ...SAVE, sessionId: name },
-  'session.save()': SAVE,
+  'save()': { ...SAVE_CHECKS, sessionId: name },
   'restore()': {
     into: accepts('an object', (value) => typeof value === 'object' || typeof value === 'function'),
     factory: callback,
     allowOther: flag,
   } satisfies OptionChecks<RestoreOptions>,
   'session()': SESSION,
-  'step()': { input: anything, signal, work: anything } satisfies OptionChecks<StepOptions>,
-  'lease()': {
-    ttlMs: delayFrom(1),
-    renew: oneOf('auto', 'manual'),
-    owner,
-    waitMs: number,
-    isGone: callback,
-    signal,
-  } satisfies OptionChecks<LeaseOptions>,
   'recoverAbandoned()': {
     ttlMs: delayFrom(1),
     maxAttempts: limit,
@@ -228,17 +166,16 @@ const CHECKS = {
   'listByUser()': PAGE,
   'fork()': FORK,
   'rewind()': FORK,
-  'prune()': { ...MISPLACED_RULES, sessionId: name, policy: options(RETENTION), dryRun: flag },
+  'prune()': { ...MISPLACED_RULES, sessionId: name, policy: options(RETENTION_CHECKS), dryRun: flag },
   'cleanupOldCheckpoints()': { maxAgeDays: { required: limit } },
   'delete()': { reason: anything },
   'gc()': { signal },
   'verify()': { readData: flag },
   'on()': { await: flag, from: oneOf('here', 'everywhere') },
-  retention: RETENTION,
 } as const;
 
 /** Accepts the options of a lease, as a part of others. */
-export const leaseOptions: OptionCheck = options(CHECKS['lease()']);
+export const leaseOptions: OptionCheck = options(LEASE_CHECKS);
 
 /** Accepts a CheckpointManager. */
 export const manager: OptionCheck = accepts(

@@ -24,7 +24,7 @@ import type { LineageEntry } from './engine/lineage.ts';
 import { readState } from './engine/loading.ts';
 import type { StoredCheckpoint } from './engine/repository.ts';
 import type { RestoreReport } from './engine/restore-report.ts';
-import { redactText, type SaveOptions } from './engine/save-options.ts';
+import type { SaveOptions } from './engine/save-options.ts';
 import { Groups, type SaveGroupOptions } from './group/group.ts';
 import type { GroupMember } from './group/group-member.ts';
 import type { GroupMembership, JoinOptions } from './group/group-membership.ts';
@@ -34,9 +34,8 @@ import { type AbandonedOptions, type AbandonedSession, listAbandoned, retryPoiso
 import { RecoveryLoop } from './recovery/recovery-loop.ts';
 import type { RecoveryHandler, RecoveryOptions } from './recovery/recovery-options.ts';
 import type { RecoveryReport } from './recovery/recovery-report.ts';
-import { clearUserHistory, deleteSession } from './retention/forgetting.ts';
-import { checkUnneeded } from './retention/retention-needs.ts';
-import { deleteCheckpoints, type PruneOptions, type PruneResult } from './retention/retention-runner.ts';
+import { clearUserHistory, deleteByHand, deleteSession } from './retention/forgetting.ts';
+import { type PruneOptions, type PruneResult, RetentionRunner } from './retention/retention-runner.ts';
 import { type Subscription, watchSaves } from './session/remote-saves.ts';
 import type { Session, SessionOptions } from './session/session.ts';
 import { SessionOpener } from './session/session-opener.ts';
@@ -53,11 +52,13 @@ export class CheckpointManager {
   readonly #branching: Branching;
   readonly #sessions: SessionOpener;
   readonly #groups: Groups;
+  readonly #retention: RetentionRunner;
   #isClosed = false;
 
   constructor(options: CheckpointManagerOptions) {
     checkCall(options, 'new CheckpointManager()');
     this.engine = Engine.open(options);
+    this.#retention = RetentionRunner.open(this.engine, options.retention);
     this.#history = new History(this.engine);
     this.#branching = new Branching(this.engine);
     this.#sessions = new SessionOpener(this.engine, this.#branching);
@@ -272,19 +273,19 @@ export class CheckpointManager {
 
   /** Notes that the operation behind a `pre_operation` checkpoint completed; retention may drop it now. */
   async completeOperation(idOrPrefix: string): Promise<void> {
-    await this.#branching.mark(idOrPrefix, 'completed');
+    await this.#branching.mark(idOrPrefix, 'completed', this.#retention);
   }
 
   /** Notes that a `recovery` checkpoint is not needed any more; retention may drop it now. */
   async clearRecovery(idOrPrefix: string): Promise<void> {
-    await this.#branching.mark(idOrPrefix, 'cleared');
+    await this.#branching.mark(idOrPrefix, 'cleared', this.#retention);
   }
 
   /** Applies the retention policy, or another one, to everything or to one session; with `dryRun` only says what it would do and why. */
   async prune(given: PruneOptions = {}): Promise<PruneResult> {
     this.#checkOpen();
     checkCall(given, 'prune()');
-    return this.engine.prune(given);
+    return this.#retention.prune(given);
   }
 
   /** Deletes checkpoints older than this, except what is protected; answers how many. */
@@ -302,11 +303,7 @@ export class CheckpointManager {
   async delete(idOrPrefix: string, options: { readonly reason?: string | undefined } = {}): Promise<boolean> {
     checkCall(options, 'delete()');
     const { checkpoint } = await this.#open(idOrPrefix);
-    await checkUnneeded(this.engine.storage, checkpoint);
-    const deleted = await deleteCheckpoints(this.engine, [
-      { id: checkpoint.id, reason: redactText(options.reason ?? 'deleted by hand', this.engine.codec) },
-    ]);
-    return deleted.length > 0;
+    return deleteByHand(this.engine, checkpoint, options.reason);
   }
 
   /** Deletes a session with all that is in it. */

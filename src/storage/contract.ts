@@ -1,6 +1,7 @@
-import type { CheckpointHeader, JsonValue } from '../core/record/checkpoint-header.ts';
+import type { CheckpointHeader } from '../core/record/checkpoint-header.ts';
 import type { CheckpointId, SessionId } from '../core/record/id.ts';
 import type { Chunk, ChunkContent, Digest } from '../core/tree/chunk.ts';
+import type { JsonValue } from '../core/value/json.ts';
 
 /** One checkpoint on its way into a storage. `body` is what is kept; `header` is the same, parsed, for the storage's indexes. */
 export type NewCheckpoint = {

@@ -1,5 +1,6 @@
 import { CorruptError } from '../core/errors.ts';
-import type { CheckpointHeader, JsonValue } from '../core/record/checkpoint-header.ts';
+import type { CheckpointHeader } from '../core/record/checkpoint-header.ts';
+import type { JsonValue } from '../core/value/json.ts';
 import type { CheckpointQuery, CheckpointRow } from './contract.ts';
 
 /** The header fields a query compares by equality; each has a column in SQL storages. */

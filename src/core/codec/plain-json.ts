@@ -1,4 +1,4 @@
-import type { JsonValue } from '../record/checkpoint-header.ts';
+import type { JsonValue } from '../value/json.ts';
 import { hasOddKey } from '../value/odd-key.ts';
 
 /** Deeper values are left to the full walk, which knows cycles. */

@@ -1,11 +1,11 @@
 import { CorruptError, InvalidInputError } from '../errors.ts';
-import type { JsonValue } from '../record/checkpoint-header.ts';
 import { type Chunk, type ChunkContent, createChunk, type Digest } from '../tree/chunk.ts';
 import { Shadow, type ShadowChild } from '../tree/shadow.ts';
 import { sizeOf } from '../tree/size.ts';
 import { atomTag } from '../value/atom.ts';
 import { type ClassCodec, ClassCodecs } from '../value/class-codec.ts';
 import { DEFAULT_LIMITS, type ValueLimits } from '../value/format.ts';
+import type { JsonValue } from '../value/json.ts';
 import type { CapturedInstances } from './captured-instances.ts';
 import { Composer, type Redact } from './compose.ts';
 import { Decoder, type FindChunk, type Origins } from './decode.ts';

@@ -5,7 +5,8 @@ import { type Digest, isDigest } from '../tree/chunk.ts';
 import type { Json } from '../tree/chunk-text.ts';
 import { ClassCodecs } from '../value/class-codec.ts';
 import { DEFAULT_LIMITS } from '../value/format.ts';
-import type { CheckpointHeader, JsonValue, Tombstone } from './checkpoint-header.ts';
+import type { JsonValue } from '../value/json.ts';
+import type { CheckpointHeader, Tombstone } from './checkpoint-header.ts';
 import { hasControlOrLoneSurrogate, isCheckpointId, isName } from './id.ts';
 
 type Check = (value: unknown) => boolean;

@@ -1,8 +1,6 @@
 import { type Digest, digestText } from '../tree/chunk.ts';
+import type { JsonValue } from '../value/json.ts';
 import type { CheckpointId, SessionId } from './id.ts';
-
-/** A value in the codec's JSON form: special values are tagged, nothing is a class. */
-export type JsonValue = null | boolean | number | string | readonly JsonValue[] | { readonly [key: string]: JsonValue };
 
 /** Everything a checkpoint records but its state, in the form that its digest covers. */
 export type CheckpointHeader = {

@@ -1,8 +1,9 @@
 import { CorruptError, InvalidInputError } from '../errors.ts';
 import type { Digest } from '../tree/chunk.ts';
 import { TAG_START } from '../value/format.ts';
+import type { JsonValue } from '../value/json.ts';
 import { checkHeader, decodeField } from './check-header.ts';
-import { type CheckpointHeader, digestCheckpoint, type JsonValue } from './checkpoint-header.ts';
+import { type CheckpointHeader, digestCheckpoint } from './checkpoint-header.ts';
 import { TolerantCodec } from './foreign-class.ts';
 
 /** A checkpoint with its whole state, as plain JSON; what storages that keep whole checkpoints store. */

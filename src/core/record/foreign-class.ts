@@ -4,7 +4,7 @@ import { hasErrorCode, type SavestateError } from '../errors.ts';
 import type { ChunkContent } from '../tree/chunk.ts';
 import type { ClassCodec } from '../value/class-codec.ts';
 import type { ValueLimits } from '../value/format.ts';
-import type { JsonValue } from './checkpoint-header.ts';
+import type { JsonValue } from '../value/json.ts';
 
 /** An instance of a class that only the program knows that saved it: its tag and its data. */
 export class ForeignInstance {

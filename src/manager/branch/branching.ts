@@ -174,11 +174,14 @@ export class Branching {
   }
 
   /** Notes something about a checkpoint that retention goes by: its operation completed, or it was cleared. */
-  async mark(idOrPrefix: string, mark: 'completed' | 'cleared'): Promise<void> {
+  async mark(
+    idOrPrefix: string,
+    mark: 'completed' | 'cleared',
+    retention: { keepsUntil(mark: 'completed' | 'cleared', type: string): boolean },
+  ): Promise<void> {
     const { checkpoint } = await this.#context.repository.open(idOrPrefix);
     const { id, type } = checkpoint;
-    const rules = this.#context.retention.rulesOf(type);
-    if ((mark === 'completed' ? rules.untilCompleted : rules.untilCleared) !== true)
+    if (!retention.keepsUntil(mark, type))
       throw new InvalidInputError(
         `Checkpoint ${id} is of type "${type}", and nothing keeps those until they are ${mark}. Give one of a type that retention keeps until then.`,
         { details: { id, type, mark } },

@@ -1,6 +1,6 @@
 import { CorruptError, InvalidInputError } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
-import type { JsonValue, Tombstone } from '../../core/record/checkpoint-header.ts';
+import type { Tombstone } from '../../core/record/checkpoint-header.ts';
 import {
   type CheckpointId,
   type GivenId,
@@ -8,6 +8,7 @@ import {
   parseSessionId,
   type SessionId,
 } from '../../core/record/id.ts';
+import type { JsonValue } from '../../core/value/json.ts';
 import type { CheckpointQuery, CheckpointRow } from '../../storage/contract.ts';
 import { checkRef } from '../../storage/ref.ts';
 import type { Engine } from '../engine/engine.ts';

@@ -1,4 +1,5 @@
 import { InvalidInputError } from '../../core/errors.ts';
+import { anything, type OptionChecks, signal } from '../../core/options.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { SessionId } from '../../core/record/id.ts';
 import type { ChunkContent } from '../../core/tree/chunk.ts';
@@ -32,6 +33,8 @@ export type StepOptions = {
   /** @internal */
   readonly work?: WorkPlace | undefined;
 };
+
+export const STEP_CHECKS: OptionChecks<StepOptions> = { input: anything, signal, work: anything };
 
 /** Where a step belongs whose key and place follow from a named piece of work, and not from the attempt. */
 export type WorkPlace = {

@@ -1,26 +1,54 @@
 import { StateCodec } from '../../core/codec/state-codec.ts';
 import { InvalidInputError } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
-import { type CheckpointId, parseSessionId, type SessionId } from '../../core/record/id.ts';
-import { createRedactor } from '../../core/secret/redaction.ts';
+import type { CheckpointId, SessionId } from '../../core/record/id.ts';
+import { createRedactor, type RedactionOptions } from '../../core/secret/redaction.ts';
+import type { ClassCodec } from '../../core/value/class-codec.ts';
+import type { ValueLimits } from '../../core/value/format.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
-import { isCheckpointStorage } from '../../storage/whole/checkpoint-storage.ts';
+import { type CheckpointStorage, isCheckpointStorage } from '../../storage/whole/checkpoint-storage.ts';
 import { WholeCheckpointStorage } from '../../storage/whole/whole-storage.ts';
-import type { CheckpointManagerOptions } from '../manager-options.ts';
-import { RetentionQueue } from '../retention/retention-queue.ts';
-import { type PruneOptions, type PruneResult, RetentionRunner } from '../retention/retention-runner.ts';
 import { readCurrentBranch } from './current-branch.ts';
 import { Events, type FailureSource } from './events.ts';
-import { Migrations } from './migrations.ts';
-import { createPorts, type ManagerPorts } from './ports.ts';
+import { type Migration, Migrations } from './migrations.ts';
+import { createPorts, type ManagerPorts, type SetTimer } from './ports.ts';
 import { Repository } from './repository.ts';
-import { mergeRetention, type RetentionPolicy } from './retention-policy.ts';
 import { ShadowBudget } from './shadow-budget.ts';
 
 const DEFAULT_SHADOW_BUDGET_BYTES = 256 * 1024 * 1024;
 
-/** How an engine is made: as a manager is. `keepsAll` leaves retention out, for adapters without a manager. */
-export type EngineOptions = Omit<CheckpointManagerOptions, 'agents'> & { readonly keepsAll?: boolean };
+/** How an engine is made. */
+export type EngineOptions = {
+  /** One of ours, a byte-level storage of your own, or any object that can save, load and list whole checkpoints. */
+  readonly storage: ChunkStorage | CheckpointStorage;
+  /** Codecs for classes that may occur inside states. */
+  readonly classes?: readonly ClassCodec[] | undefined;
+  readonly limits?: Partial<ValueLimits> | undefined;
+  /** The version of the states this program saves; older ones go through `migrations` when restored. */
+  readonly schemaVersion?: number | undefined;
+  readonly migrations?: readonly Migration[] | undefined;
+  /** Secrets are left out of checkpoints. Add keys and patterns, or, knowing what it means, switch it off. */
+  readonly secrets?: RedactionOptions | 'store-secrets-in-plain-text' | undefined;
+  /** Memory for making saves cheap, over all sessions; default 256 MiB. Beyond it the next save of a session costs its whole size. */
+  readonly shadowBudgetBytes?: number | undefined;
+  /** Gets what an event handler throws, and with `retention` why retention failed after a save; default: a process warning. */
+  readonly onHandlerError?: ((error: unknown, source: FailureSource) => void) | undefined;
+  /** The clock, for tests. */
+  readonly now?: (() => number) | undefined;
+  /** Random bytes for ids, for tests. */
+  readonly random?: ((sizeBytes: number) => Uint8Array) | undefined;
+  /** Timers, for tests that tell the time. */
+  readonly setTimer?: SetTimer | undefined;
+};
+
+/** What hears of every save that is durable, and cleans up behind it. */
+export type AfterSaves = {
+  note(checkpoint: Checkpoint): Promise<void>;
+  /** Resolves when what was noted until now is done. */
+  settled(): Promise<void>;
+};
+
+const KEEP_ALL: AfterSaves = { note: () => Promise.resolve(), settled: () => Promise.resolve() };
 
 type EngineParts = Pick<
   Engine,
@@ -35,8 +63,6 @@ export type SessionKeeper = {
   whileIdle(sessionId: SessionId, end: () => Promise<boolean>): Promise<boolean>;
 };
 
-type Retention = { readonly runner: RetentionRunner; readonly queue: RetentionQueue };
-
 /** What everything inside this package builds on: a storage, and the one way to read it, write to it and tell of it. */
 export class Engine {
   readonly storage: ChunkStorage;
@@ -49,10 +75,9 @@ export class Engine {
   readonly shadows: ShadowBudget;
   readonly migrations: Migrations;
   readonly keepers: Set<SessionKeeper>;
-  readonly retention: RetentionRunner;
-  readonly #queue: RetentionQueue;
+  #afterSaves: AfterSaves;
 
-  private constructor(parts: EngineParts, retention: RetentionPolicy | Retention) {
+  private constructor(parts: EngineParts, afterSaves: AfterSaves) {
     this.storage = parts.storage;
     this.repository = parts.repository;
     this.codec = parts.codec;
@@ -62,12 +87,7 @@ export class Engine {
     this.shadows = parts.shadows;
     this.migrations = parts.migrations;
     this.keepers = parts.keepers;
-    this.retention = 'queue' in retention ? retention.runner : new RetentionRunner(this, retention);
-    this.#queue = 'queue' in retention ? retention.queue : this.#openQueue();
-  }
-
-  #openQueue(): RetentionQueue {
-    return new RetentionQueue(this.retention, (error) => this.events.report(error, 'retention'));
+    this.#afterSaves = afterSaves;
   }
 
   static open(options: EngineOptions): Engine {
@@ -86,18 +106,12 @@ export class Engine {
       migrations: new Migrations(schemaVersion, migrations),
       keepers: new Set<SessionKeeper>(),
     };
-    return new Engine(parts, options.keepsAll === true ? {} : mergeRetention(options.retention, storage));
+    return new Engine(parts, KEEP_ALL);
   }
 
   /** The same storage, events and retention without the caller's migrations: for states that are not the caller's. */
   withoutMigrations(): Engine {
-    return new Engine(
-      { ...this, migrations: new Migrations(undefined) },
-      {
-        runner: this.retention,
-        queue: this.#queue,
-      },
-    );
+    return new Engine({ ...this, migrations: new Migrations(undefined) }, this.#afterSaves);
   }
 
   /** The checkpoint with this id or unique prefix, without its state. Throws a NotFoundError. Reads no other. */
@@ -115,22 +129,20 @@ export class Engine {
     return readCurrentBranch(this.repository, sessionId);
   }
 
-  /** Tells the handlers of a save that is durable, and leaves to retention what it pushed out. */
+  /** What cleans up behind saves from now on. Until this is called everything is kept. */
+  cleanUpBy(afterSaves: AfterSaves): void {
+    this.#afterSaves = afterSaves;
+  }
+
+  /** Tells the handlers of a save that is durable, and what cleans up behind it. */
   async afterSave(checkpoint: Checkpoint): Promise<void> {
     await this.events.emit('checkpoint_saved', checkpoint);
-    await this.#queue.note(checkpoint);
+    await this.#afterSaves.note(checkpoint);
   }
 
-  /** Resolves when retention has done what saves left to it. */
+  /** Resolves when what cleans up behind saves is done. */
   settled(): Promise<void> {
-    return this.#queue.settled();
-  }
-
-  /** Applies retention to everything, or to one session. */
-  async prune({ sessionId, ...options }: PruneOptions): Promise<PruneResult> {
-    const place = sessionId === undefined ? {} : { sessionId: parseSessionId(sessionId) };
-    await this.settled();
-    return this.retention.prune({ ...options, ...place });
+    return this.#afterSaves.settled();
   }
 
   /** Deletes a session while nothing is under way in it here; returns whether it did. */

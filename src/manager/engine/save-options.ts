@@ -1,5 +1,6 @@
 import type { StateCodec } from '../../core/codec/state-codec.ts';
 import { InvalidInputError } from '../../core/errors.ts';
+import { anything, flag, type OptionChecks, oneOf, record, signal } from '../../core/options.ts';
 import type { CheckpointHeader } from '../../core/record/checkpoint-header.ts';
 import { type GivenId, parseId, parseName } from '../../core/record/id.ts';
 
@@ -42,6 +43,29 @@ export type SaveOptions = {
   /** A save that is repeated with the same key is stored once. */
   readonly idempotencyKey?: string | undefined;
   readonly signal?: AbortSignal | undefined;
+};
+
+// What a checkpoint says of itself is checked where it is brought into its stored form.
+export const SAVE_CHECKS: OptionChecks<SaveOptions> = {
+  type: anything,
+  trigger: anything,
+  status: anything,
+  name: anything,
+  note: anything,
+  metadata: record,
+  agentId: anything,
+  agentType: anything,
+  userId: anything,
+  author: anything,
+  reason: anything,
+  collectedFields: anything,
+  requiredFields: anything,
+  contextSummary: anything,
+  fingerprint: anything,
+  effects: oneOf('seen', 'of_parent'),
+  ifChanged: flag,
+  idempotencyKey: anything,
+  signal,
 };
 
 /** The part of a header that comes from the caller. */

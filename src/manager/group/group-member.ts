@@ -1,10 +1,10 @@
 import { InvalidInputError } from '../../core/errors.ts';
-import { anything, checkValue, givenOptions, listOf } from '../../core/options.ts';
+import { anything, checkOptions, checkValue, givenOptions, listOf } from '../../core/options.ts';
 import { parseName } from '../../core/record/id.ts';
 import type { AgentSaving } from '../agent/agent-saving.ts';
-import { checkCall } from '../call-options.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { SaveOptions } from '../engine/save-options.ts';
+import { SAVE_CHECKS } from '../engine/save-options.ts';
 import type { Session } from '../session/session.ts';
 import type { MemberSave } from './group-report.ts';
 import { type Channels, type GivenChannels, parseChannels } from './in-flight.ts';
@@ -45,7 +45,7 @@ export async function saveMember(
   member: MemberState,
 ): Promise<MemberSave> {
   const channels = captureChannels(context, name, member);
-  checkCall(member.options ?? {}, 'session.save()');
+  checkOptions(member.options ?? {}, SAVE_CHECKS, 'session.save()');
   const options: SaveOptions = { type: 'group_member', trigger: 'group_cut', ...givenOptions(member.options ?? {}) };
   const save =
     'session' in member

@@ -1,3 +1,5 @@
+import { accepts, callback, delayFrom, type OptionChecks, oneOf, signal } from '../../core/options.ts';
+import { name } from '../../core/record/id.ts';
 import type { Engine } from '../engine/engine.ts';
 import { sleep } from '../engine/ports.ts';
 import { HeldLease, type LeaseTerms } from './lease.ts';
@@ -15,6 +17,24 @@ export type LeaseOptions = {
   /** @internal Whether a holder is over for certain: its lease is taken over at once. The fence decides if that was wrong. */
   readonly isGone?: IsGone;
   readonly signal?: AbortSignal | undefined;
+};
+
+/** A lease target is a name, and an epoch and a holder stand beside the owner in it. */
+const MAX_OWNER_CHARS = 256;
+
+/** Accepts who holds a lease. */
+export const owner = accepts(
+  `a name of at most ${MAX_OWNER_CHARS} characters`,
+  (value) => name(value) === undefined && String(value).length <= MAX_OWNER_CHARS,
+);
+
+export const LEASE_CHECKS: OptionChecks<LeaseOptions> = {
+  ttlMs: delayFrom(1),
+  renew: oneOf('auto', 'manual'),
+  owner,
+  waitMs: accepts('a number of 0 or more', (value) => typeof value === 'number' && value >= 0),
+  isGone: callback,
+  signal,
 };
 
 /** How a free lease is taken. */

@@ -5,10 +5,23 @@ import type { CheckpointRow, Ref } from '../../storage/contract.ts';
 import type { Engine } from '../engine/engine.ts';
 import { type LineageEntry, readSession } from '../engine/lineage.ts';
 import { parseRow } from '../engine/repository.ts';
+import { redactText } from '../engine/save-options.ts';
 import { groupOfPin } from '../group/group-pins.ts';
+import { checkUnneeded } from './retention-needs.ts';
 import { deleteCheckpoints } from './retention-runner.ts';
 
 const PAGE = 500;
+
+/** Deletes one checkpoint because somebody asked for it; returns whether it was there. */
+export async function deleteByHand(
+  engine: Engine,
+  checkpoint: Checkpoint,
+  reason = 'deleted by hand',
+): Promise<boolean> {
+  await checkUnneeded(engine.storage, checkpoint);
+  const deleted = await deleteCheckpoints(engine, [{ id: checkpoint.id, reason: redactText(reason, engine.codec) }]);
+  return deleted.length > 0;
+}
 
 /**
  * Deletes everything of a user: whole sessions where they are the user's alone, else the user's checkpoints in them; and the group

@@ -1,7 +1,7 @@
 import type { CheckpointHeader } from '../../core/record/checkpoint-header.ts';
 import type { CheckpointId } from '../../core/record/id.ts';
 import { Breather } from '../../storage/breather.ts';
-import { DAY_MS, type RetentionPolicy } from '../engine/retention-policy.ts';
+import { DAY_MS, type RetentionPolicy } from './retention-policy.ts';
 
 /** Why keep rules want a checkpoint; one that no rule wants is absent. */
 export type Kept = ReadonlyMap<CheckpointId, readonly string[]>;

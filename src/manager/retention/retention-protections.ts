@@ -3,10 +3,10 @@ import { Breather } from '../../storage/breather.ts';
 import type { Ref } from '../../storage/contract.ts';
 import { findCurrentBranch } from '../engine/current-branch.ts';
 import type { Engine } from '../engine/engine.ts';
-import { DAY_MS } from '../engine/retention-policy.ts';
 import { groupOfPin } from '../group/group-pins.ts';
 import { parseDue, parseHolder } from '../lease/lease-refs.ts';
 import type { RetentionCase } from './retention.ts';
+import { DAY_MS } from './retention-policy.ts';
 
 /** What the refs of some sessions say about what must stay. */
 export type Protections = Required<

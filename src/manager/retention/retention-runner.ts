@@ -2,7 +2,7 @@ import { hasErrorCode } from '../../core/errors.ts';
 import { givenOptions } from '../../core/options.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointHeader } from '../../core/record/checkpoint-header.ts';
-import type { CheckpointId, SessionId } from '../../core/record/id.ts';
+import { type CheckpointId, parseSessionId, type SessionId } from '../../core/record/id.ts';
 import { Breather } from '../../storage/breather.ts';
 import type { CheckpointQuery, Ref } from '../../storage/contract.ts';
 import type { Engine } from '../engine/engine.ts';
@@ -11,7 +11,9 @@ import { formatTombstone } from '../engine/tombstone.ts';
 import { releaseStalePins } from '../group/group-pins.ts';
 import { judge, type RetentionPolicy, type TypeRetention, type Verdict } from './retention.ts';
 import { SessionNeeds } from './retention-needs.ts';
+import { mergeRetention } from './retention-policy.ts';
 import { type Protections, readProtections } from './retention-protections.ts';
+import { RetentionQueue } from './retention-queue.ts';
 
 /** What retention did, or would do. */
 export type PruneResult = {
@@ -57,17 +59,23 @@ export class RetentionRunner {
     this.#needs = new SessionNeeds(context.storage);
   }
 
-  /** What is said of checkpoints of one type; nothing, if all are kept. */
-  rulesOf(type: string): TypeRetention {
-    return this.#policy.types?.[type] ?? {};
+  /** Made with what a storage and the user want kept; it cleans up behind the saves of this engine from now on. */
+  static open(engine: Engine, policy: RetentionPolicy | undefined): RetentionRunner {
+    const runner = new RetentionRunner(engine, mergeRetention(policy, engine.storage));
+    engine.cleanUpBy(new RetentionQueue(runner, (error) => engine.events.report(error, 'retention')));
+    return runner;
+  }
+
+  /** Whether checkpoints of this type are kept until they are marked so. */
+  keepsUntil(mark: 'completed' | 'cleared', type: string): boolean {
+    const { untilCompleted, untilCleared } = this.#policy.types?.[type] ?? {};
+    return (mark === 'completed' ? untilCompleted : untilCleared) === true;
   }
 
   /** Judges everything, or one session; deletes what is not kept unless `dryRun`. */
-  async prune({
-    sessionId,
-    policy,
-    dryRun = false,
-  }: PruneOptions & { sessionId?: SessionId | undefined } = {}): Promise<PruneResult> {
+  async prune({ sessionId: place, policy, dryRun = false }: PruneOptions = {}): Promise<PruneResult> {
+    const sessionId = place === undefined ? undefined : parseSessionId(place);
+    await this.#context.settled();
     const { maxCheckpoints: _all, maxCheckpointsPerUser: _perUser, ...ofSession } = this.#policy;
     const own = sessionId === undefined ? this.#policy : ofSession;
     const stalePins = await releaseStalePins(this.#context, { sessionId, dryRun });

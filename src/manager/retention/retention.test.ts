@@ -1,11 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { InvalidInputError } from '../../core/errors.ts';
+import { checkOptions } from '../../core/options.ts';
 import type { CheckpointHeader } from '../../core/record/checkpoint-header.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import type { Digest } from '../../core/tree/chunk.ts';
-import { checkCall } from '../call-options.ts';
 import { DEFAULT_RETENTION, judge, type RetentionCase, type RetentionPolicy } from './retention.ts';
+import { RETENTION_CHECKS } from './retention-policy.ts';
 
 const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
@@ -302,7 +303,7 @@ const headers = fc
 test('[R13] the verdicts depend on nothing but the input: not on its order; pinned ones stay; limits hold', async () => {
   await fc.assert(
     fc.asyncProperty(headers, policies, async (rows, policy: RetentionPolicy) => {
-      checkCall(policy as object, 'retention');
+      checkOptions(policy as object, RETENTION_CHECKS, 'retention');
       const checkpoints = rows.map((row) => row.checkpoint);
       const pinned = rows.filter((row) => row.isPinned).map((row) => row.checkpoint.id);
       const protections = new Map(pinned.map((pinnedId) => [pinnedId, ['pinned']]));
@@ -337,13 +338,13 @@ describe('bad policies', () => {
     ['no policy', undefined, ['retention', 'undefined', 'an object']],
   ];
   test.each(bad)('[R14] %s is refused by name', (_, policy, parts) => {
-    const check = () => checkCall(policy as object, 'retention');
+    const check = () => checkOptions(policy as object, RETENTION_CHECKS, 'retention');
     expect(check).toThrow(InvalidInputError);
     for (const part of parts) expect(check).toThrow(part);
   });
 
   test('[R14] the default, the empty policy and undefined options are taken', () => {
     for (const policy of [DEFAULT_RETENTION, {}, { types: {} }, { keepLast: undefined }, { types: { mine: {} } }])
-      expect(() => checkCall(policy as object, 'retention')).not.toThrow();
+      expect(() => checkOptions(policy as object, RETENTION_CHECKS, 'retention')).not.toThrow();
   });
 });

@@ -1,15 +1,15 @@
 import type { CheckpointHeader } from '../../core/record/checkpoint-header.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import { Breather } from '../../storage/breather.ts';
-import { DAY_MS, type RetentionPolicy, type TypeRetention } from '../engine/retention-policy.ts';
 import { findKept, hasKeepRule, type Kept } from './retention-keep.ts';
 import { findNeeded } from './retention-needs.ts';
+import { DAY_MS, type RetentionPolicy, type TypeRetention } from './retention-policy.ts';
 
 export {
   DEFAULT_RETENTION,
   type RetentionPolicy,
   type TypeRetention,
-} from '../engine/retention-policy.ts';
+} from './retention-policy.ts';
 
 /** What retention says about one checkpoint, and why, in words for a person. */
 export type Verdict = { readonly id: CheckpointId; readonly keep: boolean; readonly reason: string };

@@ -1,24 +1,25 @@
 import type { EncodedState } from '../../core/codec/state-codec.ts';
 import { ClosedError, hasErrorCode } from '../../core/errors.ts';
 import { freezeState } from '../../core/freeze.ts';
-import { callback, checkValue } from '../../core/options.ts';
+import { callback, checkOptions, checkValue } from '../../core/options.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
-import { checkCall } from '../call-options.ts';
 import {
   type Delivered,
   EffectLog,
   type EffectMode,
+  STEP_CHECKS,
   type StepAttempt,
   type StepOptions,
 } from '../effect/effect-log.ts';
 import type { RecordedEffect } from '../effect/effect-record.ts';
 import { digestInput, type InputDigest } from '../effect/input-digest.ts';
 import type { Engine } from '../engine/engine.ts';
-import { describeCheckpoint, type SaveOptions } from '../engine/save-options.ts';
+import { describeCheckpoint, SAVE_CHECKS, type SaveOptions } from '../engine/save-options.ts';
 import { FencedCommits } from '../lease/fenced-commits.ts';
 import type { HeldLease, Lease } from '../lease/lease.ts';
 import type { LeaseOptions } from '../lease/lease-acquisition.ts';
+import { LEASE_CHECKS } from '../lease/lease-acquisition.ts';
 import { isLeaseConflict } from '../lease/lease-conflict.ts';
 import { type BranchStart, BranchWriter, type PendingSave } from './branch-writer.ts';
 
@@ -117,7 +118,7 @@ export class Session {
    */
   async save(state: unknown, options: SaveOptions = {}): Promise<CheckpointId> {
     this.#checkOpen();
-    checkCall(options, 'session.save()');
+    checkOptions(options, SAVE_CHECKS, 'session.save()');
     const life = this.#writer.life + (this.#isEnding ? 1 : 0); // what is captured while it ends is whole, and begins it anew
     return this.#save(options, life, () => this.#capture(state, this.#context.codec.encode(state, this.#encoded)));
   }
@@ -246,7 +247,7 @@ export class Session {
   ): Promise<Delivered<Result>> {
     this.#checkOpen();
     checkValue(run, callback, 'The function of step()');
-    if (options !== undefined) checkCall(options, 'step()');
+    if (options !== undefined) checkOptions(options, STEP_CHECKS, 'step()');
     if (this.#savesUnderWay > 0) await this.#lastSave; // a step stands on the saves that were called before it
     if (this.#writer.isInDoubt) await this.#writer.settleDoubt();
     return this.#effects.step(name, run, options);
@@ -269,7 +270,7 @@ export class Session {
    */
   async lease(options: LeaseOptions = {}): Promise<Lease> {
     this.#checkOpen();
-    checkCall(options, 'lease()');
+    checkOptions(options, LEASE_CHECKS, 'lease()');
     return this.#commits.acquire({ sessionId: this.id, branch: this.branch }, options);
   }
 

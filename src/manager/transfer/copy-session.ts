@@ -3,7 +3,6 @@ import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import type { Chunk } from '../../core/tree/chunk.ts';
 import { Breather } from '../../storage/breather.ts';
 import type { ChunkStorage, Commit, EffectRow, Ref, RefChange } from '../../storage/contract.ts';
-import type { CheckpointManager } from '../checkpoint-manager.ts';
 import { parseEffect } from '../effect/effect-record.ts';
 import type { ExportLine } from './export.ts';
 import { RecordReader } from './record-reader.ts';
@@ -11,6 +10,12 @@ import { TransferChunks, toRecord } from './record-writer.ts';
 
 /** What a copy of one session did. */
 export type CopyCounts = { checkpoints: number; present: number };
+
+/** What is copied from: a CheckpointManager. */
+export type CopySource = {
+  exportSession(sessionId: string): AsyncIterable<string>;
+  get(id: string): Promise<unknown>;
+};
 
 /** Where a copy goes, and who is told of each checkpoint. */
 export type CopyTarget = { readonly storage: ChunkStorage; readonly onCheckpoint: () => Promise<void> };
@@ -20,11 +25,7 @@ export type CopyTarget = { readonly storage: ChunkStorage; readonly onCheckpoint
  * that was stopped goes on where it was, and one that is repeated brings what came since. Names come last, and only if nobody changed
  * them meanwhile. A branch that went on there by itself is a ConflictError.
  */
-export async function copySession(
-  from: CheckpointManager,
-  sessionId: SessionId,
-  target: CopyTarget,
-): Promise<CopyCounts> {
+export async function copySession(from: CopySource, sessionId: SessionId, target: CopyTarget): Promise<CopyCounts> {
   const copier = new SessionCopier(sessionId, target);
   await copier.begin(from);
   const reader = new RecordReader({ limits: UNLIMITED });
@@ -63,7 +64,7 @@ class SessionCopier {
   }
 
   /** Every head there must be known here, or the copy would lose it. */
-  async begin(from: CheckpointManager): Promise<void> {
+  async begin(from: CopySource): Promise<void> {
     const sessionId = this.#sessionId;
     for (const { kind, name, target } of await this.#storage.readRefs({ sessionId })) {
       if (kind === 'import') throw new ConflictError(`Session "${sessionId}" is being imported in the other storage.`);

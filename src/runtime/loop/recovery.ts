@@ -1,6 +1,6 @@
 import { hasErrorCode } from '../../core/errors.ts';
 import type { CheckpointId } from '../../core/record/id.ts';
-import { DAY_MS } from '../../manager/engine/retention-policy.ts';
+import { DAY_MS } from '../../manager/retention/retention-policy.ts';
 import type { HandRestore } from './hand-restore.ts';
 import type { LoopParts } from './loop-parts.ts';
 import { retryDelayMs } from './loop-settings.ts';

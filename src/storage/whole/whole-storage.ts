@@ -2,9 +2,9 @@ import { findIn, type StateCodec } from '../../core/codec/state-codec.ts';
 import { CorruptError, StorageError, UnsupportedError } from '../../core/errors.ts';
 import { describeValue } from '../../core/options.ts';
 import { Checkpoint } from '../../core/record/checkpoint.ts';
-import type { JsonValue } from '../../core/record/checkpoint-header.ts';
 import { type CheckpointId, parseSessionId, type SessionId } from '../../core/record/id.ts';
 import type { Chunk, ChunkContent, Digest } from '../../core/tree/chunk.ts';
+import type { JsonValue } from '../../core/value/json.ts';
 import type {
   CheckpointQuery,
   CheckpointRow,

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { JsonValue } from '../../core/record/checkpoint-header.ts';
+import type { JsonValue } from '../../core/value/json.ts';
 import type { CheckpointQuery, ChunkStorage, NewCheckpoint } from '../../storage/contract.ts';
 import { commitOf, deletionOf, rowOf, session, tombstoneRowOf } from './builders.ts';
 import { ALL, assertSame, everything, rule } from './contract-test.ts';

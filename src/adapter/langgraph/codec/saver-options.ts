@@ -105,6 +105,5 @@ export function openGraphEngine(options: GraphStorageOptions): Engine {
     ...(limits !== undefined && { limits }),
     ...(shadowBudgetBytes !== undefined && { shadowBudgetBytes }),
     ...(now !== undefined && { now }),
-    keepsAll: true,
   });
 }

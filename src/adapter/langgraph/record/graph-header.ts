@@ -2,8 +2,9 @@ import type { CheckpointMetadata } from '@langchain/langgraph-checkpoint';
 import type { StateCodec } from '../../../core/codec/state-codec.ts';
 import { InvalidInputError } from '../../../core/errors.ts';
 import type { Checkpoint } from '../../../core/record/checkpoint.ts';
-import type { CheckpointHeader, JsonValue } from '../../../core/record/checkpoint-header.ts';
+import type { CheckpointHeader } from '../../../core/record/checkpoint-header.ts';
 import type { CheckpointId } from '../../../core/record/id.ts';
+import type { JsonValue } from '../../../core/value/json.ts';
 import { isShort, type Place, placeOf } from './thread-session.ts';
 
 /** What LangGraph knows of a checkpoint beside its state and metadata. */

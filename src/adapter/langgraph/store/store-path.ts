@@ -1,4 +1,4 @@
-import type { JsonValue } from '../../../core/record/checkpoint-header.ts';
+import type { JsonValue } from '../../../core/value/json.ts';
 
 const STEPS = /\[[^\]]*\]|[^.[\]]+/g;
 

@@ -1,4 +1,4 @@
-import type { JsonValue } from '../../../core/record/checkpoint-header.ts';
+import type { JsonValue } from '../../../core/value/json.ts';
 import { parseQuery } from '../../../memory/find/query.ts';
 import { rank } from '../../../memory/find/ranking.ts';
 import type { FoldedMemory } from '../../../memory/log/fold.ts';

@@ -1,6 +1,13 @@
-import { givenOptions } from '../../core/options.ts';
+import {
+  checkOptions,
+  flag,
+  givenOptions,
+  type OptionChecks,
+  options,
+  recordOf,
+  wholeFrom,
+} from '../../core/options.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
-import { checkCall } from '../call-options.ts';
 
 /** How long checkpoints of one type are kept. Each limit given may end it; a rule without limits keeps them all. */
 export type TypeRetention = {
@@ -31,6 +38,31 @@ export type RetentionPolicy = {
   readonly keepWithinMs?: number | undefined;
 };
 
+/** A limit of nothing would delete everything, which is never what an unset variable meant. */
+const limit = wholeFrom(1);
+const count = wholeFrom(0);
+
+/** What a policy may hold. */
+export const RETENTION_CHECKS: OptionChecks<RetentionPolicy> = {
+  types: recordOf(
+    options({
+      keepLast: count,
+      maxAgeMs: count,
+      untilCompleted: flag,
+      untilCleared: flag,
+    } satisfies OptionChecks<TypeRetention>),
+  ),
+  maxCheckpoints: limit,
+  maxCheckpointsPerUser: limit,
+  maxAgeDays: limit,
+  keepLast: count,
+  keepHourly: count,
+  keepDaily: count,
+  keepWeekly: count,
+  keepMonthly: count,
+  keepWithinMs: count,
+};
+
 export const DAY_MS = 86_400_000;
 
 /** What is kept when nothing else is said; types that are not named here are kept. */
@@ -44,7 +76,7 @@ export const DEFAULT_RETENTION: RetentionPolicy = Object.freeze({
 
 /** The policy a manager applies: the storage's own limits and the defaults, where its user said nothing else. */
 export function mergeRetention(policy: RetentionPolicy = {}, { limits }: ChunkStorage): RetentionPolicy {
-  checkCall(limits, 'retention');
+  checkOptions(limits, RETENTION_CHECKS, 'retention');
   const types = { ...DEFAULT_RETENTION.types, ...givenOptions(policy.types ?? {}) };
   return { ...limits, ...givenOptions(policy), types };
 }
