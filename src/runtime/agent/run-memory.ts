@@ -97,13 +97,23 @@ export type Lesson = { readonly message: ChatMessage; readonly speaker: AgentSta
 /** Learns what people say, and what agents with the `store` flag say; once for each checkpoint, however often it is told. */
 export async function learn(
   { memory, scope }: RunMemory,
-  { message: { name, content }, speaker }: Lesson,
+  lessons: readonly Lesson[],
   checkpoint: Checkpoint,
 ): Promise<void> {
+  const turns = lessons.flatMap(turnsOf);
+  if (turns.length > 0) await memory.add(turns, { ...scope, checkpoint: checkpoint.id });
+}
+
+function turnsOf({ message: { name, content }, speaker }: Lesson) {
   const isPerson = speaker === undefined || speaker.humanInputMode === 'ALWAYS';
-  if (!isPerson && !speaker.runtime.store) return;
+  if (!isPerson && !speaker.runtime.store) return [];
   // The person at the other end is the user, whom memory knows by another name.
   const named = name === PERSON ? {} : { name };
-  const turn = { role: isPerson ? 'user' : 'assistant', ...named, content };
-  await memory.add(turn, { ...scope, checkpoint: checkpoint.id });
+  return [{ role: isPerson ? 'user' : 'assistant', ...named, content }];
+}
+
+/** The last lessons, as far as no checkpoint was saved for them alone; with the one before, if the head was saved for it. */
+export function unsavedLessons(lessons: readonly Lesson[], isHeadForLast: boolean): readonly Lesson[] {
+  const before = isHeadForLast ? lessons.slice(0, -1) : lessons;
+  return lessons.slice(before.findLastIndex(({ speaker }) => speaker?.runtime.checkpoint !== false) + 1);
 }

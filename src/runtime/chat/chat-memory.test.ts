@@ -16,15 +16,19 @@ const SCOPE = { userId: 'eve' };
 
 function setUp() {
   const checkpoints = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
-  const memory = new Memory({ path: join(temporaryFolder(), 'memory.db'), manager: checkpoints });
+  const known = new Memory({ path: join(temporaryFolder(), 'memory.db'), manager: checkpoints });
   const model = scriptedModel(() => 'I will see to it.', { id: 'm' });
   const registry = new AgentRegistry({ models: { m: model } });
-  const hold = (sessionId: string, store: boolean) => {
+  const hold = (
+    sessionId: string,
+    store: boolean,
+    { checkpoint = true, memory = known as Pick<Memory, 'add' | 'render'> } = {},
+  ) => {
     const waiter = new StandardAgent({
       name: 'waiter',
       model,
       systemMessage: 'Serve.\nKnown:\n{memory}',
-      runtime: { store },
+      runtime: { store, checkpoint },
     });
     const chat = new GroupChat({ agents: [waiter], registry, allowRepeatSpeaker: true, maxRounds: 1 });
     return new CheckpointingGroupChatManager({
@@ -32,10 +36,10 @@ function setUp() {
       checkpoints,
       sessionId,
       logs: false,
-      memory: { memory, scope: SCOPE },
+      memory: { memory: memory as Memory, scope: SCOPE },
     });
   };
-  return { checkpoints, memory, model, registry, hold };
+  return { checkpoints, memory: known, model, registry, hold };
 }
 
 async function contents(memory: Memory): Promise<string[]> {
@@ -65,6 +69,28 @@ test('[N51] people teach, agents only with the store flag, and a resumed run tea
   expect(await contents(memory)).toEqual(before);
   await hold('two', true).run({ message: 'My table is number eight.' });
   expect(await contents(memory)).toContain('I will see to it.');
+});
+
+test('[N51] an agent with store: true teaches also with checkpoint: false, and no resume teaches it twice', async () => {
+  const { memory, checkpoints, hold } = setUp();
+  await hold('one', true, { checkpoint: false }).run({ message: 'My table is number seven.' });
+  const { checkpoints: all } = await checkpoints.list({ sessionId: 'one' });
+  expect(all.filter(({ trigger }) => trigger === 'message_appended')).toHaveLength(1);
+  const known = await contents(memory);
+  expect(known.filter((one) => one === 'I will see to it.')).toHaveLength(1);
+  await hold('one', true, { checkpoint: false }).resume();
+  expect(await contents(memory)).toEqual(known);
+});
+
+test('[N51] what was said without a checkpoint of its own is learned with the next one, also after a kill', async () => {
+  const { memory, hold, model } = setUp();
+  const failing = { render: memory.render.bind(memory), add: () => Promise.reject(new Error('killed')) };
+  const told = await hold('one', true, { checkpoint: false, memory: failing }).run({ message: 'Table seven, please.' });
+  expect(told.failedSaves).not.toEqual([]);
+  expect(await contents(memory)).toEqual([]);
+  await hold('one', true, { checkpoint: false }).resume();
+  expect(await contents(memory)).toContain('I will see to it.');
+  expect(model.requests).toHaveLength(1);
 });
 
 test('[N52] a continuation from before does not know what came after', async () => {

@@ -8,7 +8,15 @@ import type { AgentTotals } from '../agent/agent-state.ts';
 import { type ChatMessage, PERSON } from '../agent/chat-message.ts';
 import { SessionEffects } from '../agent/effects.ts';
 import type { AskHuman } from '../agent/human.ts';
-import { createRecall, learn, type MemoryOption, parseRunMemory, type RunMemory } from '../agent/run-memory.ts';
+import {
+  createRecall,
+  type Lesson,
+  learn,
+  type MemoryOption,
+  parseRunMemory,
+  type RunMemory,
+  unsavedLessons,
+} from '../agent/run-memory.ts';
 import type { Difference } from '../run/differences.ts';
 import type { Conversation } from '../run/files/file-forms.ts';
 import type { RequestPlace } from '../run/request-answers.ts';
@@ -155,12 +163,15 @@ class ChatKeeper {
   readonly #options: KeeperOptions;
   /** The conversation between two moves, as it was last. */
   #settled: ChatState;
+  /** Messages that long-term memory was told. */
+  #taught: number;
 
   constructor(chat: GroupChat, session: Session, options: KeeperOptions) {
     this.#chat = chat;
     this.#session = session;
     this.#options = options;
     this.#settled = chat.saveState();
+    this.#taught = chat.messages.length;
   }
 
   async save(trigger: ChatTrigger, facts: Omit<SaveFacts, 'trigger'> = {}): Promise<void> {
@@ -192,19 +203,30 @@ class ChatKeeper {
     const { head } = this.#session;
     if (head === undefined) return;
     await this.#options.files?.add(head, describeConversation(this.#chat));
-    await this.remember();
+    await this.#teach(this.#lessons(this.#taught), head);
+    this.#taught = this.#settled.chat.messages.length;
     await this.#options.onCheckpoint?.(head, this.#chat);
   }
 
-  /** Lets long-term memory learn the message that the head was saved for. */
+  /** Lets long-term memory learn what the head was saved with, if a killed run did not. */
   async remember(): Promise<void> {
     const { head, branch } = this.#session;
+    const isForMessage = head?.trigger === 'message_appended';
+    if (head?.branch !== branch || (!isForMessage && head.trigger !== 'conversation_end')) return;
+    await this.#teach(unsavedLessons(this.#lessons(0), isForMessage), head);
+  }
+
+  /** What the settled conversation holds from a message on. */
+  #lessons(from: number): Lesson[] {
+    if (this.#options.memory === undefined) return [];
+    const messages = this.#settled.chat.messages.slice(from);
+    return messages.map((message) => ({ message, speaker: this.#chat.agent(message.name)?.saveState() }));
+  }
+
+  async #teach(lessons: readonly Lesson[], head: Checkpoint): Promise<void> {
     const { memory } = this.#options;
-    if (memory === undefined || head?.trigger !== 'message_appended' || head.branch !== branch) return;
-    const message = this.#chat.messages.at(-1);
-    if (message === undefined) return;
-    const speaker = this.#chat.agent(message.name)?.saveState();
-    await learn(memory, { message, speaker }, head).catch((error: unknown) => this.failedSaves.push(error));
+    if (memory === undefined) return;
+    await learn(memory, lessons, head).catch((error: unknown) => this.failedSaves.push(error));
   }
 }
 

@@ -8,7 +8,15 @@ import type { Session } from '../../manager/session/session.ts';
 import type { AgentTotals } from '../agent/agent-state.ts';
 import { type ChatMessage, PERSON } from '../agent/chat-message.ts';
 import { SessionEffects } from '../agent/effects.ts';
-import { createRecall, learn, type MemoryOption, parseRunMemory, type RunMemory } from '../agent/run-memory.ts';
+import {
+  createRecall,
+  type Lesson,
+  learn,
+  type MemoryOption,
+  parseRunMemory,
+  type RunMemory,
+  unsavedLessons,
+} from '../agent/run-memory.ts';
 import type { Difference } from '../run/differences.ts';
 import { fingerprintOf, type TeamFacts } from '../run/team-facts.ts';
 import type { Fleet } from './fleet.ts';
@@ -115,7 +123,10 @@ export async function holdFleet(
     signal,
     recall: createRecall(memory, session, () => describeWork(fleet.record)),
     onText: callbacks.streaming ? onText : undefined,
-    onMessage,
+    onMessage: (message) => {
+      keeper.hear(message);
+      onMessage?.(message);
+    },
     onTaskLedger,
     onProgressLedger: callbacks.progressLedger ? onProgressLedger : undefined,
     onToolCall: callbacks.toolCalls ? onToolCall : undefined,
@@ -156,6 +167,8 @@ class CheckpointKeeper {
   readonly #fleet: Fleet;
   readonly #session: Session;
   readonly #options: KeeperOptions;
+  /** What was said since the last checkpoint. */
+  #heard: Lesson[] = [];
 
   constructor(fleet: Fleet, session: Session, options: KeeperOptions) {
     this.#fleet = fleet;
@@ -172,29 +185,43 @@ class CheckpointKeeper {
       this.failed.push(failure);
       return;
     }
-    await this.remember();
+    const { head } = this.#session;
+    if (head !== undefined) await this.#teach([...findRequest(this.#fleet, head.trigger), ...this.#heard], head);
+    this.#heard = [];
     if (this.#session.head !== undefined) await this.#options.onCheckpoint?.(this.#session.head, this.#fleet);
   }
 
-  /** Lets long-term memory learn what the head was saved for. What it cannot learn is told, and stops nothing. */
+  /** Notes what an agent said, for the next checkpoint to teach. */
+  hear(message: ChatMessage): void {
+    const speaker = this.#fleet.agent(message.name);
+    if (speaker !== undefined) this.#heard.push({ message, speaker: speaker.saveState() });
+  }
+
+  /** Lets long-term memory learn what the head was saved with, if a killed run did not; a prompt may have come since. */
   async remember(): Promise<void> {
     const { head, branch } = this.#session;
+    if (head?.branch !== branch) return;
+    const said = this.#fleet.record.messages.flatMap((message) => {
+      const speaker = this.#fleet.agent(message.name)?.saveState();
+      return speaker === undefined ? [] : [{ message, speaker }];
+    });
+    const unsaved = unsavedLessons(said, head.trigger === 'round_completed');
+    await this.#teach([...findRequest(this.#fleet, head.trigger), ...unsaved], head);
+  }
+
+  /** What memory cannot learn is told, and stops nothing. */
+  async #teach(lessons: readonly Lesson[], head: Checkpoint): Promise<void> {
     const { memory } = this.#options;
-    if (memory === undefined || head === undefined || head.branch !== branch) return;
-    const message = findNews(this.#fleet, head.trigger);
-    if (message === undefined) return;
-    const speaker = this.#fleet.agent(message.name)?.saveState();
-    await learn(memory, { message, speaker }, head).catch((error: unknown) => this.failed.push(error));
+    if (memory === undefined) return;
+    await learn(memory, lessons, head).catch((error: unknown) => this.failed.push(error));
   }
 }
 
-/** What was said that a checkpoint was saved for; a prompt may have come since, and is not part of it. */
-function findNews(fleet: Fleet, trigger: string | undefined): ChatMessage | undefined {
-  const { task, followUps, messages, settings } = fleet.record;
-  if (trigger === 'fleet_start') return { name: PERSON, content: task };
-  if (trigger === 'resumed') return { name: PERSON, content: followUps.at(-1) ?? task };
-  const last = trigger === 'round_completed' ? messages.findLast(({ name }) => name !== PERSON) : undefined;
-  return last?.name === settings.orchestratorName ? undefined : last;
+/** What a person asked that a checkpoint was saved for. */
+function findRequest({ record: { task, followUps } }: Fleet, trigger: string | undefined): Lesson[] {
+  if (trigger !== 'fleet_start' && trigger !== 'resumed') return [];
+  const content = trigger === 'resumed' ? (followUps.at(-1) ?? task) : task;
+  return [{ message: { name: PERSON, content }, speaker: undefined }];
 }
 
 const STATUS: Readonly<Record<FleetTrigger, string>> = {

@@ -1,8 +1,10 @@
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { countReplies, createCrew, createRunner, lastQuestion } from '../../../test/fleet/crew.ts';
-import { STORAGES } from '../../../test/support/storages.ts';
+import { STORAGES, temporaryFolder } from '../../../test/support/storages.ts';
 import { StorageError } from '../../core/errors.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
+import { Memory } from '../../memory/memory.ts';
 import type { Commit } from '../../storage/contract.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { parseFleetState } from './fleet-state.ts';
@@ -25,6 +27,14 @@ class FullDisk extends InMemoryCheckpointStorage {
     if (commit.checkpoint !== undefined && this.#isFull()) throw new StorageError('The disk is full.');
     return super.commit(commit);
   }
+}
+
+/** A memory, and what it has of somebody, in order. */
+function openMemory() {
+  const checkpoints = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
+  const memory = new Memory({ path: join(temporaryFolder(), 'memory.db'), manager: checkpoints });
+  const all = async (userId: string) => (await memory.getAll({ userId })).map((one) => one.memory).sort();
+  return { checkpoints, memory, all };
 }
 
 describe('checkpoints', () => {
@@ -65,6 +75,18 @@ describe('checkpoints', () => {
     const { checkpoints: all } = await checkpoints.list({ sessionId: 'crew' });
     expect(all.map(({ trigger }) => trigger)).not.toContain('round_completed');
   });
+});
+
+test('[N51] agents with store: true teach long-term memory, also with checkpoint: false', async () => {
+  const { checkpoints, memory, all } = openMemory();
+  for (const checkpoint of [true, false]) {
+    const crew = createCrew(long, { researcher: { runtime: { store: true, checkpoint } } });
+    const given = { memory, scope: { userId: `eve-${checkpoint}` } };
+    await createRunner(crew, { checkpoints, sessionId: `s-${checkpoint}`, memory: given }).runner.run(TASK);
+  }
+  const taught = await all('eve-true');
+  expect(taught).toHaveLength(5);
+  expect(await all('eve-false')).toEqual(taught);
 });
 
 describe('resuming', () => {
