@@ -12,7 +12,7 @@ import { type FilesOptions, openSessionFiles } from '../run/files/session-files.
 import type { GivenAnswer, RequestAnswer } from '../run/request-answers.ts';
 import { CHAT_RUN, FILES, HELD, RESUME } from '../run/run-options.ts';
 import { openOutcome, withSeat } from '../run/seat.ts';
-import { codeOf, type Resumed, readOrigin, resumeTeam } from '../run/team.ts';
+import { codeOf, type Resumed, resumeTeam } from '../run/team.ts';
 import { factsOf } from '../run/team-facts.ts';
 import { ChatAnswers, type ChatRequest } from './chat-answers.ts';
 import { CHAT } from './chat-kind.ts';
@@ -152,10 +152,10 @@ export class CheckpointingGroupChatManager {
         details: { sessionId: id },
       });
     }
-    const origin = await readOrigin(this.#options.checkpoints, head, CHAT.parse(state));
     const isGiven = (path: string): boolean => rounds !== undefined && path === '$.settings.maxRounds';
     const decision = decide({ ...this.#options, ...deciding });
-    return resumeTeam(CHAT, { team: this.chat, code: this.#code }, { ...origin, isGiven, decision });
+    const made = { team: this.chat, code: this.#code, checkpoints: this.#options.checkpoints };
+    return resumeTeam(CHAT, made, { head, state, isGiven, decision });
   }
 
   async #hold(

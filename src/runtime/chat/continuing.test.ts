@@ -156,7 +156,7 @@ describe('a restore', () => {
     const { checkpoints, team, id } = await recorded({ end: { signals: ['square'] } });
     const restorer = new CheckpointRestorer({ checkpoints, registry: team.registry });
     const ended = await restorer.continue(id, { logs: false, rounds: 2 });
-    expect(ended).toMatchObject({ status: 'ended', end: { reason: 'signal' }, newMessages: 0 });
+    expect(ended).toMatchObject({ status: 'ended', end: { reason: 'signal' }, newMessages: 0, checkpointId: id });
     const gone = await restorer.continue(id, { logs: false, rounds: 1, stripSignal: true });
     expect(gone).toMatchObject({ status: 'ended', end: { reason: 'max_rounds' }, newMessages: 1 });
     const { chat } = await restorer.restore(gone.checkpointId ?? '');

@@ -85,7 +85,7 @@ describe('continuing', () => {
     expect(prompted.messages).toContainEqual({ name: 'user', content: 'In French.' });
     expect(await restorer.continue(round, { rounds: 1 })).toMatchObject({ rounds: 2, end: { reason: 'max_rounds' } });
     const ended = await restorer.continue(all.at(-1)?.id ?? '', { rounds: 5 });
-    expect(ended).toMatchObject({ rounds: 4, end: { reason: 'satisfied' } });
+    expect(ended).toMatchObject({ rounds: 4, end: { reason: 'satisfied' }, checkpointId: all.at(-1)?.id });
     const main = await checkpoints.branches('crew');
     expect(main.find(({ branch }) => branch === 'main')?.headId).toBe(all.at(-1)?.id);
   });

@@ -103,8 +103,7 @@ export async function holdFleet(
   const userId = options.userId ?? session.head?.userId;
   const memory = parseRunMemory(options.memory, userId);
   const keeper = new CheckpointKeeper(fleet, session, { ...options, userId, memory, facts });
-  await keeper.remember(); // a killed run may have saved a round without learning it
-  if (first !== undefined) await keeper.save(first);
+  await keeper.begin(first);
   const { callbacks } = fleet.record.settings;
   const { ask, signal, onText, onMessage, onTaskLedger, onProgressLedger, onToolCall } = options;
   const questions = new Questions({
@@ -174,6 +173,12 @@ class CheckpointKeeper {
     this.#fleet = fleet;
     this.#session = session;
     this.#options = options;
+  }
+
+  /** Saves what was changed before the fleet goes on, unless it has ended. */
+  async begin(first: FleetTrigger | undefined): Promise<void> {
+    await this.remember(); // a killed run may have saved a round without learning it
+    if (first !== undefined && this.#fleet.record.end === null) await this.save(first);
   }
 
   async save(trigger: FleetTrigger, error?: unknown): Promise<void> {

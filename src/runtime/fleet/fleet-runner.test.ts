@@ -123,6 +123,32 @@ describe('resuming', () => {
     },
   );
 
+  test('[Q12] rounds change nothing of a fleet that is satisfied: its head says how it ended', async () => {
+    const { runner, checkpoints } = createRunner(createCrew());
+    const { checkpointId, rounds } = await runner.run(TASK);
+    const more = await runner.resume({ rounds: 2 });
+    expect(more).toMatchObject({ status: 'ended', end: { reason: 'satisfied' }, rounds, checkpointId });
+    const head = await checkpoints.latest({ sessionId: 'crew' });
+    expect(head).toMatchObject({ id: checkpointId, trigger: 'fleet_end', status: 'completed' });
+    expect((await runner.resume({ rounds: 2, prompt: 'And in French?' })).rounds).toBeGreaterThan(rounds);
+  });
+
+  test('[Q12] rounds also count if a limit was reached and the answer is not given yet', async () => {
+    const crew = createCrew(long, { maxRoundCount: 2 });
+    const checkpoints = createRunner(crew).checkpoints;
+    for (const agent of crew.fleet.agents) agent.setStatus('running');
+    crew.fleet.change({
+      ...TASK,
+      phase: 'answer',
+      ending: 'max_rounds',
+      rounds: 2,
+      taskLedger: { facts: 'a', plan: 'b' },
+    });
+    await (await checkpoints.session('crew')).save(crew.fleet.saveState());
+    const { runner } = createRunner(createCrew(long, { maxRoundCount: 2 }), { checkpoints });
+    expect(await runner.resume({ rounds: 1 })).toMatchObject({ rounds: 3, end: { reason: 'max_rounds' } });
+  });
+
   test('[Q9] a resume in the middle of a round repeats no finished call', async () => {
     const storage = new InMemoryCheckpointStorage();
     const crew = createCrew({

@@ -9,7 +9,7 @@ import { type DifferenceOptions, decide } from '../run/differences.ts';
 import type { GivenAnswer } from '../run/request-answers.ts';
 import { FLEET_RUN, HELD, RESUME } from '../run/run-options.ts';
 import { openOutcome, withSeat } from '../run/seat.ts';
-import { codeOf, type Resumed, readOrigin, resumeTeam } from '../run/team.ts';
+import { codeOf, type Resumed, resumeTeam } from '../run/team.ts';
 import { factsOf } from '../run/team-facts.ts';
 import type { Fleet } from './fleet.ts';
 import { FleetAnswers } from './fleet-answers.ts';
@@ -112,7 +112,7 @@ export class FleetRunner {
   /**
    * Goes on where the session was left: after a crash, a stop, a failure, or with the answer it waited for. A prompt becomes a user turn
    * of the restored conversation, and the request that is worked on; also of a fleet that had ended. `rounds` lets it go on for so many
-   * from here, also if a limit had ended it.
+   * from here, also if a limit had ended it; one that is satisfied stays ended.
    */
   async resume(options: ResumeFleetOptions = {}): Promise<FleetRunResult> {
     checkOptions(options, { ...RESUME, prompt: filledString }, 'resume()');
@@ -146,10 +146,10 @@ export class FleetRunner {
     if (head === undefined) {
       throw new NotFoundError(`Session "${id}" has no fleet yet. Use run() to begin.`, { details: { sessionId: id } });
     }
-    const origin = await readOrigin(this.checkpoints, head, FLEET.parse(state));
     const isGiven = (path: string): boolean => options.rounds !== undefined && path === '$.settings.maxRoundCount';
     const decision = decide({ ...this.#options, ...options });
-    return resumeTeam(FLEET, { team: this.fleet, code: this.#beginning }, { ...origin, isGiven, decision });
+    const made = { team: this.fleet, code: this.#beginning, checkpoints: this.checkpoints };
+    return resumeTeam(FLEET, made, { head, state, isGiven, decision });
   }
 
   async #hold(prepare: (session: Session) => Promise<Prepared>): Promise<FleetRunResult> {

@@ -1,5 +1,6 @@
 import { InvalidInputError } from '../../core/errors.ts';
 import { freezeState } from '../../core/freeze.ts';
+import { checkValue, wholeFrom } from '../../core/options.ts';
 import type { RestoreProblem } from '../../manager/engine/restore-report.ts';
 import { AgentRegistry } from '../agent/agent-registry.ts';
 import { type AgentTotals, NO_TOTALS } from '../agent/agent-state.ts';
@@ -96,14 +97,23 @@ export class Fleet {
     return isAtWork && messages.length > 0 && end?.reason !== 'plan_rejected' ? 'progress' : 'plan';
   }
 
-  /** Lets it go on for so many rounds from here, and for as many resets as its settings say; also if a limit had ended it. */
+  /**
+   * Lets it go on for so many rounds from here, and for as many resets as its settings say; also if a limit had ended it. What is satisfied,
+   * or whose plan was rejected, stays ended: only a prompt gives it something to do.
+   */
   grantRounds(rounds: number = this.#record.settings.maxRoundCount): void {
-    if (!Number.isSafeInteger(rounds) || rounds < 1)
-      throw new InvalidInputError(`The number of rounds must be a whole number from 1; found ${rounds}.`);
-    const { rounds: done, resets, settings, end, phase } = this.#record;
+    checkValue(rounds, wholeFrom(1), 'The number of rounds');
+    const { rounds: done, resets, settings, end, ending, phase } = this.#record;
+    const reason = end?.reason ?? ending;
+    const isFinal = reason === 'satisfied' || reason === 'plan_rejected';
+    if (end !== null && isFinal) return;
     this.change({ roundLimit: done + rounds, resetLimit: resets + settings.maxResetCount });
-    if (end === null || end.reason === 'satisfied' || end.reason === 'plan_rejected') return;
-    this.change({ end: null, ending: null, phase: phase === 'ended' ? 'progress' : phase });
+    if (reason !== null && !isFinal) this.#reopen(phase);
+  }
+
+  #reopen(phase: FleetPhase): void {
+    const isOver = phase === 'ended' || phase === 'answer';
+    this.change({ end: null, ending: null, ...(isOver && { phase: 'progress', turn: [] }) });
     for (const agent of this.agents) if (agent.status === 'completed') agent.setStatus('running');
   }
 

@@ -6,9 +6,10 @@ import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { parseRow } from '../../manager/engine/repository.ts';
 import type { SaveOptions } from '../../manager/engine/save-options.ts';
 import type { Session } from '../../manager/session/session.ts';
+import { tellRestored } from '../run/differences.ts';
 import type { AgentState } from './state/agent-state.ts';
 import { errorText } from './state/error-text.ts';
-import { SECTION_NAMES } from './state/sections.ts';
+import { SECTION_NAMES, type SectionsReport } from './state/sections.ts';
 import type { LiveAgent } from './turn/live-agent.ts';
 import type { LoopEvent } from './turn/loop-events.ts';
 import type { UndoneCall } from './turn/operation.ts';
@@ -66,6 +67,15 @@ export class AgentCheckpoints {
     this.#lastHealthyId = (await this.findHealthy())?.id;
     this.#taggedId = (await manager.tags(session.id)).find(({ name }) => name === HEALTHY_TAG)?.checkpointId;
     await this.#findUnfinished();
+  }
+
+  /** Tells that the agent goes on from a checkpoint, unless that is gone by now. */
+  async tellRestored(from: CheckpointId, { sections }: SectionsReport): Promise<void> {
+    const { manager, live } = this.#parts;
+    const checkpoint = await manager.get(from);
+    if (checkpoint === undefined) return;
+    const problems = sections.flatMap((section) => section.problems);
+    await tellRestored(manager, { checkpoint, restored: live.state, problems });
   }
 
   async #findUnfinished(): Promise<void> {

@@ -180,6 +180,7 @@ export class Recovery {
       backToDrift();
       throw error;
     }
+    await checkpoints.tellRestored(from, report);
     tell({ kind: 'restored', from, report, note: note.text });
   }
 

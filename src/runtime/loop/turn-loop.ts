@@ -156,8 +156,10 @@ export class TurnLoop {
     const { live, session, checkpoints, tell, restore } = this.#parts;
     if (this.#isAwake) return;
     if (!live.isAwake) {
+      const from = restore?.from ?? session.head?.id;
       const report = restore === undefined ? await live.renew() : await this.recovery.restoreByHand(restore);
       tell({ kind: 'started', turn: live.state.loop.turn, report });
+      if (from !== undefined) await checkpoints.tellRestored(from, report);
     }
     if (session.head === undefined) await checkpoints.take({ type: 'routine', trigger: 'started' });
     this.#isAwake = true;

@@ -67,21 +67,17 @@ export function addProblems(known: readonly Difference[], problems: readonly Res
 type Restored = {
   readonly checkpoint: Checkpoint;
   readonly restored: unknown;
-  readonly differences: readonly Difference[];
+  readonly differences?: readonly Difference[];
+  readonly problems?: readonly RestoreProblem[];
 };
 
 /** Tells that something goes on from a checkpoint, as a restore of the manager does. */
 export async function tellRestored(
   manager: CheckpointManager,
-  { checkpoint, restored, differences }: Restored,
+  { checkpoint, restored, differences = [], problems = [] }: Restored,
 ): Promise<void> {
-  const problems = differences.map(({ path, text }) => ({ path, problem: text }));
-  await manager.engine.events.emit(
-    'checkpoint_restored',
-    checkpoint,
-    restored,
-    createReport(checkpoint.id, problems, []),
-  );
+  const all = [...problems, ...differences.map(({ path, text }) => ({ path, problem: text }))];
+  await manager.engine.events.emit('checkpoint_restored', checkpoint, restored, createReport(checkpoint.id, all, []));
 }
 
 /** One for each path: what was found first. */

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { createCrew, createRunner } from '../../../test/fleet/crew.ts';
 import { Checkpoint } from '../../core/record/checkpoint.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { RestoreReport } from '../../manager/engine/restore-report.ts';
@@ -10,6 +11,7 @@ import { CheckpointRestorer } from '../chat/checkpoint-restorer.ts';
 import { CheckpointingGroupChatManager } from '../chat/checkpointing-group-chat-manager.ts';
 import { GroupChat } from '../chat/group-chat.ts';
 import { Fleet } from '../fleet/fleet.ts';
+import { AgentLoop } from '../loop/agent-loop.ts';
 import { defineWorkflow } from '../workflow/definition/parse-workflow.ts';
 import { WorkflowExecutor } from '../workflow/workflow-executor.ts';
 
@@ -112,11 +114,16 @@ describe('whoever goes on from a checkpoint', () => {
     const restorer = new CheckpointRestorer({ checkpoints });
     await restorer.restore(checkpointId);
     await restorer.continue(checkpointId, { rounds: 1, logs: false });
+    const chat = chatOf(undefined);
+    await new CheckpointingGroupChatManager({
+      chat,
+      checkpoints,
+      sessionId: 's',
+      branch: 'main',
+      logs: false,
+    }).resume();
     const report = expect.objectContaining({ status: 'complete', checkpointId });
-    expect(told).toEqual([
-      [checkpointId, report],
-      [checkpointId, report],
-    ]);
+    expect(told).toEqual(Array(3).fill([checkpointId, report]));
   });
 
   test('[M17] workflows, too', async () => {
@@ -125,9 +132,34 @@ describe('whoever goes on from a checkpoint', () => {
     manager.on('checkpoint_restored', (checkpoint) => told.push(checkpoint.id));
     const workflow = defineWorkflow({ steps: [{ id: 'one', function: 'one' }] });
     const executor = new WorkflowExecutor({ manager, registry: { functions: { one: () => 1 } } });
-    const { checkpointId } = await executor.run({ workflow });
+    const { checkpointId, sessionId } = await executor.run({ workflow });
     await executor.run({ workflow, checkpointId });
+    await executor.run({ workflow, sessionId });
+    expect(told).toEqual([checkpointId, checkpointId]);
+  });
+
+  test('[M17] fleets and loops, too', async () => {
+    const { runner, checkpoints } = createRunner(createCrew());
+    const told: string[] = [];
+    checkpoints.on('checkpoint_restored', (checkpoint) => told.push(checkpoint.id));
+    const { checkpointId } = await runner.run({ task: 'Find out.' });
+    expect(told).toEqual([]);
+    await runner.resume();
     expect(told).toEqual([checkpointId]);
+    const options = {
+      manager: checkpoints,
+      agentId: 'clerk',
+      sessionId: 'loop',
+      createAgent: () => ({ handle: () => undefined }),
+    };
+    const first = await AgentLoop.open(options);
+    void first.run();
+    await first.stop();
+    const head = (await checkpoints.latest({ sessionId: 'loop' }))?.id;
+    const again = await AgentLoop.open(options);
+    void again.run();
+    await again.stop();
+    expect(told).toEqual([checkpointId, head]);
   });
 });
 

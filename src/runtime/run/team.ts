@@ -5,7 +5,14 @@ import type { AgentRegistry } from '../agent/agent-registry.ts';
 import type { AgentState } from '../agent/agent-state.ts';
 import type { AgentStates } from '../agent/load-agents.ts';
 import type { StandardAgent } from '../agent/standard-agent.ts';
-import { addDifferences, addProblems, type Difference, type OnDifference, refuse } from './differences.ts';
+import {
+  addDifferences,
+  addProblems,
+  type Difference,
+  type OnDifference,
+  refuse,
+  tellRestored,
+} from './differences.ts';
 import {
   compareTeams,
   digestPrompt,
@@ -77,26 +84,40 @@ export function findMissingModels({ order, agents }: AgentStates, registry: Agen
   });
 }
 
-/** What was decided about differences, and what the caller gives anew. */
-type Decision = { readonly decision: OnDifference; readonly isGiven?: ((path: string) => boolean) | undefined };
+/** The head that a team goes on from, what was decided about differences, and what the caller gives anew. */
+type Resumption = {
+  readonly head: Checkpoint;
+  readonly state: unknown;
+  readonly decision: OnDifference;
+  readonly isGiven: (path: string) => boolean;
+};
+
+/** A team that the code made, as it was made, and where its checkpoints are. */
+type Made<State extends AgentStates> = {
+  readonly team: Team<State>;
+  readonly code: State;
+  readonly checkpoints: CheckpointManager;
+};
 
 /** How a team goes on: what differs, and the code that its checkpoints name. */
 export type Resumed = { readonly differences: readonly Difference[]; readonly facts: TeamFacts };
 
-/** Puts a state into the team that the code made, as was decided. Refuses before anything changes. */
-export function resumeTeam<State extends AgentStates>(
+/** Puts a state into the team that the code made, as was decided, and tells. Refuses before anything changes. */
+export async function resumeTeam<State extends AgentStates>(
   kind: TeamKind<State>,
-  { team, code }: { readonly team: Team<State>; readonly code: State },
-  { state: saved, fingerprint, decision, isGiven }: Origin<State> & Decision,
-): Resumed {
+  { team, code, checkpoints }: Made<State>,
+  { head, decision, isGiven, ...given }: Resumption,
+): Promise<Resumed> {
+  const { state: saved, fingerprint } = await readOrigin(checkpoints, head, kind.parse(given.state));
   const now = factsOf(code, kind.settingsOf(code));
-  const changed = compareTeams(fingerprint, now).filter(({ path }) => isGiven?.(path) !== true);
+  const changed = compareTeams(fingerprint, now).filter(({ path }) => !isGiven(path));
   const state = decision === 'accept' ? kind.adopt(saved, code) : withWholePrompts(saved, code, fingerprint);
   const missing = [...findMissingModels(state, team.registry), ...kind.findMissing(state, team.registry)];
   const found = addDifferences(changed, missing);
   refuse(found, decision, kind.noun);
   const differences = addProblems(found, team.loadState(state));
   refuse(differences, decision, kind.noun);
+  await tellRestored(checkpoints, { checkpoint: head, restored: team, differences });
   const { agents, settings } = fingerprint;
   const isKept = decision === 'warn' && differences.length > 0;
   return { differences, facts: isKept ? { agents, ...(settings !== undefined && { settings }) } : now };

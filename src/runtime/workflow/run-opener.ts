@@ -29,7 +29,10 @@ export type OpenRun = {
 };
 
 /** Where a run is. Without a branch the session's current one. */
-type Located = { readonly sessionId: string; readonly branch?: string; readonly checkpoint?: Checkpoint };
+type Located = { readonly sessionId: string; readonly branch?: string };
+
+/** A run that is this process's, and the checkpoint that it goes on from. */
+type Opened = OpenRun & { readonly lease?: Lease; readonly from: Checkpoint | undefined };
 
 /** What is run, and the name that its lease is held under. */
 type Order = RunOptions & { readonly workflow: Workflow; readonly owner: string };
@@ -55,7 +58,7 @@ export class RunOpener {
   }
 
   /** A run under a lease; one that is completed needs none, unless its definition changed. Close the session when done. */
-  async open(order: Order): Promise<OpenRun & { readonly lease?: Lease }> {
+  async open(order: Order): Promise<Opened> {
     const { ports } = this.#context;
     checkRecordsSteps(this.#context, 'A workflow');
     const located = await this.#locate(order);
@@ -63,8 +66,7 @@ export class RunOpener {
     for (;;) {
       const tried = await this.#tryOpen(located, order);
       if ('session' in tried) {
-        const { state: restored, differences } = tried;
-        const { checkpoint } = located;
+        const { state: restored, differences, from: checkpoint } = tried;
         if (checkpoint !== undefined) await tellRestored(this.#manager, { checkpoint, restored, differences });
         return tried;
       }
@@ -85,23 +87,24 @@ export class RunOpener {
     const headId = await repository.readRef(checkpoint.sessionId, 'branch', checkpoint.branch);
     const isHead = headId === checkpoint.id;
     const branch = isHead ? checkpoint.branch : (await this.#manager.fork(checkpoint.id)).branch;
-    return { sessionId: checkpoint.sessionId, branch, checkpoint };
+    return { sessionId: checkpoint.sessionId, branch };
   }
 
   /** Undone if another process has the run, or had it a moment ago: then what was read of it is old. */
   async #tryOpen(
     { sessionId, branch }: Located,
     { workflow, owner, ...options }: Order,
-  ): Promise<(OpenRun & { readonly lease?: Lease }) | { readonly conflict?: unknown }> {
+  ): Promise<Opened | { readonly conflict?: unknown }> {
     const session = await this.#manager.session(sessionId, { ...SESSION, ...(branch !== undefined && { branch }) });
+    const from = session.head;
     try {
       const log = await this.#logOf(session);
       if (session.head === undefined && !(await this.#begin(session, workflow, options))) return await undo(session);
       const saved = this.#check(session, workflow, options);
-      if (this.#isOver(saved, workflow)) return { session, state: saved, differences: [] };
+      if (this.#isOver(saved, workflow)) return { session, from, state: saved, differences: [] };
       const lease = await session.lease({ ...this.#options.lease, owner, isGone, waitMs: 0 });
       const isFresh = (await this.#logOf(session)) === log && (await this.#isHead(session));
-      if (isFresh) return { session, lease, ...(await this.adopt(session, workflow, options)) };
+      if (isFresh) return { session, from, lease, ...(await this.adopt(session, workflow, options)) };
       return await undo(session);
     } catch (error) {
       await session.close();
