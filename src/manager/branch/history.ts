@@ -12,6 +12,7 @@ import type { JsonValue } from '../../core/value/json.ts';
 import type { CheckpointQuery, CheckpointRow } from '../../storage/contract.ts';
 import { checkRef } from '../../storage/ref.ts';
 import type { Engine } from '../engine/engine.ts';
+import { PendingImports } from '../engine/import-claim.ts';
 import { type LineageEntry, readPath, readSession } from '../engine/lineage.ts';
 import { parseRow, parseRows } from '../engine/repository.ts';
 
@@ -68,9 +69,11 @@ const DEFAULT_LIMIT = 50;
 /** Looks at checkpoints without loading states. */
 export class History {
   readonly #context: Engine;
+  readonly #imports: PendingImports;
 
   constructor(context: Engine) {
     this.#context = context;
+    this.#imports = new PendingImports(context.storage);
   }
 
   async list(filter: ListFilter, page: ListPage = {}): Promise<CheckpointPage> {
@@ -82,7 +85,8 @@ export class History {
     for (let more: Partial<CheckpointQuery> = {}; ; ) {
       const wanted = limit - checkpoints.length;
       const rows = await this.#context.storage.listCheckpoints({ ...query, ...more, limit: wanted + 1 });
-      for (const found of parseFound(rows.slice(0, wanted), named)) checkpoints.push(checkAnswer(found, named));
+      const there = await this.#imports.leaveOut(rows.slice(0, wanted), query.sessionId);
+      for (const found of parseFound(there, named)) checkpoints.push(checkAnswer(found, named));
       const last = rows[wanted - 1]?.id;
       if (rows.length <= wanted || last === undefined) return { checkpoints };
       if (checkpoints.length === limit) return { checkpoints, nextCursor: last };

@@ -3,6 +3,7 @@ import { parseName, parseSessionId, type SessionId } from '../../core/record/id.
 import type { AgentSaving } from '../agent/agent-saving.ts';
 import type { Branching } from '../branch/branching.ts';
 import type { Engine } from '../engine/engine.ts';
+import { settleImport } from '../engine/import-claim.ts';
 import type { SaveOptions } from '../engine/save-options.ts';
 import { readClock } from '../lease/lease-refs.ts';
 import { CutCoordinator, type MemberSaves } from './cut-coordinator.ts';
@@ -93,6 +94,7 @@ export class Groups {
     const { repository } = this.#context;
     const branch = await this.#context.currentBranch(groupId);
     const headId = await repository.readRef(groupId, 'branch', branch);
+    if (headId === undefined && (await settleImport(this.#context, groupId))) return this.#readHead(groupId);
     return { branch, parent: headId === undefined ? undefined : (await repository.open(headId)).checkpoint };
   }
 

@@ -4,6 +4,7 @@ import { parseName, parseSessionId, type SessionId } from '../../core/record/id.
 import type { Branching } from '../branch/branching.ts';
 import { openRecordings, type ReplayOptions } from '../effect/recordings.ts';
 import type { Engine, SessionKeeper } from '../engine/engine.ts';
+import { settleImport } from '../engine/import-claim.ts';
 import { loadState } from '../engine/loading.ts';
 import type { HeldLease } from '../lease/lease.ts';
 import { Session, type SessionOptions } from './session.ts';
@@ -60,9 +61,11 @@ export class SessionOpener implements SessionKeeper {
     }
   }
 
-  async #openAt(id: SessionId, options: SessionOptions, { withState = true, lease }: Opening): Promise<Session> {
+  async #openAt(id: SessionId, options: SessionOptions, how: Opening): Promise<Session> {
+    const { withState = true, lease } = how;
     const branch = parseName(options.branch ?? (await this.#context.currentBranch(id)), 'A branch name');
     const headId = await this.#context.repository.readRef(id, 'branch', branch);
+    if (headId === undefined && (await settleImport(this.#context, id))) return this.#openAt(id, options, how);
     if (headId === undefined && options.branch !== undefined) await this.#checkNew(id, branch);
     const stored = headId === undefined ? undefined : await this.#context.repository.open(headId);
     const head = stored?.checkpoint;

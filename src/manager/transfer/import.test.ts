@@ -321,13 +321,16 @@ describe.each(STORAGES)('[M9] an import on %s', (_, create) => {
       checkpoint: { body: string; digest: Digest; root: Chunk };
     };
     const header = JSON.parse(first.body);
-    const claim = { kind: 'import', name: 'import', target: `${ID}.0` } as const;
+    const claim = { kind: 'import', name: 'import', target: `${ID}.${Date.now()}` } as const;
     await storage.commit({ sessionId, checkpoint: { ...first, header }, refs: [claim] });
     let waits = 0;
     const setTimer = (run: () => void) => {
       waits++;
       // It is alive at first: then its claim moves on.
-      const beat = waits === 5 ? storage.commit({ sessionId, refs: [{ ...claim, target: `${ID}.1` }] }) : undefined;
+      const beat =
+        waits === 5
+          ? storage.commit({ sessionId, refs: [{ ...claim, target: `${ID}.${Date.now() + 1}` }] })
+          : undefined;
       void Promise.resolve(beat).then(() => setImmediate(run));
       return () => undefined;
     };
@@ -342,10 +345,11 @@ describe.each(STORAGES)('[M9] an import on %s', (_, create) => {
     const lines = await exported();
     const { storage, reopen } = create();
     const worker = new CheckpointManager({ storage: reopen?.() ?? storage });
+    const session = await worker.session('s');
     const { commit } = storage;
     let commits = 0;
     storage.commit = async (each) => {
-      if (++commits === 4) await (await worker.session('s')).save({ paid: true });
+      if (++commits === 4) await session.save({ paid: true });
       return commit.call(storage, each);
     };
     const importer = new CheckpointManager({ storage });

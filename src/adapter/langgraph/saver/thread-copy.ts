@@ -4,8 +4,8 @@ import { type CheckpointHeader, digestCheckpoint } from '../../../core/record/ch
 import { type CheckpointId, formatCheckpointId, idAfter, type SessionId } from '../../../core/record/id.ts';
 import { type Chunk, digestText } from '../../../core/tree/chunk.ts';
 import type { Engine } from '../../../manager/engine/engine.ts';
+import { claimSession, type ImportClaim, settleImport } from '../../../manager/engine/import-claim.ts';
 import { readSession } from '../../../manager/engine/lineage.ts';
-import { claimSession, type ImportClaim } from '../../../manager/transfer/import-claim.ts';
 import type { EffectRow, RefChange } from '../../../storage/contract.ts';
 import { checkRef } from '../../../storage/ref.ts';
 import { deriveCheckpointId } from '../record/checkpoint-id.ts';
@@ -23,6 +23,7 @@ const COPIED_KINDS: ReadonlySet<string> = new Set(['branch', 'tag', 'pin', 'curr
 /** Copies a session, oldest checkpoint first. Chunks are shared; what is left of deleted checkpoints stays behind. */
 export async function copySession(context: Engine, from: SessionId, place: Place): Promise<void> {
   const target = sessionOf(place);
+  await settleImport(context, target);
   await checkFree(context, target, place);
   const sources: GraphCheckpoint[] = [];
   for await (const { checkpoint } of readSession(context.storage, from)) {

@@ -1,16 +1,18 @@
 import { ConflictError, hasErrorCode } from '../../core/errors.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
-import type { Ref, RefChange } from '../../storage/contract.ts';
-import type { Engine } from '../engine/engine.ts';
-import { sleep } from '../engine/ports.ts';
-import { parseRow } from '../engine/repository.ts';
-import { formatTombstone } from '../engine/tombstone.ts';
+import type { CheckpointRow, ChunkStorage, Ref, RefChange } from '../../storage/contract.ts';
+import type { Engine } from './engine.ts';
+import { sleep } from './ports.ts';
+import { parseRow } from './repository.ts';
+import { formatTombstone } from './tombstone.ts';
 
 /** The name of the claim among the refs of a session. */
 const CLAIM = { kind: 'import', name: 'import' } as const;
 
 /** A claim that did not move for this long is that of an import that was killed. */
 const ABANDONED_MS = 10_000;
+/** And one whose time is so long ago, at once: no two clocks differ by that much. */
+const LONG_AGO_MS = 3_600_000;
 const RENEW_MS = 2000;
 const LOOK_MS = 250;
 const BATCH = 200;
@@ -20,17 +22,18 @@ export class ImportClaim {
   readonly #context: Engine;
   readonly #sessionId: SessionId;
   readonly #token: string;
-  #beat = 0;
+  #beatMs: number;
   #beatAtMs = performance.now();
 
   constructor(context: Engine, sessionId: SessionId) {
     this.#context = context;
     this.#sessionId = sessionId;
     this.#token = context.ports.nextId();
+    this.#beatMs = context.ports.now();
   }
 
   get #target(): string {
-    return `${this.#token}.${this.#beat}`;
+    return `${this.#token}.${this.#beatMs}`;
   }
 
   async take(): Promise<void> {
@@ -42,7 +45,7 @@ export class ImportClaim {
   check(): RefChange[] {
     const expect = this.#target;
     if (performance.now() - this.#beatAtMs > RENEW_MS) {
-      this.#beat++;
+      this.#beatMs = Math.max(this.#beatMs + 1, this.#context.ports.now());
       this.#beatAtMs = performance.now();
     }
     return [{ ...CLAIM, expect, target: this.#target }];
@@ -80,7 +83,7 @@ export class ImportClaim {
 /** Claims a session that is not there. Waits for another import of it; what one that was killed left is removed. */
 export async function claimSession(context: Engine, sessionId: SessionId): Promise<ImportClaim> {
   for (;;) {
-    await removeAbandoned(context, sessionId);
+    await settleImport(context, sessionId);
     await checkAbsent(context, sessionId);
     const claim = new ImportClaim(context, sessionId);
     try {
@@ -110,20 +113,61 @@ function isThere(sessionId: SessionId): ConflictError {
   );
 }
 
-async function removeAbandoned({ storage, ports }: Engine, sessionId: SessionId): Promise<void> {
-  let last: readonly Ref[] = [];
+/**
+ * Waits for an import of a session that is under way, and removes what one that was killed left: all that is there under its claim
+ * alone. Returns whether there was one. A session that somebody began beside an import is theirs, and stays.
+ */
+export async function settleImport({ storage, ports }: Engine, sessionId: SessionId): Promise<boolean> {
+  let last: string | undefined;
   let waitedMs = 0;
   for (;;) {
-    const refs = await storage.readRefs({ sessionId, kind: CLAIM.kind });
-    if (refs.length === 0) return;
-    waitedMs = refs[0]?.target === last[0]?.target ? waitedMs + LOOK_MS : 0;
-    if (waitedMs >= ABANDONED_MS) break;
-    last = refs;
-    await sleep(ports, LOOK_MS);
+    const refs = await storage.readRefs({ sessionId });
+    const claim = refs.find(isClaim);
+    if (claim === undefined || refs.length > 1) return last !== undefined;
+    waitedMs = claim.target === last ? waitedMs + LOOK_MS : 0;
+    const isAbandoned = waitedMs >= ABANDONED_MS || ports.now() - timeOf(claim) > LONG_AGO_MS;
+    // If that fails, something changed meanwhile: look again.
+    if (isAbandoned) await storage.deleteSession(sessionId, { ifRefs: refs });
+    else await sleep(ports, LOOK_MS);
+    last = claim.target;
   }
-  if (await storage.deleteSession(sessionId, { ifRefs: last })) return;
-  // Somebody else began the session after all: it is theirs, and the claim is in nobody's way.
-  throw isThere(sessionId);
+}
+
+function timeOf({ target }: Ref): number {
+  return Number(target.split('.').at(-1));
+}
+
+/** At most so many sessions are remembered. */
+const MAX_SETTLED = 10_000;
+
+/** Tells sessions that are there from those of which an import has stored some checkpoints, and no names yet. */
+export class PendingImports {
+  readonly #storage: ChunkStorage;
+  readonly #settled = new Set<SessionId>();
+
+  constructor(storage: ChunkStorage) {
+    this.#storage = storage;
+  }
+
+  /** The rows, of one session or of all, without those of such sessions. */
+  async leaveOut(rows: readonly CheckpointRow[], sessionId: string | undefined): Promise<readonly CheckpointRow[]> {
+    const unknown = rows.filter((row) => !this.#settled.has(row.sessionId));
+    if (unknown.length === 0) return rows;
+    const pending = await this.#readPending(sessionId);
+    if (this.#settled.size > MAX_SETTLED) this.#settled.clear();
+    for (const row of unknown) if (!pending.has(row.sessionId)) this.#settled.add(row.sessionId);
+    return rows.filter((row) => !pending.has(row.sessionId));
+  }
+
+  async #readPending(sessionId: string | undefined): Promise<ReadonlySet<SessionId>> {
+    const place = sessionId === undefined ? {} : { sessionId };
+    const pending = new Set<SessionId>();
+    for (const claim of await this.#storage.readRefs({ ...place, kind: CLAIM.kind })) {
+      const refs = await this.#storage.readRefs({ sessionId: claim.sessionId });
+      if (refs.every(isClaim)) pending.add(claim.sessionId); // else somebody began it beside the import
+    }
+    return pending;
+  }
 }
 
 function isClaim({ kind, name }: Pick<Ref, 'kind' | 'name'>): boolean {
