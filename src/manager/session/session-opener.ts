@@ -61,12 +61,8 @@ export class SessionOpener implements SessionKeeper {
     }
   }
 
-  async #openAt(id: SessionId, options: SessionOptions, how: Opening): Promise<Session> {
-    const { withState = true, lease } = how;
-    const branch = parseName(options.branch ?? (await this.#context.currentBranch(id)), 'A branch name');
-    const headId = await this.#context.repository.readRef(id, 'branch', branch);
-    if (headId === undefined && (await settleImport(this.#context, id))) return this.#openAt(id, options, how);
-    if (headId === undefined && options.branch !== undefined) await this.#checkNew(id, branch);
+  async #openAt(id: SessionId, options: SessionOptions, { withState = true, lease }: Opening): Promise<Session> {
+    const { branch, headId } = await this.#findHead(id, options);
     const stored = headId === undefined ? undefined : await this.#context.repository.open(headId);
     const head = stored?.checkpoint;
     const loaded = stored === undefined || !withState ? NOTHING : await loadState(this.#context, stored);
@@ -78,6 +74,14 @@ export class SessionOpener implements SessionKeeper {
     });
     this.#open.add(session);
     return session;
+  }
+
+  async #findHead(id: SessionId, options: SessionOptions): Promise<{ branch: string; headId: string | undefined }> {
+    const branch = parseName(options.branch ?? (await this.#context.currentBranch(id)), 'A branch name');
+    const headId = await this.#context.repository.readRef(id, 'branch', branch);
+    if (headId === undefined && (await settleImport(this.#context, id))) return this.#findHead(id, options);
+    if (headId === undefined && options.branch !== undefined) await this.#checkNew(id, branch);
+    return { branch, headId };
   }
 
   /** A branch that is named but does not exist is a mistake, unless the session itself is new. */
