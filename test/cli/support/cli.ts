@@ -1,7 +1,10 @@
 import { spawn } from 'node:child_process';
+import { EventEmitter } from 'node:events';
 import { join } from 'node:path';
+import { Readable, Writable } from 'node:stream';
 import { expect } from 'vitest';
 import { OUTPUT_SCHEMAS, type Output, type OutputName } from '../../../src/cli/output-schemas.ts';
+import { runMain } from '../../../src/cli/run-main.ts';
 import { builtFolder } from '../../support/on-demand.ts';
 import { newFolder } from './folder.ts';
 
@@ -26,8 +29,61 @@ export function cleanEnv(folder: string, more: Readonly<Record<string, string>> 
   return { PATH, HOME: folder, XDG_STATE_HOME: join(folder, '.state'), USER: 'ann', TERM: 'xterm-256color', ...more };
 }
 
-/** Runs the built program in a process of its own. */
+/** Commands that only look at a storage or change it: without a person, they do the same in a process of their own and in this one. */
+const PLAIN_COMMANDS = new Set([
+  ...['blame', 'branch', 'copy', 'diff', 'export', 'forget', 'fork', 'gc', 'grep', 'import', 'log', 'memory', 'prune'],
+  ...['rewind', 'schema', 'sessions', 'show', 'stats', 'switch', 'tag', 'undo', 'verify'],
+]);
+
+/** Runs a command: a plain one in this process, which spares a start of Node; others, and all that get input or a signal, in their own. */
 export function run(args: readonly string[], options: RunOptions = {}): Promise<Ran> {
+  const isPlain = PLAIN_COMMANDS.has(args[0] ?? '') && !args.includes('-');
+  if (isPlain && options.input === undefined && options.onOutput === undefined) return runHere(args, options);
+  return runBuilt(args, options);
+}
+
+let lastHere: Promise<unknown> = Promise.resolve();
+
+/** One after the other: a process has one working folder. */
+function runHere(args: readonly string[], options: RunOptions): Promise<Ran> {
+  const folder = options.folder ?? newFolder();
+  const ran = lastHere.then(async () => {
+    const home = process.cwd();
+    const [stdout, stderr] = [new Collector(), new Collector()];
+    process.chdir(folder);
+    try {
+      const host = Object.assign(new EventEmitter(), {
+        argv: [process.execPath, MAIN, ...args],
+        env: cleanEnv(folder, options.env),
+        cwd: () => folder,
+        stdin: Readable.from([]),
+        stdout,
+        stderr,
+        exit: (code: number) => {
+          throw new Error(`exit ${code}`);
+        },
+      });
+      const code = await runMain(host as unknown as NodeJS.Process);
+      return { code, stdout: stdout.text, stderr: stderr.text };
+    } finally {
+      process.chdir(home);
+    }
+  });
+  lastHere = ran.catch(() => undefined);
+  return ran;
+}
+
+class Collector extends Writable {
+  text = '';
+
+  override _write(chunk: Buffer, _encoding: BufferEncoding, done: () => void): void {
+    this.text += chunk.toString();
+    done();
+  }
+}
+
+/** Runs the built program in a process of its own. */
+export function runBuilt(args: readonly string[], options: RunOptions = {}): Promise<Ran> {
   const folder = options.folder ?? newFolder();
   const child = spawn(process.execPath, [MAIN, ...args], {
     cwd: folder,
