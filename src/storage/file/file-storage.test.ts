@@ -2,7 +2,6 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, test } from 'vitest';
 import { SCRATCH_ROOT } from '../../../test/support/scratch-root.ts';
-import { SimulatedDisk } from '../../testing/simulated-disk.ts';
 import { storageContract } from '../../testing/storage-contract.ts';
 import type { ChunkStorage } from '../contract.ts';
 import { FileCheckpointStorage } from './file-storage.ts';
@@ -25,23 +24,5 @@ storageContract('FileCheckpointStorage', {
   reopen: async (storage) => {
     await storage.close();
     return openAt(paths.get(storage) ?? '');
-  },
-});
-
-const disks = new Map<ChunkStorage, SimulatedDisk>();
-
-function openOn(disk: SimulatedDisk): FileCheckpointStorage {
-  const storage = new FileCheckpointStorage({ path: '/store', fileSystem: disk.fileSystem() });
-  disks.set(storage, disk);
-  return storage;
-}
-
-storageContract('FileCheckpointStorage on a simulated disk', {
-  describe,
-  test,
-  open: async () => openOn(new SimulatedDisk()),
-  reopen: async (storage) => {
-    await storage.close();
-    return openOn(disks.get(storage) ?? new SimulatedDisk());
   },
 });

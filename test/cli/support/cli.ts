@@ -30,10 +30,11 @@ export function cleanEnv(folder: string, more: Readonly<Record<string, string>> 
 }
 
 /** Commands that only look at a storage or change it: without a person, they do the same in a process of their own and in this one. */
-const PLAIN_COMMANDS = new Set([
-  ...['blame', 'branch', 'copy', 'diff', 'export', 'forget', 'fork', 'gc', 'grep', 'import', 'log', 'memory', 'prune'],
-  ...['rewind', 'schema', 'sessions', 'show', 'stats', 'switch', 'tag', 'undo', 'verify'],
-]);
+const PLAIN_COMMANDS = new Set(
+  'blame branch copy diff export forget fork gc grep import log memory prune rewind schema sessions show stats switch tag undo verify'.split(
+    ' ',
+  ),
+);
 
 /** Runs a command: a plain one in this process, which spares a start of Node; others, and all that get input or a signal, in their own. */
 export function run(args: readonly string[], options: RunOptions = {}): Promise<Ran> {
