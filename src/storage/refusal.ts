@@ -1,4 +1,4 @@
-import { ConflictError } from '../core/errors.ts';
+import { ConflictError, hasErrorCode, type SavestateError } from '../core/errors.ts';
 import type { Commit, RefChange } from './contract.ts';
 
 /** Refuses a commit that brings an id which a checkpoint or tombstone already has. */
@@ -31,6 +31,20 @@ function describeMove({ kind, name, expect }: RefChange, found: string | undefin
     return `${title} exists already, at ${found}. Choose another name, or read it and go on from there.`;
   if (found === undefined) return `${title} is gone; it was expected at ${expect}. Read the session again and retry.`;
   return `${title} moved from ${expect} to ${found} meanwhile. Read it again and retry, or save to a branch of its own.`;
+}
+
+/** Why a commit was refused: its id is in use, what it requires is gone, or a ref (that of a lease: `fenced`) is not as expected. */
+export type Refusal = 'taken' | 'gone' | 'moved' | 'fenced';
+
+/** Whether an error says that a commit was refused for this reason. */
+export function isRefused(error: unknown, why: Refusal): error is SavestateError {
+  return hasErrorCode(error, 'CONFLICT') && whyRefused(error as SavestateError) === why;
+}
+
+function whyRefused({ details }: SavestateError): Refusal | undefined {
+  if (details.kind !== undefined) return details.kind === 'lease' ? 'fenced' : 'moved';
+  if (details.missing !== undefined) return 'gone';
+  return details.id === undefined ? undefined : 'taken';
 }
 
 /** Throws unless every ref of a commit is as it expects. */

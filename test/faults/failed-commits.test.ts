@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { StorageError } from '../../src/core/errors.ts';
 import { CheckpointManager } from '../../src/manager/checkpoint-manager.ts';
 import { type FaultPlan, faultyStorage } from '../../src/testing/faulty-storage.ts';
 import { reportFaults, seededRandom } from '../support/fault-report.ts';
@@ -53,8 +54,10 @@ describe.each(STORAGES)('commits that fail, on %s', (kind, create) => {
     const session = await manager.session('s');
     await session.save(conversationOf(3));
     plan.commits = { 2: 'loses_reply' };
+    plan.delay = (method) => (method === 'readCheckpoint' ? Promise.reject(new StorageError('Away.')) : undefined);
     const save = () => session.save(conversationOf(9), { idempotencyKey: 'turn-9' });
     await expect(save()).rejects.toMatchObject({ code: 'STORAGE' });
+    plan.delay = () => undefined;
     const repeated = await save();
     expect(session.head?.id).toBe(repeated);
     expect(await save()).toBe(repeated);
@@ -65,14 +68,14 @@ describe.each(STORAGES)('commits that fail, on %s', (kind, create) => {
     await manager.close();
   });
 
-  test('[G9] without a key, the next save finds what was stored and stands on it', async () => {
+  test('[G9] without a key, it looks itself, and the next save stands on it', async () => {
     const { plan, manager } = setUp();
     const session = await manager.session('s');
     await session.save(conversationOf(3));
     plan.commits = { 2: 'loses_reply' };
-    await expect(session.save(conversationOf(4))).rejects.toMatchObject({ code: 'STORAGE' });
+    const found = await session.save(conversationOf(4));
     const next = await session.save(conversationOf(5));
-    expect(await manager.get(next)).toMatchObject({ sequence: 3 });
+    expect(await manager.get(next)).toMatchObject({ parentId: found, sequence: 3 });
     expect(await manager.verify()).toMatchObject({ status: 'clean', checkpoints: 3 });
     await manager.close();
   });

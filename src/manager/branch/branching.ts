@@ -1,16 +1,17 @@
 import { applyPatch, type JsonPatchOperation } from '../../core/diff/index.ts';
-import { ConflictError, hasErrorCode, InvalidInputError, NotFoundError } from '../../core/errors.ts';
+import { ConflictError, InvalidInputError, NotFoundError } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { type CheckpointId, parseName, parseSessionId, type SessionId } from '../../core/record/id.ts';
-import type { Commit, RefChange, RefKind } from '../../storage/contract.ts';
+import type { RefChange, RefKind } from '../../storage/contract.ts';
 import { checkRef } from '../../storage/ref.ts';
-import { buildCheckpoint } from '../engine/commit-builder.ts';
+import { isRefused } from '../../storage/refusal.ts';
 import { makeCurrent } from '../engine/current-branch.ts';
 import type { Engine } from '../engine/engine.ts';
 import { readPath } from '../engine/lineage.ts';
 import { loadState } from '../engine/loading.ts';
 import type { StoredCheckpoint } from '../engine/repository.ts';
 import { describeCheckpoint, type SaveOptions } from '../engine/save-options.ts';
+import type { WriteContent } from '../engine/writer.ts';
 import { endLease } from '../lease/lease-refs.ts';
 import type { BranchHead } from './history.ts';
 
@@ -27,36 +28,42 @@ export type ForkOptions = {
   readonly reason?: string | undefined;
 };
 
+/** How a new branch begins. */
+type Beginning = {
+  readonly parent: Checkpoint;
+  readonly edited: WriteContent | undefined;
+  readonly isRewind: boolean;
+};
+
 const NAME_TRIES = 100;
 
 /** Makes branches, tags and pins. History is only ever added to. */
 export class Branching {
-  readonly #context: Engine;
+  readonly #engine: Engine;
 
-  constructor(context: Engine) {
-    this.#context = context;
+  constructor(engine: Engine) {
+    this.#engine = engine;
   }
 
   /** A new branch at a checkpoint; costs the same however long the history is. */
   async fork(idOrPrefix: string, options: ForkOptions = {}): Promise<BranchHead> {
-    const origin = await this.#context.repository.open(idOrPrefix);
+    const origin = await this.#engine.repository.open(idOrPrefix);
     return this.#fork(origin, options, {});
   }
 
   /** A new branch at an ancestor of the current head, made current: the next `session()` opens it. */
   async rewind(idOrPrefix: string, options: ForkOptions = {}): Promise<BranchHead> {
-    const origin = await this.#context.repository.open(idOrPrefix);
+    const origin = await this.#engine.repository.open(idOrPrefix);
     await this.#checkAncestor(origin.checkpoint);
     return this.#fork(origin, options, { isRewind: true });
   }
 
   async #checkAncestor({ id, sessionId }: Checkpoint): Promise<void> {
-    const branch = await this.#context.currentBranch(sessionId);
-    const headId = await this.#context.repository.readRef(sessionId, 'branch', branch);
+    const branch = await this.#engine.currentBranch(sessionId);
+    const headId = await this.#engine.repository.readRef(sessionId, 'branch', branch);
     if (headId === id) return;
-    const head = headId === undefined ? undefined : (await this.#context.repository.open(headId)).checkpoint;
-    if (head !== undefined)
-      for await (const entry of readPath(this.#context.storage, head)) if (entry.id === id) return;
+    const head = headId === undefined ? undefined : (await this.#engine.repository.open(headId)).checkpoint;
+    if (head !== undefined) for await (const entry of readPath(this.#engine.storage, head)) if (entry.id === id) return;
     throw new InvalidInputError(
       `Checkpoint ${id} is not an ancestor of branch "${branch}", so there is nothing to rewind. Use fork to branch off it.`,
       { details: { id, branch } },
@@ -70,47 +77,40 @@ export class Branching {
   ): Promise<BranchHead> {
     const { checkpoint } = origin;
     const base = options.branch ?? `${isRewind ? 'rewind' : 'fork'}-${checkpoint.sequence}`;
+    const edited = options.edit === undefined ? undefined : await this.#edit(origin, options);
     for (let attempt = 1; ; attempt++) {
       const branch = parseName(attempt === 1 ? base : `${base}-${attempt}`, 'A branch name');
       try {
-        return await this.#commitFork(origin, branch, { options, isRewind });
+        return await this.#begin(branch, { parent: checkpoint, edited, isRewind });
       } catch (error) {
-        const isTaken = hasErrorCode(error, 'CONFLICT') && options.branch === undefined && attempt < NAME_TRIES;
+        const isTaken = isRefused(error, 'moved') && options.branch === undefined && attempt < NAME_TRIES;
         if (!isTaken) throw nameError(error, checkpoint.sessionId, branch);
       }
     }
   }
 
-  async #commitFork(
-    origin: StoredCheckpoint,
-    branch: string,
-    { options, isRewind }: { options: ForkOptions; isRewind: boolean },
-  ): Promise<BranchHead> {
-    const { id, sessionId } = origin.checkpoint;
-    const edited = options.edit === undefined ? undefined : await this.#edit(origin, branch, options);
-    const headId = edited?.checkpoint?.header.id ?? id;
-    await this.#context.storage.commit({
-      sessionId,
-      ...edited,
-      requires: [id],
-      refs: [
-        { kind: 'branch', name: branch, expect: null, target: headId },
-        // What a deleted branch of this name recorded would be taken for the new one's.
-        { kind: 'log', name: branch, expect: null, target: null },
-        ...(isRewind ? [makeCurrent(branch)] : []),
-      ],
-    });
-    return { sessionId, branch, headId };
+  /** Begins a branch at a checkpoint, or with an edited state on top of it. */
+  async #begin(branch: string, { parent, edited, isRewind }: Beginning): Promise<BranchHead> {
+    const { id, sessionId } = parent;
+    const refs: RefChange[] = [
+      // What a deleted branch of this name recorded would be taken for the new one's.
+      { kind: 'log', name: branch, expect: null, target: null },
+      ...(isRewind ? [makeCurrent(branch)] : []),
+    ];
+    if (edited !== undefined) {
+      const place = { sessionId, branch, parent, expect: null, refs };
+      const head = await this.#engine.write((writer) => writer.write(place, edited));
+      return { sessionId, branch, headId: head.id };
+    }
+    const begin: RefChange = { kind: 'branch', name: branch, expect: null, target: id };
+    await this.#engine.storage.commit({ sessionId, requires: [id], refs: [begin, ...refs] });
+    return { sessionId, branch, headId: id };
   }
 
-  async #edit(
-    origin: StoredCheckpoint,
-    branch: string,
-    { edit, author, reason }: ForkOptions,
-  ): Promise<Pick<Commit, 'checkpoint' | 'chunks'>> {
-    const { state, encoded: before } = await loadState(this.#context, origin);
+  async #edit(origin: StoredCheckpoint, { edit, author, reason }: ForkOptions): Promise<WriteContent> {
+    const { state, encoded: before } = await loadState(this.#engine, origin);
     const changed = typeof edit === 'function' ? (edit(state) ?? state) : applyPatch(state, edit ?? []);
-    const encoded = this.#context.codec.encode(changed, before);
+    const encoded = this.#engine.codec.encode(changed, before);
     const { agentId, agentType, userId, status } = origin.checkpoint;
     const said: SaveOptions = {
       type: 'manual',
@@ -121,31 +121,28 @@ export class Branching {
       status,
       author,
       reason,
-    } as SaveOptions;
-    const described = describeCheckpoint(said, this.#context.codec);
-    const place = { sessionId: origin.checkpoint.sessionId, branch, parent: origin.checkpoint, effects: {} };
-    const { record } = buildCheckpoint(this.#context, place, { described, encoded });
-    return { checkpoint: record, chunks: encoded.chunks };
+    };
+    return { described: describeCheckpoint(said, this.#engine.codec), encoded, chunks: encoded.chunks };
   }
 
   /** Makes another branch current. */
   async switchBranch(sessionId: string, branch: string): Promise<void> {
     const id = parseSessionId(sessionId);
-    const headId = await this.#context.repository.readRef(id, 'branch', branch);
+    const headId = await this.#engine.repository.readRef(id, 'branch', branch);
     if (headId === undefined)
       throw new NotFoundError(`Session "${id}" has no branch "${branch}".`, { details: { sessionId: id, branch } });
-    await this.#context.storage.commit({ sessionId: id, refs: [makeCurrent(branch)] });
+    await this.#engine.storage.commit({ sessionId: id, refs: [makeCurrent(branch)] });
   }
 
   /** Removes a branch's name; its checkpoints stay until retention drops them. Whoever holds its lease is fenced off. */
   async deleteBranch(sessionId: string, branch: string): Promise<void> {
     const id = parseSessionId(sessionId);
-    if ((await this.#context.currentBranch(id)) === branch) {
+    if ((await this.#engine.currentBranch(id)) === branch) {
       throw new InvalidInputError(
         `Branch "${branch}" is the current one of session "${id}". Switch to another branch first.`,
       );
     }
-    const leaseTarget = await this.#context.repository.readRef(id, 'lease', branch);
+    const leaseTarget = await this.#engine.repository.readRef(id, 'lease', branch);
     await this.#removeRef(id, 'branch', branch, leaseTarget === undefined ? [] : endLease(branch, leaseTarget));
   }
 
@@ -159,7 +156,7 @@ export class Branching {
   }
 
   async tags(sessionId: string): Promise<{ readonly name: string; readonly checkpointId: CheckpointId }[]> {
-    const refs = await this.#context.repository.readRefs({ sessionId: parseSessionId(sessionId), kind: 'tag' });
+    const refs = await this.#engine.repository.readRefs({ sessionId: parseSessionId(sessionId), kind: 'tag' });
     return refs.map(checkRef).map(({ name, target }) => ({ name, checkpointId: target as CheckpointId }));
   }
 
@@ -169,7 +166,7 @@ export class Branching {
   }
 
   async unpin(idOrPrefix: string): Promise<void> {
-    const { checkpoint } = await this.#context.repository.open(idOrPrefix);
+    const { checkpoint } = await this.#engine.repository.open(idOrPrefix);
     await this.#removeRef(checkpoint.sessionId, 'pin', checkpoint.id);
   }
 
@@ -179,7 +176,7 @@ export class Branching {
     mark: 'completed' | 'cleared',
     retention: { keepsUntil(mark: 'completed' | 'cleared', type: string): boolean },
   ): Promise<void> {
-    const { checkpoint } = await this.#context.repository.open(idOrPrefix);
+    const { checkpoint } = await this.#engine.repository.open(idOrPrefix);
     const { id, type } = checkpoint;
     if (!retention.keepsUntil(mark, type))
       throw new InvalidInputError(
@@ -197,10 +194,10 @@ export class Branching {
       options?: { isIdempotent?: boolean },
     ]
   ): Promise<CheckpointId> {
-    const { checkpoint } = await this.#context.repository.open(idOrPrefix);
+    const { checkpoint } = await this.#engine.repository.open(idOrPrefix);
     const { id, sessionId } = checkpoint;
     const change = { kind, name: nameOf(id), target: id, ...(!isIdempotent && { expect: null }) };
-    await this.#context.storage.commit({ sessionId, requires: [id], refs: [change] });
+    await this.#engine.storage.commit({ sessionId, requires: [id], refs: [change] });
     return id;
   }
 
@@ -209,18 +206,18 @@ export class Branching {
     kind: RefKind,
     ...[name, more = []]: [name: string, more?: readonly RefChange[]]
   ): Promise<void> {
-    const target = await this.#context.repository.readRef(sessionId, kind, name);
+    const target = await this.#engine.repository.readRef(sessionId, kind, name);
     if (target === undefined)
       throw new NotFoundError(`Session "${sessionId}" has no ${kind} "${name}".`, {
         details: { sessionId, kind, name },
       });
-    await this.#context.storage.commit({ sessionId, refs: [{ kind, name, expect: target, target: null }, ...more] });
+    await this.#engine.storage.commit({ sessionId, refs: [{ kind, name, expect: target, target: null }, ...more] });
   }
 }
 
 /** In words, why a branch cannot have this name, if that is what went wrong. */
 function nameError(error: unknown, sessionId: string, branch: string): unknown {
-  if (!hasErrorCode(error, 'CONFLICT') || (error as ConflictError).details.kind !== 'log') return error;
+  if (!isRefused(error, 'moved') || error.details.kind !== 'log') return error;
   return new ConflictError(
     `Session "${sessionId}" had a branch "${branch}" that was deleted, and what it recorded is kept for those that came from it. Choose another name.`,
     { details: { sessionId, kind: 'log', name: branch } },

@@ -6,7 +6,6 @@ import type { ChunkContent } from '../../core/tree/chunk.ts';
 import type { Commit, RefChange } from '../../storage/contract.ts';
 import type { Engine } from '../engine/engine.ts';
 import { parseOpenName } from '../engine/save-options.ts';
-import type { FencedCommits } from '../lease/fenced-commits.ts';
 import type { HeldLease } from '../lease/lease.ts';
 import { type EffectRecord, effectKey, formatEffect, parseEffect, type RecordedEffect } from './effect-record.ts';
 import { digestInput, type InputDigest } from './input-digest.ts';
@@ -48,6 +47,15 @@ export type WorkPlace = {
   readonly formerly?: string | undefined;
 };
 
+/** The branch that a log belongs to, as far as a log needs it. */
+export type EffectLine = {
+  /** What the branch is at in the storage. */
+  readonly storedHead: Checkpoint | undefined;
+  readonly lease: HeldLease | undefined;
+  /** Commits in the order of the calls, under the lease of now unless another is given. */
+  commit(commit: Commit, lease?: HeldLease): Promise<unknown>;
+};
+
 /** Which log a session writes, and which recordings it may use. */
 export type EffectLogOptions = {
   readonly sessionId: SessionId;
@@ -55,8 +63,6 @@ export type EffectLogOptions = {
   readonly mode: EffectMode;
   readonly recordings: readonly RecordedEffect[];
   readonly nextOrdinal: number;
-  /** The head now; a step is refused if the branch has moved on in storage. */
-  readonly head: () => Checkpoint | undefined;
 };
 
 /** A result on its way to whoever asked for it. */
@@ -73,8 +79,9 @@ type Begun = { readonly record: EffectRecord; readonly lease: HeldLease | undefi
  * after a crash its recording is found by name and input.
  */
 export class EffectLog {
-  readonly #context: Engine;
-  readonly #commits: FencedCommits;
+  readonly #engine: Engine;
+  /** Its stored head is the branch's now: a step is refused if the branch has moved on. */
+  readonly #line: EffectLine;
   readonly #options: EffectLogOptions;
   readonly #recordings: StepRecordings;
   readonly #inFlight = new Set<number>();
@@ -84,9 +91,9 @@ export class EffectLog {
   #storedCount: number;
   readonly #beginnings = new Set<Promise<unknown>>();
 
-  constructor(context: Engine, commits: FencedCommits, options: EffectLogOptions) {
-    this.#context = context;
-    this.#commits = commits;
+  constructor(engine: Engine, line: EffectLine, options: EffectLogOptions) {
+    this.#engine = engine;
+    this.#line = line;
     this.#options = options;
     this.#mode = options.mode;
     this.#nextOrdinal = options.nextOrdinal;
@@ -94,12 +101,12 @@ export class EffectLog {
     this.#recordings = new StepRecordings(options.recordings);
   }
 
-  /** What a checkpoint saved now has to say about the log. It counts what is stored: whatever comes later comes after it. */
   /** Whether a step is under way. */
   get isBusy(): boolean {
     return this.#inFlight.size > 0;
   }
 
+  /** What a checkpoint saved now has to say about the log. It counts what is stored: whatever comes later comes after it. */
   get position(): { effectCount?: number; effectsInFlight?: readonly number[] } {
     if (this.#storedCount === 0) return {};
     const { branch } = this.#options;
@@ -115,7 +122,7 @@ export class EffectLog {
     run: (attempt: StepAttempt) => Promise<Result> | Result,
     options: StepOptions = {},
   ): Promise<Delivered<Result>> {
-    parseOpenName(name, 'A step name', this.#context.codec);
+    parseOpenName(name, 'A step name', this.#engine.codec);
     options.signal?.throwIfAborted();
     const asked = this.#identify(name, options);
     const recorded = this.#takeRecording(asked);
@@ -127,7 +134,7 @@ export class EffectLog {
   #identify(name: string, options: StepOptions): Asked {
     const { work } = options;
     if (work === undefined)
-      return 'input' in options ? { name, inputDigest: digestInput(this.#context.codec, options.input) } : { name };
+      return 'input' in options ? { name, inputDigest: digestInput(this.#engine.codec, options.input) } : { name };
     const { digest, nth, key, formerly } = work;
     return { name, work: work.name, inputDigest: digest ?? undefined, nth, key, formerly };
   }
@@ -208,19 +215,19 @@ export class EffectLog {
 
   /** A step that is tried again keeps its key and, unless the head counts it as over, its place. */
   #describe(asked: Asked, recorded: RecordedEffect | undefined): Begun {
-    const { branch, head } = this.#options;
+    const { branch } = this.#options;
     const own = recorded?.branch === branch ? recorded : undefined;
     const ordinal = own !== undefined && this.#isAfterHead(own.ordinal) ? own.ordinal : this.#nextOrdinal;
-    const after = head();
+    const after = this.#line.storedHead;
     const record: EffectRecord = {
       ...(own === undefined ? this.#nameNew(asked, ordinal) : identityOf(own)),
       ordinal,
       status: 'started',
       attempt: (own?.attempt ?? 0) + 1,
       ...(after !== undefined && { afterId: after.id }),
-      startedAtMs: this.#context.ports.now(),
+      startedAtMs: this.#engine.ports.now(),
     };
-    return { record, lease: this.#commits.lease };
+    return { record, lease: this.#line.lease };
   }
 
   #nameNew(asked: Asked, ordinal: number): ReturnType<typeof identityOf> {
@@ -231,7 +238,7 @@ export class EffectLog {
 
   /** Whether a resume from the head would read what stands at this place. */
   #isAfterHead(ordinal: number): boolean {
-    const head = this.#options.head();
+    const head = this.#line.storedHead;
     if (head?.branch !== this.#options.branch) return true;
     const { effectCount = 0, effectsInFlight = [] } = head.header;
     return ordinal >= effectCount || effectsInFlight.includes(ordinal);
@@ -239,20 +246,20 @@ export class EffectLog {
 
   /** Notes the beginning, or a result taken over. Two writers on one branch collide here, before anything runs twice. */
   async #begin(record: EffectRecord, result?: ChunkContent): Promise<void> {
-    const { sessionId, branch, head } = this.#options;
+    const { sessionId, branch } = this.#options;
     const isNew = record.ordinal >= this.#nextOrdinal;
     if (isNew) this.#nextOrdinal = record.ordinal + 1;
     await this.#takePlace(record.ordinal, {
       sessionId,
       effects: [formatEffect({ sessionId, branch }, record, result)],
-      refs: [...(isNew ? moveMark(branch, record.ordinal) : []), ...checkHead(branch, head())],
+      refs: [...(isNew ? moveMark(branch, record.ordinal) : []), ...checkHead(branch, this.#line.storedHead)],
       durability: 'relaxed',
     });
   }
 
   /** A beginning that could not be stored gives its place back, as soon as no other waits to be stored behind it. */
   async #takePlace(ordinal: number, commit: Commit): Promise<void> {
-    const beginning = this.#commits.commit(commit);
+    const beginning = this.#line.commit(commit);
     this.#beginnings.add(beginning);
     try {
       await beginning;
@@ -265,18 +272,18 @@ export class EffectLog {
 
   /** Runs the function and makes its outcome durable before anyone sees it. */
   async #settle(begun: Begun, run: () => unknown): Promise<unknown> {
-    const startedAtMs = this.#context.ports.now();
+    const startedAtMs = this.#engine.ports.now();
     try {
       const result = await run();
       await this.#record(begun, {
         status: 'done',
         outcome: result,
-        durationMs: this.#context.ports.now() - startedAtMs,
+        durationMs: this.#engine.ports.now() - startedAtMs,
       });
       return result;
     } catch (error) {
       if (isUnrecorded(error)) throw error.cause;
-      await this.#recordFailure(begun, error, this.#context.ports.now() - startedAtMs);
+      await this.#recordFailure(begun, error, this.#engine.ports.now() - startedAtMs);
       throw error;
     }
   }
@@ -286,9 +293,9 @@ export class EffectLog {
     { status, outcome, durationMs }: { status: 'done' | 'failed'; outcome: unknown; durationMs: number },
   ): Promise<void> {
     const { sessionId, branch } = this.#options;
-    const { root, chunks } = this.#context.codec.encode(outcome);
+    const { root, chunks } = this.#engine.codec.encode(outcome);
     const row = formatEffect({ sessionId, branch }, { ...record, status, durationMs }, root);
-    await this.#commits.commit({ sessionId, chunks, effects: [row] }, lease).catch((cause: unknown) => {
+    await this.#line.commit({ sessionId, chunks, effects: [row] }, lease).catch((cause: unknown) => {
       throw new UnrecordedOutcome(cause);
     });
   }
@@ -299,14 +306,14 @@ export class EffectLog {
       await this.#record(begun, { status: 'failed', outcome: this.#describeError(error), durationMs });
     } catch (unrecorded) {
       const { sessionId, branch } = this.#options;
-      await this.#context.events.emit('save_failed', unrecorded, { sessionId, branch });
+      await this.#engine.events.emit('save_failed', unrecorded, { sessionId, branch });
     }
   }
 
   /** An error may hold anything; what cannot be saved of it is left out, and it says so. */
   #describeError(error: unknown): unknown {
     try {
-      this.#context.codec.encodeJson(error);
+      this.#engine.codec.encodeJson(error);
       return error;
     } catch (cause) {
       if (!(cause instanceof InvalidInputError)) throw cause;
@@ -317,7 +324,7 @@ export class EffectLog {
 
   async #decode(result: ChunkContent | undefined): Promise<unknown> {
     if (result === undefined) return undefined;
-    const { codec, repository } = this.#context;
+    const { codec, repository } = this.#engine;
     return codec.decode(result, await repository.loadChunks(result));
   }
 }

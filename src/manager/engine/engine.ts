@@ -13,7 +13,9 @@ import { Events, type FailureSource } from './events.ts';
 import { type Migration, Migrations } from './migrations.ts';
 import { createPorts, type ManagerPorts, type SetTimer } from './ports.ts';
 import { Repository } from './repository.ts';
+import { REPORT_TYPE } from './save-options.ts';
 import { ShadowBudget } from './shadow-budget.ts';
+import { Writer } from './writer.ts';
 
 const DEFAULT_SHADOW_BUDGET_BYTES = 256 * 1024 * 1024;
 
@@ -134,8 +136,20 @@ export class Engine {
     this.#afterSaves = afterSaves;
   }
 
-  /** Tells the handlers of a save that is durable, and what cleans up behind it. */
-  async afterSave(checkpoint: Checkpoint): Promise<void> {
+  /**
+   * The one way to store checkpoints. When the work is over, and with it whatever order it kept, handlers are told of what it stored, and
+   * so is what cleans up behind saves.
+   */
+  async write<Result>(work: (writer: Writer) => Promise<Result>): Promise<Result> {
+    const writer = new Writer(this);
+    try {
+      return await work(writer);
+    } finally {
+      for (const checkpoint of writer.stored) if (checkpoint.type !== REPORT_TYPE) await this.#tell(checkpoint);
+    }
+  }
+
+  async #tell(checkpoint: Checkpoint): Promise<void> {
     await this.events.emit('checkpoint_saved', checkpoint);
     await this.#afterSaves.note(checkpoint);
   }

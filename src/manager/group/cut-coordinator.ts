@@ -1,11 +1,12 @@
-import { ConflictError, hasErrorCode } from '../../core/errors.ts';
+import { ConflictError } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
-import type { CheckpointId } from '../../core/record/id.ts';
-import { buildCheckpoint, keyTaken } from '../engine/commit-builder.ts';
+import { isRefused } from '../../storage/refusal.ts';
 import type { Engine } from '../engine/engine.ts';
 import { readState } from '../engine/loading.ts';
 import { sleep } from '../engine/ports.ts';
+import type { StoredCheckpoint } from '../engine/repository.ts';
 import { describeCheckpoint, GROUP_TYPE, type SaveOptions } from '../engine/save-options.ts';
+import type { Writer } from '../engine/writer.ts';
 import { forEachMember } from './each-member.ts';
 import { abortCut, type Cut, endingOf, type GroupPlace, isOverdue, openCut } from './group-cut.ts';
 import { pinMembers, unpinMembers } from './group-pins.ts';
@@ -27,13 +28,15 @@ export type CutPlan = GroupPlace & {
 
 /** Leads one cut from its opening to its commit or its abort. */
 export class CutCoordinator {
-  readonly #context: Engine;
+  readonly #engine: Engine;
+  readonly #writer: Writer;
   readonly #plan: CutPlan;
   readonly #cut: Cut;
   #pinned: readonly SavedMember[] = [];
 
-  constructor(context: Engine, plan: CutPlan) {
-    this.#context = context;
+  constructor(engine: Engine, writer: Writer, plan: CutPlan) {
+    this.#engine = engine;
+    this.#writer = writer;
     this.#plan = plan;
     this.#cut = plan.cut;
   }
@@ -41,15 +44,15 @@ export class CutCoordinator {
   /** Commits the cut; answers the group checkpoint, or rejects without a trace of one. */
   async run(local: Promise<MemberSaves>): Promise<Checkpoint> {
     try {
-      await openCut(this.#context, this.#cut, this.#plan);
-      await deleteLeftovers(this.#context, this.#cut);
+      await openCut(this.#engine, this.#cut, this.#plan);
+      await deleteLeftovers(this.#engine, this.#cut);
       const saves = new Map([...(await local), ...(await this.#gather())]);
       return await this.#commit(await this.#openMembers(saves));
     } catch (error) {
       return await this.#abort(error);
     } finally {
       // What fails here must not hide how the cut ended; the next cut removes what is left.
-      if (this.#cut.members.length > 0) await Promise.allSettled([deleteReports(this.#context, this.#cut)]);
+      if (this.#cut.members.length > 0) await Promise.allSettled([deleteReports(this.#engine, this.#cut)]);
     }
   }
 
@@ -60,15 +63,15 @@ export class CutCoordinator {
     for (;;) {
       const absent = this.#cut.members.filter((name) => !saves.has(name));
       if (absent.length === 0) return saves;
-      const isLast = await isOverdue(this.#context, this.#cut); // before reading, so that what came in time counts
-      const news = await readReports(this.#context, this.#cut, saves);
+      const isLast = await isOverdue(this.#engine, this.#cut); // before reading, so that what came in time counts
+      const news = await readReports(this.#engine, this.#cut, saves);
       for (const [name, report] of news) {
         if ('failure' in report) throw this.#refusal(`member "${name}" failed: ${report.failure}`);
         saves.set(name, report);
       }
       if (news.length > 0) continue;
       if (isLast) throw this.#refusal(`${absent.join(', ')} did not answer within ${this.#plan.timeoutMs} ms`);
-      await sleep(this.#context.ports, pollMs, said.signal);
+      await sleep(this.#engine.ports, pollMs, said.signal);
     }
   }
 
@@ -78,7 +81,7 @@ export class CutCoordinator {
       return save === undefined ? [] : [{ name, ...save }];
     });
     return forEachMember(`Group "${this.#cut.groupId}" was not saved.`, members, async (member) => {
-      const { checkpoint } = await this.#context.repository.open(member.checkpointId);
+      const { checkpoint } = await this.#engine.repository.open(member.checkpointId);
       return { name: member.name, checkpoint, channels: member.channels };
     });
   }
@@ -86,55 +89,58 @@ export class CutCoordinator {
   async #commit(members: readonly SavedMember[]): Promise<Checkpoint> {
     const { branch, parent, said } = this.#plan;
     const { id, groupId: sessionId } = this.#cut;
-    const encoded = this.#context.plainCodec.encode(createGroupState(members));
+    const encoded = this.#engine.plainCodec.encode(createGroupState(members));
     const described = {
-      ...describeCheckpoint({ ...ownerOf(members), ...said }, this.#context.codec),
+      ...describeCheckpoint({ ...ownerOf(members), ...said }, this.#engine.codec),
       type: GROUP_TYPE,
     };
-    const place = { id, sessionId, branch, parent, effects: {} };
-    const { checkpoint, record } = buildCheckpoint(this.#context, place, { described, encoded });
     this.#pinned = members;
-    await pinMembers(this.#context, id, members);
+    await pinMembers(this.#engine, id, members);
     said.signal?.throwIfAborted();
-    const result = await this.#context.storage.commit({
+    const place = {
+      id,
       sessionId,
-      checkpoint: record,
-      chunks: encoded.chunks,
-      refs: [{ kind: 'branch', name: branch, expect: parent?.id ?? null, target: id }, endingOf(this.#cut)],
+      branch,
+      parent,
+      expect: parent?.id ?? null,
+      refs: [endingOf(this.#cut)],
       requires: members.map((member) => member.checkpoint.id),
+    };
+    const checkpoint = await this.#writer.write(place, {
+      described,
+      encoded,
+      chunks: encoded.chunks,
+      isSame: (stored) => this.#isSame(stored, members),
     });
-    return result.status === 'stored' ? checkpoint : this.#giveWayTo(result.id, members);
+    if (checkpoint.id !== id) await this.#undo(); // it was stored before under the same key: this cut is not needed
+    return checkpoint;
   }
 
-  /** The group was stored before under the same key: this cut is not needed. */
-  async #giveWayTo(id: CheckpointId, members: readonly SavedMember[]): Promise<Checkpoint> {
-    const stored = await this.#context.repository.open(id);
-    const before = (await readState(this.#context, stored)) as GroupState;
+  /** Whether a group holds these members with the same states. */
+  async #isSame(stored: StoredCheckpoint, members: readonly SavedMember[]): Promise<boolean> {
+    const before = (await readState(this.#engine, stored)) as GroupState;
     const states = await forEachMember('The group was not saved.', before.members, async ({ checkpointId }) => {
-      return (await this.#context.repository.open(checkpointId)).checkpoint.stateDigest;
+      return (await this.#engine.open(checkpointId)).stateDigest;
     });
-    const isSame =
+    return (
       JSON.stringify(before.members.map(({ name }, at) => [name, states[at]])) ===
-      JSON.stringify(members.map(({ name, checkpoint }) => [name, checkpoint.stateDigest]));
-    if (!isSame) throw keyTaken(stored.checkpoint, this.#plan.said.idempotencyKey);
-    await this.#undo();
-    return stored.checkpoint;
+      JSON.stringify(members.map(({ name, checkpoint }) => [name, checkpoint.stateDigest]))
+    );
   }
 
   /** Ends the cut. If it had been committed, and only the answer got lost, that is no failure. */
   async #abort(error: unknown): Promise<Checkpoint> {
     const stored = await this.#undo().catch(() => undefined); // the storage fails: others abort the cut, prune takes the pins
     if (stored !== undefined) return stored;
-    const isEnded = hasErrorCode(error, 'CONFLICT') && (error as ConflictError).details.kind === 'group';
+    const isEnded = isRefused(error, 'moved') && error.details.kind === 'group';
     throw isEnded ? this.#refusal('it was aborted by another process, because its time was up', error) : error;
   }
 
   async #undo(): Promise<Checkpoint | undefined> {
-    await abortCut(this.#context, this.#cut);
-    const row = await this.#context.storage.readCheckpoint(this.#cut.id);
-    if (row !== undefined) return (await this.#context.repository.open(row.id)).checkpoint;
-    await unpinMembers(this.#context, this.#cut.id, this.#pinned);
-    return undefined;
+    await abortCut(this.#engine, this.#cut);
+    const stored = await this.#writer.find(this.#cut.id);
+    if (stored === undefined) await unpinMembers(this.#engine, this.#cut.id, this.#pinned);
+    return stored;
   }
 
   #refusal(why: string, cause?: unknown): ConflictError {

@@ -2,7 +2,6 @@ import { hasErrorCode } from '../../core/errors.ts';
 import { type CheckpointId, isCheckpointId, parseSessionId, type SessionId } from '../../core/record/id.ts';
 import type { Ref } from '../../storage/contract.ts';
 import { checkRef } from '../../storage/ref.ts';
-import { buildCheckpoint } from '../engine/commit-builder.ts';
 import type { Engine } from '../engine/engine.ts';
 import { readState } from '../engine/loading.ts';
 import { REPORT_TYPE } from '../engine/save-options.ts';
@@ -33,16 +32,10 @@ export async function storeReport(
   cut: Cut,
   { member, report }: { readonly member: string; readonly report: MemberReport },
 ): Promise<void> {
-  const sessionId = reportSession(cut);
   const encoded = context.plainCodec.encode(report);
-  const place = { sessionId, branch: member, parent: undefined, effects: {} };
-  const { record } = buildCheckpoint(context, place, { described: { type: REPORT_TYPE }, encoded });
-  await context.storage.commit({
-    sessionId,
-    checkpoint: record,
-    chunks: encoded.chunks,
-    refs: [{ kind: 'branch', name: member, expect: null, target: record.header.id }],
-  });
+  const place = { sessionId: reportSession(cut), branch: member, parent: undefined, expect: null };
+  const content = { described: { type: REPORT_TYPE }, encoded, chunks: encoded.chunks };
+  await context.write((writer) => writer.write(place, content));
 }
 
 /** The reports that have come in, except those of members that are known already. */

@@ -61,9 +61,7 @@ export class Groups {
         deadlineMs: (await readClock(this.#context)) + timeoutMs,
       };
       const plan = { cut, names, ...place, said, timeoutMs, pollMs };
-      const checkpoint = await new CutCoordinator(this.#context, plan).run(saves);
-      await this.#context.afterSave(checkpoint);
-      return checkpoint;
+      return await this.#context.write((writer) => new CutCoordinator(this.#context, writer, plan).run(saves));
     } finally {
       await saved; // also if the cut failed before: nothing goes on behind the caller's back
     }

@@ -8,7 +8,6 @@ import type { Digest } from '../../core/tree/chunk.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { CheckpointManager } from '../checkpoint-manager.ts';
-import { buildCheckpoint } from '../engine/commit-builder.ts';
 import { formatTombstone } from '../engine/tombstone.ts';
 import { judge, type RetentionCase, type RetentionPolicy } from './retention.ts';
 
@@ -187,19 +186,12 @@ async function saveChain(
       sessionId: sessionId as SessionId,
       branch: 'main',
       parent,
+      expect: isNew ? null : (parent?.id ?? null),
       needsParent: !whole.includes(number),
-      effects: {},
     };
     const encoded = engine.codec.encode({ number });
-    const { checkpoint, record } = buildCheckpoint(engine, place, { described: { type: 'step' }, encoded });
-    await engine.storage.commit({
-      sessionId: place.sessionId,
-      checkpoint: record,
-      chunks: encoded.chunks,
-      refs: [{ kind: 'branch', name: 'main', expect: isNew ? null : (parent?.id ?? null), target: checkpoint.id }],
-    });
-    saved.push(checkpoint);
-    await engine.afterSave(checkpoint);
+    const content = { described: { type: 'step' }, encoded, chunks: encoded.chunks };
+    saved.push(await engine.write((writer) => writer.write(place, content)));
   }
   return saved;
 }
@@ -290,6 +282,9 @@ test('[M35] verify tells a parent that is missing from one that was deleted', as
   const manager = new CheckpointManager({ storage });
   const elsewhere = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
   const [stranger] = await saveChain(elsewhere, { count: 1 });
+  // Nobody can save on a parent that is missing; damage can take it away.
+  const { commit } = storage;
+  storage.commit = (sent) => commit.call(storage, { ...sent, requires: [] });
   await saveChain(manager, { count: 1, on: stranger, isNew: true });
   const { findings, damagedCheckpoints } = await manager.verify();
   expect(findings.map(({ problem }) => problem)).toContain(

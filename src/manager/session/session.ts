@@ -4,6 +4,7 @@ import { freezeState } from '../../core/freeze.ts';
 import { callback, checkOptions, checkValue } from '../../core/options.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
+import { isRefused } from '../../storage/refusal.ts';
 import {
   type Delivered,
   EffectLog,
@@ -16,12 +17,10 @@ import type { RecordedEffect } from '../effect/effect-record.ts';
 import { digestInput, type InputDigest } from '../effect/input-digest.ts';
 import type { Engine } from '../engine/engine.ts';
 import { describeCheckpoint, SAVE_CHECKS, type SaveOptions } from '../engine/save-options.ts';
-import { FencedCommits } from '../lease/fenced-commits.ts';
-import type { HeldLease, Lease } from '../lease/lease.ts';
-import type { LeaseOptions } from '../lease/lease-acquisition.ts';
-import { LEASE_CHECKS } from '../lease/lease-acquisition.ts';
-import { isLeaseConflict } from '../lease/lease-conflict.ts';
-import { type BranchStart, BranchWriter, type PendingSave } from './branch-writer.ts';
+import type { Writer } from '../engine/writer.ts';
+import type { Lease } from '../lease/lease.ts';
+import { LEASE_CHECKS, type LeaseOptions } from '../lease/lease-acquisition.ts';
+import { BranchLine, type BranchStart, type PendingSave } from './branch-line.ts';
 
 /** How a session is opened. */
 export type SessionOptions = {
@@ -45,8 +44,6 @@ export type SessionStart = BranchStart & {
   readonly encoded: EncodedState | undefined;
   readonly recordings: readonly RecordedEffect[];
   readonly nextOrdinal: number;
-  /** A lease that was taken for it; whoever took it ends it. */
-  readonly lease?: HeldLease | undefined;
 };
 
 /**
@@ -55,11 +52,10 @@ export type SessionStart = BranchStart & {
  */
 export class Session {
   readonly id: SessionId;
-  readonly #context: Engine;
+  readonly #engine: Engine;
   readonly #options: SessionOptions;
   readonly #hooks: SessionHooks;
-  readonly #commits: FencedCommits;
-  readonly #writer: BranchWriter;
+  readonly #line: BranchLine;
   #effects: EffectLog;
   #state: unknown;
   #encoded: EncodedState | undefined;
@@ -69,28 +65,26 @@ export class Session {
   #isEnding = false;
   #isClosed = false;
 
-  constructor(context: Engine, start: SessionStart, hooks: SessionHooks) {
-    this.#context = context;
+  constructor(engine: Engine, start: SessionStart, hooks: SessionHooks) {
+    this.#engine = engine;
     this.#options = hooks.options;
     this.#hooks = hooks;
     this.id = start.sessionId;
-    this.#commits = new FencedCommits(context, start.lease);
-    this.#writer = new BranchWriter(context, this.#commits, start);
+    this.#line = new BranchLine(engine, start);
     this.#state = start.state;
     this.#encoded = start.encoded;
     this.#effects = this.#openLog(start);
-    if (start.encoded !== undefined) context.shadows.touch(this, start.encoded.sizeBytes);
+    if (start.encoded !== undefined) engine.shadows.touch(this, start.encoded.sizeBytes);
   }
 
   #openLog({ recordings, nextOrdinal }: Pick<SessionStart, 'recordings' | 'nextOrdinal'>): EffectLog {
     const { mode = 'live' } = this.#options;
-    return new EffectLog(this.#context, this.#commits, {
+    return new EffectLog(this.#engine, this.#line, {
       sessionId: this.id,
       branch: this.branch,
       mode,
       recordings,
       nextOrdinal,
-      head: () => this.#writer.storedHead,
     });
   }
 
@@ -99,12 +93,12 @@ export class Session {
   }
 
   get branch(): string {
-    return this.#writer.branch;
+    return this.#line.branch;
   }
 
   /** The checkpoint the branch is at; undefined before the first save. */
   get head(): Checkpoint | undefined {
-    return this.#writer.head;
+    return this.#line.head;
   }
 
   /** The state that was restored when the session was opened, or the one last passed to `save`. It is yours to change. */
@@ -119,14 +113,14 @@ export class Session {
   async save(state: unknown, options: SaveOptions = {}): Promise<CheckpointId> {
     this.#checkOpen();
     checkOptions(options, SAVE_CHECKS, 'session.save()');
-    const life = this.#writer.life + (this.#isEnding ? 1 : 0); // what is captured while it ends is whole, and begins it anew
-    return this.#save(options, life, () => this.#capture(state, this.#context.codec.encode(state, this.#encoded)));
+    const life = this.#line.life + (this.#isEnding ? 1 : 0); // what is captured while it ends is whole, and begins it anew
+    return this.#save(options, life, () => this.#capture(state, this.#engine.codec.encode(state, this.#encoded)));
   }
 
   /** Like `save`, for a caller that had to encode the state before the session was open. */
   async saveEncoded(state: unknown, encoded: EncodedState, options: SaveOptions): Promise<CheckpointId> {
     this.#checkOpen();
-    return this.#save(options, this.#writer.life, () => this.#capture(state, encoded));
+    return this.#save(options, this.#line.life, () => this.#capture(state, encoded));
   }
 
   async #save(options: SaveOptions, life: number, capture: () => EncodedState): Promise<CheckpointId> {
@@ -134,7 +128,7 @@ export class Session {
     const stateBefore = this.#state;
     try {
       options.signal?.throwIfAborted();
-      const described = describeCheckpoint(options, this.#context.codec);
+      const described = describeCheckpoint(options, this.#engine.codec);
       const effects = options.effects === 'of_parent' ? this.#parentEffects() : this.#effects.position;
       const { signal, ifChanged = false } = options;
       pending = { described, encoded: capture(), effects, signal, ifChanged, life };
@@ -142,27 +136,25 @@ export class Session {
       await this.#reportFailure(error);
       throw error;
     }
-    this.#savesUnderWay++;
     const log = this.#effects;
-    let before: Checkpoint | undefined;
-    const save = this.#lastSave
-      .then(() => {
-        before = this.head;
-        return this.#store(this.#update(pending, log));
-      })
-      .finally(() => this.#savesUnderWay--);
-    this.#lastSave = save.catch((error) => {
-      if (hasErrorCode(error, 'INVALID_INPUT')) this.#takeBack(pending, stateBefore);
-    });
-    const checkpoint = await save;
-    if (checkpoint.id !== this.head?.id) this.#takeBack(pending, stateBefore);
-    if (checkpoint !== before) await this.#context.afterSave(checkpoint);
+    const takeBack = (): void => {
+      if (this.#encoded === pending.encoded) this.#state = stateBefore;
+    };
+    const checkpoint = await this.#engine.write((writer) =>
+      this.#inOrder(() => this.#store(writer, this.#update(pending, log)), takeBack),
+    );
+    if (checkpoint.id !== this.head?.id) takeBack();
     return checkpoint.id;
   }
 
-  /** The state was not stored and never will be: the one before is the session's. */
-  #takeBack({ encoded }: PendingSave, stateBefore: unknown): void {
-    if (this.#encoded === encoded) this.#state = stateBefore;
+  /** One save after the other, in the order of the calls. What was not stored and never will be is taken back first. */
+  #inOrder<Result>(work: () => Promise<Result>, takeBack: () => void): Promise<Result> {
+    this.#savesUnderWay++;
+    const turn = this.#lastSave.then(work).finally(() => this.#savesUnderWay--);
+    this.#lastSave = turn.catch((error) => {
+      if (hasErrorCode(error, 'INVALID_INPUT')) takeBack();
+    });
+    return turn;
   }
 
   /** Where the session began anew, or on another branch, since a state was captured, there is another log. */
@@ -171,7 +163,7 @@ export class Session {
   }
 
   #parentEffects(): PendingSave['effects'] {
-    const { head } = this.#writer;
+    const { head } = this.#line;
     if (head?.branch !== this.branch) return {};
     const { effectCount, effectsInFlight } = head.header;
     return {
@@ -184,16 +176,16 @@ export class Session {
     if (this.#options.freeze === true) freezeState(state);
     this.#encoded = encoded;
     this.#state = state;
-    this.#context.shadows.touch(this, encoded.sizeBytes);
+    this.#engine.shadows.touch(this, encoded.sizeBytes);
     return encoded;
   }
 
-  async #store(pending: PendingSave): Promise<Checkpoint> {
+  async #store(writer: Writer, pending: PendingSave): Promise<Checkpoint> {
     try {
       await this.#effects.beginningsStored(); // they expect the head that this save moves
-      return await this.#writer.store(pending);
+      return await this.#line.store(writer, pending);
     } catch (error) {
-      if (this.#mayBranchOff(error)) return this.#storeInOwnBranch(pending);
+      if (this.#mayBranchOff(error)) return this.#storeInOwnBranch(writer, pending);
       if (hasErrorCode(error, 'CONFLICT') && (await this.#isDeleted())) this.restart();
       await this.#reportFailure(error);
       throw error;
@@ -202,20 +194,20 @@ export class Session {
 
   /** Whether the session is gone as a whole, as retention of another process may end it. */
   async #isDeleted(): Promise<boolean> {
-    if (this.#writer.storedHead === undefined) return false;
-    return (await this.#context.storage.readRefs({ sessionId: this.id, kind: 'branch' })).length === 0;
+    if (this.#line.storedHead === undefined) return false;
+    return (await this.#engine.storage.readRefs({ sessionId: this.id, kind: 'branch' })).length === 0;
   }
 
   /** Who lost the lease must stop, and not go on elsewhere. */
   #mayBranchOff(error: unknown): boolean {
-    const isHeadMoved = hasErrorCode(error, 'CONFLICT') && !isLeaseConflict(error);
-    return isHeadMoved && this.#options.onConflict === 'branch' && this.#writer.storedHead !== undefined;
+    const isHeadMoved = isRefused(error, 'moved') || isRefused(error, 'gone');
+    return isHeadMoved && this.#options.onConflict === 'branch' && this.#line.storedHead !== undefined;
   }
 
-  async #storeInOwnBranch(pending: PendingSave): Promise<Checkpoint> {
-    this.#writer.branchOff();
+  async #storeInOwnBranch(writer: Writer, pending: PendingSave): Promise<Checkpoint> {
+    this.#line.branchOff();
     this.#effects = this.#openLog({ recordings: [], nextOrdinal: 0 });
-    return this.#store({ ...pending, effects: this.#effects.position });
+    return this.#store(writer, { ...pending, effects: this.#effects.position });
   }
 
   /**
@@ -249,13 +241,13 @@ export class Session {
     checkValue(run, callback, 'The function of step()');
     if (options !== undefined) checkOptions(options, STEP_CHECKS, 'step()');
     if (this.#savesUnderWay > 0) await this.#lastSave; // a step stands on the saves that were called before it
-    if (this.#writer.isInDoubt) await this.#writer.settleDoubt();
+    if (this.#line.isInDoubt) await this.#engine.write((writer) => this.#line.settleDoubt(writer));
     return this.#effects.step(name, run, options);
   }
 
   /** @internal The digest of a value as a step's input has it. Throws if it cannot be saved. */
   digestOf(value: unknown): InputDigest {
-    return digestInput(this.#context.codec, value);
+    return digestInput(this.#engine.codec, value);
   }
 
   /** @internal Lets go of what was recorded of a named work that is over; until then checkpoints keep it. */
@@ -271,17 +263,17 @@ export class Session {
   async lease(options: LeaseOptions = {}): Promise<Lease> {
     this.#checkOpen();
     checkOptions(options, LEASE_CHECKS, 'lease()');
-    return this.#commits.acquire({ sessionId: this.id, branch: this.branch }, options);
+    return this.#line.acquire(options);
   }
 
   /** Waits for saves under way and releases the lease. Idempotent. The storage stays open. */
   async close(): Promise<void> {
     this.#isClosed = true;
     await this.#lastSave;
-    this.#context.shadows.release(this);
+    this.#engine.shadows.release(this);
     this.forgetShadow();
     this.#hooks.onClose(this);
-    await this.#commits.close();
+    await this.#line.close();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -302,14 +294,14 @@ export class Session {
       this.#isEnding = false;
       this.#savesUnderWay--;
       if (isDeleted) this.restart();
-      else this.#writer.renew();
+      else this.#line.renew();
     };
     this.#lastSave = ending.then(end, () => end(false));
   }
 
   /** The session was deleted: the next save begins it anew, and saves under way are refused. */
   restart(): void {
-    this.#writer.restart();
+    this.#line.restart();
     this.forgetShadow();
     this.#effects = this.#openLog({ recordings: [], nextOrdinal: 0 });
   }
@@ -320,7 +312,7 @@ export class Session {
   }
 
   async #reportFailure(error: unknown): Promise<void> {
-    await this.#context.events.emit('save_failed', error, { sessionId: this.id, branch: this.branch });
+    await this.#engine.events.emit('save_failed', error, { sessionId: this.id, branch: this.branch });
   }
 
   #checkOpen(): void {

@@ -43,7 +43,7 @@ const TUPLES_AT_ONCE = 32;
 
 /** Saves the threads of LangGraph graphs as sessions. Pass it as `checkpointer` when compiling a graph. */
 export class SavestateSaver extends BaseCheckpointSaver {
-  readonly #context: Engine;
+  readonly #engine: Engine;
   readonly #lanes: SessionLanes;
   readonly #rows: GraphRows;
   readonly #writes: PendingWrites;
@@ -54,17 +54,17 @@ export class SavestateSaver extends BaseCheckpointSaver {
   constructor(storageOrOptions: ChunkStorage | SavestateSaverOptions) {
     super();
     const options: SavestateSaverOptions = toOptions(storageOrOptions, OPTIONS, 'SavestateSaver');
-    this.#context = openGraphEngine(options);
-    this.#lanes = new SessionLanes(this.#context);
-    this.#rows = new GraphRows(this.#context);
-    this.#writes = new PendingWrites(this.#context, this.#rows);
-    this.#writer = new CheckpointWriter(this.#context, {
+    this.#engine = openGraphEngine(options);
+    this.#lanes = new SessionLanes(this.#engine);
+    this.#rows = new GraphRows(this.#engine);
+    this.#writes = new PendingWrites(this.#engine, this.#rows);
+    this.#writer = new CheckpointWriter(this.#engine, {
       rows: this.#rows,
       writes: this.#writes,
       onConflict: options.onConflict ?? 'branch',
     });
-    this.#reader = new TupleReader(this.#context, this.#writes, () => this.getNextVersion(undefined));
-    this.#admin = new ThreadAdmin(this.#context, this.#lanes);
+    this.#reader = new TupleReader(this.#engine, this.#writes, () => this.getNextVersion(undefined));
+    this.#admin = new ThreadAdmin(this.#engine, this.#lanes);
   }
 
   override async getTuple(config: RunnableConfig): Promise<CheckpointTuple | undefined> {
@@ -91,7 +91,7 @@ export class SavestateSaver extends BaseCheckpointSaver {
   override async *list(config: RunnableConfig, options?: CheckpointListOptions): AsyncGenerator<CheckpointTuple> {
     await this.#settled();
     let batch: StoredGraphCheckpoint[] = [];
-    for await (const { checkpoint } of listGraphCheckpoints(this.#context, config, options)) {
+    for await (const { checkpoint } of listGraphCheckpoints(this.#engine, config, options)) {
       const stored = await this.#rows.open(checkpoint.id);
       if (stored !== undefined) batch.push(stored);
       if (batch.length < TUPLES_AT_ONCE) continue;
@@ -104,23 +104,23 @@ export class SavestateSaver extends BaseCheckpointSaver {
   /** Resolves when all that was begun is stored, and retention has done what that left to it. */
   async #settled(): Promise<void> {
     await this.#lanes.settled();
-    await this.#context.settled();
+    await this.#engine.settled();
   }
 
   #readBatch(batch: readonly StoredGraphCheckpoint[]): Promise<CheckpointTuple[]> {
     const [first] = batch;
-    const known = first === undefined ? undefined : this.#lanes.open(first.graph.place).knownParts(this.#context.codec);
+    const known = first === undefined ? undefined : this.#lanes.open(first.graph.place).knownParts(this.#engine.codec);
     return this.#reader.read(batch, known);
   }
 
   /** Like `list`, but reads no states and no writes: what a history page needs. */
   async *listMetadata(config: RunnableConfig, options?: CheckpointListOptions): AsyncGenerator<CheckpointSummary> {
     await this.#settled();
-    for await (const { checkpoint, graph } of listGraphCheckpoints(this.#context, config, options)) {
+    for await (const { checkpoint, graph } of listGraphCheckpoints(this.#engine, config, options)) {
       yield {
         config: configOf(graph.place, graph.id),
         ...(graph.parentId !== undefined && { parentConfig: configOf(graph.place, graph.parentId) }),
-        metadata: metadataOf(checkpoint, this.#context.codec),
+        metadata: metadataOf(checkpoint, this.#engine.codec),
         id: checkpoint.id,
         branch: checkpoint.branch,
         savedAt: checkpoint.timestamp,
@@ -134,9 +134,8 @@ export class SavestateSaver extends BaseCheckpointSaver {
   ): Promise<RunnableConfig> {
     const place = parsePlace(config);
     const lane = this.#lanes.open(place);
-    const captured = capturePut(this.#context, lane, { config, call: { checkpoint, metadata, newVersions } });
-    // Not inside: a handler may save to this thread too.
-    await this.#context.afterSave(await lane.save(() => this.#writer.put(lane, captured), metadata));
+    const captured = capturePut(this.#engine, lane, { config, call: { checkpoint, metadata, newVersions } });
+    await this.#engine.write((writer) => lane.save(() => this.#writer.put({ lane, writer }, captured), metadata));
     return configOf(place, captured.call.checkpoint.id);
   }
 
@@ -151,7 +150,7 @@ export class SavestateSaver extends BaseCheckpointSaver {
     }
     if (writes.length === 0) return;
     const lane = this.#lanes.open(place);
-    const call = captureWrites(this.#context.codec, writes, { taskId, instances: lane.written });
+    const call = captureWrites(this.#engine.codec, writes, { taskId, instances: lane.written });
     await this.#writes.put(lane, graphId, call);
   }
 
@@ -169,7 +168,7 @@ export class SavestateSaver extends BaseCheckpointSaver {
     const lane = this.#lanes.open(place);
     await lane.settled();
     const stored = await this.#find(lane, findCheckpointId(config));
-    return stored === undefined ? empty : readDeltaHistory(this.#context, stored, channels);
+    return stored === undefined ? empty : readDeltaHistory(this.#engine, stored, channels);
   }
 
   /** Deletes a thread with all its namespaces and writes, and gives the space back. */

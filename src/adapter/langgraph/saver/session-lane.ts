@@ -6,7 +6,7 @@ import type { Checkpoint } from '../../../core/record/checkpoint.ts';
 import type { SessionId } from '../../../core/record/id.ts';
 import type { Engine } from '../../../manager/engine/engine.ts';
 import type { ShadowBudget, ShadowHolder } from '../../../manager/engine/shadow-budget.ts';
-import type { ChunkStorage, Commit, CommitResult } from '../../../storage/contract.ts';
+import type { ChunkStorage } from '../../../storage/contract.ts';
 import type { Lull } from '../../../storage/lull.ts';
 import { type Place, sessionOf } from '../record/thread-session.ts';
 import type { WriteBucket } from './write-bucket.ts';
@@ -98,13 +98,6 @@ export class SessionLane implements ShadowHolder {
     } finally {
       this.#saving--;
     }
-  }
-
-  /** Stores what a save made, at once: LangGraph hands the next state over when that is done, and must before a node changes it. */
-  commit(commit: Commit): Promise<CommitResult> {
-    const stored = this.#storage.commit(commit);
-    this.#storage.hurry?.();
-    return stored;
   }
 
   #hurry(): void {

@@ -3,12 +3,12 @@ import { hasErrorCode } from '../../../core/errors.ts';
 import type { Checkpoint } from '../../../core/record/checkpoint.ts';
 import { type CheckpointId, name, parseName, type SessionId } from '../../../core/record/id.ts';
 import type { Chunk, Digest } from '../../../core/tree/chunk.ts';
-import { buildCheckpoint } from '../../../manager/engine/commit-builder.ts';
 import { DEFAULT_BRANCH } from '../../../manager/engine/current-branch.ts';
 import type { Engine } from '../../../manager/engine/engine.ts';
 import { readState } from '../../../manager/engine/loading.ts';
 import type { StoredCheckpoint } from '../../../manager/engine/repository.ts';
 import { describeCheckpoint } from '../../../manager/engine/save-options.ts';
+import type { Writer } from '../../../manager/engine/writer.ts';
 import { KEEP_MARK } from '../../../manager/retention/retention-protections.ts';
 import type { ChunkStorage } from '../../../storage/contract.ts';
 import { type GraphStorageOptions, openGraphEngine, toOptions } from '../codec/saver-options.ts';
@@ -50,7 +50,7 @@ const EMPTY: Loaded = { head: undefined, root: EMPTY_ROOT, unstored: new Map() }
  * that changes it one checkpoint, so its past can be looked at, compared and forked like that of any other. Pass it as `store`.
  */
 export class SavestateStore extends BaseStore {
-  readonly #context: Engine;
+  readonly #engine: Engine;
   readonly #sessionId: SessionId;
   readonly #chunks: StoreChunks;
   readonly #tree: StoreTree;
@@ -62,19 +62,20 @@ export class SavestateStore extends BaseStore {
   constructor(storageOrOptions: ChunkStorage | SavestateStoreOptions) {
     super();
     const options: SavestateStoreOptions = toOptions(storageOrOptions, { name }, 'SavestateStore');
-    this.#context = openGraphEngine(options);
+    this.#engine = openGraphEngine(options);
     this.#sessionId = parseName(`lg-store/${options.name ?? 'default'}`, 'The name of a store') as SessionId;
-    this.#chunks = new StoreChunks(this.#context.repository);
-    this.#items = new StoreItems(this.#context.codec, this.#chunks);
+    this.#chunks = new StoreChunks(this.#engine.repository);
+    this.#items = new StoreItems(this.#engine.codec, this.#chunks);
     this.#tree = new StoreTree(this.#chunks, this.#items);
-    this.#search = new StoreSearch({ tree: this.#tree, items: this.#items, codec: this.#context.plainCodec });
+    this.#search = new StoreSearch({ tree: this.#tree, items: this.#items, codec: this.#engine.plainCodec });
   }
 
   /** Runs operations in their order. Reads see what was there before the batch; its puts and deletions are one checkpoint. */
   override async batch<Operations extends Operation[]>(operations: Operations): Promise<OperationResults<Operations>> {
     const parsed = operations.map(parseOperation);
     const puts = parsed.flatMap((one) => (one.kind === 'put' ? [this.#encodePut(one.operation)] : []));
-    return (await this.#inTurn(() => this.#run(parsed, puts))) as OperationResults<Operations>;
+    const done = this.#engine.write((writer) => this.#inTurn(() => this.#run(writer, parsed, puts)));
+    return (await done) as OperationResults<Operations>;
   }
 
   /**
@@ -82,7 +83,7 @@ export class SavestateStore extends BaseStore {
    * gives the space back. After it nothing is left of items that were deleted or replaced.
    */
   async prune(): Promise<StorePruneReport> {
-    return this.#inTurn(() => forgetHistory(this.#context, this.#sessionId));
+    return this.#inTurn(() => forgetHistory(this.#engine, this.#sessionId));
   }
 
   async #inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
@@ -97,28 +98,20 @@ export class SavestateStore extends BaseStore {
     return { namespace: [...namespace], key, value: encoded, index: index ?? undefined };
   }
 
-  async #run(operations: readonly StoreOperation[], puts: readonly StorePut[]): Promise<unknown[]> {
-    const contention = new Contention(this.#context.ports);
+  async #run(writer: Writer, operations: readonly StoreOperation[], puts: readonly StorePut[]): Promise<unknown[]> {
+    const contention = new Contention(this.#engine.ports);
     for (;;) {
       const headId = await this.#readHeadId();
       try {
-        return await this.#runAt(headId, operations, puts);
+        const loaded = await this.#load(headId);
+        const results: unknown[] = [];
+        for (const operation of operations) results.push(await this.#answer(operation, loaded.root));
+        if (puts.length > 0) await this.#save(writer, loaded, puts);
+        return results;
       } catch (error) {
         if (!(await this.#isOutdated(error, headId)) || !(await contention.pause())) throw error;
       }
     }
-  }
-
-  async #runAt(
-    headId: CheckpointId | undefined,
-    operations: readonly StoreOperation[],
-    puts: readonly StorePut[],
-  ): Promise<unknown[]> {
-    const loaded = await this.#load(headId);
-    const results: unknown[] = [];
-    for (const operation of operations) results.push(await this.#answer(operation, loaded.root));
-    if (puts.length > 0) await this.#save(loaded, puts);
-    return results;
   }
 
   /** Whether another process changed the store meanwhile; one that also pruned it may have taken away what was to be read. */
@@ -149,7 +142,7 @@ export class SavestateStore extends BaseStore {
   /** The store as of its head; reads no more than that, and only if someone else changed it. */
   async #load(headId: CheckpointId | undefined): Promise<Loaded> {
     if (headId === this.#loaded.head?.id) return this.#loaded;
-    this.#loaded = headId === undefined ? EMPTY : await this.#open(await this.#context.repository.open(headId));
+    this.#loaded = headId === undefined ? EMPTY : await this.#open(await this.#engine.repository.open(headId));
     this.#chunks.setUnstored(this.#loaded.unstored);
     return this.#loaded;
   }
@@ -157,37 +150,32 @@ export class SavestateStore extends BaseStore {
   async #open(stored: StoredCheckpoint): Promise<Loaded> {
     const { checkpoint: head, root: chunk } = stored;
     if (head.metadata?.form === STORE_FORM) return { head, root: parseRoot(chunk), unstored: new Map() };
-    const puts = putsOfState(await readState(this.#context, stored), this.#items);
-    const { root, written } = await this.#tree.apply(EMPTY_ROOT, puts, this.#context.ports.now());
+    const puts = putsOfState(await readState(this.#engine, stored), this.#items);
+    const { root, written } = await this.#tree.apply(EMPTY_ROOT, puts, this.#engine.ports.now());
     return { head, root, unstored: written };
   }
 
   async #readHeadId(): Promise<CheckpointId | undefined> {
-    const target = await this.#context.repository.readRef(this.#sessionId, 'branch', DEFAULT_BRANCH);
+    const target = await this.#engine.repository.readRef(this.#sessionId, 'branch', DEFAULT_BRANCH);
     return target as CheckpointId | undefined;
   }
 
-  async #save({ head, root: before, unstored }: Loaded, puts: readonly StorePut[]): Promise<void> {
-    const sessionId = this.#sessionId;
-    const { root, written } = await this.#tree.apply(before, puts, this.#context.ports.now());
+  async #save(writer: Writer, { head, root: before, unstored }: Loaded, puts: readonly StorePut[]): Promise<void> {
+    const { root, written } = await this.#tree.apply(before, puts, this.#engine.ports.now());
     if (root === before) return;
     const chunk = formatRoot(root);
     const chunks = neededChunks(chunk, new Map([...unstored, ...written]));
     const options = { type: 'auto', trigger: 'store_changed', metadata: { form: STORE_FORM } };
-    const described = describeCheckpoint(options, this.#context.codec);
-    const place = { sessionId, branch: DEFAULT_BRANCH, parent: head, effects: {} };
-    const encoded = { root: chunk, chunks, sizeBytes: root.bytes, shadow: undefined };
-    const { checkpoint, record } = buildCheckpoint(this.#context, place, { described, encoded });
-    await this.#context.storage.commit({
-      sessionId,
-      checkpoint: record,
-      chunks,
-      refs: [
-        { kind: 'branch', name: DEFAULT_BRANCH, expect: head?.id ?? null, target: checkpoint.id },
-        ...(head === undefined ? [{ kind: 'mark' as const, name: KEEP_MARK, target: DEFAULT_BRANCH }] : []),
-      ],
-      requires: head === undefined ? [] : [head.id],
-    });
+    const described = describeCheckpoint(options, this.#engine.codec);
+    const place = {
+      sessionId: this.#sessionId,
+      branch: DEFAULT_BRANCH,
+      parent: head,
+      expect: head?.id ?? null,
+      refs: head === undefined ? [{ kind: 'mark' as const, name: KEEP_MARK, target: DEFAULT_BRANCH }] : [],
+    };
+    const encoded = { root: chunk, sizeBytes: root.bytes };
+    const checkpoint = await writer.write(place, { described, encoded, chunks });
     this.#chunks.keep(chunks);
     this.#chunks.setUnstored(EMPTY.unstored);
     this.#loaded = { head: checkpoint, root, unstored: EMPTY.unstored };

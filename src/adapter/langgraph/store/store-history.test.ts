@@ -65,6 +65,31 @@ describe('[A72] stores that write at once', () => {
   });
 });
 
+test.each(STORAGES)(
+  '[A24] on %s changes of a store are told of, and counted by the retention of its manager',
+  async (_, create) => {
+    const retention = { types: { auto: { keepLast: 2 } } };
+    const manager = new CheckpointManager({ storage: create().storage, classes: langGraphClasses, retention });
+    const store = new SavestateStore({ manager });
+    const told: number[] = [];
+    manager.on(
+      'checkpoint_saved',
+      async ({ sequence }) => {
+        told.push(sequence);
+        if (sequence === 1) await store.put(['n'], 'first', { sequence }); // it may change the store again
+      },
+      { await: true },
+    );
+    for (let n = 0; n < 4; n++) await store.put(['n'], 'k', { n });
+    await store.put(['n'], 'k', { n: 3 }, false);
+    await store.get(['n'], 'k');
+    expect(told).toEqual([1, 2, 3, 4, 5, 6]);
+    expect((await manager.list({ sessionId: SESSION })).checkpoints.map(({ sequence }) => sequence)).toEqual([6, 5]);
+    expect((await store.search(['n'])).map(({ key }) => key)).toEqual(['k', 'first']);
+    await manager.close();
+  },
+);
+
 describe('[A75] prune', () => {
   test('leaves the latest state, and nothing of what was deleted or replaced, not a byte in the file', async () => {
     const { path, open } = openFile();
