@@ -172,24 +172,6 @@ describe.each(STORAGES)('on %s', (_, create) => {
     await manager.close();
   });
 
-  test('[M17] a fork with an edit is a save: told of once, also if its answer was lost, and counted by retention', async () => {
-    const { storage } = create();
-    const plan = { commits: { 3: 'loses_reply' } } as const;
-    const manager = new CheckpointManager({ storage: faultyStorage(storage, plan), retention: { maxCheckpoints: 4 } });
-    const { head } = await saveOnce(manager);
-    const told: string[] = [];
-    manager.on('checkpoint_saved', ({ id }) => void told.push(id));
-    const forks: string[] = [];
-    for (let n = 1; n <= 6; n++) {
-      const edit = () => ({ n });
-      forks.push((await manager.fork(head, n % 2 === 0 ? { edit } : { edit, branch: `try-${n}` })).headId);
-    }
-    await manager.fork(head);
-    expect(told).toEqual(forks);
-    expect((await manager.list({ sessionId: 's' })).checkpoints.length).toBeLessThanOrEqual(4);
-    await manager.close();
-  });
-
   test('[M18] a save that failed leaves history whole, and the next one stands on the last good one', async () => {
     const { storage } = create();
     const manager = new CheckpointManager({ storage: faultyStorage(storage, { commits: { 2: 'fails', 3: 'fails' } }) });
@@ -206,24 +188,6 @@ describe.each(STORAGES)('on %s', (_, create) => {
     expect(await manager.load(last)).toEqual({ messages });
     await manager.gc();
     expect(await manager.verify()).toMatchObject({ status: 'clean', checkpoints: 2 });
-    await manager.close();
-  });
-
-  test('[M19] a repeated save with the same key is stored once, also when the answer to the first got lost', async () => {
-    const { storage } = create();
-    const manager = new CheckpointManager({ storage: faultyStorage(storage, { commits: { 2: 'loses_reply' } }) });
-    const told: number[] = [];
-    manager.on('checkpoint_saved', ({ sequence }) => void told.push(sequence));
-    const session = await manager.session('s');
-    await session.save({ n: 1 });
-    const first = await session.save({ n: 2 }, { idempotencyKey: 'turn-2' });
-    const id = await session.save({ n: 2 }, { idempotencyKey: 'turn-2' });
-    expect(id).toBe(first);
-    expect(told).toEqual([1, 2, 2]);
-    expect(session.head?.id).toBe(id);
-    await session.save({ n: 3 });
-    expect((await manager.stats()).checkpoints).toBe(3);
-    expect(await manager.load(id)).toEqual({ n: 2 });
     await manager.close();
   });
 
@@ -547,9 +511,4 @@ test('[M31] a checkpoint that is deleted and collected while it is read is not f
 function bind(target: object, name: string | symbol): unknown {
   const value: unknown = Reflect.get(target, name);
   return typeof value === 'function' ? value.bind(target) : value;
-}
-
-async function saveOnce(manager: CheckpointManager): Promise<{ head: string }> {
-  const session = await manager.session('s');
-  return { head: await session.save({ n: 0 }) };
 }

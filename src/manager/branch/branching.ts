@@ -32,7 +32,8 @@ export type ForkOptions = {
 type Beginning = {
   readonly parent: Checkpoint;
   readonly edited: WriteContent | undefined;
-  readonly isRewind: boolean;
+  /** A rewind makes it the current one. */
+  readonly how: 'fork' | 'rewind';
 };
 
 const NAME_TRIES = 100;
@@ -48,14 +49,14 @@ export class Branching {
   /** A new branch at a checkpoint; costs the same however long the history is. */
   async fork(idOrPrefix: string, options: ForkOptions = {}): Promise<BranchHead> {
     const origin = await this.#engine.repository.open(idOrPrefix);
-    return this.#fork(origin, options, {});
+    return this.#fork(origin, options, 'fork');
   }
 
   /** A new branch at an ancestor of the current head, made current: the next `session()` opens it. */
   async rewind(idOrPrefix: string, options: ForkOptions = {}): Promise<BranchHead> {
     const origin = await this.#engine.repository.open(idOrPrefix);
     await this.#checkAncestor(origin.checkpoint);
-    return this.#fork(origin, options, { isRewind: true });
+    return this.#fork(origin, options, 'rewind');
   }
 
   async #checkAncestor({ id, sessionId }: Checkpoint): Promise<void> {
@@ -70,18 +71,14 @@ export class Branching {
     );
   }
 
-  async #fork(
-    origin: StoredCheckpoint,
-    options: ForkOptions,
-    { isRewind = false }: { isRewind?: boolean },
-  ): Promise<BranchHead> {
+  async #fork(origin: StoredCheckpoint, options: ForkOptions, how: Beginning['how']): Promise<BranchHead> {
     const { checkpoint } = origin;
-    const base = options.branch ?? `${isRewind ? 'rewind' : 'fork'}-${checkpoint.sequence}`;
+    const base = options.branch ?? `${how}-${checkpoint.sequence}`;
     const edited = options.edit === undefined ? undefined : await this.#edit(origin, options);
     for (let attempt = 1; ; attempt++) {
       const branch = parseName(attempt === 1 ? base : `${base}-${attempt}`, 'A branch name');
       try {
-        return await this.#begin(branch, { parent: checkpoint, edited, isRewind });
+        return await this.#begin(branch, { parent: checkpoint, edited, how });
       } catch (error) {
         const isTaken = isRefused(error, 'moved') && options.branch === undefined && attempt < NAME_TRIES;
         if (!isTaken) throw nameError(error, checkpoint.sessionId, branch);
@@ -90,12 +87,12 @@ export class Branching {
   }
 
   /** Begins a branch at a checkpoint, or with an edited state on top of it. */
-  async #begin(branch: string, { parent, edited, isRewind }: Beginning): Promise<BranchHead> {
+  async #begin(branch: string, { parent, edited, how }: Beginning): Promise<BranchHead> {
     const { id, sessionId } = parent;
     const refs: RefChange[] = [
       // What a deleted branch of this name recorded would be taken for the new one's.
       { kind: 'log', name: branch, expect: null, target: null },
-      ...(isRewind ? [makeCurrent(branch)] : []),
+      ...(how === 'rewind' ? [makeCurrent(branch)] : []),
     ];
     if (edited !== undefined) {
       const place = { sessionId, branch, parent, expect: null, refs };

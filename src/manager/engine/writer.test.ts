@@ -1,0 +1,42 @@
+import { describe, expect, test } from 'vitest';
+import { STORAGES } from '../../../test/support/storages.ts';
+import { faultyStorage } from '../../testing/faulty-storage.ts';
+import { CheckpointManager } from '../checkpoint-manager.ts';
+
+describe.each(STORAGES)('every checkpoint is written in one way, on %s', (_, create) => {
+  test('[M17] a fork with an edit is a save: told of once, also if its answer was lost, and counted by retention', async () => {
+    const { storage } = create();
+    const plan = { commits: { 3: 'loses_reply' } } as const;
+    const manager = new CheckpointManager({ storage: faultyStorage(storage, plan), retention: { maxCheckpoints: 4 } });
+    const head = await (await manager.session('s')).save({ n: 0 });
+    const told: string[] = [];
+    manager.on('checkpoint_saved', ({ id }) => void told.push(id));
+    const forks: string[] = [];
+    for (let n = 1; n <= 6; n++) {
+      const edit = () => ({ n });
+      forks.push((await manager.fork(head, n % 2 === 0 ? { edit } : { edit, branch: `try-${n}` })).headId);
+    }
+    await manager.fork(head);
+    expect(told).toEqual(forks);
+    expect((await manager.list({ sessionId: 's' })).checkpoints.length).toBeLessThanOrEqual(4);
+    await manager.close();
+  });
+
+  test('[M19] a repeated save with the same key is stored once, also when the answer to the first got lost', async () => {
+    const { storage } = create();
+    const manager = new CheckpointManager({ storage: faultyStorage(storage, { commits: { 2: 'loses_reply' } }) });
+    const told: number[] = [];
+    manager.on('checkpoint_saved', ({ sequence }) => void told.push(sequence));
+    const session = await manager.session('s');
+    await session.save({ n: 1 });
+    const first = await session.save({ n: 2 }, { idempotencyKey: 'turn-2' });
+    const id = await session.save({ n: 2 }, { idempotencyKey: 'turn-2' });
+    expect(id).toBe(first);
+    expect(told).toEqual([1, 2, 2]);
+    expect(session.head?.id).toBe(id);
+    await session.save({ n: 3 });
+    expect((await manager.stats()).checkpoints).toBe(3);
+    expect(await manager.load(id)).toEqual({ n: 2 });
+    await manager.close();
+  });
+});
