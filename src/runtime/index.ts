@@ -1,4 +1,4 @@
-export type { StandardAgentOptions } from './agent/agent-options.ts';
+export type { AgentOverride, StandardAgentOptions } from './agent/agent-options.ts';
 export type { AgentMaker, AgentRegistryOptions, EndPredicate, SpeakerSelector } from './agent/agent-registry.ts';
 export { AgentRegistry } from './agent/agent-registry.ts';
 export type { AgentState, AgentTotals } from './agent/agent-state.ts';
@@ -6,7 +6,6 @@ export type { AgentStatus } from './agent/agent-status.ts';
 export type { ChatMessage } from './agent/chat-message.ts';
 export type { AskHuman, HumanInputMode, HumanRequest } from './agent/human.ts';
 export type { HeardMessage, ReplyContext, ReplyOptions, ReplyOutcome } from './agent/reply.ts';
-export type { AgentOverride } from './agent/standard-agent.ts';
 export { StandardAgent } from './agent/standard-agent.ts';
 export type { Tool, ToolContext } from './agent/tool.ts';
 export { defineTool } from './agent/tool.ts';

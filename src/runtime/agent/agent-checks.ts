@@ -1,6 +1,7 @@
 import {
   accepts,
   anything,
+  callback,
   checkOptions,
   describeValue,
   filledString,
@@ -11,12 +12,14 @@ import {
   type OptionChecks,
   oneOf,
   options,
+  record,
+  signal,
   string,
   wholeFrom,
 } from '../../core/options.ts';
-import type { StandardAgentOptions } from './agent-options.ts';
+import type { AgentOverride, StandardAgentOptions } from './agent-options.ts';
+import type { ReplyOptions } from './reply.ts';
 import type { RuntimeFlags } from './runtime-flags.ts';
-import type { AgentOverride } from './standard-agent.ts';
 
 /** Accepts some of the flags of an agent. */
 export const runtimeFlags: OptionCheck = options({
@@ -83,6 +86,20 @@ const OVERRIDE: OptionChecks<AgentOverride> = {
 };
 
 /** Refuses what cannot be changed of an agent on purpose. */
-export function checkOverride(given: unknown, agent: string): void {
-  checkOptions(given, OVERRIDE, `overrides.agents.${agent}`);
+export function checkOverride(given: unknown, of: string): void {
+  checkOptions(given, OVERRIDE, of);
+}
+
+const REPLY: OptionChecks<ReplyOptions> = {
+  registry: record,
+  partner: filledString,
+  remembers: flag,
+  idempotencyKey: filledString,
+  signal,
+  onText: callback,
+};
+
+/** Refuses what an agent cannot be asked with. */
+export function checkReply(given: unknown): void {
+  checkOptions(given, REPLY, 'reply()');
 }

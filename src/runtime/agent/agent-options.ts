@@ -96,3 +96,17 @@ export function compareGiven(given: Partial<AgentState>, saved: AgentState): Res
     return [{ path: `$.agents.${saved.name}.${word}`, problem }];
   });
 }
+
+/** What may be changed of an agent for a what-if experiment. */
+export type AgentOverride = Partial<
+  Pick<
+    AgentState,
+    | 'systemMessage'
+    | 'description'
+    | 'llmConfig'
+    | 'modelId'
+    | 'humanInputMode'
+    | 'maxConsecutiveAutoReplies'
+    | 'maxToolRounds'
+  >
+>;

@@ -1,5 +1,6 @@
 import { InvalidInputError } from '../../core/errors.ts';
 import { freezeState } from '../../core/freeze.ts';
+import { givenOptions } from '../../core/options.ts';
 import { COMPARES_CODE } from '../../manager/agent/agent.ts';
 import type { RestoreProblem } from '../../manager/engine/restore-report.ts';
 import type { CodeBlock } from '../code/code-executor.ts';
@@ -7,9 +8,15 @@ import { extractCodeBlocks } from '../code/extract-code-blocks.ts';
 import type { ChatModel } from '../model/chat-model.ts';
 import type { LanguageModel } from '../model/language-model.ts';
 import { type LlmConfig, parseLlmConfig, requestSettings } from '../model/llm-config.ts';
-import { checkAgent } from './agent-checks.ts';
+import { checkAgent, checkOverride, checkReply } from './agent-checks.ts';
 import { loadFields, readFields } from './agent-fields.ts';
-import { compareGiven, createState, givenState, type StandardAgentOptions } from './agent-options.ts';
+import {
+  type AgentOverride,
+  compareGiven,
+  createState,
+  givenState,
+  type StandardAgentOptions,
+} from './agent-options.ts';
 import { AgentRegistry } from './agent-registry.ts';
 import { type AgentState, parseAgentState } from './agent-state.ts';
 import { type AgentStatus, changeStatus } from './agent-status.ts';
@@ -21,20 +28,6 @@ import { EXIT } from './human.ts';
 import { type HeardMessage, parseMessage, type ReplyContext, type ReplyOptions, type ReplyOutcome } from './reply.ts';
 import type { FilledPrompt } from './run-memory.ts';
 import { fingerprintTool, type Tool } from './tool.ts';
-
-/** What may be changed of an agent for a what-if experiment. */
-export type AgentOverride = Partial<
-  Pick<
-    AgentState,
-    | 'systemMessage'
-    | 'description'
-    | 'llmConfig'
-    | 'modelId'
-    | 'humanInputMode'
-    | 'maxConsecutiveAutoReplies'
-    | 'maxToolRounds'
-  >
->;
 
 /** An agent whose whole state is plain data: it can be saved at any moment between two replies, and restored exactly. */
 export class StandardAgent {
@@ -134,7 +127,9 @@ export class StandardAgent {
   }
 
   /** Changes what the agent is told to be, for what-if experiments. */
-  configure({ llmConfig, ...change }: AgentOverride): void {
+  configure(override: AgentOverride): void {
+    checkOverride(override, 'configure()');
+    const { llmConfig, ...change } = givenOptions(override);
     this.#change({
       ...change,
       ...(llmConfig !== undefined && {
@@ -151,6 +146,7 @@ export class StandardAgent {
 
   /** Replies to a message, on its own. Nothing is recorded, and if it fails the agent is as if it had not been asked. */
   async reply(message: string | HeardMessage, options: ReplyOptions = {}): Promise<ChatMessage> {
+    checkReply(options);
     const { partner = PERSON, remembers = true, signal, onText } = options;
     const heard = parseMessage(message, this.name);
     const before = this.#state;

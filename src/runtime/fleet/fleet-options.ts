@@ -20,6 +20,7 @@ import type { HumanInTheLoopSettings, WorkflowConfig } from '../config/config-sc
 import type { ChatModel } from '../model/chat-model.ts';
 import type { LanguageModel } from '../model/language-model.ts';
 import { type LlmConfig, parseLlmConfig } from '../model/llm-config.ts';
+import { humanInTheLoop } from '../run/run-options.ts';
 import type { FleetCallbackFlags, FleetSettings } from './fleet-state.ts';
 import { createPolicy } from './operation-policy.ts';
 
@@ -73,7 +74,7 @@ const OPTIONS: OptionChecks<FleetOptions> = {
   maxTokens: wholeFrom(1),
   maxCostUsd: positive,
   planReview: flag,
-  humanInTheLoop: record,
+  humanInTheLoop,
   callbacks: optionsOf({
     streaming: flag,
     progressLedger: flag,

@@ -3,12 +3,14 @@ import {
   accepts,
   callback,
   checkOptions,
+  checkValue,
   flag,
   isRecord,
   listOf,
   type OptionChecks,
   record,
   recordOf,
+  signal,
   string,
   unknownKey,
 } from '../../core/options.ts';
@@ -47,10 +49,10 @@ export type OrchestratorOptions = {
 /** Anything with a name, and perhaps a way to hear of its changes. */
 export type NamedAgent = object & { readonly name: string };
 
+const named = accepts('an object with a name', (value) => isRecord(value) && typeof value.name === 'string');
+
 const OPTIONS: OptionChecks<OrchestratorOptions> = {
-  agents: {
-    required: listOf(accepts('an object with a name', (value) => isRecord(value) && typeof value.name === 'string')),
-  },
+  agents: { required: listOf(named) },
   checkpointManager: { required: manager },
   autoCheckpoint: flag,
   runtime: recordOf(runtimeFlags),
@@ -60,6 +62,9 @@ const OPTIONS: OptionChecks<OrchestratorOptions> = {
   onText: callback,
   onSaveFailed: callback,
 };
+
+const REPLY: OptionChecks<{ readonly signal?: AbortSignal }> = { signal };
+const RESTORE: OptionChecks<Pick<RestoreOptions, 'allowOther'>> = { allowOther: flag };
 
 type Watchable = { onChange(listener: () => void): () => void };
 
@@ -120,12 +125,14 @@ export class Orchestrator {
 
   /** Looks after one more agent. */
   track<Agent extends NamedAgent>(agent: Agent): Agent {
+    checkValue(agent, named, 'The agent of track()');
     if (this.#agents.get(agent.name) !== agent) this.#add(agent);
     return agent;
   }
 
   /** Says that an agent changed: it is saved at the end of this turn of the event loop, and not at the next look. */
   changed(agent: NamedAgent): void {
+    checkValue(agent, named, 'The agent of changed()');
     if (this.#agents.get(agent.name) !== agent) {
       throw new InvalidInputError(`"${agent.name}" is not one of the orchestrator's agents. Add it with track().`, {
         details: { agent: agent.name },
@@ -140,6 +147,7 @@ export class Orchestrator {
 
   /** Lets an agent answer a message. Its words are streamed if its flags say so, and what changes is saved. */
   async reply(name: string, message: string, options: { readonly signal?: AbortSignal } = {}): Promise<ChatMessage> {
+    checkOptions(options, REPLY, 'reply()');
     const agent = this.#open(name);
     if (!(agent instanceof StandardAgent))
       throw new InvalidInputError(`"${name}" is not a StandardAgent, so it cannot be asked to reply.`);
@@ -153,6 +161,7 @@ export class Orchestrator {
 
   /** Brings every agent back as it was last saved; returns what each restore did. Agents that were never saved stay as they are. */
   async restore(options: Pick<RestoreOptions, 'allowOther'> = {}): Promise<Readonly<Record<string, RestoreReport>>> {
+    checkOptions(options, RESTORE, 'restore()');
     const { checkpointManager } = this.#options;
     const reports: Record<string, RestoreReport> = {};
     for (const [name, agent] of this.#agents) {

@@ -1,6 +1,6 @@
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
+import type { AgentOverride } from '../agent/agent-options.ts';
 import type { ChatMessage } from '../agent/chat-message.ts';
-import type { AgentOverride } from '../agent/standard-agent.ts';
 import type { ToolOutcome } from '../agent/tool.ts';
 import type { InterventionRecord } from './intervention.ts';
 

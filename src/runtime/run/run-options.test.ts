@@ -11,10 +11,12 @@ import { LocalCodeExecutor } from '../code/local-code-executor.ts';
 import { Fleet } from '../fleet/fleet.ts';
 import { FleetRestorer } from '../fleet/fleet-restorer.ts';
 import { FleetRunner } from '../fleet/fleet-runner.ts';
+import { superviseFleet } from '../fleet/supervise-fleet.ts';
 import { Orchestrator } from '../orchestrator/orchestrator.ts';
 import { compareRuns } from '../repair/compare-runs.ts';
 import { intervene } from '../repair/intervene.ts';
 import { trial } from '../repair/trial.ts';
+import { superviseWorkflow } from '../workflow/supervise.ts';
 import { WorkflowExecutor } from '../workflow/workflow-executor.ts';
 import { applyRestore } from '../workspace/apply-restore.ts';
 import { captureWorkspace } from '../workspace/capture-workspace.ts';
@@ -30,6 +32,9 @@ const ANSWER = { requestId: 'r', answer: 'yes', by: 'ada' };
 const BLOCK = { language: 'sh', code: 'exit 1' };
 const ofOrchestrator = { agents: [], checkpointManager: checkpoints };
 const ofExecutor = { manager: checkpoints, registry: {} };
+
+const agent = () => new StandardAgent({ name: 'a' });
+const orchestrator = () => new Orchestrator(ofOrchestrator);
 
 const ofChat = () => ({ chat: new GroupChat({ agents: agents() }), checkpoints, sessionId: 's' });
 const ofFleet = () => ({
@@ -106,6 +111,41 @@ describe('options of teams', () => {
       { ...ofOrchestrator, autoCheckpoints: true },
       'autoCheckpoint',
     ],
+    ['reply() of an agent', (given) => agent().reply('Hi', given), { partener: 'x' }, 'partner'],
+    ['configure()', (given) => agent().configure(given), { systemMesage: 'x' }, 'systemMessage'],
+    ['reply() of one', (given) => orchestrator().reply('a', 'Hi', given), { signl: 1 }, 'signal'],
+    ['restore() of one', (given) => orchestrator().restore(given), { allowOthers: true }, 'allowOther'],
+    [
+      'a workflow executor',
+      (given) => new WorkflowExecutor(given),
+      { ...ofExecutor, maxConcurency: 1 },
+      'maxConcurrency',
+    ],
+    [
+      'its registry',
+      (given) => new WorkflowExecutor(given),
+      { manager: checkpoints, registry: { function: {} } },
+      'functions',
+    ],
+    ['its lease', (given) => new WorkflowExecutor(given), { ...ofExecutor, lease: { ttlMS: 1 } }, 'ttlMs'],
+    [
+      'its policy',
+      (given) => new WorkflowExecutor(given),
+      { ...ofExecutor, humanInTheLoop: { require_aproval_for: [] } },
+      'require_approval_for',
+    ],
+    [
+      'superviseWorkflow()',
+      (given) => superviseWorkflow(new WorkflowExecutor(ofExecutor), { workflow: 'w' }, given),
+      { settings: {}, onRetri: () => undefined },
+      'onRetry',
+    ],
+    [
+      'superviseFleet()',
+      (given) => superviseFleet(fleetRunner(), given),
+      { task: 'Go.', settings: { auto_resume_on_failures: true } },
+      'auto_resume_on_failure',
+    ],
     ['run() of one', (given) => new WorkflowExecutor(ofExecutor).run(given), { workflow: 'w', inputs: 1 }, 'input'],
     ['pending() of one', (given) => new WorkflowExecutor(ofExecutor).pending(given), { sessionid: 's' }, 'sessionId'],
     ['captureWorkspace()', (given) => captureWorkspace('.', given), { ignored: ['x'] }, 'ignore'],
@@ -126,6 +166,19 @@ describe('options of teams', () => {
     await expect(chatManager().prompt(undefined as never)).rejects.toThrow('The message of prompt() must be a string');
     await expect(fleetRunner().run(undefined as never)).rejects.toThrow('The options of run() must be an object');
     expect(() => new CheckpointRestorer({} as never)).toThrow('must be a CheckpointManager; found undefined');
+    expect(() => new WorkflowExecutor(undefined as never)).toThrow(
+      'options of new WorkflowExecutor() must be an object',
+    );
+    expect(() => new WorkflowExecutor({} as never)).toThrow('must be a CheckpointManager; found undefined');
+    const executor = new WorkflowExecutor(ofExecutor);
+    await expect(superviseWorkflow(executor, undefined as never, { settings: {} })).rejects.toThrow('options of run()');
+    await expect(superviseWorkflow(executor, { workflow: 'w' }, {} as never)).rejects.toThrow(
+      '"settings" of superviseW',
+    );
+    await expect(superviseFleet({} as never, {} as never)).rejects.toThrow('The runner of superviseFleet() must be');
+    expect(() => orchestrator().track(undefined as never)).toThrow(
+      'The agent of track() must be an object with a name',
+    );
   });
 
   test.each(['round', 'speaker', 'messages', 'endReason', 'signal', 'continuedFrom'])(
@@ -135,6 +188,11 @@ describe('options of teams', () => {
       expect(() => new CheckpointingGroupChatManager(options)).toThrow(`has the key "${key}"`);
     },
   );
+
+  test('[I4] metadata of a workflow cannot say "step", which the run sets itself', async () => {
+    const run = new WorkflowExecutor(ofExecutor).run({ workflow: 'w', metadata: { step: 'mine' } });
+    await expect(run).rejects.toThrow('has the key "step"');
+  });
 
   test.each(['round', 'stalls', 'resets', 'phase', 'endReason', 'continuedFrom'])(
     '[I4] metadata of a fleet cannot say "%s", which the run sets itself',

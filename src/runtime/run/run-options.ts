@@ -6,10 +6,12 @@ import {
   filledString,
   flag,
   isRecord,
+  listOf,
   type OptionCheck,
   type OptionChecks,
   oneOf,
   options,
+  positive,
   record,
   recordOf,
   signal,
@@ -18,6 +20,7 @@ import {
 } from '../../core/options.ts';
 import { name } from '../../core/record/id.ts';
 import { manager } from '../../manager/call-options.ts';
+import type { HumanInTheLoopSettings } from '../config/config-schema.ts';
 import type { DifferenceOptions } from './differences.ts';
 import type { FilesOptions } from './files/session-files.ts';
 import type { RestoreOptions, RestorerParts } from './team-restorer.ts';
@@ -36,6 +39,15 @@ export function metadataBut(...own: readonly string[]): OptionCheck {
     return `has the key ${describeValue(taken)}, which the run sets itself; use a key that is none of ${own.join(', ')}`;
   };
 }
+
+/** Accepts some of the settings of `workflow.human_in_the_loop`. */
+export const humanInTheLoop: OptionCheck = options({
+  enabled: flag,
+  approval_timeout_seconds: positive,
+  auto_reject_on_timeout: flag,
+  require_approval_for: listOf(filledString),
+  trusted_operations: listOf(filledString),
+} satisfies OptionChecks<HumanInTheLoopSettings>);
 
 const DIFFERENCES = {
   onDifference,

@@ -1,17 +1,42 @@
 import { hasErrorCode } from '../../core/errors.ts';
+import {
+  accepts,
+  anything,
+  callback,
+  flag,
+  givenOptions,
+  type Optional,
+  type OptionChecks,
+  options,
+  signal,
+  wholeFrom,
+} from '../../core/options.ts';
 import { type ManagerPorts, sleep } from '../../manager/engine/ports.ts';
-import type { CheckpointingSettings } from '../config/config-schema.ts';
+import { type CheckpointingSettings, checkpointingSchema } from '../config/config-schema.ts';
 
 /** How a run is kept going. */
 export type SuperviseOptions = {
   /** As in `workflow.checkpointing`; without `auto_resume_on_failure: true` it is run once. */
-  readonly settings: Pick<
-    CheckpointingSettings,
-    'auto_resume_on_failure' | 'auto_resume_limit' | 'auto_resume_backoff_seconds'
+  readonly settings: Optional<
+    Pick<CheckpointingSettings, 'auto_resume_on_failure' | 'auto_resume_limit' | 'auto_resume_backoff_seconds'>
   >;
   /** Told before each pause. */
   readonly onRetry?: (retry: { readonly attempt: number; readonly pauseMs: number; readonly error: unknown }) => void;
   readonly signal?: AbortSignal | undefined;
+};
+
+/** What every supervision accepts; of the settings all of `workflow.checkpointing`. */
+export const SUPERVISE: OptionChecks<SuperviseOptions> = {
+  settings: {
+    required: options({
+      ...Object.fromEntries(Object.keys(checkpointingSchema.shape).map((key) => [key, anything])),
+      auto_resume_on_failure: flag,
+      auto_resume_limit: wholeFrom(0),
+      auto_resume_backoff_seconds: accepts('a number of 0 or more', (value) => typeof value === 'number' && value >= 0),
+    }),
+  },
+  onRetry: callback,
+  signal,
 };
 
 /**
@@ -44,6 +69,8 @@ export type Supervision<Result> = SuperviseOptions & {
 
 type Tried<Result> = { readonly result?: Result; readonly failure?: Failure | undefined };
 
+/** As in YAML. */
+const DEFAULTS = { auto_resume_on_failure: false, auto_resume_limit: 3, auto_resume_backoff_seconds: 1 };
 const MAX_PAUSE_MS = 300_000;
 const SECOND_MS = 1_000;
 
@@ -52,7 +79,8 @@ export async function supervise<Result extends { readonly status: string }>(
   supervision: Supervision<Result>,
 ): Promise<Supervised<Result>> {
   const { settings, onRetry, signal, ports } = supervision;
-  const limit = settings.auto_resume_on_failure ? settings.auto_resume_limit : 0;
+  const said = { ...DEFAULTS, ...givenOptions(settings) };
+  const limit = said.auto_resume_on_failure ? said.auto_resume_limit : 0;
   const marks = new Set<string>();
   let before: Result | undefined;
   for (let attempt = 1; ; attempt++) {
@@ -61,7 +89,7 @@ export async function supervise<Result extends { readonly status: string }>(
     if (failure !== undefined) marks.add(failure.mark);
     if (failure === undefined || failure.isFinal === true || attempt > limit) return judge(tried, attempt, marks.size);
     before = tried.result ?? before;
-    const pauseMs = Math.min(MAX_PAUSE_MS, settings.auto_resume_backoff_seconds * SECOND_MS * 2 ** (attempt - 1));
+    const pauseMs = Math.min(MAX_PAUSE_MS, said.auto_resume_backoff_seconds * SECOND_MS * 2 ** (attempt - 1));
     onRetry?.({ attempt, pauseMs, error: failure.error });
     await sleep(ports, pauseMs, signal);
   }

@@ -5,10 +5,11 @@ import type { ClassCodec } from '../../core/value/class-codec.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { EffectMode } from '../../manager/effect/effect-log.ts';
 import { checkOverride } from '../agent/agent-checks.ts';
+import type { AgentOverride } from '../agent/agent-options.ts';
 import { AgentRegistry } from '../agent/agent-registry.ts';
 import type { AgentState } from '../agent/agent-state.ts';
 import { type AgentStates, makeAgents } from '../agent/load-agents.ts';
-import { type AgentOverride, StandardAgent } from '../agent/standard-agent.ts';
+import { StandardAgent } from '../agent/standard-agent.ts';
 import { readCheckpointFile } from './checkpoint-file.ts';
 import {
   addDifferences,
@@ -138,7 +139,7 @@ export class TeamRestorer<State extends AgentStates, Subject extends Team<State>
     for (const [name, override] of Object.entries(agents)) {
       const agent = team.agent(name);
       if (agent === undefined) throw unknownAgent(name, team, this.#kind.noun);
-      checkOverride(override, name);
+      checkOverride(override, `overrides.agents.${name}`);
       agent.configure(override);
     }
     if (settings !== undefined) this.#kind.override(team, settings);

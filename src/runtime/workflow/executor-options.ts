@@ -2,20 +2,26 @@ import { InvalidInputError } from '../../core/errors.ts';
 import {
   accepts,
   anything,
+  callback,
   checkOptions,
   filledString,
   isRecord,
+  listOf,
   type OptionChecks,
   oneOf,
+  options as optionsOf,
   record,
+  recordOf,
   signal,
+  wholeFrom,
 } from '../../core/options.ts';
 import { type CheckpointId, name } from '../../core/record/id.ts';
+import { manager } from '../../manager/call-options.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import type { LeaseOptions } from '../../manager/lease/lease-acquisition.ts';
+import { LEASE_CHECKS, type LeaseOptions } from '../../manager/lease/lease-acquisition.ts';
 import type { HumanInTheLoopSettings } from '../config/config-schema.ts';
 import type { Difference, OnDifference } from '../run/differences.ts';
-import { onDifference } from '../run/run-options.ts';
+import { humanInTheLoop, metadataBut, onDifference } from '../run/run-options.ts';
 import type { WorkflowRegistry } from './definition/registry.ts';
 import type { Workflow } from './definition/workflow.ts';
 import type { WorkflowMigration } from './migration.ts';
@@ -79,6 +85,29 @@ export type WorkflowResult = {
 /** How a step ended, and the checkpoint after it, if there is one: resume from it to do again what came after the step. */
 export type EndedStep = StepEnd & { readonly checkpointId?: CheckpointId };
 
+const MIGRATION: OptionChecks<WorkflowMigration> = {
+  workflow: { required: filledString },
+  from: { required: filledString },
+  steps: { required: record },
+};
+
+const { owner, ttlMs, waitMs } = LEASE_CHECKS;
+
+const EXECUTOR: OptionChecks<WorkflowExecutorOptions> = {
+  manager: { required: manager },
+  registry: {
+    required: optionsOf({
+      functions: recordOf(callback),
+      agents: recordOf(record),
+      workflows: recordOf(record),
+    } satisfies OptionChecks<WorkflowRegistry>),
+  },
+  migrations: listOf(optionsOf(MIGRATION)),
+  humanInTheLoop,
+  maxConcurrency: wholeFrom(1),
+  lease: optionsOf({ owner, ttlMs, waitMs }),
+};
+
 const RUN: OptionChecks<RunOptions> = {
   workflow: {
     required: accepts(
@@ -95,7 +124,7 @@ const RUN: OptionChecks<RunOptions> = {
   signal,
   userId: name,
   agentId: name,
-  metadata: record,
+  metadata: metadataBut('step'),
 };
 
 /** Refuses what a run cannot be begun with. */
@@ -107,16 +136,15 @@ const SECOND_MS = 1_000;
 const DEFAULT_MAX_CONCURRENCY = 32;
 
 /** Checks and completes what the caller said. */
-export function parseExecutorOptions({
-  humanInTheLoop,
-  maxConcurrency = DEFAULT_MAX_CONCURRENCY,
-}: WorkflowExecutorOptions): {
+export function parseExecutorOptions(options: WorkflowExecutorOptions): {
   readonly approvals: ApprovalPolicy;
   readonly maxConcurrency: number;
 } {
-  if (!Number.isSafeInteger(maxConcurrency) || maxConcurrency < 1)
-    throw new InvalidInputError(`maxConcurrency must be a whole number of 1 or more; found ${maxConcurrency}.`);
-  return { approvals: toPolicy(humanInTheLoop), maxConcurrency };
+  checkOptions(options, EXECUTOR, 'new WorkflowExecutor()');
+  return {
+    approvals: toPolicy(options.humanInTheLoop),
+    maxConcurrency: options.maxConcurrency ?? DEFAULT_MAX_CONCURRENCY,
+  };
 }
 
 function toPolicy(settings: Partial<HumanInTheLoopSettings> = {}): ApprovalPolicy {

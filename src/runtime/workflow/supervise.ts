@@ -1,5 +1,6 @@
-import { type Supervised, type SuperviseOptions as Supervision, supervise } from '../run/supervise.ts';
-import type { RunOptions, WorkflowResult } from './executor-options.ts';
+import { checkOptions, checkValue, having } from '../../core/options.ts';
+import { SUPERVISE, type Supervised, type SuperviseOptions as Supervision, supervise } from '../run/supervise.ts';
+import { checkRun, type RunOptions, type WorkflowResult } from './executor-options.ts';
 import type { WorkflowExecutor } from './workflow-executor.ts';
 
 /** How a run is kept going. */
@@ -14,6 +15,10 @@ export async function superviseWorkflow(
   options: RunOptions,
   supervision: SuperviseOptions,
 ): Promise<SupervisedResult> {
+  checkValue(executor, having('run', 'recover'), 'The executor of superviseWorkflow()');
+  checkRun(options);
+  const { signal: _, ...checks } = SUPERVISE;
+  checkOptions(supervision, checks, 'superviseWorkflow()');
   const { ports } = executor.manager.engine;
   const from = withPlace(options, () => `run-${ports.nextId().slice(4)}`);
   return supervise<WorkflowResult>({
