@@ -22,28 +22,27 @@ export type DriftAssessment = {
   readonly judgeProblem: string | undefined;
 };
 
-/** The levels that accounts are held against. */
-export type Levels = { readonly alarmNats: number; readonly suspectNats: number };
+/** Evidence from which on an agent is suspected, as a part of the alarm. */
+const SUSPECT_SCORE = 0.5;
 
 type Verdict = Pick<DriftAssessment, 'status' | 'kinds' | 'scores'> & { readonly worst: Account | undefined };
 
 /** Weighs the accounts: the worst one decides. */
-export function weigh(accounts: Iterable<Account>, levels: Levels): Verdict {
+export function weigh(accounts: Iterable<Account>, alarmNats: number): Verdict {
   const scores: Partial<Record<DriftKind, number>> = {};
   let worst: Account | undefined;
   for (const account of accounts) {
-    scores[account.kind] = Math.max(scores[account.kind] ?? 0, account.nats / levels.alarmNats);
+    scores[account.kind] = Math.max(scores[account.kind] ?? 0, account.nats / alarmNats);
     if (worst === undefined || account.nats > worst.nats) worst = account;
   }
-  const suspectScore = levels.suspectNats / levels.alarmNats;
   const kinds = (Object.entries(scores) as [DriftKind, number][])
-    .filter(([, score]) => score >= suspectScore)
+    .filter(([, score]) => score >= SUSPECT_SCORE)
     .sort(([, a], [, b]) => b - a)
     .map(([kind]) => kind);
-  return { status: statusOf(worst?.nats ?? 0, levels), kinds, scores, worst };
+  return { status: statusOf((worst?.nats ?? 0) / alarmNats), kinds, scores, worst };
 }
 
-function statusOf(nats: number, { alarmNats, suspectNats }: Levels): DriftAssessment['status'] {
-  if (nats >= alarmNats) return 'drifting';
-  return nats >= suspectNats ? 'suspect' : 'healthy';
+function statusOf(score: number): DriftAssessment['status'] {
+  if (score >= 1) return 'drifting';
+  return score >= SUSPECT_SCORE ? 'suspect' : 'healthy';
 }

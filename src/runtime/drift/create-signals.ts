@@ -34,7 +34,7 @@ export function createSignals(options: ReadDriftOptions, states: Readonly<Record
     'error-rate': createErrorRate,
     'cycle-time': createCycleTime,
     'context-growth': (state) => createContextGrowth(options.contextLimitTokens, state),
-    'unfounded-answer': (state) => createUnfoundedAnswer(options.minFoundWords, state),
+    'unfounded-answer': (state) => createUnfoundedAnswer(state),
     'goal-adherence': (state) => createGoalAdherence(options.goal, state),
   };
   const left = new Set<string>(options.without);

@@ -12,6 +12,9 @@ import { StepTracker } from './step/step-tracker.ts';
 /** Evidence is capped at this many times the alarm, so that a recovered agent is believed again soon. */
 const CAP_ALARMS = 3;
 const MAX_GOAL_CHARS = 4000;
+/** The fewest events between two questions to the judge, and how many of the last ones it sees. */
+const JUDGE_INTERVAL_EVENTS = 10;
+const JUDGE_WINDOW_EVENTS = 20;
 
 /**
  * Watches a stream of events for signs that an agent gets nowhere or leaves its goal. The work per event and the memory do not
@@ -52,10 +55,10 @@ export class DriftDetector {
   /** Like `observe`, and asks the judge if there is one and the evidence is in doubt. A judge that fails is reported, not thrown. */
   async assess(event: DriftEvent): Promise<DriftAssessment> {
     const assessment = this.observe(event);
-    const { judge, judgeIntervalEvents, judgeTimeoutMs } = this.#options;
+    const { judge, judgeTimeoutMs } = this.#options;
     if (judge === undefined || assessment.status !== 'suspect' || assessment.index < this.#nextJudgeAt)
       return assessment;
-    this.#nextJudgeAt = assessment.index + judgeIntervalEvents;
+    this.#nextJudgeAt = assessment.index + JUDGE_INTERVAL_EVENTS;
     const ledger = this.#ledger;
     try {
       const verdict = await askJudge(judge, this.#question(assessment), judgeTimeoutMs);
@@ -97,7 +100,7 @@ export class DriftDetector {
     this.#signals = createSignals(this.#options, copy.signals);
     this.#ledger = new Ledger(CAP_ALARMS * this.#options.alarmNats, copy.ledger);
     this.#goal = copy.goal;
-    this.#window = copy.window.slice(-this.#options.judgeWindowEvents);
+    this.#window = copy.window.slice(-JUDGE_WINDOW_EVENTS);
     this.#nextJudgeAt = copy.nextJudgeAt;
   }
 
@@ -106,7 +109,7 @@ export class DriftDetector {
     if (this.#options.judge === undefined) return;
     if (read.kind === 'goal') this.#goal = boundText(read.text, MAX_GOAL_CHARS);
     this.#window.push(clipEvent(event));
-    if (this.#window.length > this.#options.judgeWindowEvents) this.#window.shift();
+    if (this.#window.length > JUDGE_WINDOW_EVENTS) this.#window.shift();
   }
 
   #question({ evidence }: DriftAssessment): JudgeQuestion {
@@ -131,7 +134,7 @@ export class DriftDetector {
   }
 
   #assess(index: number): DriftAssessment {
-    const { worst, ...verdict } = weigh(this.#ledger.accounts(), this.#options);
+    const { worst, ...verdict } = weigh(this.#ledger.accounts(), this.#options.alarmNats);
     const isHealthy = worst === undefined || verdict.status === 'healthy';
     return {
       index,

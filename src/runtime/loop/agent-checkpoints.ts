@@ -117,6 +117,8 @@ export class AgentCheckpoints {
 
   async #take({ type, trigger, note, metadata, key }: CheckpointReason): Promise<CheckpointId> {
     const { session, live, tell } = this.#parts;
+    const taken = key === undefined ? undefined : await this.#findTaken(type, key);
+    if (taken !== undefined) return taken;
     const health = live.reading.status;
     if (health !== 'healthy') await this.#protectHealthy();
     const { state, options } = this.prepare();
@@ -131,6 +133,14 @@ export class AgentCheckpoints {
     if (health === 'healthy') await this.#noteHealthy(id);
     tell({ kind: 'checkpoint', id, type, trigger });
     return id;
+  }
+
+  /** What an earlier process took under this key in the turn that is under way, whatever the state is by now. */
+  async #findTaken(type: string, key: string): Promise<CheckpointId | undefined> {
+    const { manager, session, live } = this.#parts;
+    const metadata = { turn: live.state.loop.turn };
+    const rows = await manager.engine.storage.listCheckpoints({ sessionId: session.id, type, metadata, limit: PAGE });
+    return rows.find((row) => parseRow(row).header.idempotencyKey === key)?.id;
   }
 
   /** The agent as it is now, and what a checkpoint of it says; nothing is waited for. */
@@ -218,23 +228,14 @@ export class AgentCheckpoints {
 
   // Guarded operations
 
-  /** A turn that is tried again finds the checkpoint of its first attempt, whatever the state is by now. */
   async beginOperation(operation: { readonly name: string; readonly key: string }): Promise<CheckpointId> {
     const { name } = operation;
     const key = this.#keyOf(operation.key);
-    const reason = { type: 'pre_operation', trigger: 'guard', metadata: { operation: name }, key } as const;
-    const id = (await this.#findBegun(name, key)) ?? (await this.take(reason));
+    const id = await this.take({ type: 'pre_operation', trigger: 'guard', metadata: { operation: name }, key });
     this.#unfinished.set(id, { name, turn: this.#parts.live.nextTurn });
     await this.#release([...this.#over(name).slice(0, -1), ...this.#over().slice(0, -MAX_OPERATIONS)]);
     this.#parts.tell({ kind: 'operation', name, status: 'begun' });
     return id;
-  }
-
-  async #findBegun(operation: string, key: string): Promise<CheckpointId | undefined> {
-    const { manager, session } = this.#parts;
-    const filter = { sessionId: session.id, type: 'pre_operation', metadata: { operation }, limit: PAGE };
-    const rows = await manager.engine.storage.listCheckpoints(filter);
-    return rows.find((row) => parseRow(row).header.idempotencyKey === key)?.id;
   }
 
   /** What failed or was interrupted before under this name need not be kept any more, either. */

@@ -12,19 +12,13 @@ export type LoopSettings = {
   readonly maxFailures: number;
   /** The rest after a failure; doubles with each, up to a minute: 1 second. */
   readonly retryDelayMs: number;
-  /** Messages set aside until the loop escalates: 100. */
-  readonly maxSetAside: number;
-  /** Between two recovery checkpoints for errors: 5 minutes. */
-  readonly errorCooldownMs: number;
-  /** Recovery checkpoints for errors within a day: 24. */
-  readonly maxErrorCheckpointsPerDay: number;
   /** Between two restores after drift: 10 minutes. */
   readonly restoreCooldownMs: number;
   /** Restores after drift within a day; the next drift escalates: 3. */
   readonly maxRestoresPerDay: number;
 };
 
-const MINUTE_MS = 60_000;
+export const MINUTE_MS = 60_000;
 
 /** What holds where nothing else is said. */
 export const DEFAULT_SETTINGS: LoopSettings = Object.freeze({
@@ -33,9 +27,6 @@ export const DEFAULT_SETTINGS: LoopSettings = Object.freeze({
   turnTimeoutMs: 10 * MINUTE_MS,
   maxFailures: 3,
   retryDelayMs: 1000,
-  maxSetAside: 100,
-  errorCooldownMs: 5 * MINUTE_MS,
-  maxErrorCheckpointsPerDay: 24,
   restoreCooldownMs: 10 * MINUTE_MS,
   maxRestoresPerDay: 3,
 });

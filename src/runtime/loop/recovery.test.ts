@@ -59,33 +59,35 @@ describe('errors', () => {
         throw new Error('storm');
       },
     });
-    const settings = { maxSetAside: 100_000, maxFailures: 1 };
+    const settings = { maxFailures: 1 };
     const { loop } = await world.start({ createAgent, settings });
-    for (let second = 0; second < 900; second += 3) {
+    for (let second = 0; second < 900; second += 10) {
       await loop.deliver({ id: `m${second}`, body: null });
-      await world.clock.pass(3000);
+      await world.clock.pass(10_000);
     }
     const saved = await world.history({ type: 'recovery' });
     expect(saved.map(({ trigger, note }) => [trigger, note])).toEqual(Array(3).fill(['error', 'Error: storm'])); // every 5 minutes
-    expect(loop.state.mailbox.setAside.length).toBe(300);
+    expect(loop.state.mailbox.setAside.length).toBe(90);
   });
 
   test('[Y24] nor are more than so many a day, also when the process starts again and again', async () => {
     const world = new World();
-    const settings = { maxErrorCheckpointsPerDay: 4, maxFailures: 1, maxSetAside: 1000, refreshEveryMs: 100 * HOUR };
+    const settings = { maxFailures: 1, refreshEveryMs: 100 * HOUR };
     const errors = async () => (await world.history({ type: 'recovery' })).length;
     for (let hour = 0; hour < 23; hour++) {
       const life = await world.start({ createAgent: rememberer, settings });
-      await life.loop.deliver({ id: `m${hour}`, body: 'fail' });
-      await world.clock.pass(HOUR);
+      for (const half of [0, 30]) {
+        await life.loop.deliver({ id: `m${hour}:${half}`, body: 'fail' });
+        await world.clock.pass(30 * MINUTE);
+      }
       life.die();
     }
-    expect(await errors()).toBe(4);
+    expect(await errors()).toBe(24);
     const life = await world.start({ createAgent: rememberer, settings });
     await world.clock.pass(2 * HOUR);
     await life.loop.deliver({ id: 'next day', body: 'fail' });
     await world.clock.settle();
-    expect(await errors()).toBe(5);
+    expect(await errors()).toBe(25);
   });
 });
 

@@ -3,8 +3,8 @@ import type { CheckpointId } from '../../core/record/id.ts';
 import { DAY_MS } from '../../manager/retention/retention-policy.ts';
 import type { HandRestore } from './hand-restore.ts';
 import type { LoopParts } from './loop-parts.ts';
-import { retryDelayMs } from './loop-settings.ts';
-import { RateLimit } from './process/rate-limit.ts';
+import { MINUTE_MS, retryDelayMs } from './loop-settings.ts';
+import { RateLimit, type RateLimitOptions } from './process/rate-limit.ts';
 import { addNote, type Job, mindOf, type RecoveryNote, taskAfterDrift } from './state/agent-state.ts';
 import { type ErrorText, errorText } from './state/error-text.ts';
 import type { CallsAfterDrift } from './state/open-works.ts';
@@ -14,6 +14,12 @@ import type { OperationLog } from './turn/operation.ts';
 
 /** Triggers of the recovery checkpoints that errors make. */
 const ERROR_TRIGGERS = ['error', 'operation_failed'] as const;
+
+/** Recovery checkpoints for errors; what comes sooner, or more often, leaves none. */
+const ERROR_LIMIT: RateLimitOptions = { cooldownMs: 5 * MINUTE_MS, max: 24, windowMs: DAY_MS };
+
+/** Messages that wait for a person, until the loop does, too. */
+const MAX_SET_ASIDE = 100;
 
 /** Why an agent is brought back: the checkpoint of its drift, and what was wrong. */
 type Why = { readonly drifted: CheckpointId; readonly reason: string };
@@ -29,7 +35,7 @@ export class Recovery {
 
   constructor(parts: LoopParts) {
     this.#parts = parts;
-    this.#errors = this.#errorLimit([]);
+    this.#errors = new RateLimit(ERROR_LIMIT);
     this.#restores = this.#restoreLimit(parts.live.state.loop.restoredAtMs);
   }
 
@@ -38,17 +44,12 @@ export class Recovery {
     return new RateLimit({ cooldownMs: restoreCooldownMs, max: maxRestoresPerDay, windowMs: DAY_MS }, timesMs);
   }
 
-  #errorLimit(timesMs: readonly number[]): RateLimit {
-    const { errorCooldownMs, maxErrorCheckpointsPerDay } = this.#parts.settings;
-    return new RateLimit({ cooldownMs: errorCooldownMs, max: maxErrorCheckpointsPerDay, windowMs: DAY_MS }, timesMs);
-  }
-
   /** Counts what earlier processes saved, so that a process that crashes again and again floods nothing either. */
   async open(): Promise<void> {
     const { checkpoints, ports } = this.#parts;
     const sinceMs = ports.now() - DAY_MS;
     const times = await Promise.all(ERROR_TRIGGERS.map((trigger) => checkpoints.timesOf(trigger, sinceMs)));
-    this.#errors = this.#errorLimit(times.flat());
+    this.#errors = new RateLimit(ERROR_LIMIT, times.flat());
   }
 
   /** Keeps the state in which something went wrong, unless that was done a moment ago or too often today. */
@@ -251,11 +252,11 @@ export class Recovery {
 
   /** Says that a job was given up; too many messages that wait for a person are a reason to call one. */
   async giveUp(job: Job, error: ErrorText): Promise<void> {
-    const { live, settings, tell } = this.#parts;
+    const { live, tell } = this.#parts;
     if (job.kind === 'work') tell({ kind: 'task_failed', error });
     else tell({ kind: 'set_aside', messageId: job.messageId, error });
     const { length } = live.state.mailbox.setAside;
-    if (length >= settings.maxSetAside) await this.escalate(`${length} messages are set aside.`);
+    if (length >= MAX_SET_ASIDE) await this.escalate(`${length} messages are set aside.`);
   }
 
   /** Begins to count restores anew, after a person looked at the agent. */

@@ -2,7 +2,6 @@ import {
   accepts,
   callback,
   checkOptions,
-  checkValue,
   type GivenOptions,
   givenOptions,
   listOf,
@@ -43,10 +42,8 @@ export type SignalName = (typeof SIGNAL_NAMES)[number];
 
 /** How a detector judges; every field has a default. */
 export type DriftOptions = {
-  /** Evidence from which on an agent drifts, as the logarithm of the odds: ln 100. */
+  /** Evidence from which on an agent drifts, as the logarithm of the odds: ln 100. From half of it on it is suspected, and a judge asked. */
   readonly alarmNats?: number | undefined;
-  /** Evidence from which on it is suspected; between the two a judge is asked. */
-  readonly suspectNats?: number | undefined;
   /** Signals to leave out. */
   readonly without?: readonly SignalName[] | undefined;
   /** Tools that are there to be called again and again (a mailbox, a queue, a clock): calling them is no loop and no stall. */
@@ -58,14 +55,8 @@ export type DriftOptions = {
   /** Cycles the task is expected to take; without it their number is no evidence. */
   readonly expectedCycles?: number | undefined;
   readonly contextLimitTokens?: number | undefined;
-  /** New words that tools must have returned before an answer is believed. */
-  readonly minFoundWords?: number | undefined;
   /** Asked, by `assess` alone, when the evidence is in doubt. */
   readonly judge?: DriftJudge | undefined;
-  /** The fewest events between two questions to the judge. */
-  readonly judgeIntervalEvents?: number | undefined;
-  /** How many of the last events the judge sees. */
-  readonly judgeWindowEvents?: number | undefined;
   /** A judge that has not answered by then has failed. */
   readonly judgeTimeoutMs?: number | undefined;
 };
@@ -77,14 +68,10 @@ export type ReadDriftOptions = Required<GivenOptions<Omit<DriftOptions, 'goal' |
 /** What holds where nothing else is said. */
 export const DEFAULT_DRIFT_OPTIONS = Object.freeze({
   alarmNats: 4.6,
-  suspectNats: 2.3,
   without: Object.freeze([]),
   pollingTools: Object.freeze([]),
   maxIdleSteps: 12,
   contextLimitTokens: 200_000,
-  minFoundWords: 40,
-  judgeIntervalEvents: 10,
-  judgeWindowEvents: 20,
   judgeTimeoutMs: 30_000,
 }) satisfies DriftOptions;
 
@@ -92,17 +79,13 @@ const count = wholeFrom(1);
 
 const OPTIONS = {
   alarmNats: positive,
-  suspectNats: positive,
   without: listOf(oneOf(...SIGNAL_NAMES)),
   pollingTools: listOf(string),
   goal: string,
   maxIdleSteps: count,
   expectedCycles: count,
   contextLimitTokens: positive,
-  minFoundWords: count,
   judge: callback,
-  judgeIntervalEvents: count,
-  judgeWindowEvents: count,
   judgeTimeoutMs: accepts(
     `a number above 0, up to ${MAX_DELAY_MS}`,
     (value) => positive(value) === undefined && Number(value) <= MAX_DELAY_MS,
@@ -116,11 +99,5 @@ export const driftOptions: OptionCheck = options(OPTIONS);
 export function readDriftOptions(given: DriftOptions): ReadDriftOptions {
   checkOptions(given, OPTIONS, 'a drift detector');
   const read: ReadDriftOptions = { ...DEFAULT_DRIFT_OPTIONS, ...givenOptions(given) };
-  const { suspectNats, alarmNats } = read;
-  checkValue(
-    suspectNats,
-    accepts(`at most alarmNats, ${alarmNats}`, () => suspectNats <= alarmNats),
-    'The option "suspectNats" of a drift detector',
-  );
   return { ...read, without: [...read.without], pollingTools: read.pollingTools.map(boundName) };
 }

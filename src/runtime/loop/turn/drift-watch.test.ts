@@ -102,7 +102,7 @@ test('[Y56] events that cannot be copied are no obstacle to a checkpoint, with a
     },
   });
   const judge = async () => ({ unproductive: 0.5 });
-  const life = await world.start({ createAgent, drift: { judge, suspectNats: 0.1 } });
+  const life = await world.start({ createAgent, drift: { judge, alarmNats: 2 } });
   await life.loop.deliver({ id: 'm1', body: null });
   await world.clock.pass(31 * MINUTE);
   expect(life.loop.status).toBe('running');

@@ -127,12 +127,13 @@ export class LiveAgent {
 
   /** Makes an agent; it is asleep until `renew`. */
   create(): LoopAgent {
-    return this.#createAgent();
+    const agent = this.#createAgent();
+    checkCanWork(agent, this.#state.task);
+    return agent;
   }
 
   /** Makes a new agent and hands it the state; whatever the old one held besides is gone. */
   async renew(problems: Problems = this.#problems, agent: LoopAgent = this.create()): Promise<SectionsReport> {
-    checkCanWork(agent, this.#state.task);
     this.#agent = agent;
     const report = await restoreSections(agent.sections, this.#state, problems);
     this.#problems = new Map();
