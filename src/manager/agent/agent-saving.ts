@@ -47,7 +47,7 @@ const UNNAMED_FROZEN =
 
 /** Saves and restores live objects, and remembers which session each belongs to. */
 export class AgentSaving {
-  readonly #context: Engine;
+  readonly #engine: Engine;
   readonly #sessions: SessionOpener;
   readonly #agents: AgentTypes;
   readonly #agentSessions = new AgentSessions();
@@ -56,11 +56,11 @@ export class AgentSaving {
   readonly #identities = new WeakMap<object, AgentIdentity>();
 
   constructor(
-    context: Engine,
+    engine: Engine,
     sessions: SessionOpener,
     agents: { readonly [agentType: string]: AgentFactory } | undefined,
   ) {
-    this.#context = context;
+    this.#engine = engine;
     this.#sessions = sessions;
     this.#agents = new AgentTypes(agents);
   }
@@ -75,7 +75,7 @@ export class AgentSaving {
       return own.session.save(own.state, own.options);
     }
     const { sessionId, ...said } = options;
-    const { codec } = this.#context;
+    const { codec } = this.#engine;
     const described: SaveOptions = { ...said, ...describeAgent(agentOrState, said, codec) };
     const state = stateOf(agentOrState, codec);
     if (typeof agentOrState !== 'object' || agentOrState === null) {
@@ -104,7 +104,7 @@ export class AgentSaving {
   }
 
   #toSessionId(name: string | undefined): SessionId {
-    return parseSessionId(name ?? `ses_${this.#context.ports.nextId().slice(4)}`);
+    return parseSessionId(name ?? `ses_${this.#engine.ports.nextId().slice(4)}`);
   }
 
   /**
@@ -119,7 +119,7 @@ export class AgentSaving {
   /** The first part of a restore: everything that can fail before an agent is touched. */
   async prepare(stored: StoredCheckpoint, options: RestoreOptions): Promise<PreparedRestore> {
     const { checkpoint } = stored;
-    const loaded = await loadState(this.#context, stored);
+    const loaded = await loadState(this.#engine, stored);
     const agent = this.#createAgent(checkpoint, options);
     const prepared = { checkpoint, loaded, agent, leftOut: findLeftOutSecrets(loaded.state) };
     if (agent === undefined || !this.#isOther(checkpoint, agent, options)) return prepared;
@@ -128,7 +128,7 @@ export class AgentSaving {
   }
 
   #identify(agent: object): AgentIdentity {
-    return this.#identities.get(agent) ?? identifyAgent(agent, this.#context.codec);
+    return this.#identities.get(agent) ?? identifyAgent(agent, this.#engine.codec);
   }
 
   /** An agent that is made for a restore has no id of its own yet, and one that is registered for a type is meant for it. */
@@ -149,7 +149,7 @@ export class AgentSaving {
   async load({ checkpoint, loaded, agent, elsewhere }: PreparedRestore): Promise<readonly RestoreProblem[]> {
     if (agent === undefined) return [];
     const isNew = this.#agentSessions.get(agent) === undefined;
-    const { codec } = this.#context;
+    const { codec } = this.#engine;
     if (elsewhere === undefined) return loadInto(agent, loaded.state, { codec, isNew });
     const identity = this.#identify(agent);
     const keep = differ(identity.agentId, checkpoint.agentId) ? ['id', 'agentId'] : [];
@@ -173,7 +173,7 @@ export class AgentSaving {
       this.#agentSessions.assign(restored, elsewhere ?? { sessionId, open, before: encoded, defaults });
       if (elsewhere === undefined) this.#identities.set(restored, { agentId, agentType });
     }
-    await this.#context.events.emit('checkpoint_restored', checkpoint, restored, report);
+    await this.#engine.events.emit('checkpoint_restored', checkpoint, restored, report);
     return { restored, report };
   }
 

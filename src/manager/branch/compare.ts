@@ -29,8 +29,8 @@ export type CheckpointComparison = {
 };
 
 /** Compares the states of two checkpoints; costs what differs, not what is there. */
-export async function compare(context: Engine, idBefore: string, idAfter: string): Promise<CheckpointComparison> {
-  const { repository, codec } = context;
+export async function compare(engine: Engine, idBefore: string, idAfter: string): Promise<CheckpointComparison> {
+  const { repository, codec } = engine;
   const [before, after] = await Promise.all([repository.open(idBefore), repository.open(idAfter)]);
   const diff = await diffStates({
     before: before.root,

@@ -68,23 +68,23 @@ const DEFAULT_LIMIT = 50;
 
 /** Looks at checkpoints without loading states. */
 export class History {
-  readonly #context: Engine;
+  readonly #engine: Engine;
   readonly #imports: PendingImports;
 
-  constructor(context: Engine) {
-    this.#context = context;
-    this.#imports = new PendingImports(context.storage);
+  constructor(engine: Engine) {
+    this.#engine = engine;
+    this.#imports = new PendingImports(engine.storage);
   }
 
   async list(filter: ListFilter, page: ListPage = {}): Promise<CheckpointPage> {
-    await this.#context.settled();
+    await this.#engine.settled();
     const { limit = DEFAULT_LIMIT } = page;
     const named = parseNames(filter);
     const query = { ...this.#toQuery(filter), ...named, ...toPaging(page) };
     const checkpoints: Checkpoint[] = [];
     for (let more: Partial<CheckpointQuery> = {}; ; ) {
       const wanted = limit - checkpoints.length;
-      const rows = await this.#context.storage.listCheckpoints({ ...query, ...more, limit: wanted + 1 });
+      const rows = await this.#engine.storage.listCheckpoints({ ...query, ...more, limit: wanted + 1 });
       const there = await this.#imports.leaveOut(rows.slice(0, wanted), query.sessionId);
       for (const found of parseFound(there, named)) checkpoints.push(checkAnswer(found, named));
       const last = rows[wanted - 1]?.id;
@@ -95,7 +95,7 @@ export class History {
   }
 
   async latest(filter: ListFilter): Promise<Checkpoint | undefined> {
-    await this.#context.settled();
+    await this.#engine.settled();
     return (await this.list(filter, { limit: 1 })).checkpoints[0];
   }
 
@@ -109,23 +109,23 @@ export class History {
 
   #encodeFields(fields: { readonly [key: string]: unknown }): { [key: string]: JsonValue } {
     return Object.fromEntries(
-      Object.entries(fields).map(([key, value]) => [key, this.#context.codec.encodeJson(value)]),
+      Object.entries(fields).map(([key, value]) => [key, this.#engine.codec.encodeJson(value)]),
     );
   }
 
   async branches(sessionId: string): Promise<BranchHead[]> {
-    await this.#context.settled();
-    const refs = await this.#context.repository.readRefs({ sessionId: parseSessionId(sessionId), kind: 'branch' });
+    await this.#engine.settled();
+    const refs = await this.#engine.repository.readRefs({ sessionId: parseSessionId(sessionId), kind: 'branch' });
     return refs
       .map(checkRef)
       .map((ref) => ({ sessionId: ref.sessionId, branch: ref.name, headId: ref.target as CheckpointId }));
   }
 
   async tree(sessionId: string): Promise<SessionTree> {
-    await this.#context.settled();
+    await this.#engine.settled();
     const id = parseSessionId(sessionId);
     const entries: LineageEntry[] = [];
-    for await (const entry of readSession(this.#context.storage, id)) entries.push(entry);
+    for await (const entry of readSession(this.#engine.storage, id)) entries.push(entry);
     const children = groupByParent(entries);
     const nodes = new Map(
       entries.toReversed().map(({ id: nodeId, parentId, checkpoint, tombstone }): [CheckpointId, SessionTreeNode] => [
@@ -151,10 +151,10 @@ export class History {
 
   /** The checkpoints saved directly on top of this one, oldest first. */
   async children(idOrPrefix: string): Promise<Checkpoint[]> {
-    await this.#context.settled();
-    const { checkpoint } = await this.#context.repository.open(idOrPrefix);
+    await this.#engine.settled();
+    const { checkpoint } = await this.#engine.repository.open(idOrPrefix);
     const children: Checkpoint[] = [];
-    for await (const entry of readSession(this.#context.storage, checkpoint.sessionId)) {
+    for await (const entry of readSession(this.#engine.storage, checkpoint.sessionId)) {
       if (entry.id <= checkpoint.id) break; // a child's id is always greater
       if (entry.parentId === checkpoint.id && entry.checkpoint !== undefined) children.unshift(entry.checkpoint);
     }
@@ -163,10 +163,10 @@ export class History {
 
   /** The way from a checkpoint to its root, itself first; deleted ones are there as tombstones. */
   async pathToRoot(idOrPrefix: string): Promise<LineageEntry[]> {
-    await this.#context.settled();
-    const { checkpoint } = await this.#context.repository.open(idOrPrefix);
+    await this.#engine.settled();
+    const { checkpoint } = await this.#engine.repository.open(idOrPrefix);
     const path: LineageEntry[] = [];
-    for await (const entry of readPath(this.#context.storage, checkpoint)) path.push(entry);
+    for await (const entry of readPath(this.#engine.storage, checkpoint)) path.push(entry);
     return path;
   }
 }

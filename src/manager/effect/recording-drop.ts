@@ -16,27 +16,27 @@ type Floor = { readonly branch: string; readonly ordinal: number };
  * Drops the results of the steps of a session that no kept checkpoint goes on from: those recorded before the oldest one of their
  * branch. Their places in the log stay, so that nothing is taken for something else. Answers how many went.
  */
-export async function dropRecordings(context: Engine, sessionId: SessionId): Promise<number> {
-  await context.settled();
+export async function dropRecordings(engine: Engine, sessionId: SessionId): Promise<number> {
+  await engine.settled();
   // Read at once: a session may have thousands of branches.
-  const marks = await context.repository.readRefs({ sessionId, kind: 'mark' });
+  const marks = await engine.repository.readRefs({ sessionId, kind: 'mark' });
   const done = new Map(marks.map(({ name, target }) => [name, Number(target)]));
   let count = 0;
-  for (const floor of await readFloors(context, sessionId)) {
+  for (const floor of await readFloors(engine, sessionId)) {
     const mark = `dropped:${digestText(floor.branch)}`;
-    count += await dropBelow(context, sessionId, { ...floor, mark, from: done.get(mark) ?? 0 });
+    count += await dropBelow(engine, sessionId, { ...floor, mark, from: done.get(mark) ?? 0 });
   }
   return count;
 }
 
 /** The same of all sessions. */
-export async function dropAllRecordings(context: Engine): Promise<number> {
+export async function dropAllRecordings(engine: Engine): Promise<number> {
   let count = 0;
   let after: SessionId | undefined;
   do {
     const page = { limit: PAGE, ...(after !== undefined && { after }) };
-    const sessions = await context.storage.listSessions(page);
-    for (const sessionId of sessions) count += await dropRecordings(context, sessionId);
+    const sessions = await engine.storage.listSessions(page);
+    for (const sessionId of sessions) count += await dropRecordings(engine, sessionId);
     after = sessions.length < PAGE ? undefined : sessions.at(-1);
   } while (after !== undefined);
   return count;

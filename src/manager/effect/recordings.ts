@@ -19,43 +19,43 @@ type Opened = { readonly recordings: readonly RecordedEffect[]; readonly nextOrd
 
 /** Reads the recordings a session may use, in one go, and where its own log goes on. */
 export async function openRecordings(
-  context: Engine,
+  engine: Engine,
   place: { sessionId: SessionId; branch: string; head: Checkpoint | undefined },
   options: ReplayOptions,
 ): Promise<Opened> {
-  const next = await nextOrdinal(context, place);
-  const own = await readAfter(context, place, place.branch);
+  const next = await nextOrdinal(engine, place);
+  const own = await readAfter(engine, place, place.branch);
   checkComplete(place, own, next);
   const source = options.branch ?? (options.mode === 'live' ? place.branch : (place.head?.branch ?? place.branch));
-  const after = source === place.branch || own.length > 0 ? own : await readAfter(context, place, source);
-  const recordings = options.from === 'start' ? [...(await readBefore(context, place)), ...after] : after;
+  const after = source === place.branch || own.length > 0 ? own : await readAfter(engine, place, source);
+  const recordings = options.from === 'start' ? [...(await readBefore(engine, place)), ...after] : after;
   return { recordings, nextOrdinal: next };
 }
 
 /** What a branch recorded after the head, and what was running when the head was saved. */
 async function readAfter(
-  context: Engine,
+  engine: Engine,
   { sessionId, head }: { sessionId: SessionId; head: Checkpoint | undefined },
   branch: string,
 ): Promise<RecordedEffect[]> {
   const isOnBranch = head?.branch === branch;
   const count = isOnBranch ? (head.header.effectCount ?? 0) : 0;
   const inFlight = new Set(isOnBranch ? head.header.effectsInFlight : []);
-  const effects = await readEffects(context, { sessionId, branch, fromOrdinal: Math.min(count, ...inFlight) });
+  const effects = await readEffects(engine, { sessionId, branch, fromOrdinal: Math.min(count, ...inFlight) });
   return effects.filter(({ ordinal }) => ordinal >= count || inFlight.has(ordinal));
 }
 
 /** What a branch recorded since its head, oldest first, with results decoded from one read; what did not end has none. */
 export async function readRecorded(
-  context: Engine,
+  engine: Engine,
   place: { sessionId: SessionId; branch: string; head: Checkpoint | undefined },
 ): Promise<(RecordedEffect & { readonly value: unknown })[]> {
-  const effects = await readAfter(context, place, place.branch);
+  const effects = await readAfter(engine, place, place.branch);
   const refs = effects.flatMap(({ result }) => result?.refs ?? []);
-  const find = await context.repository.loadChunks({ text: '', refs });
+  const find = await engine.repository.loadChunks({ text: '', refs });
   return effects.map((effect) => ({
     ...effect,
-    value: effect.result === undefined ? undefined : context.codec.decode(effect.result, find),
+    value: effect.result === undefined ? undefined : engine.codec.decode(effect.result, find),
   }));
 }
 
@@ -76,18 +76,18 @@ function checkComplete(
 
 /** What was recorded along the whole lineage up to the head, oldest first. */
 async function readBefore(
-  context: Engine,
+  engine: Engine,
   { sessionId, head }: { sessionId: SessionId; head: Checkpoint | undefined },
 ): Promise<RecordedEffect[]> {
   if (head === undefined) return [];
   const segments: { branch: string; count: number; inFlight: readonly number[] }[] = [];
-  for await (const { checkpoint } of readPath(context.storage, head)) {
+  for await (const { checkpoint } of readPath(engine.storage, head)) {
     if (checkpoint === undefined || segments.at(-1)?.branch === checkpoint.branch) continue;
     const { branch, effectCount = 0, effectsInFlight = [] } = checkpoint.header;
     segments.push({ branch, count: effectCount, inFlight: effectsInFlight });
   }
   const logs = segments.toReversed().map(async ({ branch, count, inFlight }) => {
-    const effects = await readEffects(context, { sessionId, branch, fromOrdinal: 0 });
+    const effects = await readEffects(engine, { sessionId, branch, fromOrdinal: 0 });
     return effects.filter(({ ordinal }) => ordinal < count && !inFlight.includes(ordinal));
   });
   return (await Promise.all(logs)).flat();

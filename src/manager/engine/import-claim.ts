@@ -19,17 +19,17 @@ const BATCH = 200;
 
 /** Says that a session is being brought in, so that one import does it at a time, and what a killed one left is known for that. */
 export class ImportClaim {
-  readonly #context: Engine;
+  readonly #engine: Engine;
   readonly #sessionId: SessionId;
   readonly #token: string;
   #beatMs: number;
   #beatAtMs = performance.now();
 
-  constructor(context: Engine, sessionId: SessionId) {
-    this.#context = context;
+  constructor(engine: Engine, sessionId: SessionId) {
+    this.#engine = engine;
     this.#sessionId = sessionId;
-    this.#token = context.ports.nextId();
-    this.#beatMs = context.ports.now();
+    this.#token = engine.ports.nextId();
+    this.#beatMs = engine.ports.now();
   }
 
   get #target(): string {
@@ -38,14 +38,14 @@ export class ImportClaim {
 
   async take(): Promise<void> {
     const refs = [{ ...CLAIM, expect: null, target: this.#target }];
-    await this.#context.storage.commit({ sessionId: this.#sessionId, refs });
+    await this.#engine.storage.commit({ sessionId: this.#sessionId, refs });
   }
 
   /** For each commit: that the claim still stands; from time to time it moves, which shows others that somebody is there. */
   check(): RefChange[] {
     const expect = this.#target;
     if (performance.now() - this.#beatAtMs > RENEW_MS) {
-      this.#beatMs = Math.max(this.#beatMs + 1, this.#context.ports.now());
+      this.#beatMs = Math.max(this.#beatMs + 1, this.#engine.ports.now());
       this.#beatAtMs = performance.now();
     }
     return [{ ...CLAIM, expect, target: this.#target }];
@@ -58,7 +58,7 @@ export class ImportClaim {
 
   /** Removes what was written under the claim: the whole session, or, if somebody else began it meanwhile, these checkpoints of it. */
   async giveUp(ids: readonly CheckpointId[]): Promise<void> {
-    const { storage } = this.#context;
+    const { storage } = this.#engine;
     const refs = await storage.readRefs({ sessionId: this.#sessionId });
     const own = refs.filter((ref) => isClaim(ref) && ref.target.startsWith(`${this.#token}.`));
     if (own.length === 0) return; // ended, or taken over as abandoned: what is there is not ours
@@ -69,7 +69,7 @@ export class ImportClaim {
   }
 
   async #delete(ids: readonly CheckpointId[]): Promise<void> {
-    const { storage, ports } = this.#context;
+    const { storage, ports } = this.#engine;
     const rows = await Promise.all(ids.map((id) => storage.readCheckpoint(id)));
     const deletions = rows.flatMap((row) =>
       row === undefined || row.isDeleted
@@ -81,18 +81,18 @@ export class ImportClaim {
 }
 
 /** Claims a session that is not there. Waits for another import of it; what one that was killed left is removed. */
-export async function claimSession(context: Engine, sessionId: SessionId): Promise<ImportClaim> {
+export async function claimSession(engine: Engine, sessionId: SessionId): Promise<ImportClaim> {
   for (;;) {
-    await settleImport(context, sessionId);
-    await checkAbsent(context, sessionId);
-    const claim = new ImportClaim(context, sessionId);
+    await settleImport(engine, sessionId);
+    await checkAbsent(engine, sessionId);
+    const claim = new ImportClaim(engine, sessionId);
     try {
       await claim.take();
     } catch (error) {
       if (hasErrorCode(error, 'CONFLICT')) continue;
       throw error;
     }
-    const refs = await context.storage.readRefs({ sessionId });
+    const refs = await engine.storage.readRefs({ sessionId });
     if (refs.every(isClaim)) return claim;
     await claim.giveUp([]);
     throw isThere(sessionId);

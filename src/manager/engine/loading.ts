@@ -14,17 +14,17 @@ export type LoadedState = {
 };
 
 /** Loads the state of a checkpoint, checks it, and brings it to the current schema version. */
-export async function loadState(context: Engine, stored: StoredCheckpoint): Promise<LoadedState> {
-  const { state, encoded } = await decode(context, stored, (find) => context.codec.decodeForEditing(stored.root, find));
-  const migrated = migrate(context, stored, state);
+export async function loadState(engine: Engine, stored: StoredCheckpoint): Promise<LoadedState> {
+  const { state, encoded } = await decode(engine, stored, (find) => engine.codec.decodeForEditing(stored.root, find));
+  const migrated = migrate(engine, stored, state);
   const isCurrent = migrated.through.length === 0;
   return { state: migrated.state, encoded: isCurrent ? encoded : undefined, migratedThrough: migrated.through };
 }
 
 /** The same for callers that only want to look. */
-export async function readState(context: Engine, stored: StoredCheckpoint): Promise<unknown> {
-  const state = await decode(context, stored, (find) => context.codec.decode(stored.root, find));
-  return migrate(context, stored, state).state;
+export async function readState(engine: Engine, stored: StoredCheckpoint): Promise<unknown> {
+  const state = await decode(engine, stored, (find) => engine.codec.decode(stored.root, find));
+  return migrate(engine, stored, state).state;
 }
 
 /** The caller's migrations are for the caller's states. */

@@ -43,12 +43,12 @@ export async function readCuts({ storage }: Engine): Promise<Cut[]> {
 }
 
 /** Opens a cut, in place of one whose deadline has passed; a ConflictError if another is open, or the group was saved meanwhile. */
-export async function openCut(context: Engine, cut: Cut, { branch, parent }: GroupPlace): Promise<void> {
-  const before = await readCut(context, cut.groupId);
-  if (before !== undefined && !(await isOverdue(context, before))) throw alreadyOpen(cut.groupId);
+export async function openCut(engine: Engine, cut: Cut, { branch, parent }: GroupPlace): Promise<void> {
+  const before = await readCut(engine, cut.groupId);
+  if (before !== undefined && !(await isOverdue(engine, before))) throw alreadyOpen(cut.groupId);
   const headId = parent?.id ?? null;
   try {
-    await context.storage.commit({
+    await engine.storage.commit({
       sessionId: cut.groupId,
       refs: [
         { ...CUT_REF, expect: before === undefined ? null : formatCut(before), target: formatCut(cut) },
@@ -82,8 +82,8 @@ export async function abortCut({ storage }: Engine, cut: Cut): Promise<void> {
 }
 
 /** Whether the time of a cut is up. */
-export async function isOverdue(context: Engine, { deadlineMs }: Cut): Promise<boolean> {
-  return (await readClock(context)) > deadlineMs;
+export async function isOverdue(engine: Engine, { deadlineMs }: Cut): Promise<boolean> {
+  return (await readClock(engine)) > deadlineMs;
 }
 
 function formatCut({ id, members, deadlineMs }: Cut): string {

@@ -23,7 +23,7 @@ export type MemberState = GivenChannels &
 export type GroupMember = string | (MemberState & { readonly name: string });
 
 /** What saving members needs of the manager. */
-export type MemberSaving = { readonly context: Engine; readonly saving: AgentSaving };
+export type MemberSaving = { readonly engine: Engine; readonly saving: AgentSaving };
 
 /** Every member of a cut is saved, pinned and read at the same time as the others. */
 const MAX_MEMBERS = 256;
@@ -40,11 +40,11 @@ export function parseMembers(members: readonly GroupMember[]): string[] {
 
 /** Saves a member for a cut. Its state and its messages are read before this gives way. */
 export async function saveMember(
-  { context, saving }: MemberSaving,
+  { engine, saving }: MemberSaving,
   name: string,
   member: MemberState,
 ): Promise<MemberSave> {
-  const channels = captureChannels(context, name, member);
+  const channels = captureChannels(engine, name, member);
   checkOptions(member.options ?? {}, SAVE_CHECKS, 'session.save()');
   const options: SaveOptions = { type: 'group_member', trigger: 'group_cut', ...givenOptions(member.options ?? {}) };
   const save =

@@ -60,12 +60,12 @@ export class GroupMembership {
     const end = signal === undefined ? this.#closing.signal : AbortSignal.any([signal, this.#closing.signal]);
     while (!end.aborted) {
       try {
-        const cut = await readCut(this.#parts.context, this.groupId);
+        const cut = await readCut(this.#parts.engine, this.groupId);
         if (cut?.members.includes(this.name) && cut.id !== this.#answered) await this.#takePart(cut, pollMs);
       } catch (error) {
         this.#options.onError(error);
       }
-      await Promise.allSettled([sleep(this.#parts.context.ports, pollMs, end)]); // less long if the end comes
+      await Promise.allSettled([sleep(this.#parts.engine.ports, pollMs, end)]); // less long if the end comes
     }
   }
 
@@ -81,7 +81,7 @@ export class GroupMembership {
       throw error;
     } finally {
       await part.awaitEnd();
-      await deleteReports(this.#parts.context, cut); // also here: its coordinator may be dead, or this report came late
+      await deleteReports(this.#parts.engine, cut); // also here: its coordinator may be dead, or this report came late
     }
   }
 
@@ -140,17 +140,17 @@ class CutPart {
   }
 
   async #report(report: MemberReport): Promise<void> {
-    await storeReport(this.#parts.context, this.#cut, { member: this.#member, report });
+    await storeReport(this.#parts.engine, this.#cut, { member: this.#member, report });
   }
 
   /** Waits until the cut is over. Past its deadline its coordinator may be dead, and anyone may abort it. */
   async awaitEnd(): Promise<CutOutcome> {
-    const { context } = this.#parts;
-    while ((await readCut(context, this.#cut.groupId))?.id === this.#cut.id) {
-      if (await isOverdue(context, this.#cut)) await abortCut(context, this.#cut);
-      else await sleep(context.ports, this.#pollMs);
+    const { engine } = this.#parts;
+    while ((await readCut(engine, this.#cut.groupId))?.id === this.#cut.id) {
+      if (await isOverdue(engine, this.#cut)) await abortCut(engine, this.#cut);
+      else await sleep(engine.ports, this.#pollMs);
     }
-    const row = await context.storage.readCheckpoint(this.#cut.id);
+    const row = await engine.storage.readCheckpoint(this.#cut.id);
     return row === undefined
       ? {
           isCommitted: false,

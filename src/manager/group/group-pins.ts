@@ -47,33 +47,33 @@ export async function unpinMembers(
  * that were aborted when their process died. Cuts whose deadline has passed are aborted first, unless this is about one session only.
  */
 export async function releaseStalePins(
-  context: Engine,
+  engine: Engine,
   { sessionId, dryRun }: { readonly sessionId?: SessionId | undefined; readonly dryRun: boolean },
 ): Promise<ReadonlySet<string>> {
-  const pins = await context.repository.readRefs({ ...(sessionId !== undefined && { sessionId }), kind: 'pin' });
+  const pins = await engine.repository.readRefs({ ...(sessionId !== undefined && { sessionId }), kind: 'pin' });
   // Read after the pins: a cut is open before its pins are made, so a pin seen above without one belongs to a cut that has ended.
-  const open = await readOpenCuts(context, { isAlone: sessionId !== undefined, dryRun });
+  const open = await readOpenCuts(engine, { isAlone: sessionId !== undefined, dryRun });
   const gone = new Set<CheckpointId | undefined>();
   for (const groupId of new Set(pins.map(groupOfPin)))
-    if (groupId !== undefined && !open.has(groupId) && !(await isLive(context, groupId))) gone.add(groupId);
+    if (groupId !== undefined && !open.has(groupId) && !(await isLive(engine, groupId))) gone.add(groupId);
   const stale = pins.filter((pin) => gone.has(groupOfPin(pin)));
   if (!dryRun)
     for (const { sessionId, name } of stale)
-      await context.storage.commit({ sessionId, refs: [{ kind: 'pin', name, target: null }] });
+      await engine.storage.commit({ sessionId, refs: [{ kind: 'pin', name, target: null }] });
   return new Set(stale.map(({ name }) => name));
 }
 
 /** The cuts that may still be committed; aborts those whose deadline has passed, unless this is about one session only. */
 async function readOpenCuts(
-  context: Engine,
+  engine: Engine,
   { isAlone, dryRun }: { readonly isAlone: boolean; readonly dryRun: boolean },
 ): Promise<Set<CheckpointId>> {
   const open = new Set<CheckpointId>();
-  for (const cut of await readCuts(context)) {
-    if (isAlone || !(await isOverdue(context, cut))) open.add(cut.id);
+  for (const cut of await readCuts(engine)) {
+    if (isAlone || !(await isOverdue(engine, cut))) open.add(cut.id);
     else if (!dryRun) {
-      await abortCut(context, cut);
-      await deleteReports(context, cut);
+      await abortCut(engine, cut);
+      await deleteReports(engine, cut);
     }
   }
   return open;

@@ -28,32 +28,32 @@ function reportPrefix(groupId: SessionId): string {
 
 /** Stores a member's report; a ConflictError if it has reported already. */
 export async function storeReport(
-  context: Engine,
+  engine: Engine,
   cut: Cut,
   { member, report }: { readonly member: string; readonly report: MemberReport },
 ): Promise<void> {
-  const encoded = context.plainCodec.encode(report);
+  const encoded = engine.plainCodec.encode(report);
   const place = { sessionId: reportSession(cut), branch: member, parent: undefined, expect: null };
   const content = { described: { type: REPORT_TYPE }, encoded, chunks: encoded.chunks };
-  await context.write((writer) => writer.write(place, content));
+  await engine.write((writer) => writer.write(place, content));
 }
 
 /** The reports that have come in, except those of members that are known already. */
 export async function readReports(
-  context: Engine,
+  engine: Engine,
   cut: Cut,
   known: ReadonlyMap<string, unknown>,
 ): Promise<[member: string, report: MemberReport][]> {
-  const refs = await context.storage.readRefs({ sessionId: reportSession(cut), kind: 'branch' });
+  const refs = await engine.storage.readRefs({ sessionId: reportSession(cut), kind: 'branch' });
   const news = refs.map(checkRef).filter(({ name }) => !known.has(name));
-  const reports = await Promise.all(news.map((ref) => readReport(context, ref)));
+  const reports = await Promise.all(news.map((ref) => readReport(engine, ref)));
   return reports.flatMap((report, at) => (report === undefined ? [] : [[news[at]?.name ?? '', report]]));
 }
 
 /** Undefined if it is gone already, because someone else aborted the cut. */
-async function readReport(context: Engine, { target }: Ref): Promise<MemberReport | undefined> {
+async function readReport(engine: Engine, { target }: Ref): Promise<MemberReport | undefined> {
   try {
-    return (await readState(context, await context.repository.open(target))) as MemberReport;
+    return (await readState(engine, await engine.repository.open(target))) as MemberReport;
   } catch (error) {
     if (hasErrorCode(error, 'NOT_FOUND')) return undefined;
     throw error;
@@ -66,11 +66,11 @@ export async function deleteReports({ storage }: Engine, cut: Pick<Cut, 'groupId
 }
 
 /** Removes what earlier cuts of a group left behind when their processes died. Only one cut is open at a time, and it is this one. */
-export async function deleteLeftovers(context: Engine, { groupId, id: current }: Cut): Promise<void> {
+export async function deleteLeftovers(engine: Engine, { groupId, id: current }: Cut): Promise<void> {
   const prefix = reportPrefix(groupId);
-  for (const sessionId of await context.storage.listSessions({ after: prefix, limit: LEFTOVERS })) {
+  for (const sessionId of await engine.storage.listSessions({ after: prefix, limit: LEFTOVERS })) {
     if (!sessionId.startsWith(prefix)) return;
     const id = sessionId.slice(prefix.length);
-    if (isCheckpointId(id) && id !== current) await deleteReports(context, { groupId, id });
+    if (isCheckpointId(id) && id !== current) await deleteReports(engine, { groupId, id });
   }
 }

@@ -51,19 +51,19 @@ const UNCHANGED = 'The group was not restored, and no agent was changed.';
 
 /** Brings the members of a group checkpoint back, all of them or none. */
 export class GroupRestoring {
-  readonly #context: Engine;
+  readonly #engine: Engine;
   readonly #saving: AgentSaving;
 
-  constructor(context: Engine, saving: AgentSaving) {
-    this.#context = context;
+  constructor(engine: Engine, saving: AgentSaving) {
+    this.#engine = engine;
     this.#saving = saving;
   }
 
   /** Reads and checks everything before it touches an agent; puts back what it touched if one does not take its state. */
   async restore(idOrPrefix: string, options: RestoreGroupOptions): Promise<RestoredGroup> {
-    const stored = await this.#context.repository.open(idOrPrefix);
+    const stored = await this.#engine.repository.open(idOrPrefix);
     checkIsGroup(stored.checkpoint);
-    const state = checkGroupState(await readState(this.#context, stored));
+    const state = checkGroupState(await readState(this.#engine, stored));
     const entries = selectMembers(state, options);
     const members = await forEachMember(UNCHANGED, entries, (entry) => this.#prepare(entry, options));
     const problems = await this.#loadAll(members);
@@ -79,7 +79,7 @@ export class GroupRestoring {
   }
 
   async #prepare(entry: MemberEntry, { into, factory, allowOther }: RestoreGroupOptions): Promise<PreparedMember> {
-    const stored = await this.#context.repository.open(entry.checkpointId);
+    const stored = await this.#engine.repository.open(entry.checkpointId);
     if (stored.checkpoint.digest !== entry.digest)
       throw new CorruptError(`Checkpoint ${entry.checkpointId} is not the one that the group was saved with.`);
     const live = ownValue(into, entry.name);
@@ -96,7 +96,7 @@ export class GroupRestoring {
   /** Puts every state into its agent; if one does not take it, the live ones get back what they had. */
   async #loadAll(members: readonly PreparedMember[]): Promise<Map<string, readonly RestoreProblem[]>> {
     const undos = await forEachMember(UNCHANGED, members, async ({ agent, isLive }) =>
-      isLive && agent !== undefined ? captureAgent(agent, this.#context.plainCodec) : doNothing,
+      isLive && agent !== undefined ? captureAgent(agent, this.#engine.plainCodec) : doNothing,
     );
     const problems = new Map<string, readonly RestoreProblem[]>();
     for (const [at, member] of members.entries()) {

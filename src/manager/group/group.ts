@@ -33,14 +33,14 @@ const DEFAULT_TIMEOUT_MS = 30_000;
 
 /** Saves several agents as one consistent cut, and brings them back together. */
 export class Groups {
-  readonly #context: Engine;
+  readonly #engine: Engine;
   readonly #parts: GroupParts;
   readonly #memberships = new Set<GroupMembership>();
   /** Groups that were restored and not saved since: the next save goes on there. */
   readonly #restored = new Map<SessionId, Checkpoint>();
 
-  constructor(context: Engine, parts: GroupParts) {
-    this.#context = context;
+  constructor(engine: Engine, parts: GroupParts) {
+    this.#engine = engine;
     this.#parts = parts;
   }
 
@@ -56,12 +56,12 @@ export class Groups {
       const place = await this.#findPlace(id);
       const cut = {
         groupId: id,
-        id: this.#context.ports.nextId(place.parent?.id),
+        id: this.#engine.ports.nextId(place.parent?.id),
         members: members.filter((member) => typeof member === 'string'),
-        deadlineMs: (await readClock(this.#context)) + timeoutMs,
+        deadlineMs: (await readClock(this.#engine)) + timeoutMs,
       };
       const plan = { cut, names, ...place, said, timeoutMs, pollMs };
-      return await this.#context.write((writer) => new CutCoordinator(this.#context, writer, plan).run(saves));
+      return await this.#engine.write((writer) => new CutCoordinator(this.#engine, writer, plan).run(saves));
     } finally {
       await saved; // also if the cut failed before: nothing goes on behind the caller's back
     }
@@ -69,7 +69,7 @@ export class Groups {
 
   /** All states are read here, in one go and before anything is awaited: that is what makes the cut one moment. */
   async #saveLocal(groupId: SessionId, members: readonly GroupMember[]): Promise<MemberSaves> {
-    const parts = { context: this.#context, saving: this.#parts.saving };
+    const parts = { engine: this.#engine, saving: this.#parts.saving };
     const local = members.filter((member) => typeof member !== 'string');
     const saves = await forEachMember(`Group "${groupId}" was not saved.`, local, async (member) => {
       return [member.name, await saveMember(parts, member.name, member)] as const;
@@ -89,16 +89,16 @@ export class Groups {
   }
 
   async #readHead(groupId: SessionId): Promise<GroupPlace> {
-    const { repository } = this.#context;
-    const branch = await this.#context.currentBranch(groupId);
+    const { repository } = this.#engine;
+    const branch = await this.#engine.currentBranch(groupId);
     const headId = await repository.readRef(groupId, 'branch', branch);
-    if (headId === undefined && (await settleImport(this.#context, groupId))) return this.#readHead(groupId);
+    if (headId === undefined && (await settleImport(this.#engine, groupId))) return this.#readHead(groupId);
     return { branch, parent: headId === undefined ? undefined : (await repository.open(headId)).checkpoint };
   }
 
   /** Brings a group back, all members or none. */
   async restore(idOrPrefix: string, options: RestoreGroupOptions): Promise<RestoredGroup> {
-    const restored = await new GroupRestoring(this.#context, this.#parts.saving).restore(idOrPrefix, options);
+    const restored = await new GroupRestoring(this.#engine, this.#parts.saving).restore(idOrPrefix, options);
     if (options.only === undefined) this.#restored.set(restored.checkpoint.sessionId, restored.checkpoint);
     return restored;
   }
@@ -106,7 +106,7 @@ export class Groups {
   /** Lets a member of this process take part in the cuts that any process makes of its group. */
   join(groupId: string, name: string, options: JoinOptions): GroupMembership {
     const place = { groupId: parseSessionId(groupId), name: parseName(name, 'A member name') };
-    const membership = new GroupMembership({ context: this.#context, saving: this.#parts.saving }, place, options);
+    const membership = new GroupMembership({ engine: this.#engine, saving: this.#parts.saving }, place, options);
     const forget = () => void this.#memberships.delete(membership);
     this.#memberships.add(membership);
     membership.ended.then(forget, forget);

@@ -46,23 +46,23 @@ const MAX_POLL_MS = 1_000;
 const MIN_POLL_MS = 20;
 
 /** Takes the lease of a branch; waits for it if asked to. A held one is a ConflictError that says by whom. */
-export async function acquireLease(context: Engine, place: LeasePlace, options: LeaseOptions): Promise<HeldLease> {
+export async function acquireLease(engine: Engine, place: LeasePlace, options: LeaseOptions): Promise<HeldLease> {
   const terms = toTerms(options);
   const { waitMs = 0, signal } = options;
-  const giveUpAtMs = context.ports.now() + waitMs;
+  const giveUpAtMs = engine.ports.now() + waitMs;
   for (;;) {
     signal?.throwIfAborted();
-    const found = await readLease(context, place);
-    const nowMs = await readClock(context);
+    const found = await readLease(engine, place);
+    const nowMs = await readClock(engine);
     if (isFree(found, nowMs) || options.isGone?.(found.owner) === true) {
-      const lease = await claimLease(context, found, { ...terms, attempts: found.attempts });
+      const lease = await claimLease(engine, found, { ...terms, attempts: found.attempts });
       if (lease !== undefined) return lease;
       continue; // someone else was faster: see who
     }
-    const leftMs = giveUpAtMs - context.ports.now();
+    const leftMs = giveUpAtMs - engine.ports.now();
     if (leftMs <= 0) throw describeHeld(found);
     const untilLapseMs = Math.max(MIN_POLL_MS, found.dueAtMs - nowMs);
-    await sleep(context.ports, Math.min(leftMs, untilLapseMs, MAX_POLL_MS), signal);
+    await sleep(engine.ports, Math.min(leftMs, untilLapseMs, MAX_POLL_MS), signal);
   }
 }
 
@@ -73,16 +73,16 @@ export function isFree({ holder, dueAtMs }: LeaseState, nowMs: number): boolean 
 
 /** Takes a lease that was found free, under the next epoch; undefined if someone else was faster. */
 export async function claimLease(
-  context: Engine,
+  engine: Engine,
   found: LeaseState,
   { owner, attempts, ...terms }: ClaimTerms,
 ): Promise<HeldLease | undefined> {
-  const askedAtMs = context.ports.now();
-  const expiresAtMs = (await readClock(context)) + terms.ttlMs;
-  const lease = { epoch: found.epoch + 1, holder: context.ports.nextId().slice(-HOLDER_CHARS), owner };
-  if (!(await moveLease(context, found, { lease, due: { dueAtMs: expiresAtMs, attempts } }))) return undefined;
+  const askedAtMs = engine.ports.now();
+  const expiresAtMs = (await readClock(engine)) + terms.ttlMs;
+  const lease = { epoch: found.epoch + 1, holder: engine.ports.nextId().slice(-HOLDER_CHARS), owner };
+  if (!(await moveLease(engine, found, { lease, due: { dueAtMs: expiresAtMs, attempts } }))) return undefined;
   const { sessionId, branch } = found;
-  return new HeldLease(context, { sessionId, branch, ...lease, attempts, expiresAtMs, askedAtMs }, terms);
+  return new HeldLease(engine, { sessionId, branch, ...lease, attempts, expiresAtMs, askedAtMs }, terms);
 }
 
 /** The random part of an id. */

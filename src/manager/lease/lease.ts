@@ -53,7 +53,7 @@ export class HeldLease implements Lease {
   readonly branch: string;
   readonly epoch: number;
   readonly owner: string | undefined;
-  readonly #context: Engine;
+  readonly #engine: Engine;
   readonly #claim: LeaseClaim;
   readonly #terms: LeaseTerms;
   readonly #loss = new AbortController();
@@ -64,8 +64,8 @@ export class HeldLease implements Lease {
   #ending: Promise<boolean> | undefined;
   #cancelTimers: () => void = () => undefined;
 
-  constructor(context: Engine, claim: LeaseClaim, terms: LeaseTerms) {
-    this.#context = context;
+  constructor(engine: Engine, claim: LeaseClaim, terms: LeaseTerms) {
+    this.#engine = engine;
     this.#claim = claim;
     this.#terms = terms;
     this.sessionId = claim.sessionId;
@@ -82,7 +82,7 @@ export class HeldLease implements Lease {
   }
 
   get isHeld(): boolean {
-    return !this.#isReleased && !this.isLost && this.#context.ports.now() < this.#deadlineMs;
+    return !this.#isReleased && !this.isLost && this.#engine.ports.now() < this.#deadlineMs;
   }
 
   get isLost(): boolean {
@@ -103,7 +103,7 @@ export class HeldLease implements Lease {
     const target = formatHolder(this.#claim);
     const fence: RefChange = { kind: 'lease', name: this.branch, expect: target, target };
     try {
-      return await this.#context.storage.commit({ ...commit, refs: [fence, ...(commit.refs ?? [])] });
+      return await this.#engine.storage.commit({ ...commit, refs: [fence, ...(commit.refs ?? [])] });
     } catch (error) {
       if (!isLeaseConflict(error)) throw error;
       const takeover = describeTakeover(this.#claim, error.details.found);
@@ -114,8 +114,8 @@ export class HeldLease implements Lease {
 
   async renew(): Promise<void> {
     if (this.#isReleased) throw new ClosedError('This lease was released. Take a new one with session.lease().');
-    const askedAtMs = this.#context.ports.now();
-    const expiresAtMs = (await readClock(this.#context)) + this.#terms.ttlMs;
+    const askedAtMs = this.#engine.ports.now();
+    const expiresAtMs = (await readClock(this.#engine)) + this.#terms.ttlMs;
     const target = formatDue({ dueAtMs: expiresAtMs, attempts: this.#claim.attempts });
     // Whatever it was before: as long as the fence holds, only this lease sets it. So a lost answer does no harm.
     const refs: RefChange[] = [{ kind: 'due', name: this.branch, target }];
@@ -151,7 +151,7 @@ export class HeldLease implements Lease {
     const expected = { sessionId, branch, leaseTarget: formatHolder(this.#claim) };
     // Who recovers it next is told who failed.
     const lease = { epoch, holder: '', ...(due !== undefined && { owner: this.owner }) };
-    return moveLease(this.#context, expected, { lease, due });
+    return moveLease(this.#engine, expected, { lease, due });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -162,7 +162,7 @@ export class HeldLease implements Lease {
   #setTimers(partsPerTtl: number, lastError?: unknown): void {
     this.#cancelTimers();
     if (this.#terms.renew === 'manual' || this.#isReleased || this.isLost) return;
-    const { setTimer, now } = this.#context.ports;
+    const { setTimer, now } = this.#engine.ports;
     const set = (run: () => void, delayMs: number) => setTimer(run, { delayMs, keepsProcessAlive: false });
     const cancelRenewal = set(() => void this.#keep(), this.#terms.ttlMs / partsPerTtl);
     const cancelLapse = set(() => this.#lose(describeLapse(this.#claim, lastError)), this.#deadlineMs - now());

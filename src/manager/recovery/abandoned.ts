@@ -36,15 +36,15 @@ export type AbandonedOptions = {
 };
 
 /** What is due now, oldest first, and then what is poisoned. Touches nothing, and leaves out what is damaged. */
-export async function listAbandoned(context: Engine, options: AbandonedOptions = {}): Promise<AbandonedSession[]> {
+export async function listAbandoned(engine: Engine, options: AbandonedOptions = {}): Promise<AbandonedSession[]> {
   const { limit = 1_000, isGone } = options;
-  const { storage } = context;
-  const nowMs = await readClock(context);
+  const { storage } = engine;
+  const nowMs = await readClock(engine);
   const due = await storage.readDue({ before: dueBefore(nowMs, isGone), limit });
   const poisoned = (await storage.readRefs({ kind: 'due' })).filter(({ target }) => target.startsWith('poisoned:'));
   const found: AbandonedSession[] = [];
   const isListed = (lease: LeaseState) => isPoison(lease) || isLeft(lease, nowMs, isGone);
-  for (const ref of [...due, ...poisoned].slice(0, limit)) found.push(...(await describe(context, ref, isListed)));
+  for (const ref of [...due, ...poisoned].slice(0, limit)) found.push(...(await describe(engine, ref, isListed)));
   return found;
 }
 
@@ -53,13 +53,13 @@ function isPoison({ dueAtMs }: LeaseState): boolean {
 }
 
 async function describe(
-  context: Engine,
+  engine: Engine,
   ref: Ref,
   isListed: (lease: LeaseState) => boolean,
 ): Promise<AbandonedSession[]> {
   try {
     const { sessionId, name: branch } = checkRef(ref);
-    const lease = await readLease(context, { sessionId, branch });
+    const lease = await readLease(engine, { sessionId, branch });
     if (!isListed(lease)) return [];
     const { owner, attempts, dueAtMs } = lease;
     const isPoisoned = isPoison(lease);
@@ -71,13 +71,13 @@ async function describe(
 }
 
 /** Lets a poisoned session come up for recovery again, as if for the first time. */
-export async function retryPoisoned(context: Engine, place: LeasePlace): Promise<void> {
-  const found = await readLease(context, place);
+export async function retryPoisoned(engine: Engine, place: LeasePlace): Promise<void> {
+  const found = await readLease(engine, place);
   const { sessionId, branch } = place;
   const details = { sessionId, branch };
   if (!isPoison(found))
     throw new NotFoundError(`Branch "${branch}" of session "${sessionId}" is not poisoned.`, { details });
-  const due = { dueAtMs: await readClock(context), attempts: 0 };
-  if (await moveLease(context, found, { lease: found, due })) return;
+  const due = { dueAtMs: await readClock(engine), attempts: 0 };
+  if (await moveLease(engine, found, { lease: found, due })) return;
   throw new ConflictError(`Branch "${branch}" of session "${sessionId}" was leased meanwhile.`, { details });
 }

@@ -12,7 +12,7 @@ const PAGE = 100;
 
 /** Looks for sessions whose writers are gone. Of all workers that look, exactly one gets each of them. */
 export class RecoveryLoop {
-  readonly #context: Engine;
+  readonly #engine: Engine;
   readonly #options: RecoveryOptions;
   readonly #concurrency: number;
   readonly #recovery: SessionRecovery;
@@ -21,15 +21,15 @@ export class RecoveryLoop {
   #places = 0;
 
   constructor(
-    context: Engine,
+    engine: Engine,
     sessions: SessionOpener,
     { handler, ...options }: RecoveryOptions & { readonly handler: RecoveryHandler },
   ) {
     const terms = parseRecoveryOptions(options);
-    this.#context = context;
+    this.#engine = engine;
     this.#options = options;
     this.#concurrency = terms.concurrency;
-    this.#recovery = new SessionRecovery(context, sessions, { ...terms, handler });
+    this.#recovery = new SessionRecovery(engine, sessions, { ...terms, handler });
   }
 
   /** Makes one pass over what is due, or one after the other until the signal aborts. */
@@ -48,17 +48,17 @@ export class RecoveryLoop {
 
   /** Answers whether to go on. */
   async #pause(everyMs: number): Promise<boolean> {
-    await sleep(this.#context.ports, everyMs, this.#options.signal).catch(() => undefined);
+    await sleep(this.#engine.ports, everyMs, this.#options.signal).catch(() => undefined);
     return this.#options.signal?.aborted !== true;
   }
 
   /** Takes what is due now, oldest first, each at most once. */
   async #pass(): Promise<void> {
     this.#places = this.#options.limit ?? Number.POSITIVE_INFINITY;
-    const before = dueBefore(await readClock(this.#context), this.#options.isGone);
+    const before = dueBefore(await readClock(this.#engine), this.#options.isGone);
     const seen = new Set<string>();
     for (let limit = PAGE; this.#mayTake(); ) {
-      const due = await this.#context.storage.readDue({ before, limit });
+      const due = await this.#engine.storage.readDue({ before, limit });
       const fresh = due.filter((ref) => !seen.has(keyOf(ref)));
       for (const ref of fresh) seen.add(keyOf(ref));
       await this.#takeAll(fresh);

@@ -15,12 +15,12 @@ type Ended = { readonly end: RecoveryEnd; readonly attempt: number; readonly err
 
 /** Recovers one session at a time: claims it, lets the handler go on with it, and says what becomes of it. */
 export class SessionRecovery {
-  readonly #context: Engine;
+  readonly #engine: Engine;
   readonly #sessions: SessionOpener;
   readonly #terms: RecoveryTerms & { readonly handler: RecoveryHandler };
 
-  constructor(context: Engine, sessions: SessionOpener, terms: RecoveryTerms & { readonly handler: RecoveryHandler }) {
-    this.#context = context;
+  constructor(engine: Engine, sessions: SessionOpener, terms: RecoveryTerms & { readonly handler: RecoveryHandler }) {
+    this.#engine = engine;
     this.#sessions = sessions;
     this.#terms = terms;
   }
@@ -31,8 +31,8 @@ export class SessionRecovery {
     let attempt = 0;
     try {
       attempt = parseDue(checkRef(ref).target).attempts;
-      const found = await readLease(this.#context, { sessionId, branch });
-      const isDue = isLeft(found, await readClock(this.#context), this.#terms.isGone);
+      const found = await readLease(this.#engine, { sessionId, branch });
+      const isDue = isLeft(found, await readClock(this.#engine), this.#terms.isGone);
       const ended = isDue ? await this.#claim(found) : undefined;
       if (ended === undefined) return undefined;
       const { end, ...rest } = ended;
@@ -45,7 +45,7 @@ export class SessionRecovery {
   async #claim(found: LeaseState): Promise<Ended | undefined> {
     if (found.attempts >= this.#terms.maxAttempts) return this.#poison(found);
     const attempts = found.attempts + 1;
-    const lease = await claimLease(this.#context, found, { ...this.#terms.lease, attempts });
+    const lease = await claimLease(this.#engine, found, { ...this.#terms.lease, attempts });
     if (lease === undefined) return undefined;
     try {
       return { attempt: attempts, ...(await this.#run(found, lease, attempts)) };
@@ -60,7 +60,7 @@ export class SessionRecovery {
   async #poison(found: LeaseState): Promise<Ended | undefined> {
     const { epoch, owner, attempts } = found;
     const lease = { epoch, holder: '', owner };
-    const isOurs = await moveLease(this.#context, found, { lease, due: { dueAtMs: NEVER, attempts } });
+    const isOurs = await moveLease(this.#engine, found, { lease, due: { dueAtMs: NEVER, attempts } });
     return isOurs ? { end: 'poisoned', attempt: attempts } : undefined;
   }
 
@@ -86,7 +86,7 @@ export class SessionRecovery {
   /** A failed attempt comes up again later, unless it was the last. */
   async #giveBack(lease: HeldLease, attempt: number): Promise<RecoveryEnd> {
     const isLast = attempt >= this.#terms.maxAttempts;
-    const dueAtMs = isLast ? NEVER : (await readClock(this.#context)) + this.#terms.backoffMs(attempt);
+    const dueAtMs = isLast ? NEVER : (await readClock(this.#engine)) + this.#terms.backoffMs(attempt);
     if (!(await lease.end({ dueAtMs, attempts: attempt }))) return 'lost';
     return isLast ? 'poisoned' : 'failed';
   }

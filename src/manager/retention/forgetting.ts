@@ -27,16 +27,16 @@ export async function deleteByHand(
  * Deletes everything of a user: whole sessions where they are the user's alone, else the user's checkpoints in them; and the group
  * checkpoints that one of these is part of, for they hold messages. Answers how many.
  */
-export async function clearUserHistory(context: Engine, userId: string): Promise<number> {
-  await context.settled();
-  const sessions = await sessionsOf(context, userId);
-  const groups = await groupsOf(context, sessions, userId); // before the pins go that tell
+export async function clearUserHistory(engine: Engine, userId: string): Promise<number> {
+  await engine.settled();
+  const sessions = await sessionsOf(engine, userId);
+  const groups = await groupsOf(engine, sessions, userId); // before the pins go that tell
   let count = 0;
   for (const sessionId of sessions)
-    count += await clearSession(context, sessionId, (checkpoint) => checkpoint.userId === userId);
+    count += await clearSession(engine, sessionId, (checkpoint) => checkpoint.userId === userId);
   for (const { id, sessionId } of groups)
-    count += await clearSession(context, sessionId, (checkpoint) => checkpoint.id === id);
-  if (count > 0) await context.storage.collect();
+    count += await clearSession(engine, sessionId, (checkpoint) => checkpoint.id === id);
+  if (count > 0) await engine.storage.collect();
   return count;
 }
 
@@ -53,14 +53,14 @@ async function sessionsOf({ storage }: Engine, userId: string): Promise<Set<Sess
 
 /** The group checkpoints that a checkpoint of the user is part of. */
 async function groupsOf(
-  context: Engine,
+  engine: Engine,
   sessions: ReadonlySet<SessionId>,
   userId: string,
 ): Promise<Iterable<CheckpointRow>> {
   const groups = new Map<CheckpointId, CheckpointRow>();
   for (const sessionId of sessions) {
-    for (const pin of await context.repository.readRefs({ sessionId, kind: 'pin' })) {
-      const group = await readGroupOf(context, pin, userId);
+    for (const pin of await engine.repository.readRefs({ sessionId, kind: 'pin' })) {
+      const group = await readGroupOf(engine, pin, userId);
       if (group !== undefined) groups.set(group.id, group);
     }
   }
@@ -77,24 +77,24 @@ async function readGroupOf({ storage }: Engine, pin: Ref, userId: string): Promi
 }
 
 async function clearSession(
-  context: Engine,
+  engine: Engine,
   sessionId: SessionId,
   isDoomed: (checkpoint: Checkpoint) => boolean,
 ): Promise<number> {
   const entries: LineageEntry[] = [];
-  for await (const entry of readSession(context.storage, sessionId)) entries.push(entry);
+  for await (const entry of readSession(engine.storage, sessionId)) entries.push(entry);
   const live = entries.filter((entry) => entry.checkpoint !== undefined);
   const own = live.filter(({ checkpoint }) => checkpoint !== undefined && isDoomed(checkpoint));
   if (own.length === live.length) {
-    await deleteSession(context, sessionId);
+    await deleteSession(engine, sessionId);
     return own.length;
   }
   const doomed = new Set(own.map((entry) => entry.id));
-  await moveHeads(context, sessionId, { entries, doomed });
+  await moveHeads(engine, sessionId, { entries, doomed });
   const reason = 'the history of its user was cleared';
   return (
     await deleteCheckpoints(
-      context,
+      engine,
       own.map(({ id }) => ({ id, reason })),
       { force: true },
     )
@@ -119,14 +119,14 @@ export async function moveHeads(
 }
 
 /** Removes a session and all that was in it; leaves no tombstone. Answers whether it was there. */
-export async function deleteSession(context: Engine, sessionId: string): Promise<boolean> {
-  await context.settled();
+export async function deleteSession(engine: Engine, sessionId: string): Promise<boolean> {
+  await engine.settled();
   const id = parseSessionId(sessionId);
-  const ids = context.events.has('checkpoint_deleted') ? await readIds(context, id) : [];
-  const wasThere = await context.storage.deleteSession(id);
-  for (const keeper of context.keepers) keeper.forget(id);
+  const ids = engine.events.has('checkpoint_deleted') ? await readIds(engine, id) : [];
+  const wasThere = await engine.storage.deleteSession(id);
+  for (const keeper of engine.keepers) keeper.forget(id);
   for (const checkpointId of ids)
-    await context.events.emit('checkpoint_deleted', checkpointId, 'its session was deleted');
+    await engine.events.emit('checkpoint_deleted', checkpointId, 'its session was deleted');
   return wasThere;
 }
 

@@ -49,14 +49,14 @@ type Judgement = {
 
 /** Applies a retention policy to a storage. Deleting leaves tombstones, except of whole sessions; chunks go with the next gc. */
 export class RetentionRunner {
-  readonly #context: Engine;
+  readonly #engine: Engine;
   readonly #policy: RetentionPolicy;
   readonly #needs: SessionNeeds;
 
-  constructor(context: Engine, policy: RetentionPolicy) {
-    this.#context = context;
+  constructor(engine: Engine, policy: RetentionPolicy) {
+    this.#engine = engine;
     this.#policy = policy;
-    this.#needs = new SessionNeeds(context.storage);
+    this.#needs = new SessionNeeds(engine.storage);
   }
 
   /** Made with what a storage and the user want kept; it cleans up behind the saves of this engine from now on. */
@@ -75,10 +75,10 @@ export class RetentionRunner {
   /** Judges everything, or one session; deletes what is not kept unless `dryRun`. */
   async prune({ sessionId: place, policy, dryRun = false }: PruneOptions = {}): Promise<PruneResult> {
     const sessionId = place === undefined ? undefined : parseSessionId(place);
-    await this.#context.settled();
+    await this.#engine.settled();
     const { maxCheckpoints: _all, maxCheckpointsPerUser: _perUser, ...ofSession } = this.#policy;
     const own = sessionId === undefined ? this.#policy : ofSession;
-    const stalePins = await releaseStalePins(this.#context, { sessionId, dryRun });
+    const stalePins = await releaseStalePins(this.#engine, { sessionId, dryRun });
     const judgement = await this.#judge(
       { types: this.#policy.types ?? {}, ...givenOptions(policy ?? own) },
       sessionId,
@@ -106,7 +106,7 @@ export class RetentionRunner {
         checkpoints: peers,
         policy: { types: { [header.type]: rule } },
         ...UNKNOWN,
-        nowMs: this.#context.ports.now(),
+        nowMs: this.#engine.ports.now(),
       });
       deleted.push(...(await this.#deleteUnneeded(peers, verdicts)));
     }
@@ -120,7 +120,7 @@ export class RetentionRunner {
 
   /** Drops the oldest above a limit. If that were all protected, the limit is judged as `prune` does. */
   async #dropBeyond(filter: { readonly userId?: string }, limit: number): Promise<CheckpointId[]> {
-    const rows = await this.#context.storage.listCheckpoints({
+    const rows = await this.#engine.storage.listCheckpoints({
       ...filter,
       order: 'newest',
       offset: limit,
@@ -144,7 +144,7 @@ export class RetentionRunner {
     const headers = await this.#readAll(filter);
     const isAll = filter.userId === undefined;
     const sessionIds = isAll ? undefined : [...new Set(headers.map(({ sessionId }) => sessionId))];
-    const held = await readProtections(this.#context, sessionIds);
+    const held = await readProtections(this.#engine, sessionIds);
     const verdicts = await judge({
       checkpoints: headers,
       policy: {
@@ -153,7 +153,7 @@ export class RetentionRunner {
       },
       ...held,
       slack: Math.floor(limit * SLACK),
-      nowMs: this.#context.ports.now(),
+      nowMs: this.#engine.ports.now(),
     });
     return { headers, verdicts, refs: held.refs };
   }
@@ -180,9 +180,9 @@ export class RetentionRunner {
   ): Promise<Judgement> {
     const sessions = sessionId === undefined ? undefined : [sessionId];
     // Both before and after: a head that moved meanwhile may be needed by one that is not among those read.
-    const before = await readProtections(this.#context, sessions, stalePins);
+    const before = await readProtections(this.#engine, sessions, stalePins);
     const headers = await this.#readAll(sessionId === undefined ? {} : { sessionId });
-    const after = await readProtections(this.#context, sessions, stalePins);
+    const after = await readProtections(this.#engine, sessions, stalePins);
     const verdicts = await judge({
       checkpoints: headers,
       peers: sessionId === undefined ? [] : await this.#readPeers(sessionId, headers, policy),
@@ -192,7 +192,7 @@ export class RetentionRunner {
       heads: new Map([...before.heads, ...after.heads]),
       current: new Set([...before.current, ...after.current]),
       held: new Set([...before.held, ...after.held]),
-      nowMs: this.#context.ports.now(),
+      nowMs: this.#engine.ports.now(),
     });
     return { headers, verdicts, refs: before.refs };
   }
@@ -218,7 +218,7 @@ export class RetentionRunner {
     let after: CheckpointId | undefined;
     do {
       const page = { ...filter, limit: PAGE, ...(after !== undefined && { after }) };
-      const rows = await this.#context.storage.listCheckpoints(page);
+      const rows = await this.#engine.storage.listCheckpoints(page);
       const parsed = parseRows(rows);
       for (const { header } of parsed.checkpoints) headers.push(header);
       for (const { sessionId } of parsed.damaged) damaged.add(sessionId);
@@ -249,10 +249,10 @@ export class RetentionRunner {
     refs: readonly Ref[],
     doomed: ReadonlyMap<CheckpointId, Verdict>,
   ): Promise<CheckpointId[]> {
-    const { storage, events } = this.#context;
+    const { storage, events } = this.#engine;
     const ids = (await this.#readAll({ sessionId })).map(({ id }) => id);
     if (!ids.every((id) => doomed.has(id))) return [];
-    if (!(await this.#context.endSession(sessionId, () => storage.deleteSession(sessionId, { ifRefs: refs }))))
+    if (!(await this.#engine.endSession(sessionId, () => storage.deleteSession(sessionId, { ifRefs: refs }))))
       return [];
     for (const id of ids) await events.emit('checkpoint_deleted', id, doomed.get(id)?.reason ?? '');
     return ids;
@@ -267,7 +267,7 @@ export class RetentionRunner {
     for (const { kind, name, target } of refs) {
       if (kind !== 'branch' || !doomed.has(target as CheckpointId)) continue;
       try {
-        await this.#context.storage.commit({ sessionId, refs: [{ kind, name, expect: target, target: null }] });
+        await this.#engine.storage.commit({ sessionId, refs: [{ kind, name, expect: target, target: null }] });
       } catch (error) {
         if (!hasErrorCode(error, 'CONFLICT')) throw error;
       }
@@ -280,7 +280,7 @@ export class RetentionRunner {
     const deleted: CheckpointId[] = [];
     const breather = new Breather();
     for (let at = 0; at < doomed.length; at += DELETE_BATCH) {
-      deleted.push(...(await deleteCheckpoints(this.#context, doomed.slice(at, at + DELETE_BATCH))));
+      deleted.push(...(await deleteCheckpoints(this.#engine, doomed.slice(at, at + DELETE_BATCH))));
       await breather.breathe();
     }
     return deleted;
@@ -308,21 +308,21 @@ function ownerOf({ agentId, sessionId }: CheckpointHeader): { agentId: string } 
 
 /** Turns checkpoints into tombstones and says so; answers those that were deleted now. */
 export async function deleteCheckpoints(
-  context: Engine,
+  engine: Engine,
   doomed: readonly { readonly id: CheckpointId; readonly reason: string }[],
   options: { readonly force?: boolean } = {},
 ): Promise<CheckpointId[]> {
-  const deletedAtMs = context.ports.now();
+  const deletedAtMs = engine.ports.now();
   const deletions = await Promise.all(
     doomed.map(async ({ id, reason }) => {
-      const row = await context.storage.readCheckpoint(id);
+      const row = await engine.storage.readCheckpoint(id);
       return row === undefined || row.isDeleted
         ? []
         : [{ id, body: formatTombstone(parseRow(row), deletedAtMs, reason) }];
     }),
   );
-  const deleted = await context.storage.deleteCheckpoints(deletions.flat(), options);
+  const deleted = await engine.storage.deleteCheckpoints(deletions.flat(), options);
   const reasons = new Map(doomed.map(({ id, reason }) => [id, reason]));
-  for (const id of deleted) await context.events.emit('checkpoint_deleted', id, reasons.get(id) ?? '');
+  for (const id of deleted) await engine.events.emit('checkpoint_deleted', id, reasons.get(id) ?? '');
   return deleted;
 }

@@ -11,7 +11,7 @@ import { Session, type SessionOptions } from './session.ts';
 
 /** Opens sessions and knows those that are open. */
 export class SessionOpener implements SessionKeeper {
-  readonly #context: Engine;
+  readonly #engine: Engine;
   readonly #branching: Branching;
   readonly #open = new Set<Session>();
   readonly #shared = new Map<SessionId, Promise<Session>>();
@@ -20,10 +20,10 @@ export class SessionOpener implements SessionKeeper {
   /** Sessions that are being deleted. */
   readonly #ending = new Map<SessionId, Promise<unknown>>();
 
-  constructor(context: Engine, branching: Branching) {
-    this.#context = context;
+  constructor(engine: Engine, branching: Branching) {
+    this.#engine = engine;
     this.#branching = branching;
-    context.keepers.add(this);
+    engine.keepers.add(this);
   }
 
   /** Sessions that are open when theirs is deleted begin it anew. */
@@ -63,12 +63,12 @@ export class SessionOpener implements SessionKeeper {
 
   async #openAt(id: SessionId, options: SessionOptions, { withState = true, lease }: Opening): Promise<Session> {
     const { branch, headId } = await this.#findHead(id, options);
-    const stored = headId === undefined ? undefined : await this.#context.repository.open(headId);
+    const stored = headId === undefined ? undefined : await this.#engine.repository.open(headId);
     const head = stored?.checkpoint;
-    const loaded = stored === undefined || !withState ? NOTHING : await loadState(this.#context, stored);
-    const log = await openRecordings(this.#context, { sessionId: id, branch, head }, toReplay(options));
+    const loaded = stored === undefined || !withState ? NOTHING : await loadState(this.#engine, stored);
+    const log = await openRecordings(this.#engine, { sessionId: id, branch, head }, toReplay(options));
     const start = { sessionId: id, branch, isBranchStored: head !== undefined, head, ...loaded, ...log, lease };
-    const session = new Session(this.#context, start, {
+    const session = new Session(this.#engine, start, {
       options,
       onClose: (closed) => this.#forget(closed),
     });
@@ -77,16 +77,16 @@ export class SessionOpener implements SessionKeeper {
   }
 
   async #findHead(id: SessionId, options: SessionOptions): Promise<{ branch: string; headId: string | undefined }> {
-    const branch = parseName(options.branch ?? (await this.#context.currentBranch(id)), 'A branch name');
-    const headId = await this.#context.repository.readRef(id, 'branch', branch);
-    if (headId === undefined && (await settleImport(this.#context, id))) return this.#findHead(id, options);
+    const branch = parseName(options.branch ?? (await this.#engine.currentBranch(id)), 'A branch name');
+    const headId = await this.#engine.repository.readRef(id, 'branch', branch);
+    if (headId === undefined && (await settleImport(this.#engine, id))) return this.#findHead(id, options);
     if (headId === undefined && options.branch !== undefined) await this.#checkNew(id, branch);
     return { branch, headId };
   }
 
   /** A branch that is named but does not exist is a mistake, unless the session itself is new. */
   async #checkNew(sessionId: SessionId, branch: string): Promise<void> {
-    const branches = await this.#context.repository.readRefs({ sessionId, kind: 'branch' });
+    const branches = await this.#engine.repository.readRefs({ sessionId, kind: 'branch' });
     if (branches.length === 0) return;
     const names = branches.map(({ name }) => name).join(', ');
     throw new NotFoundError(`Session "${sessionId}" has no branch "${branch}" (it has: ${names}). Make it with fork.`, {
@@ -96,7 +96,7 @@ export class SessionOpener implements SessionKeeper {
 
   /** The session to go on in from a checkpoint: on its branch if it is the head there, on a new one otherwise. */
   async resumeAt({ id, sessionId, branch }: Checkpoint): Promise<Session> {
-    const headId = await this.#context.repository.readRef(sessionId, 'branch', branch);
+    const headId = await this.#engine.repository.readRef(sessionId, 'branch', branch);
     const name = headId === id ? branch : (await this.#branching.fork(id)).branch;
     return this.open(sessionId, { branch: name }, { withState: false });
   }

@@ -41,11 +41,11 @@ export function chainLine(digest: Digest | '', line: string): Digest {
 }
 
 /** Writes a session as lines of JSON, oldest checkpoint first, every chunk once. Streams: holds one checkpoint's chunks at a time. */
-export async function* exportSession(context: Engine, sessionId: string): AsyncGenerator<string> {
+export async function* exportSession(engine: Engine, sessionId: string): AsyncGenerator<string> {
   const id = parseSessionId(sessionId);
-  await context.settled();
+  await engine.settled();
   // First, so that everything they speak of is there when the rest is read, also if others go on saving.
-  const all = await context.repository.readRefs({ sessionId: id });
+  const all = await engine.repository.readRefs({ sessionId: id });
   const refs = all.filter(({ kind }) => isExportedKind(kind));
   if (refs.length === 0)
     throw new NotFoundError(`There is no session "${id}" to export.`, { details: { sessionId: id } });
@@ -60,7 +60,7 @@ export async function* exportSession(context: Engine, sessionId: string): AsyncG
   const start: ExportStart = { ...EXPORT_START, sessionId: id };
   yield format(start);
   const breather = new Breather();
-  for await (const line of exportLines(context, id, refs)) {
+  for await (const line of exportLines(engine, id, refs)) {
     yield format(line);
     if (breather.isDue) await breather.breathe();
   }
@@ -68,22 +68,22 @@ export async function* exportSession(context: Engine, sessionId: string): AsyncG
   yield `${JSON.stringify(end)}\n`;
 }
 
-async function* exportLines(context: Engine, sessionId: SessionId, refs: readonly Ref[]): AsyncGenerator<ExportLine> {
+async function* exportLines(engine: Engine, sessionId: SessionId, refs: readonly Ref[]): AsyncGenerator<ExportLine> {
   const written = new Set<Digest>();
   const known = new Set<string>();
-  yield* exportCheckpoints(context, sessionId, { written, known });
+  yield* exportCheckpoints(engine, sessionId, { written, known });
   for (const { kind, name, target } of refs)
     if (kind === 'branch' || kind === 'tag' || kind === 'pin') checkKnown(known, target, `${kind} "${name}"`);
-  yield* exportEffects(context, { sessionId, refs }, written);
+  yield* exportEffects(engine, { sessionId, refs }, written);
   for (const { kind, name, target } of refs) yield { ref: { kind, name, target } };
 }
 
 async function* exportCheckpoints(
-  context: Engine,
+  engine: Engine,
   sessionId: SessionId,
   { written, known }: { written: Set<Digest>; known: Set<string> },
 ): AsyncGenerator<ExportLine> {
-  for await (const row of readRows(context, sessionId)) {
+  for await (const row of readRows(engine, sessionId)) {
     const { parentId, checkpoint } = toEntry(row);
     if (parentId !== undefined) checkKnown(known, parentId, `the parent of ${row.id}`);
     known.add(row.id);
@@ -92,20 +92,20 @@ async function* exportCheckpoints(
       continue;
     }
     parseRoot(checkpoint, row.root);
-    yield* exportChunks(context, row.root.refs, written);
+    yield* exportChunks(engine, row.root.refs, written);
     yield { checkpoint: { body: row.body, digest: row.digest, root: toContent(row.root) } };
   }
 }
 
 /** The effects of each branch up to its mark; every one must be there. */
 async function* exportEffects(
-  context: Engine,
+  engine: Engine,
   { sessionId, refs }: { sessionId: SessionId; refs: readonly Ref[] },
   written: Set<Digest>,
 ): AsyncGenerator<ExportLine> {
   const marks = new Map(refs.filter(({ kind }) => kind === 'log').map(({ name, target }) => [name, Number(target)]));
   const rows = new Map<string, EffectRow[]>([...marks.keys()].map((branch) => [branch, []]));
-  for (const row of await context.storage.readEffects({ sessionId })) {
+  for (const row of await engine.storage.readEffects({ sessionId })) {
     const known = rows.get(row.branch);
     if (known === undefined) rows.set(row.branch, [row]);
     else known.push(row);
@@ -114,16 +114,16 @@ async function* exportEffects(
     const count = marks.get(branch) ?? 0;
     const own = found.filter(({ ordinal }) => ordinal < count);
     // A branch without a mark began after the marks were read, or its mark is lost.
-    const isNew = count === 0 && (await context.repository.readRef(sessionId, 'log', branch)) !== undefined;
+    const isNew = count === 0 && (await engine.repository.readRef(sessionId, 'log', branch)) !== undefined;
     if (own.length !== count || (count === 0 && !isNew)) throw hiddenEffects(sessionId, branch);
-    for (const row of own) yield* exportEffect(context, row, written);
+    for (const row of own) yield* exportEffect(engine, row, written);
   }
 }
 
-async function* exportEffect(context: Engine, row: EffectRow, written: Set<Digest>): AsyncGenerator<ExportLine> {
+async function* exportEffect(engine: Engine, row: EffectRow, written: Set<Digest>): AsyncGenerator<ExportLine> {
   parseEffect(row);
   const { branch, ordinal, body, result, digest } = row;
-  yield* exportChunks(context, result?.refs ?? [], written);
+  yield* exportChunks(engine, result?.refs ?? [], written);
   // Fields in an order of its own: storages give them in theirs.
   yield { effect: { branch, ordinal, body, ...(result !== undefined && { result: toContent(result) }), digest } };
 }
@@ -160,7 +160,7 @@ async function* readRows({ storage }: Engine, sessionId: SessionId): AsyncGenera
 
 /** Chunks not written yet, those they refer to first: found level by level, written from the lowest up. */
 async function* exportChunks(
-  context: Engine,
+  engine: Engine,
   refs: readonly Digest[],
   written: Set<Digest>,
 ): AsyncGenerator<ExportLine> {
@@ -169,7 +169,7 @@ async function* exportChunks(
     const fresh = [...new Set(wanted)].filter((digest) => !written.has(digest));
     if (fresh.length === 0) break;
     for (const digest of fresh) written.add(digest);
-    const chunks = await context.repository.readChunks(fresh);
+    const chunks = await engine.repository.readChunks(fresh);
     levels.push(chunks);
     wanted = chunks.flatMap((chunk) => chunk.refs);
   }

@@ -26,16 +26,13 @@ export type ImportResult = {
  * Then the session is claimed, its checkpoints are stored, and in the end one commit brings its names and effects. A session that
  * somebody else began meanwhile is left as it is: that is a ConflictError.
  */
-export async function importSession(
-  context: Engine,
-  source: AsyncIterable<string | Uint8Array>,
-): Promise<ImportResult> {
+export async function importSession(engine: Engine, source: AsyncIterable<string | Uint8Array>): Promise<ImportResult> {
   checkSource(source);
   const spool = new LineSpool();
   try {
-    const file = await readFile(context, source, spool);
-    const claim = await claimSession(context, file.sessionId);
-    const writing = new SessionWriting(context, file, claim);
+    const file = await readFile(engine, source, spool);
+    const claim = await claimSession(engine, file.sessionId);
+    const writing = new SessionWriting(engine, file, claim);
     try {
       for await (const line of spool.read()) await writing.take(JSON.parse(line) as ExportLine);
       await writing.finish();
@@ -75,7 +72,7 @@ async function readFile(
 
 /** Puts a checked session into a storage. */
 class SessionWriting {
-  readonly #context: Engine;
+  readonly #engine: Engine;
   readonly #file: SessionFile;
   readonly #claim: ImportClaim;
   readonly #breather = new Breather();
@@ -84,8 +81,8 @@ class SessionWriting {
   /** Wait for the end: under a name that somebody else has by then they would be taken for theirs. */
   readonly #effects: { readonly rows: EffectRow[]; readonly chunks: Chunk[] } = { rows: [], chunks: [] };
 
-  constructor(context: Engine, file: SessionFile, claim: ImportClaim) {
-    this.#context = context;
+  constructor(engine: Engine, file: SessionFile, claim: ImportClaim) {
+    this.#engine = engine;
     this.#file = file;
     this.#claim = claim;
   }
@@ -106,12 +103,12 @@ class SessionWriting {
     const result = await this.#commit({ checkpoint, chunks: this.#chunks.take() });
     if (result.status === 'duplicate') throw new ConflictError(`Checkpoint ${id} is in this storage already.`);
     this.#ids.push(id);
-    if (tombstone !== undefined) await this.#context.storage.deleteCheckpoints([{ id, body: tombstone }]);
+    if (tombstone !== undefined) await this.#engine.storage.deleteCheckpoints([{ id, body: tombstone }]);
   }
 
   #commit(commit: Omit<Commit, 'sessionId'>) {
     const refs = [...this.#claim.check(), ...(commit.refs ?? [])];
-    return this.#context.storage.commit({ ...commit, sessionId: this.#file.sessionId, refs });
+    return this.#engine.storage.commit({ ...commit, sessionId: this.#file.sessionId, refs });
   }
 
   /** One commit: from here on the session is there, as a whole. */
@@ -121,9 +118,9 @@ class SessionWriting {
     const names = refs.map(({ kind, name, target }) => ({ kind, name, target, expect: null }));
     try {
       const all = [...names, ...this.#claim.end()];
-      await this.#context.storage.commit({ sessionId, effects, chunks, refs: all });
+      await this.#engine.storage.commit({ sessionId, effects, chunks, refs: all });
     } catch (error) {
-      if (!isOutcomeUnknown(error) || !areSameRefs(await this.#context.storage.readRefs({ sessionId }), refs))
+      if (!isOutcomeUnknown(error) || !areSameRefs(await this.#engine.storage.readRefs({ sessionId }), refs))
         throw error;
     }
   }

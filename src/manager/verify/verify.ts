@@ -33,11 +33,11 @@ const PAGE = 500;
 
 /** Checks every record, chain, head and effect, and, if `readData`, every chunk; names what is damaged and what that affects. */
 export async function verify(
-  context: Engine,
+  engine: Engine,
   { readData = true }: { readData?: boolean | undefined } = {},
 ): Promise<VerifyReport> {
-  await context.settled();
-  const verification = new Verification(context);
+  await engine.settled();
+  const verification = new Verification(engine);
   await verification.checkBackend();
   if (readData) await verification.checkChunks();
   await verification.checkCheckpoints();
@@ -46,7 +46,7 @@ export async function verify(
 }
 
 class Verification {
-  readonly #context: Engine;
+  readonly #engine: Engine;
   readonly #findings: VerifyFinding[] = [];
   readonly #digests = new Map<CheckpointId, Digest>();
   /** The session of each checkpoint that is not deleted. */
@@ -57,8 +57,8 @@ class Verification {
   #chunks: ChunkSurvey | undefined;
   #counts = { checkpoints: 0, tombstones: 0, effects: 0, sessions: 0 };
 
-  constructor(context: Engine) {
-    this.#context = context;
+  constructor(engine: Engine) {
+    this.#engine = engine;
   }
 
   report(): VerifyReport {
@@ -72,12 +72,12 @@ class Verification {
   }
 
   async checkBackend(): Promise<void> {
-    for (const problem of await this.#context.storage.checkIntegrity())
-      this.#add(`${this.#context.storage.kind} storage`, problem);
+    for (const problem of await this.#engine.storage.checkIntegrity())
+      this.#add(`${this.#engine.storage.kind} storage`, problem);
   }
 
   async checkChunks(): Promise<void> {
-    this.#chunks = new ChunkSurvey(this.#context.storage, (subject, problem) => this.#add(subject, problem));
+    this.#chunks = new ChunkSurvey(this.#engine.storage, (subject, problem) => this.#add(subject, problem));
     await this.#chunks.readAll();
   }
 
@@ -91,7 +91,7 @@ class Verification {
         limit: PAGE,
         ...(after !== undefined && { after }),
       };
-      const rows = await this.#attempt('the list of checkpoints', () => this.#context.storage.listCheckpoints(page));
+      const rows = await this.#attempt('the list of checkpoints', () => this.#engine.storage.listCheckpoints(page));
       if (rows === undefined || rows.length === 0) return;
       for (const row of rows) await this.#checkRow(row);
       after = this.#nextPage('the list of checkpoints', ends, rows.at(-1)?.id);
@@ -124,7 +124,7 @@ class Verification {
     if (parentId === undefined) return this.#add(subject, `${problem} a parent, and has none`);
     if (this.#damaged.has(parentId)) this.#damaged.add(id); // the finding is the parent's
     if (this.#live.has(parentId)) return;
-    const row = await this.#attempt(subject, () => this.#context.storage.readCheckpoint(parentId));
+    const row = await this.#attempt(subject, () => this.#engine.storage.readCheckpoint(parentId));
     if (row === undefined || row.isDeleted)
       this.#add(
         subject,
@@ -142,12 +142,12 @@ class Verification {
 
   async #checkState({ id, stateDigest }: Checkpoint): Promise<void> {
     const subject = `checkpoint ${id}`;
-    const row = await this.#attempt(subject, () => this.#context.storage.readCheckpoint(id));
+    const row = await this.#attempt(subject, () => this.#engine.storage.readCheckpoint(id));
     if (row === undefined || row.isDeleted) return;
     if (row.root === undefined) return this.#add(subject, 'the root of its state is missing');
     if (createChunk(row.root).digest !== stateDigest)
       return this.#add(subject, 'the root of its state does not match its digest');
-    const problem = await this.#chunks?.findProblem(row.root, this.#context.codec.limits);
+    const problem = await this.#chunks?.findProblem(row.root, this.#engine.codec.limits);
     if (problem !== undefined) this.#add(subject, `its state ${problem}`);
   }
 
@@ -156,7 +156,7 @@ class Verification {
     const ends = new Set<string>();
     for (;;) {
       const page = { limit: PAGE, ...(after !== undefined && { after }) };
-      const sessions = await this.#attempt('the list of sessions', () => this.#context.storage.listSessions(page));
+      const sessions = await this.#attempt('the list of sessions', () => this.#engine.storage.listSessions(page));
       if (sessions === undefined || sessions.length === 0) return;
       for (const sessionId of sessions) await this.#checkSession(sessionId);
       after = this.#nextPage('the list of sessions', ends, sessions.at(-1));
@@ -177,11 +177,11 @@ class Verification {
   async #checkSession(sessionId: string): Promise<void> {
     this.#counts.sessions++;
     const refs = await this.#attempt(`the names of session "${sessionId}"`, () =>
-      this.#context.storage.readRefs({ sessionId }),
+      this.#engine.storage.readRefs({ sessionId }),
     );
     for (const ref of refs ?? []) await this.#checkRef(ref);
     const effects = await this.#attempt(`the effects of session "${sessionId}"`, () =>
-      this.#context.storage.readEffects({ sessionId }),
+      this.#engine.storage.readEffects({ sessionId }),
     );
     for (const row of effects ?? []) await this.#checkEffect(row);
   }
@@ -192,7 +192,7 @@ class Verification {
     const sound = await this.#attempt(subject, async () => checkRef(ref));
     const needsTarget = ref.kind === 'branch' || ref.kind === 'tag' || ref.kind === 'pin';
     if (sound === undefined || !needsTarget || this.#live.get(ref.target) === ref.sessionId) return;
-    const row = await this.#attempt(subject, () => this.#context.storage.readCheckpoint(ref.target as CheckpointId));
+    const row = await this.#attempt(subject, () => this.#engine.storage.readCheckpoint(ref.target as CheckpointId));
     if (row === undefined || row.isDeleted) this.#add(subject, `it points at ${ref.target}, which is not there`);
     else if (row.sessionId !== ref.sessionId)
       this.#add(subject, `it points at ${ref.target}, which is of session "${row.sessionId}"`);
@@ -204,7 +204,7 @@ class Verification {
     const subject = `effect ${row.ordinal} of branch "${row.branch}" in session "${row.sessionId}"`;
     await this.#attempt(subject, async () => parseEffect(row));
     if (row.result === undefined) return;
-    const problem = await this.#chunks?.findProblem(row.result, this.#context.codec.limits);
+    const problem = await this.#chunks?.findProblem(row.result, this.#engine.codec.limits);
     if (problem !== undefined) this.#add(subject, `its result ${problem}`);
   }
 

@@ -53,14 +53,14 @@ export class RunOpener {
     this.#answers = answers;
   }
 
-  get #context() {
+  get #engine() {
     return this.#manager.engine;
   }
 
   /** A run under a lease; one that is completed needs none, unless its definition changed. Close the session when done. */
   async open(order: Order): Promise<Opened> {
-    const { ports } = this.#context;
-    checkRecordsSteps(this.#context, 'A workflow');
+    const { ports } = this.#engine;
+    checkRecordsSteps(this.#engine, 'A workflow');
     const located = await this.#locate(order);
     const giveUpAtMs = ports.now() + (this.#options.lease?.waitMs ?? 0);
     for (;;) {
@@ -76,7 +76,7 @@ export class RunOpener {
   }
 
   async #locate({ sessionId, checkpointId }: RunOptions): Promise<Located> {
-    const { repository, ports } = this.#context;
+    const { repository, ports } = this.#engine;
     if (checkpointId === undefined) return { sessionId: sessionId ?? `run-${ports.nextId().slice(4)}` };
     const { checkpoint } = await repository.open(checkpointId);
     if (sessionId !== undefined && sessionId !== checkpoint.sessionId) {
@@ -120,11 +120,11 @@ export class RunOpener {
   }
 
   async #logOf({ id, branch }: Session): Promise<string | undefined> {
-    return this.#context.repository.readRef(id, 'log', branch);
+    return this.#engine.repository.readRef(id, 'log', branch);
   }
 
   async #isHead({ id, branch, head }: Session): Promise<boolean> {
-    return (await this.#context.repository.readRef(id, 'branch', branch)) === head?.id;
+    return (await this.#engine.repository.readRef(id, 'branch', branch)) === head?.id;
   }
 
   /** The input is durable before the first step, so that whoever recovers the run has it. Answers no if another process was faster. */
@@ -143,7 +143,7 @@ export class RunOpener {
 
   /** What is frozen must not be the caller's own. */
   #copy(input: unknown): unknown {
-    const { plainCodec } = this.#context;
+    const { plainCodec } = this.#engine;
     const { root, chunks } = plainCodec.encode(input);
     return plainCodec.decode(root, findIn(new Map(chunks.map((chunk) => [chunk.digest, chunk]))));
   }
@@ -173,7 +173,7 @@ export class RunOpener {
         `Session "${session.id}" holds a run of workflow "${state.workflow}", not of "${workflow.name}".`,
         { details },
       );
-    const digest = (value: unknown): string => this.#context.codec.encode(value).root.digest;
+    const digest = (value: unknown): string => this.#engine.codec.encode(value).root.digest;
     if (options.input !== undefined && digest(options.input) !== digest(state.input))
       throw new InvalidInputError(
         `The run in session "${session.id}" began with another input. Leave the input out to resume it.`,

@@ -24,10 +24,10 @@ export function aliasOf(graphId: string): string {
 
 /** Finds LangGraph's checkpoints among those of a session. */
 export class GraphRows {
-  readonly #context: Engine;
+  readonly #engine: Engine;
 
-  constructor(context: Engine) {
-    this.#context = context;
+  constructor(engine: Engine) {
+    this.#engine = engine;
   }
 
   /** The checkpoint with LangGraph's id, in reads by key. */
@@ -41,7 +41,7 @@ export class GraphRows {
   }
 
   async #findAlias(sessionId: SessionId, graphId: string): Promise<CheckpointId | undefined> {
-    const [ref] = await this.#context.storage.readRefs({ sessionId, kind: 'mark', name: aliasOf(graphId) });
+    const [ref] = await this.#engine.storage.readRefs({ sessionId, kind: 'mark', name: aliasOf(graphId) });
     return ref === undefined ? undefined : (checkRef(ref).target as CheckpointId);
   }
 
@@ -53,7 +53,7 @@ export class GraphRows {
   /** The checkpoint with our id; undefined if it is gone, or not LangGraph's. */
   async open(id: CheckpointId): Promise<StoredGraphCheckpoint | undefined> {
     try {
-      const stored = await this.#context.repository.open(id);
+      const stored = await this.#engine.repository.open(id);
       const graph = findGraphHeader(stored.checkpoint);
       return graph === undefined ? undefined : { ...stored, graph };
     } catch (error) {
@@ -67,7 +67,7 @@ export class GraphRows {
     let after: CheckpointId | undefined;
     for (let limit = 1; ; limit = LATEST_PAGE) {
       const page = { sessionId, limit, ...(after !== undefined && { after }) };
-      const rows = await this.#context.storage.listCheckpoints(page);
+      const rows = await this.#engine.storage.listCheckpoints(page);
       const row = rows.find((candidate) => findGraphHeader(parseRow(candidate)) !== undefined);
       const found = row === undefined ? undefined : await this.open(row.id);
       if (found !== undefined) return found;
@@ -84,7 +84,7 @@ export class GraphRows {
 
   /** Whether a checkpoint is the newest of its branch. */
   async isHead({ id, sessionId, branch }: Checkpoint): Promise<boolean> {
-    const [ref] = await this.#context.storage.readRefs({ sessionId, kind: 'branch', name: branch });
+    const [ref] = await this.#engine.storage.readRefs({ sessionId, kind: 'branch', name: branch });
     return ref !== undefined && checkRef(ref).target === id;
   }
 }

@@ -23,17 +23,17 @@ const MIN_BULK_STEPS = 16;
  * first. Every checkpoint on the way takes the writes it came from, so forks of one parent have each their own.
  */
 export async function readDeltaHistory(
-  context: Engine,
+  engine: Engine,
   target: GraphCheckpoint,
   channels: readonly string[],
 ): Promise<Record<string, DeltaChannelHistory>> {
-  const path = await readWayBack(context, target, channels);
-  const steps = await addCalls(context, { target, path, channels });
+  const path = await readWayBack(engine, target, channels);
+  const steps = await addCalls(engine, { target, path, channels });
   const seedIds = new Set(channels.flatMap((channel) => seedOf(path, channel)?.checkpoint.id ?? []));
-  const seeds = await Promise.all([...seedIds].map((id) => context.repository.open(id)));
-  const find = await loadAll(context, steps, seeds);
+  const seeds = await Promise.all([...seedIds].map((id) => engine.repository.open(id)));
+  const find = await loadAll(engine, steps, seeds);
   const states = new Map(
-    seeds.map(({ checkpoint, root }) => [checkpoint.id, context.codec.decode(root, find) as GraphState]),
+    seeds.map(({ checkpoint, root }) => [checkpoint.id, engine.codec.decode(root, find) as GraphState]),
   );
   return Object.fromEntries(
     channels.map((channel) => {
@@ -42,7 +42,7 @@ export async function readDeltaHistory(
       const writes = steps
         .slice(0, end)
         .toReversed()
-        .flatMap((step) => writesOf(context, { step, channel, find }));
+        .flatMap((step) => writesOf(engine, { step, channel, find }));
       if (seed === undefined) return [channel, { writes }];
       return [channel, { writes, seed: states.get(seed.checkpoint.id)?.channel_values[channel] }];
     }),
@@ -92,7 +92,7 @@ function checkNotDeleted(sessionId: SessionId, graphId: string, deleted: Readonl
 }
 
 async function addCalls(
-  context: Engine,
+  engine: Engine,
   {
     target,
     path,
@@ -101,7 +101,7 @@ async function addCalls(
 ): Promise<Step[]> {
   const { sessionId } = target.checkpoint;
   const rows = await readRows(
-    context,
+    engine,
     sessionId,
     path.map(({ graph }) => bucketOf(sessionId, graph.id)),
   );

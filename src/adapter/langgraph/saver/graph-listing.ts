@@ -28,14 +28,14 @@ export type GraphListOptions = CheckpointListOptions & { readonly includeReplace
 
 /** LangGraph's checkpoints that fit, newest first, without their states. Reads a page at a time. */
 export async function* listGraphCheckpoints(
-  context: Engine,
+  engine: Engine,
   config: RunnableConfig,
   options: GraphListOptions = {},
 ): AsyncGenerator<GraphCheckpoint> {
-  const listing = parseListing(context, config, options);
+  const listing = parseListing(engine, config, options);
   if (listing.limit <= 0) return;
   let left = listing.limit;
-  for await (const found of readGraphs(context, listing, options)) {
+  for await (const found of readGraphs(engine, listing, options)) {
     if (!isAsked(found.graph, listing)) continue;
     yield found;
     if (--left === 0) return;
@@ -44,12 +44,12 @@ export async function* listGraphCheckpoints(
 
 /** What LangGraph saved among the rows, of each checkpoint the newest record. */
 async function* readGraphs(
-  context: Engine,
+  engine: Engine,
   listing: Listing,
   { includeReplaced = false }: GraphListOptions,
 ): AsyncGenerator<GraphCheckpoint> {
   const replaced = new Set<CheckpointId>();
-  for await (const row of await openRows(context, listing)) {
+  for await (const row of await openRows(engine, listing)) {
     const checkpoint = parseRow(row);
     const graph = findGraphHeader(checkpoint);
     if (graph === undefined) continue;

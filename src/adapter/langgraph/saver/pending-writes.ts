@@ -33,11 +33,11 @@ type Appending = {
 
 /** Keeps the writes of tasks to checkpoints, also to those that are not stored yet, in the effect log of their session. */
 export class PendingWrites {
-  readonly #context: Engine;
+  readonly #engine: Engine;
   readonly #rows: GraphRows;
 
-  constructor(context: Engine, rows: GraphRows) {
-    this.#context = context;
+  constructor(engine: Engine, rows: GraphRows) {
+    this.#engine = engine;
     this.#rows = rows;
   }
 
@@ -76,15 +76,15 @@ export class PendingWrites {
   async #store(lane: SessionLane, bucket: WriteBucket, appending: Appending): Promise<void> {
     const { sessionId } = lane;
     const { graphId, captured } = appending;
-    const call = composeWrites(this.#context.codec, captured);
+    const call = composeWrites(this.#engine.codec, captured);
     const ordinal = bucket.count;
     const generation = bucket.add(call, expectationOf(appending));
     if (generation === undefined) return;
     appending.first ??= { bucket, generation };
     const branch = bucketOf(sessionId, graphId);
-    const position = { ordinal, generation, startedAtMs: this.#context.ports.now() };
+    const position = { ordinal, generation, startedAtMs: this.#engine.ports.now() };
     try {
-      await this.#context.storage.commit({
+      await this.#engine.storage.commit({
         sessionId,
         effects: [formatWrites({ sessionId, branch }, call, position)],
         chunks: call.chunks,
@@ -104,7 +104,7 @@ export class PendingWrites {
     if (known?.isCertain === true) return known;
     const { sessionId } = lane;
     const name = bucketOf(sessionId, graphId);
-    const [log] = await this.#context.storage.readRefs({ sessionId, kind: 'log', name });
+    const [log] = await this.#engine.storage.readRefs({ sessionId, kind: 'log', name });
     if (log === undefined) return lane.keepBucket(graphId, new WriteBucket([]));
     const stored = await this.read(sessionId, graphId);
     const hasChild = await this.#rows.hasChild(sessionId, graphId);
@@ -113,7 +113,7 @@ export class PendingWrites {
 
   /** The stored calls to a checkpoint, in their order. */
   async read(sessionId: SessionId, graphId: string): Promise<StoredWrites[]> {
-    const rows = await this.#context.storage.readEffects({ sessionId, branch: bucketOf(sessionId, graphId) });
+    const rows = await this.#engine.storage.readEffects({ sessionId, branch: bucketOf(sessionId, graphId) });
     return rows.flatMap((row) => parseWrites(row) ?? []);
   }
 }

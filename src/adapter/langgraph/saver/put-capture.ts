@@ -70,19 +70,19 @@ function isTimeTravel({ metadata }: RunnableConfig, { place }: SessionLane, pare
 
 /** Composes the state; where the parent was not remembered, reads it and builds on it. */
 export async function placePut(
-  context: Engine,
+  engine: Engine,
   captured: CapturedPut,
   { rows, lane }: { readonly rows: GraphRows; readonly lane: SessionLane },
 ): Promise<PlacedPut> {
   const { call, parentId, parent } = captured;
-  const encoded = context.codec.compose(captured.state);
+  const encoded = engine.codec.compose(captured.state);
   const whole = { ...captured, encoded, chunks: encoded.chunks };
   if (parentId === undefined || parent !== undefined) return whole;
   const found = await rows.find(lane.sessionId, parentId);
   if (found === undefined) return whole;
-  const { encoded: before } = await loadState(context, found);
+  const { encoded: before } = await loadState(engine, found);
   if (before === undefined) return { ...whole, parent: found.checkpoint };
-  const rebased = context.codec.encode(childState(encodedState(encoded), call.newVersions, before), before);
+  const rebased = engine.codec.encode(childState(encodedState(encoded), call.newVersions, before), before);
   const chunks = [...encoded.chunks, ...rebased.chunks];
   return { ...captured, parent: found.checkpoint, encoded: rebased, chunks };
 }

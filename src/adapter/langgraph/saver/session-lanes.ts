@@ -15,19 +15,19 @@ const PATIENT_HOPS = 20;
 
 /** The lanes of all sessions a saver is at work in. */
 export class SessionLanes implements SessionKeeper {
-  readonly #context: Engine;
+  readonly #engine: Engine;
   readonly #lanes = new Map<string, SessionLane>();
   /** One for all: a graph that never waits may write to the lanes of its subgraphs only. */
   readonly #lull = new Lull({ hops: PATIENT_HOPS });
 
-  constructor(context: Engine) {
-    this.#context = context;
-    context.keepers.add(this);
+  constructor(engine: Engine) {
+    this.#engine = engine;
+    engine.keepers.add(this);
   }
 
   open(place: Place): SessionLane {
     const sessionId = sessionOf(place);
-    const lane = this.#lanes.get(sessionId) ?? new SessionLane(place, this.#context, this.#lull);
+    const lane = this.#lanes.get(sessionId) ?? new SessionLane(place, this.#engine, this.#lull);
     this.#lanes.delete(sessionId);
     this.#lanes.set(sessionId, lane);
     if (this.#lanes.size > MAX_LANES) this.#dropOldest(lane);

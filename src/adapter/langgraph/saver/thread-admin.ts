@@ -21,22 +21,22 @@ export type PruneStrategy = 'keep_latest' | 'delete';
 
 /** Whole threads: deleting, copying, thinning out. Each call gives the space back that it freed. */
 export class ThreadAdmin {
-  readonly #context: Engine;
+  readonly #engine: Engine;
   readonly #lanes: SessionLanes;
 
-  constructor(context: Engine, lanes: SessionLanes) {
-    this.#context = context;
+  constructor(engine: Engine, lanes: SessionLanes) {
+    this.#engine = engine;
     this.#lanes = lanes;
   }
 
   async deleteThread(threadId: string): Promise<void> {
     await this.#deleteSessions(threadId);
-    await this.#context.storage.collect();
+    await this.#engine.storage.collect();
   }
 
   async #deleteSessions(threadId: string): Promise<void> {
-    for (const sessionId of await sessionsOfThread(this.#context.storage, threadId))
-      await this.#lanes.alone(sessionId, () => deleteSession(this.#context, sessionId));
+    for (const sessionId of await sessionsOfThread(this.#engine.storage, threadId))
+      await this.#lanes.alone(sessionId, () => deleteSession(this.#engine, sessionId));
   }
 
   /** Copies every namespace of a thread; states are shared, not copied. */
@@ -44,12 +44,12 @@ export class ThreadAdmin {
     if (sourceId === targetId)
       throw new InvalidInputError(`Thread "${sourceId}" cannot be copied onto itself.`, { details: { sourceId } });
     let isFound = false;
-    for (const from of await sessionsOfThread(this.#context.storage, sourceId)) {
+    for (const from of await sessionsOfThread(this.#engine.storage, sourceId)) {
       const place = await this.#placeOf(from);
       if (place === undefined) continue;
       isFound = true;
       const target: Place = { threadId: targetId, namespace: place.namespace };
-      await this.#lanes.alone(sessionOf(target), () => copySession(this.#context, from, target));
+      await this.#lanes.alone(sessionOf(target), () => copySession(this.#engine, from, target));
     }
     if (isFound) return;
     throw new NotFoundError(`There is no thread "${sourceId}" in this storage, so nothing was copied. Check its id.`, {
@@ -59,9 +59,9 @@ export class ThreadAdmin {
 
   /** The place of a session; undefined if LangGraph has nothing there. */
   async #placeOf(sessionId: SessionId): Promise<Place | undefined> {
-    const [row] = await this.#context.storage.listCheckpoints({ sessionId, limit: 1 });
+    const [row] = await this.#engine.storage.listCheckpoints({ sessionId, limit: 1 });
     if (row === undefined) return undefined;
-    const { checkpoint } = await this.#context.repository.open(row.id);
+    const { checkpoint } = await this.#engine.repository.open(row.id);
     return findGraphHeader(checkpoint)?.place ?? placeOf(sessionId);
   }
 
@@ -69,10 +69,10 @@ export class ThreadAdmin {
     for (const threadId of threadIds) {
       if (strategy === 'delete') await this.#deleteSessions(threadId);
       else
-        for (const sessionId of await sessionsOfThread(this.#context.storage, threadId))
+        for (const sessionId of await sessionsOfThread(this.#engine.storage, threadId))
           await this.#lanes.alone(sessionId, () => this.#keepLatest(sessionId));
     }
-    await this.#context.storage.collect();
+    await this.#engine.storage.collect();
   }
 
   /** Tags and pins were set by someone who wants these checkpoints kept; delta channels need their ancestors. */
@@ -82,7 +82,7 @@ export class ThreadAdmin {
     const [latest] = graphs;
     if (latest === undefined) return;
     const kept = new Set<string>([latest.checkpoint.id]);
-    for (const { kind, target } of await this.#context.storage.readRefs({ sessionId }))
+    for (const { kind, target } of await this.#engine.storage.readRefs({ sessionId }))
       if (kind === 'tag' || kind === 'pin') kept.add(target);
     const headers = graphs.map(({ checkpoint }) => checkpoint.header);
     for (const id of findNeeded(headers, (keptId) => kept.has(keptId)).keys()) kept.add(id);
@@ -93,7 +93,7 @@ export class ThreadAdmin {
 
   async #readEntries(sessionId: SessionId): Promise<LineageEntry[]> {
     const entries: LineageEntry[] = [];
-    for await (const entry of readSession(this.#context.storage, sessionId)) entries.push(entry);
+    for await (const entry of readSession(this.#engine.storage, sessionId)) entries.push(entry);
     return entries;
   }
 
@@ -101,10 +101,10 @@ export class ThreadAdmin {
     sessionId: SessionId,
     { doomed, latest }: { doomed: ReadonlySet<string>; latest: GraphCheckpoint },
   ): Promise<void> {
-    const branches = await this.#context.storage.readRefs({ sessionId, kind: 'branch' });
+    const branches = await this.#engine.storage.readRefs({ sessionId, kind: 'branch' });
     const removed = branches.filter(({ target }) => doomed.has(target));
     if (removed.length === 0) return;
-    await this.#context.storage.commit({
+    await this.#engine.storage.commit({
       sessionId,
       refs: [
         ...removed.map(({ name, target }) => ({ kind: 'branch' as const, name, expect: target, target: null })),
@@ -117,32 +117,32 @@ export class ThreadAdmin {
   async deleteForRuns(runIds: readonly string[]): Promise<void> {
     const runs = new Set(runIds);
     const found = new Map<SessionId, GraphCheckpoint[]>();
-    for await (const one of listGraphCheckpoints(this.#context, {}, { includeReplaced: true })) {
+    for await (const one of listGraphCheckpoints(this.#engine, {}, { includeReplaced: true })) {
       const { sessionId } = one.checkpoint;
       if (one.graph.runId !== undefined && runs.has(one.graph.runId))
         found.set(sessionId, [...(found.get(sessionId) ?? []), one]);
     }
     for (const [sessionId, doomed] of found)
       await this.#lanes.alone(sessionId, async () => {
-        await moveHeads(this.#context, sessionId, {
+        await moveHeads(this.#engine, sessionId, {
           entries: await this.#readEntries(sessionId),
           doomed: idsOf(doomed),
         });
         await this.#delete(doomed, 'its run was deleted');
       });
-    if (found.size > 0) await this.#context.storage.collect();
+    if (found.size > 0) await this.#engine.storage.collect();
   }
 
   async #delete(doomed: readonly GraphCheckpoint[], reason: string): Promise<void> {
     const deletions = doomed.map(({ checkpoint }) => ({ id: checkpoint.id, reason }));
-    const deleted = new Set(await deleteCheckpoints(this.#context, deletions, { force: true }));
+    const deleted = new Set(await deleteCheckpoints(this.#engine, deletions, { force: true }));
     for (const { checkpoint, graph } of doomed) {
       const { id, sessionId } = checkpoint;
       const branch = bucketOf(sessionId, graph.id);
       // Nearly always the writes are filed under the id of the checkpoint, and went with it.
       if (!deleted.has(id) || branch === id) continue;
-      const rows = await this.#context.storage.readEffects({ sessionId, branch });
-      if (rows.length > 0) await this.#context.storage.commit({ sessionId, effects: rows.map(emptyWrites) });
+      const rows = await this.#engine.storage.readEffects({ sessionId, branch });
+      if (rows.length > 0) await this.#engine.storage.commit({ sessionId, effects: rows.map(emptyWrites) });
     }
   }
 }

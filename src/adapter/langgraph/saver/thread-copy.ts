@@ -21,20 +21,20 @@ const TAIL_HEX_CHARS = 15;
 const COPIED_KINDS: ReadonlySet<string> = new Set(['branch', 'tag', 'pin', 'current']);
 
 /** Copies a session, oldest checkpoint first. Chunks are shared; what is left of deleted checkpoints stays behind. */
-export async function copySession(context: Engine, from: SessionId, place: Place): Promise<void> {
+export async function copySession(engine: Engine, from: SessionId, place: Place): Promise<void> {
   const target = sessionOf(place);
-  await settleImport(context, target);
-  await checkFree(context, target, place);
+  await settleImport(engine, target);
+  await checkFree(engine, target, place);
   const sources: GraphCheckpoint[] = [];
-  for await (const { checkpoint } of readSession(context.storage, from)) {
+  for await (const { checkpoint } of readSession(engine.storage, from)) {
     const graph = checkpoint === undefined ? undefined : findGraphHeader(checkpoint);
     if (checkpoint !== undefined && graph !== undefined) sources.push({ checkpoint, graph });
   }
-  const claim = await claimSession(context, target);
+  const claim = await claimSession(engine, target);
   const copy: Copy = { place, claim, copies: new Map(), refs: [] };
   try {
-    for (const source of sources.toReversed()) await copyCheckpoint(context, source, copy);
-    await copyRefs(context, from, copy);
+    for (const source of sources.toReversed()) await copyCheckpoint(engine, source, copy);
+    await copyRefs(engine, from, copy);
   } catch (error) {
     await claim.giveUp([...copy.copies.values()].map(({ id }) => id));
     throw error;
@@ -59,22 +59,22 @@ async function checkFree({ storage }: Engine, target: SessionId, { threadId }: P
 }
 
 async function copyCheckpoint(
-  context: Engine,
+  engine: Engine,
   source: GraphCheckpoint,
   { place, claim, copies, refs }: Copy,
 ): Promise<void> {
   const { checkpoint, graph } = source;
   const sessionId = sessionOf(place);
-  const { root } = await context.repository.open(checkpoint.id);
+  const { root } = await engine.repository.open(checkpoint.id);
   const parent = findCopy(copies, checkpoint.parentId);
   const replaces = findCopy(copies, graph.replaces)?.id;
   const id = copiedId(source, { sessionId, after: replaces ?? parent?.id, isReplacing: replaces !== undefined });
-  const header = rewriteHeader(context, checkpoint, { id, parent, graph: { ...graph, place, replaces } });
+  const header = rewriteHeader(engine, checkpoint, { id, parent, graph: { ...graph, place, replaces } });
   const body = JSON.stringify(header);
   const digest = digestCheckpoint(body);
-  const writes = await copyWrites(context, source, sessionId);
+  const writes = await copyWrites(engine, source, sessionId);
   const alias: RefChange = { kind: 'mark', name: aliasOf(graph.id), target: id };
-  await context.storage.commit({
+  await engine.storage.commit({
     sessionId,
     checkpoint: { header, body, digest, root },
     chunks: writes.chunks,

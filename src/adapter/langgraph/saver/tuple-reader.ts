@@ -27,12 +27,12 @@ type Material = {
 
 /** Makes what LangGraph calls a tuple: a checkpoint with its state, metadata, parent and pending writes. */
 export class TupleReader {
-  readonly #context: Engine;
+  readonly #engine: Engine;
   readonly #writes: PendingWrites;
   readonly #firstVersion: () => number | string;
 
-  constructor(context: Engine, writes: PendingWrites, firstVersion: () => number | string) {
-    this.#context = context;
+  constructor(engine: Engine, writes: PendingWrites, firstVersion: () => number | string) {
+    this.#engine = engine;
     this.#writes = writes;
     this.#firstVersion = firstVersion;
   }
@@ -43,11 +43,11 @@ export class TupleReader {
     const { checkpoint, graph, root } = stored;
     // One that was redacted meanwhile has the same id and another content.
     if (lane.findTip(graph.id)?.checkpoint.digest === checkpoint.digest) {
-      const page = await this.#load([material], lane.knownParts(this.#context.codec));
+      const page = await this.#load([material], lane.knownParts(this.#engine.codec));
       return this.#createTuple(material, page);
     }
     const page = await this.#load([material], undefined);
-    const { state, encoded } = this.#context.codec.decodeForEditing(root, page.sources.find);
+    const { state, encoded } = this.#engine.codec.decodeForEditing(root, page.sources.find);
     lane.keepTip(graph.id, { checkpoint, encoded });
     return this.#createTuple(material, page, state as GraphState);
   }
@@ -76,13 +76,13 @@ export class TupleReader {
       ...[...writes, ...parentWrites].flatMap(({ result }) => result?.refs ?? []),
     ]);
     const absent = new Set(refs.filter((digest) => known?.has(digest) !== true));
-    const find = await this.#context.repository.loadChunks({ text: '', refs: [...absent] });
+    const find = await this.#engine.repository.loadChunks({ text: '', refs: [...absent] });
     const isLearning = known === undefined && material.length > 1;
-    return new PageDecoder(this.#context.codec, { find, known }, { isLearning });
+    return new PageDecoder(this.#engine.codec, { find, known }, { isLearning });
   }
 
   #createTuple(material: Material, page: PageDecoder, state?: GraphState): CheckpointTuple {
-    const { codec } = this.#context;
+    const { codec } = this.#engine;
     const { checkpoint, graph, root } = material.stored;
     const decodeState = once(() => {
       const decoded = state ?? (page.decode(root) as GraphState);
@@ -110,7 +110,7 @@ export class TupleReader {
     const { v, ts, ...rest } = state;
     const checkpoint = { v, id: graph.id, ts, ...rest } as GraphCheckpointData;
     if (graph.oldFormat === undefined || graph.parentId === undefined) return checkpoint;
-    checkpoint.channel_values[TASKS] = sendsIn(this.#context.codec, material.parentWrites, sources);
+    checkpoint.channel_values[TASKS] = sendsIn(this.#engine.codec, material.parentWrites, sources);
     const versions = Object.values(checkpoint.channel_versions);
     checkpoint.channel_versions[TASKS] = versions.length > 0 ? maxChannelVersion(...versions) : this.#firstVersion();
     return checkpoint;

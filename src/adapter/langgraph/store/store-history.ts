@@ -10,15 +10,15 @@ const DELETE_BATCH = 200;
 const REASON = 'only the latest state of its store was kept';
 
 /** Deletes all checkpoints of a session but those that a branch, tag or pin points at, and gives the space back. */
-export async function forgetHistory(context: Engine, sessionId: SessionId): Promise<StorePruneReport> {
+export async function forgetHistory(engine: Engine, sessionId: SessionId): Promise<StorePruneReport> {
   const ids: CheckpointId[] = [];
-  for await (const { id, checkpoint } of readSession(context.storage, sessionId))
+  for await (const { id, checkpoint } of readSession(engine.storage, sessionId))
     if (checkpoint !== undefined) ids.push(id);
   let checkpoints = 0;
   for (let at = 0; at < ids.length; at += DELETE_BATCH) {
     const doomed = ids.slice(at, at + DELETE_BATCH).map((id) => ({ id, reason: REASON }));
-    checkpoints += (await deleteCheckpoints(context, doomed)).length;
+    checkpoints += (await deleteCheckpoints(engine, doomed)).length;
   }
-  const { bytes } = await context.storage.collect();
+  const { bytes } = await engine.storage.collect();
   return { checkpoints, bytes };
 }
