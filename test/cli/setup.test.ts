@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
@@ -86,8 +86,16 @@ describe.concurrent('init and config', () => {
     const wrong = await run(['log'], { folder });
     expect(wrong.code).toBe(2);
     expect(wrong.stderr).toContain('storgae');
-    writeFileSync(join(folder, 'savestate.yaml'), 'storage: [\n');
-    expect((await run(['log'], { folder })).code).toBe(2);
+    for (const broken of ['storage: [\n', '['.repeat(20_000), 'storage: *a\n', 'a: 1\n---\nb: 2\n', 'words\n']) {
+      writeFileSync(join(folder, 'savestate.yaml'), broken);
+      for (const args of [['log'], ['config', 'session', 'chat-1'], ['config', 'session', '--unset']]) {
+        const { code, stderr } = await run(args, { folder });
+        expect([code, stderr]).toEqual([2, expect.stringMatching(/savestate\.yaml has 1 problem:\n {2}\d+:\d+ /)]);
+      }
+    }
+    rmSync(join(folder, 'savestate.yaml'));
+    mkdirSync(join(folder, 'savestate.yaml'));
+    expect((await run(['log'], { folder })).stderr).toMatch(/savestate\.yaml cannot be read: it is a folder/);
   });
 });
 

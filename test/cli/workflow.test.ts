@@ -153,6 +153,16 @@ describe.concurrent('workflows', () => {
     expect((await run(theirs, { folder })).code).toBe(0);
   });
 
+  test('[Z58] a module or team that is a folder is refused in the words of who named it', async () => {
+    const folder = createTeamFolder();
+    const words = '"x.mjs?../../" was named where a file is needed';
+    const refused = { code: 2, stderr: expect.stringContaining(words) };
+    expect(await run(['run', 'Hello', '--team', 'x.mjs?../../'], { folder })).toMatchObject(refused);
+    expect(await run(['run', 'packing.yaml', '--registry', 'x.mjs?../../'], { folder })).toMatchObject(refused);
+    appendFileSync(join(folder, 'savestate.yaml'), 'registry: "x.mjs?../../"\n');
+    expect(await run(['run', 'Hello'], { folder })).toMatchObject(refused);
+  });
+
   test('[Z51] check tells every problem with line and column, names that the code does not have, and exits with 1', async () => {
     const folder = createTeamFolder('');
     expect(await ok(['workflow', 'check', 'packing.yaml'], { folder })).toBe('packing.yaml is well.\n');

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import type { JsonPatchOperation } from '../../core/diff/index.ts';
 import { InvalidInputError } from '../../core/errors.ts';
 import type { ForkOptions, StateEdit } from '../../manager/branch/branching.ts';
@@ -7,6 +6,7 @@ import type { Command } from '../command.ts';
 import type { CommandInput } from '../command-input.ts';
 import type { Context } from '../context.ts';
 import { Journal } from '../place/journal.ts';
+import { readText } from '../place/read-text.ts';
 import { resolveRevision } from '../revision/resolve-revision.ts';
 import { parseStatePath, setAt } from '../revision/state-path.ts';
 import { editState } from '../state/edit-state.ts';
@@ -102,7 +102,7 @@ function parseJsonOrText(text: string): unknown {
 }
 
 function readPatch(file: string): readonly JsonPatchOperation[] {
-  const text = readInput(file);
+  const text = readText(file, 'patch');
   try {
     const patch: unknown = JSON.parse(text);
     if (Array.isArray(patch)) return patch as JsonPatchOperation[];
@@ -110,12 +110,4 @@ function readPatch(file: string): readonly JsonPatchOperation[] {
     throw new InvalidInputError(`${file} is not JSON.`, { cause });
   }
   throw new InvalidInputError(`${file} is no JSON Patch: it must be a list of operations.`);
-}
-
-function readInput(file: string): string {
-  try {
-    return readFileSync(file === '-' ? 0 : file, 'utf8');
-  } catch (cause) {
-    throw new InvalidInputError(`${file} cannot be read.`, { cause });
-  }
 }

@@ -1,4 +1,4 @@
-import { createReadStream, createWriteStream, mkdirSync, readFileSync } from 'node:fs';
+import { createReadStream, createWriteStream, mkdirSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
@@ -11,6 +11,7 @@ import type { Command } from '../command.ts';
 import type { CommandInput } from '../command-input.ts';
 import type { Context } from '../context.ts';
 import type { Output } from '../output-schemas.ts';
+import { readText } from '../place/read-text.ts';
 import { parseStatePath } from '../revision/state-path.ts';
 import { Redaction, type RedactionRules } from '../state/redaction-rules.ts';
 import { formatCount, formatSize } from '../terminal/format.ts';
@@ -56,7 +57,7 @@ Stop programs that write to the session first. Copies and exports elsewhere are 
 
 function readRules(context: Context, input: CommandInput): RedactionRules {
   const texts = [
-    ...input.texts('textFrom').map((file) => readFileSync(file === '-' ? 0 : file, 'utf8').replace(/\r?\n$/, '')),
+    ...input.texts('textFrom').map((file) => readText(file, 'text').replace(/\r?\n$/, '')),
     ...input.texts('env').map((name) => context.env[name] ?? failEmpty(name)),
   ];
   const short = texts.find((text) => text.length < MIN_TEXT_CHARS);

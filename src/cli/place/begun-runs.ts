@@ -1,6 +1,6 @@
-import { appendFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import type { Context } from '../context.ts';
+import { LinesFile } from './lines-file.ts';
 
 /** Where the definition of a workflow is, and the module with its code. */
 export type WorkflowPlace = { readonly file: string; readonly registry: string | undefined };
@@ -10,10 +10,10 @@ export type WorkflowPlace = { readonly file: string; readonly registry: string |
  * be somebody else's word, so nothing is loaded because of it.
  */
 export class BegunRuns {
-  readonly #path: string;
+  readonly #runs: LinesFile<WorkflowPlace & { readonly sessionId: string }>;
 
   constructor(folder: string) {
-    this.#path = join(folder, 'workflows.jsonl');
+    this.#runs = new LinesFile(join(folder, 'workflows.jsonl'));
   }
 
   static async open(context: Context): Promise<BegunRuns> {
@@ -23,23 +23,11 @@ export class BegunRuns {
   add(sessionId: string, place: WorkflowPlace): void {
     const found = this.find(sessionId);
     if (found?.file === place.file && found.registry === place.registry) return;
-    mkdirSync(dirname(this.#path), { recursive: true });
-    appendFileSync(this.#path, `${JSON.stringify({ sessionId, ...place })}\n`);
+    this.#runs.add({ sessionId, ...place });
   }
 
   find(sessionId: string): WorkflowPlace | undefined {
-    const text = existsSync(this.#path) ? readFileSync(this.#path, 'utf8') : '';
-    const runs = text.split('\n').flatMap(parseLine);
-    const found = runs.findLast((run) => run.sessionId === sessionId);
+    const found = this.#runs.read().findLast((run) => run.sessionId === sessionId);
     return found === undefined ? undefined : { file: found.file, registry: found.registry };
-  }
-}
-
-/** A line that a crash cut off is left out. */
-function parseLine(line: string): (WorkflowPlace & { readonly sessionId: string })[] {
-  try {
-    return line === '' ? [] : [JSON.parse(line) as WorkflowPlace & { sessionId: string }];
-  } catch {
-    return [];
   }
 }

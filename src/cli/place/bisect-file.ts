@@ -1,5 +1,6 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { CorruptError } from '../../core/errors.ts';
 import { type CheckpointId, isCheckpointId } from '../../core/record/id.ts';
 import type { Verdict } from '../state/bisection.ts';
 
@@ -22,7 +23,13 @@ export class BisectFile {
   }
 
   read(): BisectState | undefined {
-    return existsSync(this.#path) ? (JSON.parse(readFileSync(this.#path, 'utf8')) as BisectState) : undefined;
+    if (!existsSync(this.#path)) return undefined;
+    try {
+      return JSON.parse(readFileSync(this.#path, 'utf8')) as BisectState;
+    } catch (cause) {
+      const advice = 'Begin anew: savestate bisect reset.';
+      throw new CorruptError(`The search that ${this.#path} remembers cannot be read. ${advice}`, { cause });
+    }
   }
 
   write(state: BisectState): void {

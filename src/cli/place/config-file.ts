@@ -1,6 +1,7 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Config } from './config-schema.ts';
+import { readText } from './read-text.ts';
 
 export type { Config } from './config-schema.ts';
 
@@ -22,7 +23,7 @@ export function findConfigPath(folder: string): string | undefined {
 /** Reads the nearest configuration; undefined if there is none. Refuses what it does not know, by line and column. */
 export async function readConfig(folder: string): Promise<FoundConfig | undefined> {
   const path = findConfigPath(folder);
-  return path === undefined ? undefined : { path, config: await parseConfig(readFileSync(path, 'utf8'), path) };
+  return path === undefined ? undefined : { path, config: await parseConfig(readText(path, 'configuration'), path) };
 }
 
 async function parseConfig(text: string, path: string): Promise<Config> {
@@ -41,8 +42,15 @@ async function parseConfig(text: string, path: string): Promise<Config> {
 
 /** Changes one value of a configuration file and leaves its comments; `undefined` removes it. */
 export async function writeConfigValue(path: string, key: string, value: string | undefined): Promise<void> {
-  const { parseDocument } = await import('yaml');
-  const document = parseDocument(existsSync(path) ? readFileSync(path, 'utf8') : '');
+  const [{ isMap }, { yamlDocument }, { problemsError }] = await Promise.all([
+    import('yaml'),
+    import('../../runtime/config/yaml-source.ts'),
+    import('../../runtime/config/problem.ts'),
+  ]);
+  const before = existsSync(path) ? readText(path, 'configuration') : '';
+  const { document, problems } = yamlDocument(before);
+  if (problems.length > 0) throw problemsError(path, problems);
+  if (document.contents !== null && !isMap(document.contents)) await parseConfig(before, path); // says what it is
   if (value === undefined) document.delete(key);
   else document.set(key, value);
   const text = document.contents === null ? '' : document.toString();

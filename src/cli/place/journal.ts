@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { appendFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import type { Context } from '../context.ts';
+import { LinesFile } from './lines-file.ts';
 
 /** How to take back a part of what was done. Each fails if it was changed since. */
 export type UndoStep =
@@ -24,10 +24,10 @@ type Line = Operation | { readonly undone: string };
 
 /** What this person did to branches and tags of a storage, so that it can be undone. Kept on this machine. */
 export class Journal {
-  readonly #path: string;
+  readonly #lines: LinesFile<Line>;
 
   constructor(folder: string) {
-    this.#path = join(folder, 'operations.jsonl');
+    this.#lines = new LinesFile(join(folder, 'operations.jsonl'));
   }
 
   static async open(context: Context): Promise<Journal> {
@@ -36,33 +36,18 @@ export class Journal {
 
   add(operation: Pick<Operation, 'sessionId' | 'summary' | 'undo'>): Operation {
     const whole = { id: randomBytes(4).toString('hex'), at: new Date().toISOString(), ...operation };
-    this.#append(whole);
+    this.#lines.add(whole);
     return whole;
   }
 
   markUndone(id: string): void {
-    this.#append({ undone: id });
+    this.#lines.add({ undone: id });
   }
 
   /** Every operation, oldest first, and whether it was undone. */
   read(): { readonly operation: Operation; readonly isUndone: boolean }[] {
-    const text = existsSync(this.#path) ? readFileSync(this.#path, 'utf8') : '';
-    const lines = text.split('\n').flatMap(parseLine);
+    const lines = this.#lines.read();
     const undone = new Set(lines.flatMap((line) => ('undone' in line ? [line.undone] : [])));
     return lines.flatMap((line) => ('undone' in line ? [] : [{ operation: line, isUndone: undone.has(line.id) }]));
-  }
-
-  #append(line: Line): void {
-    mkdirSync(dirname(this.#path), { recursive: true });
-    appendFileSync(this.#path, `${JSON.stringify(line)}\n`);
-  }
-}
-
-/** A line that a crash cut off is left out. */
-function parseLine(line: string): Line[] {
-  try {
-    return line === '' ? [] : [JSON.parse(line) as Line];
-  } catch {
-    return [];
   }
 }

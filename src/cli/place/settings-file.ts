@@ -1,9 +1,10 @@
-import { existsSync, readFileSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
+import { existsSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
 import type { ReadConfig } from '../../runtime/config/load-workflow-config.ts';
 import type { StorageAddress } from '../../storage/open/address.ts';
 import type { FoundConfig } from './config-file.ts';
+import { readText, resolveFile } from './read-text.ts';
 
 /** Settings of a project, and the file or other place they come from. */
 export type FoundSettings = ReadConfig & { readonly path: string };
@@ -35,7 +36,7 @@ function findPath({ folder, config }: Place): string | undefined {
     const path = join(base, SETTINGS_NAME);
     return existsSync(path) ? path : undefined;
   }
-  const path = resolve(base, named);
+  const path = resolveFile(base, named);
   if (existsSync(path)) return path;
   throw new NotFoundError(`${config?.path} names the settings ${named}, and there is no such file.`, {
     details: { path },
@@ -45,7 +46,7 @@ function findPath({ folder, config }: Place): string | undefined {
 /** Reads the settings of a file, which may hold a workflow as well. What it leaves out, those below it may say. */
 export async function readSettings(path: string, env: Place['env'], below?: ReadConfig): Promise<FoundSettings> {
   const { readWorkflowConfig } = await import('../../runtime/config/load-workflow-config.ts');
-  return { path, ...readWorkflowConfig(readFileSync(path, 'utf8'), { env, source: path }, below?.written) };
+  return { path, ...readWorkflowConfig(readText(path, 'settings file'), { env, source: path }, below?.written) };
 }
 
 async function readOwnSettings(path: string, env: Place['env']): Promise<FoundSettings> {

@@ -1,4 +1,3 @@
-import { readFile } from 'node:fs/promises';
 import { dirname, extname, resolve } from 'node:path';
 import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
 import { AgentRegistry } from '../../runtime/agent/agent-registry.ts';
@@ -7,6 +6,7 @@ import { createTeam, parseTeam } from '../../runtime/chat/team-config.ts';
 import type { Fleet } from '../../runtime/fleet/fleet.ts';
 import type { CommandInput } from '../command-input.ts';
 import type { Context } from '../context.ts';
+import { readText, resolveFile } from '../place/read-text.ts';
 import type { FoundSettings } from '../place/settings-file.ts';
 import { strayInChat, withSettings } from './apply-settings.ts';
 import { importModule, isBeside, type Module } from './import-module.ts';
@@ -54,8 +54,8 @@ function pick(
   named: string | undefined,
   configured: string | undefined,
 ): string | undefined {
-  if (named !== undefined) return resolve(here, named);
-  return configured === undefined ? undefined : resolve(project, configured);
+  if (named !== undefined) return resolveFile(here, named);
+  return configured === undefined ? undefined : resolveFile(project, configured);
 }
 
 /** Like `findTeam`, for commands that cannot do without. */
@@ -75,7 +75,7 @@ async function loadTeam(path: string, parts: TeamParts): Promise<Team> {
 }
 
 async function readTeam(path: string, { env, registry: named }: TeamParts): Promise<Team> {
-  const config = parseTeam(await readText(path), { source: path });
+  const config = parseTeam(readText(path, 'team file'), { source: path });
   const code = named ?? (config.registry && besideTeam(path, config.registry));
   const registry = openRegistry(code === undefined ? undefined : await importModule(code), env);
   return { kind: 'chat', registry, create: () => createTeam(config, registry) };
@@ -83,8 +83,7 @@ async function readTeam(path: string, { env, registry: named }: TeamParts): Prom
 
 /** What a team file names may be code of somebody else: it must lie beside the file, where whoever named the file put it. */
 function besideTeam(path: string, named: string): string {
-  const module = resolve(dirname(path), named);
-  if (isBeside(path, module)) return module;
+  if (isBeside(path, resolve(dirname(path), named))) return resolveFile(dirname(path), named);
   throw new InvalidInputError(
     `${path} names the module "${named}", which is not in its folder. A team file does not choose code elsewhere: name it yourself with --registry <module>, or in savestate.yaml ("registry: ...").`,
     { details: { path, registry: named } },
@@ -115,12 +114,4 @@ function openRegistry(module: Module | undefined, env: Context['env']): AgentReg
   // Workflows may find their code in the same export.
   const { functions: _, workflows: __, ...options }: { functions?: unknown; workflows?: unknown } = given;
   return new AgentRegistry({ env, ...options });
-}
-
-async function readText(path: string): Promise<string> {
-  try {
-    return await readFile(path, 'utf8');
-  } catch (cause) {
-    throw new NotFoundError(`The team file ${path} cannot be read.`, { cause, details: { path } });
-  }
 }

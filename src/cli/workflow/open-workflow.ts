@@ -1,13 +1,13 @@
 import { existsSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
+import { InvalidInputError } from '../../core/errors.ts';
 import { SETTINGS } from '../../runtime/config/config-schema.ts';
 import { yamlSource } from '../../runtime/config/yaml-source.ts';
 import { parseWorkflow } from '../../runtime/workflow/definition/parse-workflow.ts';
 import type { WorkflowRegistry } from '../../runtime/workflow/definition/registry.ts';
 import type { Workflow } from '../../runtime/workflow/definition/workflow.ts';
 import type { Context } from '../context.ts';
+import { readText, resolveFile } from '../place/read-text.ts';
 import { type FoundSettings, readSettings } from '../place/settings-file.ts';
 import { importModule } from '../team/import-module.ts';
 
@@ -17,7 +17,7 @@ export type OpenedWorkflow = { readonly workflow: Workflow; readonly settings: F
 /** Reads a workflow file. */
 export async function openWorkflow(context: Context, file: string): Promise<OpenedWorkflow> {
   const path = resolve(context.folder, file);
-  const workflow = parseWorkflow(await readText(path), { source: file });
+  const workflow = parseWorkflow(readText(path, 'workflow file'), { source: file });
   const below = await context.settings();
   const settings = below?.path === path ? below : await readSettings(path, context.env, below);
   return { workflow, settings };
@@ -25,7 +25,7 @@ export async function openWorkflow(context: Context, file: string): Promise<Open
 
 /** Whether a file holds settings and no workflow: no steps, and nothing else that a definition has. */
 export async function isSettingsFile(context: Context, file: string): Promise<boolean> {
-  const { data } = yamlSource(await readText(resolve(context.folder, file)));
+  const { data } = yamlSource(readText(resolve(context.folder, file), 'workflow file'));
   if (typeof data !== 'object' || data === null) return false;
   const { workflow } = data as { workflow?: unknown };
   const keys = typeof workflow === 'object' && workflow !== null ? Object.keys(workflow) : [];
@@ -35,7 +35,7 @@ export async function isSettingsFile(context: Context, file: string): Promise<bo
 
 /** The module with the code behind a workflow: the one named, else the one beside it with the same name; undefined if there is none. */
 export function findRegistryPath(context: Context, file: string, named: string | undefined): string | undefined {
-  if (named !== undefined) return resolve(context.folder, named);
+  if (named !== undefined) return resolveFile(context.folder, named);
   const base = resolve(context.folder, file).replace(/\.ya?ml$/, '');
   return ['.mjs', '.js'].map((ending) => `${base}${ending}`).find((path) => existsSync(path));
 }
@@ -50,12 +50,4 @@ export async function openWorkflowRegistry(context: Context, path: string | unde
     `${path} exports neither "registry", with functions, agents and workflows by name, nor a function "createRegistry".`,
     { details: { path } },
   );
-}
-
-async function readText(path: string): Promise<string> {
-  try {
-    return await readFile(path, 'utf8');
-  } catch (cause) {
-    throw new NotFoundError(`The workflow file ${path} cannot be read.`, { cause, details: { path } });
-  }
 }

@@ -1,8 +1,9 @@
-import { parse } from 'yaml';
 import { type ZodType, z } from 'zod';
+import { describeValue } from '../../core/options.ts';
 import { formatSuggestion, suggest } from '../../core/suggestion.ts';
 import { configSchema } from './config-schema.ts';
 import type { Problem } from './problem.ts';
+import { yamlSource } from './yaml-source.ts';
 
 /** The environment, as an argument: libraries do not read it themselves. */
 export type Environment = { readonly [name: string]: string | undefined };
@@ -32,9 +33,21 @@ export function applyEnvironment(
     if (override === undefined) {
       const suggestion = suggest(name, OVERRIDES.keys());
       problems.push({ path: name, message: `is not a setting.${formatSuggestion(suggestion)}` });
-    } else put(copy, override.path, override.isList ? splitList(text) : parse(text));
+    } else if (override.isList) put(copy, override.path, splitList(text));
+    else problems.push(...putYaml(copy, override.path, { name, text }));
   }
   return { data: copy, problems };
+}
+
+/** Puts a value that is written as in the file. */
+function putYaml(
+  copy: Record<string, unknown>,
+  path: readonly string[],
+  { name, text }: { readonly name: string; readonly text: string },
+): Problem[] {
+  const { data, problems } = yamlSource(text);
+  if (problems.length === 0) put(copy, path, data);
+  return problems.map(({ message }) => ({ path: name, message: `${message} Found ${describeValue(text)}.` }));
 }
 
 function splitList(text: string): string[] {

@@ -1,4 +1,4 @@
-import { type Document, isMap, isNode, isScalar, LineCounter, type Node, parseDocument } from 'yaml';
+import { Document, isMap, isNode, isScalar, Lexer, LineCounter, type Node, Parser, parseDocument, visit } from 'yaml';
 import { formatPath, type KeyPath, type Problem } from './problem.ts';
 
 /** A document whose problems can be placed. */
@@ -26,22 +26,9 @@ export function dataSource(data: unknown): ProblemSource {
 
 /** Reads YAML; problems found in its data later can be placed by line and column. */
 export function yamlSource(text: string): ProblemSource {
-  const lineCounter = new LineCounter();
-  const document = parseDocument(text, { lineCounter, prettyErrors: false });
-  const problems: Problem[] = document.errors.map(({ message, pos }) => {
-    const { line, col } = lineCounter.linePos(pos[0]);
-    return { path: '', message, line, column: col };
-  });
-  const read = (): unknown => {
-    try {
-      return problems.length === 0 ? document.toJS() : undefined;
-    } catch (error) {
-      problems.push({ path: '', message: String(error), line: 1, column: 1 }); // too many aliases
-      return undefined;
-    }
-  };
+  const { document, problems, lineCounter } = yamlDocument(text);
   return {
-    data: read(),
+    data: problems.length === 0 ? document.toJS() : undefined,
     problems,
     place(path, message, { key, suggestion } = {}) {
       const { line, col } = lineCounter.linePos(offsetOf(document, path, key));
@@ -49,6 +36,88 @@ export function yamlSource(text: string): ProblemSource {
       return { path: at, message, line, column: col, ...(suggestion !== undefined && { suggestion }) };
     },
   };
+}
+
+type YamlDocument = {
+  readonly document: Document;
+  readonly problems: readonly Problem[];
+  readonly lineCounter: LineCounter;
+};
+
+/** Parses YAML. Only a document without problems can be turned into data, or written again. */
+export function yamlDocument(text: string): YamlDocument {
+  const lineCounter = new LineCounter();
+  const place = (offset: number, message: string): Problem => {
+    const { line, col } = lineCounter.linePos(offset);
+    return { path: '', message, line, column: col };
+  };
+  const tooDeep = findTooDeep(text);
+  if (tooDeep !== undefined) return { document: new Document(), problems: [tooDeep], lineCounter };
+  const document = parseDocument(text, { lineCounter, prettyErrors: false });
+  const problems = [
+    ...document.errors.map(({ code, message, pos }) => place(pos[0], WORDS[code] ?? message)),
+    ...findBadAliases(document).map(([offset, message]) => place(offset, message)),
+  ];
+  if (problems.length === 0 && unfoldsTooFar(document))
+    problems.push(place(0, 'has aliases that unfold to too many values. Write the values out.'));
+  return { document, problems, lineCounter };
+}
+
+/** The parser of the package calls itself for each level, and so does what looks at the data. */
+const MAX_DEPTH = 100;
+
+/** Where the package speaks to programmers. */
+const WORDS: Readonly<Record<string, string>> = {
+  MULTIPLE_DOCS:
+    'begins a second document. A file holds one: remove the line "---", or put what follows into another file.',
+};
+
+/** Looks where the text goes too deep, before anything follows it there. */
+function findTooDeep(text: string): Problem | undefined {
+  const parser = new Parser();
+  let read = '';
+  for (const lexeme of new Lexer().lex(text)) {
+    for (const _ of parser.next(lexeme)); // the levels that are open are on its stack
+    if (parser.stack.length > MAX_DEPTH) {
+      const lines = read.split('\n');
+      const message = `is nested more than ${MAX_DEPTH} levels deep. Write it with fewer levels.`;
+      return { path: '', message, line: lines.length, column: (lines.at(-1)?.length ?? 0) + 1 };
+    }
+    if (!MARKS.has(lexeme)) read += lexeme;
+  }
+  return undefined;
+}
+
+/** What the lexer says beside the text: a document begins, a value ends, a scalar follows. */
+const MARKS = new Set(['\u0002', '\u0018', '\u001f']);
+
+/** Aliases of what is not there, or of what they stand in. */
+function findBadAliases(document: Document): [offset: number, message: string][] {
+  const found: [number, string][] = [];
+  visit(document, {
+    Alias(_, alias, path) {
+      const target = alias.resolve(document);
+      const { source, range } = alias;
+      if (target === undefined)
+        found.push([
+          range?.[0] ?? 0,
+          `*${source} repeats "&${source}", which is nowhere before it. Quote it if it is text.`,
+        ]);
+      else if (path.includes(target))
+        found.push([range?.[0] ?? 0, `*${source} stands inside "&${source}" itself. Write the values out.`]);
+    },
+  });
+  return found;
+}
+
+function unfoldsTooFar(document: Document): boolean {
+  try {
+    document.toJS();
+    return false;
+  } catch (error) {
+    if (error instanceof ReferenceError) return true;
+    throw error;
+  }
 }
 
 /** Where a part of the text begins; of what is missing, where it should have been. */

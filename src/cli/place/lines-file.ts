@@ -1,0 +1,28 @@
+import { appendFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+
+/** Values that are added one by one and survive the process, a line of JSON each. */
+export class LinesFile<Value> {
+  readonly #path: string;
+
+  constructor(path: string) {
+    this.#path = path;
+  }
+
+  add(value: Value): void {
+    mkdirSync(dirname(this.#path), { recursive: true });
+    appendFileSync(this.#path, `${JSON.stringify(value)}\n`, { mode: 0o600 });
+  }
+
+  /** Oldest first. A line that a crash cut off is left out. */
+  read(): Value[] {
+    const text = existsSync(this.#path) ? readFileSync(this.#path, 'utf8') : '';
+    return text.split('\n').flatMap((line): Value[] => {
+      try {
+        return line === '' ? [] : [JSON.parse(line) as Value];
+      } catch {
+        return [];
+      }
+    });
+  }
+}
