@@ -1,4 +1,3 @@
-import { statSync } from 'node:fs';
 import { ClosedError } from '../../core/errors.ts';
 import {
   checkOptions,
@@ -172,11 +171,8 @@ export class SqliteCheckpointStorage implements ChunkStorage {
   async stats(): Promise<StorageStats> {
     this.#checkOpen();
     const sql =
-      'SELECT (SELECT count(*) FROM checkpoint WHERE deleted=0) AS checkpoints, (SELECT count(*) FROM checkpoint WHERE deleted<>0) AS tombstones, (SELECT count(*) FROM chunk) AS chunks, (SELECT count(*) FROM session) AS sessions';
-    const counts = await this.#connection.read(
-      () => this.#connection.prepare(sql).get() as Omit<StorageStats, 'bytes'>,
-    );
-    return { ...counts, bytes: sizeOf(this.#connection.path) + sizeOf(`${this.#connection.path}-wal`) };
+      'SELECT (SELECT count(*) FROM checkpoint WHERE deleted=0) AS checkpoints, (SELECT count(*) FROM checkpoint WHERE deleted<>0) AS tombstones, (SELECT count(*) FROM chunk) AS chunks, (SELECT count(*) FROM session) AS sessions, (SELECT page_count * page_size FROM pragma_page_count, pragma_page_size) AS bytes';
+    return this.#connection.read(() => this.#connection.prepare(sql).get() as StorageStats);
   }
 
   close(): Promise<void> {
@@ -191,8 +187,4 @@ export class SqliteCheckpointStorage implements ChunkStorage {
   #checkOpen(): void {
     if (this.#closing !== undefined) throw new ClosedError(`The storage ${this.#connection.path} was closed.`);
   }
-}
-
-function sizeOf(path: string): number {
-  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }

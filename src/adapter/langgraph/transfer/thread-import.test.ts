@@ -218,7 +218,7 @@ describe.each(SOURCES)('[A50] a database of the official %s', (name, open) => {
     expect(seen).toHaveLength(37);
     expect(seen.at(-1)).toBe(1);
     expect(report.bytesBefore).toBeGreaterThan(20_000);
-    expect(report.bytesAfter).toBe((await storage.stats()).bytes);
+    expect(report.bytesAfter).toBe((await storage.stats()).bytes); // [C47]
   });
 });
 
