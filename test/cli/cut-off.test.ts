@@ -72,6 +72,26 @@ describe.concurrent('sessions whose process was killed', () => {
     expect((await run(TRIP, { folder })).stderr).not.toContain('cut off');
   });
 
+  test('[S12] a run of a workflow that was killed is named by the next run and the REPL, until it is gone on with', async () => {
+    const folder = createTeamFolder();
+    const bag = ['run', 'packing.yaml', '-s', 'bag', '--input', '{"days":2}'];
+    const killed = await run(bag, {
+      folder,
+      env: { DELAY_MS: '60000', STARTED: '1' },
+      onOutput: (text, kill) => text.includes('looking') && kill('SIGKILL'),
+    });
+    expect(killed.code).toBeNull();
+    const named = 'Session bag, a run of a workflow, was cut off. Go on with it: savestate continue --session bag\n';
+    expect((await run(OTHER, { folder })).stderr).toContain(named);
+    expect((await run(['repl', '--eval', 'where'], { folder })).stderr).toContain(named);
+    expect((await run(['run', 'packing.yaml', '-s', 'box', '--input', '{"days":2}'], { folder })).stderr).toContain(
+      named,
+    );
+    const { code, stderr } = await run(['continue', '--session', 'bag'], { folder });
+    expect([code, stderr]).toEqual([3, expect.not.stringContaining('cut off')]);
+    expect((await run(OTHER, { folder })).stderr).not.toContain('bag');
+  });
+
   test('[S12] the REPL goes on with it too; what is said there is a note', async () => {
     const folder = await cutOff();
     resumeByItself(folder);

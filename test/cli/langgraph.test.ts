@@ -209,6 +209,18 @@ describe.concurrent('a thread of LangGraph', () => {
     expect(await json('sessions', ['--all'], { folder })).toHaveLength(5);
   });
 
+  test('[Z25] is forgotten with its subgraphs', async () => {
+    const folder = await newDesk();
+    const all = (await json('sessions', ['--all'], { folder })).map(({ id }) => id);
+    const planned = await json('forget', ['--whole-session', 'ann', '--dry-run'], { folder });
+    expect(planned.sessions).toEqual(all.filter((id) => /^lg\/ann(\/|$)/.test(id)).toSorted());
+    expect(planned.sessions.length).toBeGreaterThan(1);
+    const gone = await json('forget', ['--whole-session', 'ann', '--yes'], { folder });
+    expect(gone).toMatchObject({ checkpoints: planned.checkpoints, sessions: planned.sessions });
+    const left = (await json('sessions', ['--all'], { folder })).map(({ id }) => id);
+    expect(left).toEqual(all.filter((id) => !planned.sessions.includes(id)));
+  });
+
   test('[A85] "resume" and "continue" name the call that lets the graph go on', async () => {
     const folder = await newDesk();
     const back = await run(['resume', '@~2', '-s', 'ann'], { folder });

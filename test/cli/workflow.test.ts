@@ -27,6 +27,8 @@ describe.concurrent('workflows', () => {
       status: 'completed',
       output: '2 shirts and a coat',
     });
+    expect(await ok(['branch'], { folder })).not.toContain('answer/'); // [Z18]
+    expect(await ok(['branch', '--all'], { folder })).toMatch(/answer\/main\/agree/);
     const again = await json('resume', ['#3'], { folder, code: 3 });
     expect(again).toMatchObject({ kind: 'workflow', status: 'waiting', steps: [{ path: 'weather' }] });
     expect(again.branch).not.toBe('main');

@@ -1,4 +1,5 @@
 import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
+import { isAnswerBranch } from '../../runtime/run/request-answers.ts';
 import type { Command } from '../command.ts';
 import type { Context } from '../context.ts';
 import { Journal } from '../place/journal.ts';
@@ -9,7 +10,10 @@ import { tellBranch } from './fork.ts';
 /** Lists, makes and deletes branches. */
 export const command: Command = {
   arguments: '[name] [revision]',
-  options: [['-d, --delete', 'delete the name; its checkpoints stay until prune']],
+  options: [
+    ['-d, --delete', 'delete the name; its checkpoints stay until prune'],
+    ['-a, --all', 'also those that keep the answers of people'],
+  ],
   examples: [
     ['savestate branch', 'the branches of the session'],
     ['savestate branch try @~2', 'a branch two checkpoints back'],
@@ -18,15 +22,16 @@ export const command: Command = {
   run: async (context, input) => {
     const name = input.word(0);
     if (input.flag('delete')) return deleteBranch(context, name);
-    return name === undefined ? list(context) : make(context, name, input.word(1) ?? '@');
+    return name === undefined ? list(context, input.flag('all')) : make(context, name, input.word(1) ?? '@');
   },
 };
 
-async function list(context: Context): Promise<undefined> {
+async function list(context: Context, isAll: boolean): Promise<undefined> {
   const workspace = await context.workspace();
   const sessionId = await workspace.findSession();
   const current = sessionId === undefined ? '' : await workspace.currentBranch(sessionId);
-  const heads = sessionId === undefined ? [] : await workspace.manager.branches(sessionId);
+  const all = sessionId === undefined ? [] : await workspace.manager.branches(sessionId);
+  const heads = all.filter(({ branch }) => isAll || !isAnswerBranch(branch));
   const branches = heads.map(({ branch, headId }) => ({ branch, name: branch, headId, isCurrent: branch === current }));
   const { style } = context.terminal;
   const rows = branches.map(({ branch, headId, isCurrent }) => [

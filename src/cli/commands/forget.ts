@@ -7,7 +7,7 @@ import type { Context } from '../context.ts';
 import type { Output } from '../output-schemas.ts';
 import { parseRange, readRange, resolveRevision } from '../revision/resolve-revision.ts';
 import { formatCount, formatSize } from '../terminal/format.ts';
-import { findNamedSession } from '../thread/thread-sessions.ts';
+import { findNamedSession, withSubgraphs } from '../thread/thread-sessions.ts';
 import type { Workspace } from '../workspace.ts';
 
 /** What is to be forgotten: how much it is, and how it is done. */
@@ -28,6 +28,7 @@ export const command: Command = {
     ['--dry-run', 'only say what would be deleted'],
   ],
   details: `Content is gone for good; of a checkpoint a tombstone without content stays, of a session nothing.
+A thread of LangGraph goes with its subgraphs.
 What a branch, a tag or a pin names is not deleted by a revision or range. It shows what it would do and asks.`,
   examples: [
     ['savestate forget @~3 --reason "wrong customer"', 'one checkpoint'],
@@ -60,15 +61,22 @@ async function createPlan(workspace: Workspace, input: CommandInput): Promise<Pl
 async function planSession(workspace: Workspace, name: string): Promise<Plan> {
   const { manager, storage } = workspace;
   const sessionId = await findNamedSession(workspace, parseSessionId(name));
-  if ((await storage.readRefs({ sessionId })).length === 0)
+  const sessions = await withSubgraphs(workspace, sessionId);
+  if (sessions.length === 1 && (await storage.readRefs({ sessionId })).length === 0)
     throw new NotFoundError(`There is no session "${sessionId}" in this storage.`);
   let checkpoints = 0;
-  for await (const entry of readSession(storage, sessionId)) if (entry.checkpoint !== undefined) checkpoints++;
-  const run = async () => ((await manager.deleteSession(sessionId)) ? checkpoints : 0);
+  for (const each of sessions)
+    for await (const entry of readSession(storage, each)) if (entry.checkpoint !== undefined) checkpoints++;
+  const run = async () => {
+    // The thread itself goes last: whoever is interrupted finds it there, and begins again.
+    for (const each of sessions.toReversed()) await manager.deleteSession(each);
+    return checkpoints;
+  };
+  const below = sessions.length === 1 ? '' : ` and ${formatCount(sessions.length - 1, 'subgraph')}`;
   return {
-    what: `session "${sessionId}" with ${formatCount(checkpoints, 'checkpoint')}`,
+    what: `session "${sessionId}"${below} with ${formatCount(checkpoints, 'checkpoint')}`,
     checkpoints,
-    sessions: [sessionId],
+    sessions,
     run,
   };
 }

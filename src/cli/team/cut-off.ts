@@ -32,6 +32,7 @@ const MAX_PAUSE_MS = 300_000;
  * or has used up its attempts, and everything without that setting, is only named.
  */
 export async function tendCutOff(context: Context, options: CutOffOptions): Promise<void> {
+  await nameCutOffRuns(context, options);
   const found = await findCutOff(options);
   if (found.length === 0) return;
   const settings = (await context.settings())?.config.workflow.checkpointing;
@@ -41,6 +42,19 @@ export async function tendCutOff(context: Context, options: CutOffOptions): Prom
     if (!mine.includes(each) && each.sessionId !== options.sessionId) context.say(describeCutOff(each, options));
   if (settings !== undefined && mine.length > 0) await goOn(context, { ...options, settings, mine });
   context.signal.throwIfAborted();
+}
+
+/** Names the runs of workflows whose process is gone. Each has code of its own, so a person goes on with it. */
+export async function nameCutOffRuns(
+  context: Context,
+  { workspace, sessionId: known }: Pick<CutOffOptions, 'workspace' | 'sessionId'>,
+): Promise<void> {
+  for (const each of await workspace.plainManager.abandoned({ isGone })) {
+    const isRun = await readStatus(workspace, each, ({ kind }) => kind === 'workflow_run');
+    if (isRun === undefined || each.sessionId === known) continue;
+    const next = `savestate continue --session ${each.sessionId}`;
+    context.say(`Session ${each.sessionId}, a run of a workflow, was cut off. Go on with it: ${next}`);
+  }
 }
 
 function describeCutOff(
@@ -56,29 +70,32 @@ function describeCutOff(
 async function findCutOff({ team, workspace }: CutOffOptions): Promise<CutOff[]> {
   const left = await workspace.plainManager.abandoned({ isGone });
   if (left.length === 0) return [];
-  const names = team.create().agents.map(({ name }) => name);
+  const names = namesOf(team.create().agents.map(({ name }) => name));
+  const isOurs = ({ kind, agents }: Readonly<Record<string, unknown>>): boolean =>
+    kind === KINDS[team.kind] && namesOf(Object.keys(fieldsOf(agents))) === names;
   const found: CutOff[] = [];
   for (const each of left) {
-    const status = await readStatus(workspace, each, { kind: KINDS[team.kind], names });
+    const status = await readStatus(workspace, each, isOurs);
     if (status !== undefined && status !== 'completed')
       found.push({ ...each, isWaiting: status === 'waiting_for_input' });
   }
   return found;
 }
 
-/** How far the session of such a team is, on the branch that "continue" goes on with; undefined for anything else. */
+const namesOf = (names: readonly string[]): string => names.toSorted().join('\n');
+
+/** How far such a session is, on the branch that "continue" goes on with; undefined for anything else. */
 async function readStatus(
   workspace: Workspace,
   { sessionId, branch }: AbandonedSession,
-  { kind, names }: { readonly kind: string; readonly names: readonly string[] },
+  isMeant: (state: Readonly<Record<string, unknown>>) => boolean,
 ): Promise<string | undefined> {
   try {
     if (branch !== (await workspace.currentBranch(sessionId))) return undefined;
     const headId = await workspace.findName(sessionId, 'branch', branch);
     if (headId === undefined) return undefined;
-    const { kind: saved, agents } = fieldsOf(await workspace.manager.load(headId));
-    const isSame = saved === kind && Object.keys(fieldsOf(agents)).sort().join('\n') === names.toSorted().join('\n');
-    return isSame ? ((await workspace.openCheckpoint(headId)).status ?? 'running') : undefined;
+    if (!isMeant(fieldsOf(await workspace.manager.load(headId)))) return undefined;
+    return (await workspace.openCheckpoint(headId)).status ?? 'running';
   } catch (error) {
     // Somebody else's session that cannot be read stands in nobody's way; verify names it.
     if (error instanceof SavestateError && error.code !== 'STORAGE') return undefined;

@@ -1,4 +1,5 @@
 import { placeOf, sessionOf } from '../../adapter/langgraph/record/thread-session.ts';
+import { sessionsBelow } from '../../adapter/langgraph/record/thread-sessions.ts';
 import type { SessionId } from '../../core/record/id.ts';
 import { checkRef } from '../../storage/ref.ts';
 import type { Workspace } from '../workspace.ts';
@@ -17,6 +18,12 @@ export function threadOf(sessionId: SessionId): SessionId {
   if (place !== undefined) return sessionOf({ ...place, namespace: '' });
   const [, thread] = /^(lg\/[^/]+)\//.exec(sessionId) ?? []; // a long name stands there by its digest
   return (thread ?? sessionId) as SessionId;
+}
+
+/** A session and, of a thread of LangGraph, those of its subgraphs: they are one conversation. */
+export async function withSubgraphs({ storage }: Workspace, sessionId: SessionId): Promise<readonly SessionId[]> {
+  const isThread = isThreadSession(sessionId) && threadOf(sessionId) === sessionId;
+  return isThread ? [sessionId, ...(await sessionsBelow(storage, `${sessionId}/`))] : [sessionId];
 }
 
 /** The session of this name, or the thread of LangGraph with this id if there is no such session. */

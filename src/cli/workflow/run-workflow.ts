@@ -9,6 +9,7 @@ import { EXIT, type ExitCode } from '../exit-code.ts';
 import { BegunRuns } from '../place/begun-runs.ts';
 import type { FoundSettings } from '../place/settings-file.ts';
 import { toJsonForm } from '../state/json-form.ts';
+import { nameCutOffRuns } from '../team/cut-off.ts';
 import { parseAnswers } from '../team/parse-answers.ts';
 import { findRegistryPath, openWorkflow, openWorkflowRegistry } from './open-workflow.ts';
 import { describeWorkflow, type RunOutput } from './workflow-text.ts';
@@ -34,7 +35,9 @@ export async function runWorkflow(context: Context, order: WorkflowOrder): Promi
   context.useSettings(settings);
   const registryPath = findRegistryPath(context, file, order.registry);
   const registry = await openWorkflowRegistry(context, registryPath);
-  const { plainManager: manager } = await context.runWorkspace();
+  const workspace = await context.runWorkspace();
+  await nameCutOffRuns(context, { workspace, sessionId });
+  const { plainManager: manager } = workspace;
   const humanInTheLoop = settings.config.workflow.human_in_the_loop;
   const executor = new WorkflowExecutor({ manager, registry, humanInTheLoop });
   for (const [requestId, answer] of Object.entries(answers))

@@ -153,10 +153,15 @@ export class RequestAnswers<State, Request extends AnyRequest> {
   }
 }
 
+const ANSWERS = 'answer/';
+
 /** The branch that holds the answer to a request. */
 function answerBranch(branch: string, requestId: string): string {
-  return `answer/${branch}/${requestId}`;
+  return `${ANSWERS}${branch}/${requestId}`;
 }
+
+/** Whether a branch only holds an answer: nothing goes on there. */
+export const isAnswerBranch = (branch: string): boolean => branch.startsWith(ANSWERS);
 
 /** Ids come from people: `constructor` is not one of a request. */
 function find<Value>(values: Readonly<Record<string, Value>>, id: string): Value | undefined {

@@ -6,8 +6,12 @@ const PAGE = 500;
 
 /** The sessions of a thread: that of its root namespace, whether it exists or not, and those of its subgraphs. */
 export async function sessionsOfThread(storage: ChunkStorage, threadId: string): Promise<SessionId[]> {
-  const prefix = subgraphPrefix(threadId);
-  const sessions = [sessionOf({ threadId, namespace: '' })];
+  return [sessionOf({ threadId, namespace: '' }), ...(await sessionsBelow(storage, subgraphPrefix(threadId)))];
+}
+
+/** The sessions whose ids begin with something, in order. */
+export async function sessionsBelow(storage: ChunkStorage, prefix: string): Promise<SessionId[]> {
+  const sessions: SessionId[] = [];
   for (let after = prefix; ; ) {
     const page = await storage.listSessions({ after, limit: PAGE });
     const own = page.filter((sessionId) => sessionId.startsWith(prefix));
