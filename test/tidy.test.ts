@@ -119,15 +119,32 @@ describe('files', () => {
 });
 
 describe('the specification', () => {
-  const rules = [...read('docs/SPEC.md').matchAll(/^- \*\*\[([A-Z]\d+)\]\*\*/gm)].map(([, id = '']) => id);
+  const written = [...read('docs/SPEC.md').matchAll(/^- \*\*\[([^\]]+)\]\*\* (.+)$/gm)];
+  const rules = written.map(([, id = '']) => id);
   const cited = new Set(
     [...tests, ...sources.filter((path) => path.startsWith('src/testing/'))].flatMap((path) =>
-      [...read(path).matchAll(/\[([A-Z]\d+)\]/g)].map(([, id = '']) => id),
+      [...read(path).matchAll(/\[([a-z]+\.\d+|[A-Z]\d+)\]/g)].map(([, id = '']) => id),
     ),
   );
 
   test('no rule is written twice', () => {
     expect(rules.filter((id, at) => rules.indexOf(id) !== at)).toEqual([]);
+  });
+
+  test('rules are numbered in their area from 1, without gaps', () => {
+    const areas = [...new Set(rules.map((id) => id.replace(/\.\d+$/, '')))];
+    const counts = areas.map((area) => rules.filter((id) => id.startsWith(`${area}.`)).length);
+    expect(areas.filter((area) => !/^[a-z]+$/.test(area))).toEqual([]);
+    expect(rules).toEqual(
+      areas.flatMap((area, at) => Array.from({ length: counts[at] ?? 0 }, (_, n) => `${area}.${n + 1}`)),
+    );
+  });
+
+  test('there are at most 350 rules, each one sentence of at most 45 words', () => {
+    expect(rules.length).toBeLessThanOrEqual(350);
+    const isOneSentence = (text: string) => text.endsWith('.') && !/\. [A-Z`]/.test(text);
+    const odd = written.filter(([, , text = '']) => text.split(/\s+/).length > 45 || !isOneSentence(text));
+    expect(odd.map(([, id]) => id)).toEqual([]);
   });
 
   test('every rule is cited by a test', () => {

@@ -18,21 +18,21 @@ function register(skip: { readonly [ruleId: string]: string }): { readonly run: 
 
 test('every rule of the specification has a test, and every test a rule', async () => {
   const spec = await readFile(new URL('../../docs/SPEC.md', import.meta.url), 'utf8');
-  const rules = [...spec.matchAll(/^- \*\*\[(C\d+)\]\*\*/gm)].map(([, id]) => id);
+  const rules = [...spec.matchAll(/^- \*\*\[(storage\.\d+)\]\*\*/gm)].map(([, id]) => id);
   const { run, skipped } = register({});
-  const cited = [...run, ...skipped].map((title) => /^\[(C\d+)\] /.exec(title)?.[1]);
+  const cited = [...run, ...skipped].map((title) => /^\[(storage\.\d+)\] /.exec(title)?.[1]);
   assert.deepEqual(new Set(cited), new Set(rules));
 });
 
 test('a skipped rule is shown with its reason, and an unknown one is refused', () => {
-  const { run, skipped } = register({ C37: 'the bucket only grows' });
+  const { run, skipped } = register({ 'storage.16': 'the bucket only grows' });
   assert.ok(run.every((title) => !title.startsWith('[C37]')));
   assert.ok(
     skipped
       .filter((title) => title.startsWith('[C37]'))
       .every((title) => title.endsWith('(skipped: the bucket only grows)')),
   );
-  assert.throws(() => register({ C999: 'no such rule' }), RangeError);
+  assert.throws(() => register({ 'storage.999': 'no such rule' }), RangeError);
 });
 
 test('the runner of node fits, and its `skip` is the one that the suite calls', () => {

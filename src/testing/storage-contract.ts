@@ -29,7 +29,7 @@ export type StorageContractOptions = ContractRunner & {
   readonly open: () => Promise<OpenedStorage>;
   /** Closes a storage and opens the same data again; absent if nothing survives closing. */
   readonly reopen?: (storage: ChunkStorage) => Promise<ChunkStorage>;
-  /** Rules of docs/SPEC.md that the storage cannot keep, each with the reason: `{ C37: 'the bucket is append-only' }`. */
+  /** Rules of docs/SPEC.md that the storage cannot keep, each with the reason: `{ 'storage.16': 'append-only' }`. */
   readonly skip?: { readonly [ruleId: string]: string };
 };
 
@@ -46,7 +46,7 @@ const TESTS: readonly ContractTest[] = [
 ];
 
 /**
- * Proves that a storage keeps the byte-level contract: registers one test for each rule and case of "Storages (C)" in
+ * Proves that a storage keeps the byte-level contract: registers one test for each rule and case of "Storage contract" in
  * docs/SPEC.md, each on a storage of its own. What is skipped is shown as skipped, with the reason.
  */
 export function storageContract(name: string, options: StorageContractOptions): void {
