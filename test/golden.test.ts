@@ -14,7 +14,7 @@ import { temporaryFolder } from './support/storages.ts';
 
 const GOLDEN = join(import.meta.dirname, 'golden');
 
-test('[F1] the same state has the same digest in every release of a format version', () => {
+test('[format.1] the same state has the same digest in every release of a format version', () => {
   expect(new StateCodec().encode(goldenState(42)).root.digest).toBe(
     'bbe1ef7d569dbb471ae4345271bfecbb4e752c4fa65eb6b87f0581c626eeb12e',
   );
@@ -48,13 +48,13 @@ async function checkHistory(manager: CheckpointManager): Promise<void> {
 }
 
 test.each(['format-1.db', 'format-1-compressed.db', 'format-1-files'])(
-  '[F2] %s is read and written on',
+  '[format.1] %s is read and written on',
   async (name) => {
     await checkHistory(new CheckpointManager({ storage: await openCopy(name) }));
   },
 );
 
-test('[F3] an exported session of format version 1 is imported', async () => {
+test('[format.1] an exported session of format version 1 is imported', async () => {
   const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
   await manager.importSession(createReadStream(join(GOLDEN, 'format-1.jsonl')));
   await checkHistory(manager);

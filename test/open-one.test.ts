@@ -32,7 +32,7 @@ async function rowsOf(storage: CountingStorage, run: () => Promise<unknown>): Pr
   return storage.rows;
 }
 
-test('[M8] opening a checkpoint reads one', async () => {
+test('[input.4] opening a checkpoint reads one', async () => {
   const storage = new CountingStorage();
   const manager = new CheckpointManager({ storage });
   const ids: string[] = [];
@@ -40,7 +40,7 @@ test('[M8] opening a checkpoint reads one', async () => {
   expect(await rowsOf(storage, () => manager.open(ids[19] ?? ''))).toBe(1);
 });
 
-test('[M8] restoring a conversation reads as much after 3 rounds as after 30', async () => {
+test('[input.4] restoring a conversation reads as much after 3 rounds as after 30', async () => {
   const storage = new CountingStorage();
   const checkpoints = new CheckpointManager({ storage });
   const [short, long] = await Promise.all(
@@ -56,7 +56,7 @@ test('[M8] restoring a conversation reads as much after 3 rounds as after 30', a
   expect(await rowsOf(storage, async () => long?.restorer.restore(long.id))).toBe(few);
 });
 
-test('[M8] restoring a fleet reads as much at its end as at its beginning', async () => {
+test('[input.4] restoring a fleet reads as much at its end as at its beginning', async () => {
   const storage = new CountingStorage();
   const crew = createCrew({ assess: (request) => ({ satisfied: countReplies(request) >= 3 }) });
   const { runner, checkpoints } = createRunner(crew, { storage });

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import * as errors from '../core/errors.ts';
 import { exitCodeOf } from './exit-code.ts';
 
-test('[Z3] each error has its exit code; what is not known is a failure', () => {
+test('[cli.2] each error has its exit code; what is not known is a failure', () => {
   const {
     ClosedError,
     ConflictError,

@@ -32,7 +32,7 @@ const messageOf = (options: unknown): string => {
 };
 
 describe('options of a call', () => {
-  test('[I4] options that are known and fit are accepted; undefined counts as left out', () => {
+  test('[input.1] options that are known and fit are accepted; undefined counts as left out', () => {
     expect(messageOf({})).toBe('');
     expect(messageOf({ branch: 'x', limit: 1, onDifference: undefined })).toBe('');
     expect(messageOf({ onDrift: undefined, branch: undefined })).toBe(
@@ -40,7 +40,7 @@ describe('options of a call', () => {
     );
   });
 
-  test('[I4] an unknown option is refused with the one that was probably meant, or with all', () => {
+  test('[input.1] an unknown option is refused with the one that was probably meant, or with all', () => {
     expect(messageOf({ brnach: 'x' })).toBe('"brnach" is not an option of session(); did you mean "branch"?');
     expect(messageOf({ on_difference: 'x' })).toBe(
       '"on_difference" is not an option of session(); did you mean "onDifference"?',
@@ -49,7 +49,7 @@ describe('options of a call', () => {
     expect(messageOf({ toString: 1 })).toContain('"toString" is not an option');
   });
 
-  test('[I4] an option of another type is refused with what was found', () => {
+  test('[input.1] an option of another type is refused with what was found', () => {
     expect(messageOf({ branch: 3 })).toBe('The option "branch" of session() must be a string; found 3.');
     expect(messageOf({ limit: '3' })).toBe(
       'The option "limit" of session() must be a whole number of 1 or more; found "3".',
@@ -62,11 +62,11 @@ describe('options of a call', () => {
     expect(messageOf([])).toBe('The options of session() must be an object; found a list.');
   });
 
-  test.each([Number.NaN, -1, 0, 1.5, Number.POSITIVE_INFINITY, '1', null, 1n])('[I4] %s is no limit', (limit) => {
+  test.each([Number.NaN, -1, 0, 1.5, Number.POSITIVE_INFINITY, '1', null, 1n])('[input.1] %s is no limit', (limit) => {
     expect(messageOf({ limit })).toContain('must be a whole number of 1 or more; found ');
   });
 
-  test('[I4] checks say what is allowed and what was found', () => {
+  test('[input.1] checks say what is allowed and what was found', () => {
     expect(listOf(flag)([true, 'x'])).toEqual({ at: '[1]', problem: 'must be true or false; found "x"' });
     expect(delayFrom(0)(2 ** 31)).toBe(`must be a whole number from 0 to ${2 ** 31 - 1}; found ${2 ** 31}`);
     expect(positive(0.5)).toBeUndefined();
@@ -86,7 +86,7 @@ describe('suggestions', () => {
     ['q', undefined],
     ['something else', undefined],
     ['', undefined],
-  ])('[I4] %j is probably %j', (word, meant) => {
+  ])('[input.1] %j is probably %j', (word, meant) => {
     expect(suggest(word, ['keepLast', 'agentId', 'maxAgeDays', 'type'])).toBe(meant);
   });
 });

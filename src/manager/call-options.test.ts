@@ -162,7 +162,7 @@ const VALUES: readonly [string, (world: World, value: never) => unknown, unknown
 ];
 
 describe('calls of a manager', () => {
-  test.each(TYPOS)('[I4] %s refuses an option that it does not know', async (_, call, ...[options, message]) => {
+  test.each(TYPOS)('[input.1] %s refuses an option that it does not know', async (_, call, ...[options, message]) => {
     const world = await setUp();
     await expect(async () => call(world, options as never)).rejects.toMatchObject({
       code: 'INVALID_INPUT',
@@ -171,7 +171,7 @@ describe('calls of a manager', () => {
     expect((await world.manager.list()).checkpoints).toHaveLength(1);
   });
 
-  test.each(VALUES)('[I4] %s that cannot be used is refused', async (_, call, ...[value, message]) => {
+  test.each(VALUES)('[input.1] %s that cannot be used is refused', async (_, call, ...[value, message]) => {
     const world = await setUp();
     await expect(async () => call(world, value as never)).rejects.toMatchObject({
       code: 'INVALID_INPUT',
@@ -197,13 +197,13 @@ describe('calls of a manager', () => {
     ],
     ['bytes below 0', { shadowBudgetBytes: -1 }, 'found -1'],
     ['limits of NaN', { limits: { maxDepth: Number.NaN } }, '"limits.maxDepth"'],
-  ])('[I4] a manager with %s is not made', (_, options, message) => {
+  ])('[input.1] a manager with %s is not made', (_, options, message) => {
     const storage = new InMemoryCheckpointStorage();
     const given = 'storage' in options || Object.keys(options).length === 0 ? options : { storage, ...options };
     expect(() => new CheckpointManager(given as never)).toThrow(message);
   });
 
-  test('[I4] options that are undefined count as left out', async () => {
+  test('[input.1] options that are undefined count as left out', async () => {
     const storage = new InMemoryCheckpointStorage({ maxCheckpoints: 2 });
     const manager = new CheckpointManager({ storage, retention: { maxCheckpoints: undefined, types: undefined } });
     const session = await manager.session('s', { branch: undefined, mode: undefined });
@@ -217,7 +217,7 @@ describe('calls of a manager', () => {
     await manager.close();
   });
 
-  test('[M8] a name in the place of an id is told how to come by one', async () => {
+  test('[input.4] a name in the place of an id is told how to come by one', async () => {
     const { manager, id } = await setUp();
     await expect(manager.compare(id, 'main')).rejects.toMatchObject({
       code: 'NOT_FOUND',

@@ -54,7 +54,7 @@ function fail(): never {
 }
 
 describe.each(STORAGES)('CheckpointManager on %s', (_, create) => {
-  test('[M1] save and restore bring back what was there', async () => {
+  test('[save.1] save and restore bring back what was there', async () => {
     const manager = createManager(create().storage, { agents: { Counter: () => new Counter() } });
     const agent = new Counter();
     agent.add('one');
@@ -74,7 +74,7 @@ describe.each(STORAGES)('CheckpointManager on %s', (_, create) => {
     await manager.close();
   });
 
-  test('[M2] a state may be changed as soon as save was called', async () => {
+  test('[save.2] a state may be changed as soon as save was called', async () => {
     const manager = createManager(create().storage);
     const state = { list: [1] };
     const saves = [manager.save(state)];
@@ -88,7 +88,7 @@ describe.each(STORAGES)('CheckpointManager on %s', (_, create) => {
     await manager.close();
   });
 
-  test('[M3] saving a restored older checkpoint goes on in a branch of its own', async () => {
+  test('[restore.1] saving a restored older checkpoint goes on in a branch of its own', async () => {
     const manager = createManager(create().storage);
     const state = { turn: 1 };
     const first = await manager.save(state, { sessionId: 's' });
@@ -106,7 +106,7 @@ describe.each(STORAGES)('CheckpointManager on %s', (_, create) => {
     await manager.close();
   });
 
-  test('[M4] a session is resumed where it was left', async () => {
+  test('[session.1] a session is resumed where it was left', async () => {
     const { storage, reopen } = create();
     const manager = createManager(storage);
     const session = await manager.session('chat');
@@ -124,7 +124,7 @@ describe.each(STORAGES)('CheckpointManager on %s', (_, create) => {
     await again.close();
   });
 
-  test('[M5] two writers on one branch: the second is told, or gets a branch of its own; nothing is lost', async () => {
+  test('[save.3] two writers on one branch: the second is told, or gets a branch of its own; nothing is lost', async () => {
     const manager = createManager(create().storage);
     const one = await manager.session('s');
     await one.save({ n: 1 });
@@ -140,7 +140,7 @@ describe.each(STORAGES)('CheckpointManager on %s', (_, create) => {
     await manager.close();
   });
 
-  test('[K16] a reason is stored without secrets, a step name or key with one is refused', async () => {
+  test('[secret.1] a reason is stored without secrets, a step name or key with one is refused', async () => {
     const { storage } = create();
     const manager = createManager(storage);
     const session = await manager.session('s');
@@ -154,7 +154,7 @@ describe.each(STORAGES)('CheckpointManager on %s', (_, create) => {
     await manager.close();
   });
 
-  test('[M6] what cannot be saved is named by its path, and nothing is written', async () => {
+  test('[value.5] what cannot be saved is named by its path, and nothing is written', async () => {
     const manager = createManager(create().storage);
     const failures: unknown[] = [];
     manager.on('save_failed', (error) => failures.push(error));
@@ -184,7 +184,7 @@ describe.each(STORAGES)('CheckpointManager on %s', (_, create) => {
     await manager.close();
   });
 
-  test('[M7] fork, edit, compare, rewind: the origin stays as it was', async () => {
+  test('[session.2] fork, edit, compare, rewind: the origin stays as it was', async () => {
     const manager = createManager(create().storage);
     const session = await manager.session('s');
     const messages = Array.from({ length: 40 }, (_, i) => ({ id: i, text: `message ${i} `.repeat(10) }));
@@ -223,7 +223,7 @@ describe.each(STORAGES)('CheckpointManager on %s', (_, create) => {
     await manager.close();
   });
 
-  test('[M8] short ids resolve if unique; otherwise the candidates are named', async () => {
+  test('[input.4] short ids resolve if unique; otherwise the candidates are named', async () => {
     const manager = createManager(create().storage);
     const id = await manager.save({ a: 1 });
     await manager.save({ b: 1 });
@@ -239,7 +239,7 @@ describe.each(STORAGES)('CheckpointManager on %s', (_, create) => {
     await manager.close();
   });
 
-  test('[M9] an exported session is imported elsewhere unchanged, and a damaged file brings nothing in', async () => {
+  test('[session.4] an exported session is imported elsewhere unchanged, and a damaged file brings nothing in', async () => {
     const manager = createManager(create().storage);
     const session = await manager.session('s');
     for (let i = 0; i < 30; i++)
@@ -267,7 +267,7 @@ describe.each(STORAGES)('CheckpointManager on %s', (_, create) => {
     await Promise.all([manager.close(), other.close(), third.close()]);
   });
 
-  test('[M34] saves of an object are stored in the order of the calls, also while its session opens', async () => {
+  test('[save.2] saves of an object are stored in the order of the calls, also while its session opens', async () => {
     const { storage } = create();
     const manager = new CheckpointManager({ storage });
     const agent = { agentId: 'a', n: 0 };

@@ -10,7 +10,7 @@ import { CheckpointManager } from './checkpoint-manager.ts';
 const DAY_MS = 86_400_000;
 
 describe.each(STORAGES)('on %s', (_, create) => {
-  test('[M10] retention by type is at work after every save, exactly per agent, and never takes a head', async () => {
+  test('[retention.3] retention by type is at work after every save, exactly per agent, and never takes a head', async () => {
     const manager = new CheckpointManager({ storage: create().storage });
     const deleted: string[] = [];
     manager.on('checkpoint_deleted', (id) => deleted.push(id), { await: true });
@@ -22,7 +22,7 @@ describe.each(STORAGES)('on %s', (_, create) => {
     await manager.close();
   });
 
-  test('[M11] a pre-operation checkpoint stays until its operation completes, a recovery one until it is cleared or a week old', async () => {
+  test('[retention.4] a pre-operation checkpoint stays until its operation completes, a recovery one until it is cleared or a week old', async () => {
     let nowMs = Date.UTC(2026, 0, 1);
     const manager = new CheckpointManager({ storage: create().storage, now: () => nowMs });
     const session = await manager.session('s');
@@ -54,7 +54,7 @@ describe.each(STORAGES)('on %s', (_, create) => {
     await manager.close();
   });
 
-  test('[M12] tags and pins survive every policy, heads with their sessions; gc gives back what nothing needs', async () => {
+  test('[retention.2] tags and pins survive every policy, heads with their sessions; gc gives back what nothing needs', async () => {
     const manager = new CheckpointManager({ storage: create().storage });
     const session = await manager.session('s');
     const ids: string[] = [];
@@ -77,7 +77,7 @@ describe.each(STORAGES)('on %s', (_, create) => {
     await manager.close();
   });
 
-  test('[M13] clearing a user leaves nothing of that user, and everything of others', async () => {
+  test('[retention.15] clearing a user leaves nothing of that user, and everything of others', async () => {
     const manager = new CheckpointManager({ storage: create().storage });
     await manager.save({ secret: 'mine' }, { sessionId: 'only', userId: 'u1' });
     const shared = await manager.session('shared');
@@ -92,7 +92,7 @@ describe.each(STORAGES)('on %s', (_, create) => {
     await manager.close();
   });
 
-  test('[M14] limits of the storage and of the manager hold, per user too', async () => {
+  test('[retention.8] limits of the storage and of the manager hold, per user too', async () => {
     const manager = new CheckpointManager({ storage: create().storage, retention: { maxCheckpointsPerUser: 4 } });
     for (const userId of ['u1', 'u2']) {
       for (let i = 0; i < 7; i++) await manager.save({ i }, { sessionId: userId, userId });
@@ -103,7 +103,7 @@ describe.each(STORAGES)('on %s', (_, create) => {
     await manager.close();
   });
 
-  test('[M15] secrets do not reach the storage; a restore says what was left out', async () => {
+  test('[secret.1] secrets do not reach the storage; a restore says what was left out', async () => {
     const { storage } = create();
     const manager = new CheckpointManager({ storage });
     const key = `sk-${'proj'}-${'a1B2'.repeat(12)}`;
@@ -123,7 +123,7 @@ describe.each(STORAGES)('on %s', (_, create) => {
     await manager.close();
   });
 
-  test('[M16] old states are migrated step by step when restored, and stay as they are', async () => {
+  test('[restore.5] old states are migrated step by step when restored, and stay as they are', async () => {
     const { storage } = create();
     const old = new CheckpointManager({ storage, schemaVersion: 1 });
     const id = await old.save({ name: 'Ann' });
@@ -145,7 +145,7 @@ describe.each(STORAGES)('on %s', (_, create) => {
     await old.close();
   });
 
-  test('[M17] events come after durability, a handler that throws breaks nothing', async () => {
+  test('[save.8] events come after durability, a handler that throws breaks nothing', async () => {
     const { storage } = create();
     const onHandlerError = vi.fn();
     const manager = new CheckpointManager({ storage, onHandlerError });
@@ -172,7 +172,7 @@ describe.each(STORAGES)('on %s', (_, create) => {
     await manager.close();
   });
 
-  test('[M18] a save that failed leaves history whole, and the next one stands on the last good one', async () => {
+  test('[save.4] a save that failed leaves history whole, and the next one stands on the last good one', async () => {
     const { storage } = create();
     const manager = new CheckpointManager({ storage: faultyStorage(storage, { commits: { 2: 'fails', 3: 'fails' } }) });
     const session = await manager.session('s');
@@ -191,7 +191,7 @@ describe.each(STORAGES)('on %s', (_, create) => {
     await manager.close();
   });
 
-  test('[M19] a key that was used for another state is refused, and the session stays as it is', async () => {
+  test('[save.5] a key that was used for another state is refused, and the session stays as it is', async () => {
     const { storage } = create();
     const manager = new CheckpointManager({ storage });
     const session = await manager.session('s');
@@ -217,7 +217,7 @@ describe.each(STORAGES)('on %s', (_, create) => {
     await manager.close();
   });
 
-  test('[M20] an id that is a number is found by the number and by its digits', async () => {
+  test('[session.3] an id that is a number is found by the number and by its digits', async () => {
     const manager = new CheckpointManager({ storage: create().storage });
     await manager.save({ id: 7, userId: 9 });
     await manager.save({}, { sessionId: 's', agentId: 7, userId: 9n });
@@ -231,7 +231,7 @@ describe.each(STORAGES)('on %s', (_, create) => {
     await manager.close();
   });
 
-  test('[M20] lists are filtered, paged and carry no states', async () => {
+  test('[session.3] lists are filtered, paged and carry no states', async () => {
     const manager = new CheckpointManager({ storage: create().storage });
     const session = await manager.session('s');
     for (let i = 0; i < 25; i++) {
@@ -260,7 +260,7 @@ describe.each(STORAGES)('on %s', (_, create) => {
   });
 });
 
-test('[M21] a storage with three methods is enough to save, load, list, fork and compare', async () => {
+test('[whole.1] a storage with three methods is enough to save, load, list, fork and compare', async () => {
   const rows = new Map<string, string>();
   const storage: CheckpointStorage = {
     async save(checkpoint) {
@@ -298,7 +298,7 @@ test('[M21] a storage with three methods is enough to save, load, list, fork and
   await expect(new CheckpointManager({ storage }).load(first)).rejects.toMatchObject({ code: 'CORRUPT' });
 });
 
-test('[M22] frozen states are saved by identity; freeze: true freezes what was saved', async () => {
+test('[save.6] frozen states are saved by identity; freeze: true freezes what was saved', async () => {
   const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
   const session = await manager.session('s', { freeze: true });
   const state = { messages: [{ text: 'a' }] };
@@ -308,7 +308,7 @@ test('[M22] frozen states are saved by identity; freeze: true freezes what was s
   expect(await manager.load(await session.save(next))).toEqual({ messages: [{ text: 'a' }, { text: 'b' }] });
 });
 
-test('[M23] shadows are bounded over all sessions; a session without one saves the same', async () => {
+test('[save.6] shadows are bounded over all sessions; a session without one saves the same', async () => {
   const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage(), shadowBudgetBytes: 10_000 });
   const big = { text: Array.from({ length: 50 }, (_, i) => `line ${i} `.repeat(40)) };
   const [one, two] = [await manager.session('1'), await manager.session('2')];
@@ -321,7 +321,7 @@ test('[M23] shadows are bounded over all sessions; a session without one saves t
   expect(await manager.verify()).toMatchObject({ status: 'clean' });
 });
 
-test('[M24] an instance without a field that can be read, and without saveState, is refused: there is nothing to save', async () => {
+test('[restore.4] an instance without a field that can be read, and without saveState, is refused: there is nothing to save', async () => {
   const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
   class Closed {
     #notes = ['private'];
@@ -338,7 +338,7 @@ test('[M24] an instance without a field that can be read, and without saveState,
   expect(await manager.save({}, { sessionId: 's' })).toMatch(/^chk_/);
 });
 
-test('[M24] an agent may say itself what its state is, and what it could not take back', async () => {
+test('[restore.4] an agent may say itself what its state is, and what it could not take back', async () => {
   class Tool {
     id = 'tool';
     connection = () => 'open';
@@ -367,7 +367,7 @@ test('[M24] an agent may say itself what its state is, and what it could not tak
   expect(await manager.restore(id)).toBeInstanceOf(Tool);
 });
 
-test('[M25] what a state or agent says about itself is recorded', async () => {
+test('[save.7] what a state or agent says about itself is recorded', async () => {
   const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
   class Form {
     id = 'form-1';
@@ -391,7 +391,7 @@ test('[M25] what a state or agent says about itself is recorded', async () => {
   expect((await manager.get(second))?.parentId).toBe(first);
 });
 
-test('[M26] dates, errors, bytes and instances with a codec are states, not agents', async () => {
+test('[value.4] dates, errors, bytes and instances with a codec are states, not agents', async () => {
   class Point {
     readonly x: number;
     constructor(x: number) {
@@ -416,7 +416,7 @@ test('[M26] dates, errors, bytes and instances with a codec are states, not agen
   }
 });
 
-test('[M27] an object stays with its session until the caller names another or the session is closed', async () => {
+test('[session.1] an object stays with its session until the caller names another or the session is closed', async () => {
   const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
   const state = { n: 1 };
   const first = await manager.save(state, { sessionId: 'one', userId: 'u' });
@@ -436,7 +436,7 @@ test('[M27] an object stays with its session until the caller names another or t
   });
 });
 
-test('[R23] a failure of retention after a save is told to the handler of errors; the save stands', async () => {
+test('[retention.13] a failure of retention after a save is told to the handler of errors; the save stands', async () => {
   const onHandlerError = vi.fn();
   const inner = new InMemoryCheckpointStorage();
   const storage = Object.assign(Object.create(inner), {
@@ -459,7 +459,7 @@ test('[R23] a failure of retention after a save is told to the handler of errors
   expect(onHandlerError).toHaveBeenCalledOnce();
 });
 
-test('[M29] another policy still protects running operations and follows the rules of types', async () => {
+test('[retention.5] another policy still protects running operations and follows the rules of types', async () => {
   let nowMs = Date.UTC(2026, 0, 1);
   const manager = new CheckpointManager({
     storage: new InMemoryCheckpointStorage(),
@@ -476,7 +476,7 @@ test('[M29] another policy still protects running operations and follows the rul
   expect((await manager.list()).checkpoints.map(({ id }) => id)).toContain(running);
 });
 
-test('[M30] what a header says comes back as it was given', async () => {
+test('[save.7] what a header says comes back as it was given', async () => {
   const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
   const id = await manager.save(
     {},
@@ -489,7 +489,7 @@ test('[M30] what a header says comes back as it was given', async () => {
   expect((await manager.list({ metadata: { at: new Date(9) } })).checkpoints).toHaveLength(1);
 });
 
-test('[M31] a checkpoint that is deleted and collected while it is read is not found, rather than damaged', async () => {
+test('[session.5] a checkpoint that is deleted and collected while it is read is not found, rather than damaged', async () => {
   const inner = new InMemoryCheckpointStorage();
   const writer = new CheckpointManager({ storage: inner });
   const session = await writer.session('s');

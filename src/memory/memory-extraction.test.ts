@@ -30,7 +30,7 @@ const turns = [
 ];
 
 describe('an extractor', () => {
-  test('[O21] is asked once about a source; its answer points at the turns and is as trusted as the least of them', async () => {
+  test('[memory.12] is asked once about a source; its answer points at the turns and is as trusted as the least of them', async () => {
     const { memory, asked } = open(() => [
       { content: 'Flies to Rome in May', subject: 'ann', message: 0 },
       { content: 'The flight to Rome is booked', kind: 'outcome' },
@@ -55,14 +55,14 @@ describe('an extractor', () => {
     );
   });
 
-  test('[O21] is not asked again although it found nothing', async () => {
+  test('[memory.12] is not asked again although it found nothing', async () => {
     const { memory, asked } = open(() => []);
     await memory.add(turns, { userId, idempotencyKey: 'k' });
     await memory.add(turns, { userId, idempotencyKey: 'k' });
     expect(asked).toHaveLength(1);
   });
 
-  test('[O21] is shown what is known, and not asked when nothing is to be inferred', async () => {
+  test('[memory.12] is shown what is known, and not asked when nothing is to be inferred', async () => {
     const { memory, asked } = open(() => []);
     await memory.add('Rome is where the office is', { userId, kind: 'fact' });
     await memory.add(turns, { userId, infer: false });
@@ -74,7 +74,7 @@ describe('an extractor', () => {
   test.each([
     ['fails', () => Promise.reject(new Error('overloaded')), /overloaded/],
     ['answers nonsense', () => [{ content: '' }], /must answer a list/],
-  ] as const)('[O21] that %s costs nothing but a flag, and is asked again', async (_, extract, problem) => {
+  ] as const)('[memory.12] that %s costs nothing but a flag, and is asked again', async (_, extract, problem) => {
     const { memory, asked } = open(extract);
     const { extraction } = await memory.add(turns, { userId, idempotencyKey: 'k' });
     expect(extraction).toEqual({ problem: expect.stringMatching(problem) });
@@ -101,7 +101,7 @@ describe('rules', () => {
     ["Let's go with PostgreSQL.", 'decision', undefined],
     ['We have decided to wait.', 'decision', undefined],
     ['Our server runs Linux.', 'fact', undefined],
-  ])('[O1] %s', (sentence, kind, slot) => {
+  ])('[memory.1] %s', (sentence, kind, slot) => {
     expect(extractByRules(`Hello there. ${sentence} Bye.`)).toEqual([
       { content: sentence, kind, ...(slot !== undefined && { slot }), span: [13, 13 + sentence.length] },
     ]);
@@ -113,9 +113,9 @@ describe('rules', () => {
     'She likes tea.',
     'Do you remember when we met?',
     'Nice weather.',
-  ])('[O1] nothing in: %s', (sentence) => expect(extractByRules(sentence)).toEqual([]));
+  ])('[memory.1] nothing in: %s', (sentence) => expect(extractByRules(sentence)).toEqual([]));
 
-  test('[O2] a block is stripped whole, also an unfinished one', () => {
+  test('[memory.1] a block is stripped whole, also an unfinished one', () => {
     const block = '<savestate-memory note="x">\n- I love tea\n</savestate-memory>';
     expect(stripMemoryBlocks(`a ${block} b ${block}`)).toBe('a  b ');
     expect(stripMemoryBlocks('a <savestate-memory note="x">\n- I love')).toBe('a ');

@@ -43,7 +43,7 @@ async function teach({ manager, memory }: ReturnType<typeof open>, sessionId: st
   return id;
 }
 
-test('[O8] a rewind hides what was learned after its target, and going back brings it back', async () => {
+test('[memory.6] a rewind hides what was learned after its target, and going back brings it back', async () => {
   const all = open();
   const { manager, memory, known } = all;
   const first = await teach(all, 's', 'one');
@@ -58,7 +58,7 @@ test('[O8] a rewind hides what was learned after its target, and going back brin
   expect(await known({ asOf: second })).toEqual(['one', 'two']);
 });
 
-test('[O8] branches of a fork share the past only', async () => {
+test('[memory.6] branches of a fork share the past only', async () => {
   const all = open();
   const { manager, memory, known } = all;
   const first = await teach(all, 's', 'one');
@@ -73,7 +73,7 @@ test('[O8] branches of a fork share the past only', async () => {
   expect(await known({ session: { id: 's', branch: 'deeper' } })).toEqual(['on the side', 'one']);
 });
 
-test('[O8] what was changed, deleted or superseded after the target of a rewind is as it was', async () => {
+test('[memory.6] what was changed, deleted or superseded after the target of a rewind is as it was', async () => {
   const { manager, memory, known } = open();
   const session = await manager.session('s');
   const start = await session.save({ n: 0 });
@@ -108,7 +108,7 @@ test('[O8] what was changed, deleted or superseded after the target of a rewind 
   ]);
 });
 
-test('[O9] what a session learned since its head belongs to its next checkpoint', async () => {
+test('[memory.7] what a session learned since its head belongs to its next checkpoint', async () => {
   const { manager, memory, known } = open();
   const session = await manager.session('s');
   await memory.add('before the first', { userId, session, infer: false });
@@ -126,7 +126,7 @@ test('[O9] what a session learned since its head belongs to its next checkpoint'
   expect(await known({ session })).toEqual(['after the first', 'before the first']);
 });
 
-test('[O10] a new run sees the current branches of all sessions, and what belongs to none', async () => {
+test('[memory.7] a new run sees the current branches of all sessions, and what belongs to none', async () => {
   const all = open();
   const { memory, known } = all;
   const start = await teach(all, 'a', 'a knows');
@@ -138,7 +138,7 @@ test('[O10] a new run sees the current branches of all sessions, and what belong
   expect(await known({ session: { id: 'c', branch: 'main' } })).toEqual(['a knows', 'b knows', 'everyone knows']);
 });
 
-test('[O8] in long histories too, however often one looks', async () => {
+test('[memory.6] in long histories too, however often one looks', async () => {
   const all = open();
   const { manager, memory, known } = all;
   const first = await teach(all, 's', 'early');
@@ -159,13 +159,13 @@ test('[O8] in long histories too, however often one looks', async () => {
   expect(await known()).toEqual(['early']);
 });
 
-test('[O10] many sessions are looked up at once', async () => {
+test('[memory.7] many sessions are looked up at once', async () => {
   const all = open();
   for (let n = 0; n < 12; n++) await teach(all, `session ${n}`, `fact number ${n}`);
   expect(await all.known()).toHaveLength(12);
 });
 
-test('[O11] a promoted memory escapes its branch; a rewind can keep what was learned', async () => {
+test('[memory.7] a promoted memory escapes its branch; a rewind can keep what was learned', async () => {
   const all = open();
   const { manager, memory, known } = all;
   const start = await teach(all, 's', 'old code');
@@ -183,7 +183,7 @@ test('[O11] a promoted memory escapes its branch; a rewind can keep what was lea
   expect((await memory.search('stays behind', { userId })).results[0]).toMatchObject({ isPromoted: true });
 });
 
-test('[O11] a rewind that keeps also keeps what was forgotten', async () => {
+test('[memory.7] a rewind that keeps also keeps what was forgotten', async () => {
   const all = open();
   const start = await teach(all, 's', 'one');
   const [one] = await all.memory.getAll({ userId });
@@ -193,7 +193,7 @@ test('[O11] a rewind that keeps also keeps what was forgotten', async () => {
   expect(await all.known()).toEqual(['two']);
 });
 
-test('[O3] learning on one branch what another branch knows is learned there too', async () => {
+test('[memory.2] learning on one branch what another branch knows is learned there too', async () => {
   const all = open();
   const { manager, memory, known } = all;
   await teach(all, 'a', 'start');
@@ -205,7 +205,7 @@ test('[O3] learning on one branch what another branch knows is learned there too
   expect(await known()).toEqual(['start', 'the shared fact']); // b has learned it by itself
 });
 
-test('[O3] a replay of a run adds nothing', async () => {
+test('[memory.2] a replay of a run adds nothing', async () => {
   const { manager, memory } = open();
   async function run(): Promise<void> {
     const session = await manager.session('s', { replayFrom: 'start' });
@@ -226,7 +226,7 @@ test('[O3] a replay of a run adds nothing', async () => {
   expect(await memory.getAll({ userId })).toEqual(before);
 });
 
-test('[O12] asOf shows what was known at a checkpoint, elsewhere too', async () => {
+test('[memory.8] asOf shows what was known at a checkpoint, elsewhere too', async () => {
   const all = open();
   const { memory, known } = all;
   await memory.add('common', { userId, infer: false });
@@ -237,7 +237,7 @@ test('[O12] asOf shows what was known at a checkpoint, elsewhere too', async () 
   expect(await known()).toEqual(['common', 'elsewhere', 'one', 'two']);
 });
 
-test('[O14] a memory says which checkpoint taught it, also when that was deleted, or its whole session', async () => {
+test('[memory.9] a memory says which checkpoint taught it, also when that was deleted, or its whole session', async () => {
   const all = open();
   const { manager, memory, known } = all;
   const first = await teach(all, 's', 'one');
@@ -257,7 +257,7 @@ test('[O14] a memory says which checkpoint taught it, also when that was deleted
   expect((await memory.why(id)).sources).toMatchObject([{ status: 'gone' }]);
 });
 
-test('[O14] a deleted session keeps teaching what it knew last, not what it had abandoned', async () => {
+test('[memory.9] a deleted session keeps teaching what it knew last, not what it had abandoned', async () => {
   const all = open();
   const first = await teach(all, 's', 'one');
   await teach(all, 's', 'abandoned');
@@ -267,7 +267,7 @@ test('[O14] a deleted session keeps teaching what it knew last, not what it had 
   expect(await all.known()).toEqual(['last', 'one']);
 });
 
-test('[O24] what was learned and abandoned, or belongs to others, changes no ranking', async () => {
+test('[memory.13] what was learned and abandoned, or belongs to others, changes no ranking', async () => {
   const all = open();
   const { manager, memory } = all;
   const texts = ['tea with milk', 'green tea leaves', 'coffee and milk', 'tea tea tea', 'milk of almonds'];
@@ -291,7 +291,7 @@ test('[O24] what was learned and abandoned, or belongs to others, changes no ran
   expect(await render()).toBe(block);
 });
 
-test('[O13] only checkpoints of one session can be compared, and without a manager none', async () => {
+test('[memory.8] only checkpoints of one session can be compared, and without a manager none', async () => {
   const all = open();
   const a = await teach(all, 'a', 'one');
   const b = await teach(all, 'b', 'two');

@@ -5,7 +5,7 @@ import { Memory } from './index.ts';
 
 const userId = 'ann';
 
-test('[O26] what a call does not understand is refused in words, and nothing is recorded', async () => {
+test('[input.1] what a call does not understand is refused in words, and nothing is recorded', async () => {
   const memory = new Memory({ path: join(temporaryFolder(), 'history.db') });
   const call = memory as unknown as Record<string, (...given: unknown[]) => Promise<unknown>>;
   const refused = async (verb: string, ...given: unknown[]) => {

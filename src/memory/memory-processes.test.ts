@@ -33,7 +33,7 @@ async function run(script: string): Promise<{ code: unknown; said: string; compl
   return { code, said, complained };
 }
 
-test('[O18] processes that add to one new file at once lose nothing, and a shared source is added once', async () => {
+test('[memory.11] processes that add to one new file at once lose nothing, and a shared source is added once', async () => {
   const path = join(temporaryFolder(), 'history.db');
   const writer = (name: string) => `
     import { Memory } from '${DIST}memory/index.js';
@@ -55,7 +55,7 @@ test('[O18] processes that add to one new file at once lose nothing, and a share
   await memory.close();
 });
 
-test('[O18] an open memory sees what another process adds', async () => {
+test('[memory.11] an open memory sees what another process adds', async () => {
   const path = join(temporaryFolder(), 'history.db');
   const memory = new Memory({ path });
   await memory.add('first words', { userId: 'ann' });
@@ -87,7 +87,7 @@ const FORBID_SOCKETS = `
   }
   globalThis.fetch = forbidden('fetch');`;
 
-test('[O19] without a configured endpoint nothing is connected to, with the local model neither', async () => {
+test('[memory.12] without a configured endpoint nothing is connected to, with the local model neither', async () => {
   const path = join(temporaryFolder(), 'history.db');
   const { code, said, complained } = await run(`${FORBID_SOCKETS}
     const { Memory, localEmbedder } = await import('${DIST}memory/index.js');
@@ -107,7 +107,7 @@ test('[O19] without a configured endpoint nothing is connected to, with the loca
   expect({ code, said, complained }).toEqual({ code: 0, said: 'none 1 true\nused 1 true\n', complained: '' });
 });
 
-test('[O19] the test above would notice: a configured endpoint is connected to', async () => {
+test('[memory.12] the test above would notice: a configured endpoint is connected to', async () => {
   const path = join(temporaryFolder(), 'history.db');
   const { said } = await run(`${FORBID_SOCKETS}
     const { Memory, endpointEmbedder } = await import('${DIST}memory/index.js');

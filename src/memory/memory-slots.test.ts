@@ -28,7 +28,7 @@ describe('what was superseded is not served as true', () => {
     ['My budget is 500 for Paris.', 'My budget is now 800, for Berlin.', 'What is my budget?'],
     ['Please call me Paris.', 'My name is Berlin.', 'What is my name?'],
     ['I work as a guide in Paris.', 'I was promoted to head of Berlin.', 'What do I do for a living?'],
-  ])('[O25] %s %s %s', async (before, after, question) => {
+  ])('[memory.3] %s %s %s', async (before, after, question) => {
     const memory = open();
     await memory.add(before, scope);
     await memory.add('Nice weather today in my garden.', scope);
@@ -43,7 +43,7 @@ describe('what was superseded is not served as true', () => {
     expect(all).toMatch(/Paris/i);
   });
 
-  test('[O25] of a turn that said more the rest is served; history, why and get keep the words', async () => {
+  test('[memory.3] of a turn that said more the rest is served; history, why and get keep the words', async () => {
     const memory = open();
     const { results } = await memory.add('Hello! I live in Paris and I love jazz. The cat is fine.', scope);
     await memory.add('I moved to Berlin.', scope);
@@ -58,7 +58,7 @@ describe('what was superseded is not served as true', () => {
     expect((await memory.why(home)).sources[0]?.turns[0]?.memory).toContain('Paris');
   });
 
-  test('[O25] also what was said again, in other runs, and before one moved back', async () => {
+  test('[memory.3] also what was said again, in other runs, and before one moved back', async () => {
     const memory = open();
     await memory.add('I live in Paris.', { ...scope, runId: '1' });
     await memory.add('I live in Paris now, by the way.', { ...scope, runId: '1' });
@@ -68,7 +68,7 @@ describe('what was superseded is not served as true', () => {
     expect((await found(memory, 'Where do I live?')).slice(0, 1)).toEqual(['I live in Paris.']);
   });
 
-  test('[O25] the end of something ends that and nothing else', async () => {
+  test('[memory.3] the end of something ends that and nothing else', async () => {
     const memory = open();
     await memory.add('I work at Acme and live in Rome.', scope);
     await memory.add('I left Globex long ago.', scope);
@@ -78,7 +78,7 @@ describe('what was superseded is not served as true', () => {
     expect(await found(memory, 'Where do I live?')).toContain('live in Rome.');
   });
 
-  test('[O25] an old turn that was corrected is served as it is now', async () => {
+  test('[memory.3] an old turn that was corrected is served as it is now', async () => {
     const memory = open();
     const { results } = await memory.add('I live in Paris.', scope);
     await memory.update(results[0]?.id ?? '', 'I love Rome.');
@@ -94,6 +94,6 @@ test.each([
   'Never call me before nine.',
   'I work at night.',
   'My wife is a doctor.',
-])('[O25] nothing that has one value at a time: %s', (sentence) => {
+])('[memory.3] nothing that has one value at a time: %s', (sentence) => {
   expect(extractByRules(sentence).flatMap(({ slot }) => slot ?? [])).toEqual([]);
 });

@@ -39,7 +39,7 @@ const best = async (memory: Memory, question: string) =>
   (await memory.search(question, { userId, topK: 1 })).results.map(({ memory: words }) => words);
 
 describe('vectors', () => {
-  test('[O20] a question finds what it shares no word with', async () => {
+  test('[memory.12] a question finds what it shares no word with', async () => {
     const memory = openMemory(matterEmbedder('m'));
     await memory.add('Green tea in the morning', { userId });
     await memory.add('Rome is lovely', { userId });
@@ -48,7 +48,7 @@ describe('vectors', () => {
     expect((await memory.search('Which town?', { userId })).vectors).toBe('used');
   });
 
-  test('[O20] another model makes its own vectors and never uses those of the first', async () => {
+  test('[memory.12] another model makes its own vectors and never uses those of the first', async () => {
     const path = newPath();
     const first = new Memory({ path, embedder: matterEmbedder('first') });
     await first.add('Green tea', { userId });
@@ -69,7 +69,7 @@ describe('vectors', () => {
     expect(calls).toHaveLength(4); // vectors were stored: only the question is new
   });
 
-  test('[O20] an embedder that is down means words alone and a flag; what it missed is made up for', async () => {
+  test('[memory.12] an embedder that is down means words alone and a flag; what it missed is made up for', async () => {
     let isDown = true;
     const calls: string[] = [];
     const works = matterEmbedder('m', calls);
@@ -98,7 +98,7 @@ describe('vectors', () => {
     expect(calls).toContain('Green tea');
   });
 
-  test('[O20] changed words get a vector of their own', async () => {
+  test('[memory.12] changed words get a vector of their own', async () => {
     const memory = openMemory(matterEmbedder('m'));
     const { results } = await memory.add('Green tea', { userId });
     await memory.add('some other words', { userId });
@@ -107,7 +107,7 @@ describe('vectors', () => {
     expect(await best(memory, 'Which beverage?')).not.toEqual(['Rome by night']);
   });
 
-  test('[O20] the packaged local model finds by meaning', async () => {
+  test('[memory.12] the packaged local model finds by meaning', async () => {
     const memory = openMemory(localEmbedder());
     await memory.add('I adopted a puppy last week', { userId });
     await memory.add('The invoice is due on Friday', { userId });
@@ -134,7 +134,7 @@ async function serve(answer: Answer): Promise<string> {
 }
 
 describe('an OpenAI-compatible endpoint', () => {
-  test('[O20] is asked for embeddings in batches, in any order of its answers', async () => {
+  test('[memory.12] is asked for embeddings in batches, in any order of its answers', async () => {
     const asked: unknown[] = [];
     const baseUrl = await serve((body, response, request) => {
       asked.push([request.method, request.url, request.headers.authorization, body.model, body.input.length]);
@@ -158,7 +158,7 @@ describe('an OpenAI-compatible endpoint', () => {
     ['answers something else', (_, response) => void response.end('{"data": []}'), /1 embeddings/],
     ['does not answer', () => undefined, /could not be reached/, 200],
   ];
-  test.each(broken)('[O20] that %s is an error of its own, and for memory a flag', async (...args) => {
+  test.each(broken)('[memory.12] that %s is an error of its own, and for memory a flag', async (...args) => {
     const [, answer, message, timeoutMs = 20_000] = args;
     const embedder = endpointEmbedder({ baseUrl: await serve(answer), model: 'm', timeoutMs });
     await expect(embedder.embed(['x'])).rejects.toThrow(message);
@@ -170,7 +170,7 @@ describe('an OpenAI-compatible endpoint', () => {
     });
   });
 
-  test('[O20] must have an address', () => {
+  test('[memory.12] must have an address', () => {
     expect(() => endpointEmbedder({ baseUrl: 'ftp://x', model: 'm' })).toThrow(/http/);
     expect(() => endpointEmbedder({ baseUrl: '', model: 'm' })).toThrow(/http/);
   });

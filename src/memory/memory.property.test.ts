@@ -274,7 +274,9 @@ class World {
   }
 }
 
-test('[O22] what is visible is what a naive replay of the visible events shows', { timeout: 300_000 }, async () => {
+test('[memory.6] what is visible is what a naive replay of the visible events shows', {
+  timeout: 300_000,
+}, async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(command, { minLength: 5, maxLength: 40 }), async (commands) => {
       const world = new World();

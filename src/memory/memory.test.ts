@@ -36,7 +36,7 @@ describe.each([
     return memory;
   }
 
-  test('[O1] turns are kept as they were said, and rules add what follows from them, pointing at the words', async () => {
+  test('[memory.1] turns are kept as they were said, and rules add what follows from them, pointing at the words', async () => {
     const memory = openMemory();
     const said = 'We met in Rome. I prefer trains to planes. Ask me anything!';
     const { results } = await memory.add([{ role: 'user', content: said, id: 'msg-1' }], { userId });
@@ -52,7 +52,7 @@ describe.each([
     expect(plain.results.map(({ kind }) => kind)).toEqual(['episode']);
   });
 
-  test('[O3] the same words reinforce, the same source adds nothing', async () => {
+  test('[memory.2] the same words reinforce, the same source adds nothing', async () => {
     const memory = openMemory();
     const options = { userId, idempotencyKey: 'turn 7' };
     const first = await memory.add('I love Rome.', options);
@@ -65,7 +65,7 @@ describe.each([
     expect(all.map(({ id, reinforcements }) => [id, reinforcements])).toEqual(first.results.map(({ id }) => [id, 1]));
   });
 
-  test('[O3] words that are added several times at once make one memory', async () => {
+  test('[memory.2] words that are added several times at once make one memory', async () => {
     const memory = openMemory();
     const added = await Promise.all(Array.from({ length: 5 }, () => memory.add('tea time', { userId })));
     expect(added.map(({ results }) => results[0]?.event).sort()).toEqual(['ADD', ...Array(4).fill('REINFORCE')]);
@@ -73,7 +73,7 @@ describe.each([
     expect(looks.map((all) => all.length)).toEqual([1, 1, 1, 1, 1]);
   });
 
-  test('[O3] nearly the same fact reinforces and keeps the richer words; an episode does not', async () => {
+  test('[memory.2] nearly the same fact reinforces and keeps the richer words; an episode does not', async () => {
     const memory = openMemory();
     const options = { userId, kind: 'fact' as const };
     await memory.add('The build of project Apollo needs Node 20 on Linux', options);
@@ -85,7 +85,7 @@ describe.each([
     expect((await memory.search('machines', { userId })).results).toHaveLength(1);
   });
 
-  test('[O4] only the same subject and slot supersede, with dates; what was stays for the past and for history', async () => {
+  test('[memory.3] only the same subject and slot supersede, with dates; what was stays for the past and for history', async () => {
     let nowMs = 1_000 * DAY_MS;
     const memory = openMemory({ now: () => nowMs });
     await memory.add({ role: 'user', name: 'Ann', content: 'I live in Paris.' }, { userId });
@@ -106,7 +106,7 @@ describe.each([
     expect(await homes()).toEqual(['I live in Rome.', 'I live in Paris.']);
   });
 
-  test('[O4] news that is older than what is known does not replace it', async () => {
+  test('[memory.3] news that is older than what is known does not replace it', async () => {
     const memory = openMemory();
     const fact = { userId, kind: 'fact' as const, subject: 'Ann', slot: 'home' };
     await memory.add('Berlin', { ...fact, observedAt: new Date(2000 * DAY_MS) });
@@ -116,7 +116,7 @@ describe.each([
     expect(paris).toMatchObject({ memory: 'Paris', validTo: new Date(2000 * DAY_MS) });
   });
 
-  test('[O2] nothing is learned from system prompts, tools, or blocks that were rendered', async () => {
+  test('[memory.1] nothing is learned from system prompts, tools, or blocks that were rendered', async () => {
     const memory = openMemory();
     await memory.add('I love sushi.', { userId });
     const { text } = await memory.render('{memory}', { scope: { userId }, query: 'sushi' });
@@ -134,7 +134,7 @@ describe.each([
     expect(results.map(({ memory: words }) => words)).toEqual(['The meeting is on Monday.']);
   });
 
-  test('[O5] whose memory it is must be said, and others see nothing of it', async () => {
+  test('[memory.4] whose memory it is must be said, and others see nothing of it', async () => {
     const memory = openMemory();
     await expect(memory.add('x', {})).rejects.toMatchObject({ code: 'INVALID_INPUT' });
     await expect(memory.search('x', {})).rejects.toMatchObject({ code: 'INVALID_INPUT' });
@@ -149,7 +149,7 @@ describe.each([
     expect(await memory.getAll({ runId: 'r1' })).toHaveLength(1);
   });
 
-  test('[O6] filters compare metadata and fields, and combine', async () => {
+  test('[memory.4] filters compare metadata and fields, and combine', async () => {
     const memory = openMemory();
     for (const [city, size] of [
       ['Rome', 3],
@@ -172,7 +172,7 @@ describe.each([
     await expect(cities({ size: { near: 1 } })).rejects.toMatchObject({ code: 'INVALID_INPUT' });
   });
 
-  test('[O7] changes are added, not overwritten, and refuse to stand on an old version', async () => {
+  test('[memory.5] changes are added, not overwritten, and refuse to stand on an old version', async () => {
     const memory = openMemory();
     const { results } = await memory.add('The code is 1234', { userId });
     const id = results[0]?.id ?? '';
@@ -204,7 +204,7 @@ describe.each([
     ]);
   });
 
-  test('[O7] of many changes made at once on one version exactly one is stored', async () => {
+  test('[memory.5] of many changes made at once on one version exactly one is stored', async () => {
     const memory = openMemory();
     const { results } = await memory.add('counter 0', { userId });
     const id = results[0]?.id ?? '';
@@ -215,7 +215,7 @@ describe.each([
     expect(await memory.history(id)).toHaveLength(2);
   });
 
-  test('[O7] deleteAll retracts a scope, expiry hides, reset removes everything', async () => {
+  test('[memory.5] deleteAll retracts a scope, expiry hides, reset removes everything', async () => {
     let nowMs = 5_000 * DAY_MS;
     const memory = openMemory({ now: () => nowMs });
     await memory.add('the pass is valid', { userId, expirationDate: new Date(nowMs + DAY_MS) });
@@ -230,7 +230,7 @@ describe.each([
     expect(await memory.getAll({ userId: 'bob' })).toEqual([]);
   });
 
-  test('[O16] purging removes the words of every version and of what was taken from them', async () => {
+  test('[memory.9] purging removes the words of every version and of what was taken from them', async () => {
     const memory = openMemory();
     const { results } = await memory.add('I love secret-garden walks.', { userId });
     await memory.add('unrelated', { userId });
@@ -246,7 +246,7 @@ describe.each([
     expect(await memory.getAll({ userId })).toEqual([]);
   });
 
-  test('[O24] a question finds by subject, date and neighbouring turns besides words', async () => {
+  test('[memory.13] a question finds by subject, date and neighbouring turns besides words', async () => {
     const memory = openMemory();
     const at = (day: string) => new Date(`${day}T10:00:00Z`);
     const say = (name: string, content: string, timestamp: Date) =>
@@ -275,7 +275,7 @@ describe.each([
   });
 });
 
-test('[O16] after a purge the file holds none of the words, and no term of theirs', async () => {
+test('[memory.9] after a purge the file holds none of the words, and no term of theirs', async () => {
   const path = join(temporaryFolder(), 'history.db');
   const memory = new Memory({ path });
   for (let n = 0; n < 50; n++) await memory.add(`harmless talk number ${n}`, { userId });
@@ -292,7 +292,7 @@ test('[O16] after a purge the file holds none of the words, and no term of their
   await memory.close();
 });
 
-test('[O7] the log can be read as a table in the columns that tools know', async () => {
+test('[memory.5] the log can be read as a table in the columns that tools know', async () => {
   const path = join(temporaryFolder(), 'history.db');
   const memory = new Memory({ path, now: () => Date.UTC(2026, 0, 2) });
   const { results } = await memory.add('tea', { userId, actor: 'ann' });
@@ -328,7 +328,7 @@ test('[O7] the log can be read as a table in the columns that tools know', async
   ]);
 });
 
-test('[O23] the default is memories/history.db, and a path is honoured', async () => {
+test('[memory.11] the default is memories/history.db, and a path is honoured', async () => {
   const folder = temporaryFolder();
   const before = process.cwd();
   process.chdir(folder);

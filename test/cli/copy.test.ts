@@ -26,7 +26,7 @@ async function contentOf(folder: string, args: readonly string[] = []): Promise<
 }
 
 describe.concurrent('copy', () => {
-  test('[Z28] from SQLite to PostgreSQL and back everything is the same', async () => {
+  test('[cli.17] from SQLite to PostgreSQL and back everything is the same', async () => {
     const { folder } = await chat.copy();
     const tenant = randomUUID();
     const there = ['--storage', postgresUrl(), '--tenant', tenant, '--schema', SCHEMA];
@@ -47,7 +47,7 @@ describe.concurrent('copy', () => {
     });
   });
 
-  test('[Z28] again it brings only what came since, tombstones and moved branches too', async () => {
+  test('[cli.17] again it brings only what came since, tombstones and moved branches too', async () => {
     const { folder } = await chat.copy();
     await json('copy', ['--to', 'copy.db'], { folder });
     const manager = new CheckpointManager({ storage: new SqliteCheckpointStorage({ path: join(folder, DATABASE) }) });
@@ -59,7 +59,7 @@ describe.concurrent('copy', () => {
     expect(await contentOf(folder, ['--storage', 'copy.db'])).toEqual(await contentOf(folder));
   });
 
-  test('[Z28] what was deleted there stays deleted, and what comes later is whole', async () => {
+  test('[cli.17] what was deleted there stays deleted, and what comes later is whole', async () => {
     const folder = newFolder();
     const open = () => new CheckpointManager({ storage: new SqliteCheckpointStorage({ path: join(folder, 'a.db') }) });
     const text = 'a long text that is stored once, and shared by all that hold it. '.repeat(200);
@@ -84,7 +84,7 @@ describe.concurrent('copy', () => {
     expect(await json('tag', ['--storage', 'b.db'], { folder })).toEqual([]);
   });
 
-  test('[Z28] a copy that was stopped goes on where it was', async () => {
+  test('[cli.17] a copy that was stopped goes on where it was', async () => {
     const folder = newFolder();
     const manager = new CheckpointManager({
       storage: new SqliteCheckpointStorage({ path: join(folder, 'long.db'), durability: 'process' }),
@@ -113,7 +113,7 @@ describe.concurrent('copy', () => {
     });
   });
 
-  test('[Z28] a branch that went on by itself there is left alone and told, and the others are copied', async () => {
+  test('[cli.17] a branch that went on by itself there is left alone and told, and the others are copied', async () => {
     const { folder } = await chat.copy();
     await json('copy', ['--to', 'copy.db', '-s', CHAT], { folder });
     const manager = new CheckpointManager({ storage: new SqliteCheckpointStorage({ path: join(folder, 'copy.db') }) });

@@ -51,7 +51,7 @@ async function abandonTrip(folder: string): Promise<void> {
 }
 
 describe.concurrent('sessions whose process was killed', () => {
-  test('[S12] with auto_resume_on_failure the next run goes on with a chat first, and repeats nothing', async () => {
+  test('[settings.8] with auto_resume_on_failure the next run goes on with a chat first, and repeats nothing', async () => {
     const folder = await cutOff();
     resumeByItself(folder);
     const { code, stdout, stderr } = await run([...OTHER, '--json'], { folder });
@@ -62,7 +62,7 @@ describe.concurrent('sessions whose process was killed', () => {
     expect((await run(OTHER, { folder })).stderr).not.toContain('trip');
   });
 
-  test('[S12] without it the session is named with the command that goes on, and not touched', async () => {
+  test('[settings.8] without it the session is named with the command that goes on, and not touched', async () => {
     const folder = await cutOff();
     const before = await readTrip(folder);
     expect((await run(OTHER, { folder })).stderr).toContain(NAMED);
@@ -72,7 +72,7 @@ describe.concurrent('sessions whose process was killed', () => {
     expect((await run(TRIP, { folder })).stderr).not.toContain('cut off');
   });
 
-  test('[S12] a run of a workflow that was killed is named by the next run and the REPL, until it is gone on with', async () => {
+  test('[settings.8] a run of a workflow that was killed is named by the next run and the REPL, until it is gone on with', async () => {
     const folder = createTeamFolder();
     const bag = ['run', 'packing.yaml', '-s', 'bag', '--input', '{"days":2}'];
     const killed = await run(bag, {
@@ -92,7 +92,7 @@ describe.concurrent('sessions whose process was killed', () => {
     expect((await run(OTHER, { folder })).stderr).not.toContain('bag');
   });
 
-  test('[S12] the REPL goes on with it too; what is said there is a note', async () => {
+  test('[settings.8] the REPL goes on with it too; what is said there is a note', async () => {
     const folder = await cutOff();
     resumeByItself(folder);
     const { code, stdout, stderr } = await run(['repl', '--eval', 'where'], { folder });
@@ -101,7 +101,7 @@ describe.concurrent('sessions whose process was killed', () => {
     expect(await readTrip(folder)).toMatchObject({ status: 'completed' });
   });
 
-  test('[S12] killed again until the limit it is only named, and by hand it goes on', async () => {
+  test('[settings.8] killed again until the limit it is only named, and by hand it goes on', async () => {
     const folder = await cutOff();
     resumeByItself(folder);
     expect((await run(OTHER, { folder, env: { CRASH_AT_REPLY: '3' } })).code).toBeNull();
@@ -111,7 +111,7 @@ describe.concurrent('sessions whose process was killed', () => {
     expect((await run(OTHER, { folder })).stderr).not.toContain('trip');
   });
 
-  test('[S12] one that waits for a person, or is of another team, is not gone on with', async () => {
+  test('[settings.8] one that waits for a person, or is of another team, is not gone on with', async () => {
     const folder = createTeamFolder();
     resumeByItself(folder);
     const team = readFileSync(join(folder, 'team.yaml'), 'utf8');
@@ -126,7 +126,7 @@ describe.concurrent('sessions whose process was killed', () => {
     expect((await run(['run', 'Hello', '-n', '1'], { folder })).stderr).not.toContain('trip');
   });
 
-  test('[S12] a fleet is gone on with in the same way', async () => {
+  test('[settings.8] a fleet is gone on with in the same way', async () => {
     const folder = createTeamFolder('team: fleet.mjs\n');
     const fleet = readFileSync(join(folder, 'fleet.mjs'), 'utf8')
       .replace('planReview: true', 'planReview: false')

@@ -18,7 +18,7 @@ const folderWithRun = copiesOf(async () => {
 });
 
 describe.concurrent('trial', () => {
-  test('[Z52] compares runs with and without a change, each in its branch, and says whether it could be chance', async () => {
+  test('[repair.8] compares runs with and without a change, each in its branch, and says whether it could be chance', async () => {
     const folder = await folderWithRun();
     const change = ['--message', '0', '--replace', 'We are tired', '--repeats', '4', '-n', '2', '--name', 't1'];
     const report = await json('trial', ['@', ...change, '--judge-text', 'nobody will be tired'], { folder });
@@ -37,7 +37,7 @@ describe.concurrent('trial', () => {
     expect((await json('branch', [], { folder })) as unknown[]).toHaveLength(9); // judged again, not made again
   });
 
-  test('[Z52] a prompt can be changed, too; a judge that cannot judge exits with 3', async () => {
+  test('[repair.8] a prompt can be changed, too; a judge that cannot judge exits with 3', async () => {
     const folder = await folderWithRun();
     const strict = ['#4', '--system', 'critic=Be strict.', '--repeats', '1', '-n', '1'];
     const changed = await json('trial', [...strict, '--judge-text', 'Start again'], { folder });
@@ -49,7 +49,7 @@ describe.concurrent('trial', () => {
     expect(broken).toMatchObject({ conclusion: 'not_compared', control: { errors: 1 } });
   });
 
-  test('[Z52] Ctrl-C tells what there is and exits with 130', async () => {
+  test('[repair.8] Ctrl-C tells what there is and exits with 130', async () => {
     const folder = await folderWithRun();
     const args = ['trial', '#2', '--repeats', '2', '-n', '1', '--judge-command', 'echo judged >&2; sleep 60'];
     const stopped = await run(args, { folder, onOutput: (text, kill) => text.includes('judged') && kill('SIGINT') });
@@ -58,7 +58,7 @@ describe.concurrent('trial', () => {
     expect(stopped.stderr).toContain('--name trial-');
   });
 
-  test('[Z52] wrong input is told', async () => {
+  test('[repair.8] wrong input is told', async () => {
     const folder = await folderWithRun();
     const judge = ['--judge-text', 'x'];
     for (const [args, code] of [
@@ -77,7 +77,7 @@ describe.concurrent('trial', () => {
 });
 
 describe.concurrent('drift', () => {
-  test('[Z53] shows signs over time from the messages of checkpoints, and since which it goes wrong', async () => {
+  test('[cli.27] shows signs over time from the messages of checkpoints, and since which it goes wrong', async () => {
     const folder = createTeamFolder();
     await ok(['run', '-s', 'trip', '-n', '1', PROMPT], { folder });
     const healthy = await json('drift', [], { folder });
@@ -100,14 +100,14 @@ describe.concurrent('drift', () => {
     expect((await run(['drift', 'nobody'], { folder })).code).toBe(13);
   });
 
-  test('[Z53] states of any program with a list of messages will do', async () => {
+  test('[cli.27] states of any program with a list of messages will do', async () => {
     const { folder } = await chat.get();
     const found = await json('drift', [], { folder });
     expect(found.points).toHaveLength(8);
     expect(await json('drift', ['other'], { folder })).toMatchObject({ status: 'healthy', points: [] });
   });
 
-  test('[Z53] of a loop it shows the recorded health, what happened to it, and signs in its calls; [Z9] so does log', async () => {
+  test('[cli.27] of a loop it shows the recorded health, what happened to it, and signs in its calls; [cli.6] so does log', async () => {
     const folder = newFolder();
     mkdirSync(join(folder, '.savestate'));
     await saveStuckLoop(join(folder, DATABASE));

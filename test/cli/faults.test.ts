@@ -93,7 +93,7 @@ test('every command is looked at here', () => {
 });
 
 describe.concurrent('a storage that is not there', () => {
-  test.each(lines)('[Z2] %s exits with 10 and makes nothing', async (name, args) => {
+  test.each(lines)('[cli.1] %s exits with 10 and makes nothing', async (name, args) => {
     const folder = newFolder();
     const { code, stdout, stderr } = await run([name, ...args], { folder });
     if (name === 'doctor') return expect([code, stdout]).toEqual([0, expect.stringContaining('not made yet')]);
@@ -110,7 +110,7 @@ describe.concurrent('an empty storage', () => {
     return folder;
   })();
 
-  test.each(lines)('[Z41] %s says so', async (name, args) => {
+  test.each(lines)('[cli.21] %s says so', async (name, args) => {
     const { code, stderr } = await runLine(name, args, await empty);
     expect([name, code]).toEqual([name, ON_EMPTY[name] ?? 0]);
     expect(stderr).not.toMatch(/\n {4}at /);
@@ -127,14 +127,14 @@ describe.concurrent('a damaged database', () => {
     return folder;
   })();
 
-  test.each(lines)('[Z41] %s exits with 4 and says what to do', async (name, args) => {
+  test.each(lines)('[cli.21] %s exits with 4 and says what to do', async (name, args) => {
     const { code, stderr, stdout } = await runLine(name, args, await damaged);
     expect([name, code]).toEqual([name, name === 'doctor' ? 1 : 4]);
     expect(`${stdout}${stderr}`).toMatch(/damaged|verify/i);
     expect(stderr).not.toMatch(/\n {4}at /);
   });
 
-  test('[Z41] a file of another kind is told as such and left alone', async () => {
+  test('[cli.21] a file of another kind is told as such and left alone', async () => {
     const folder = newFolder();
     writeFileSync(join(folder, 'notes.txt'), 'These are my notes, and no database at all.\n'.repeat(100));
     const { code, stderr } = await run(['log', '--storage', 'notes.txt'], { folder });
@@ -147,7 +147,7 @@ describe.concurrent('a damaged database', () => {
 });
 
 describe.concurrent('other troubles', () => {
-  test('[Z3] a locked database exits with 11, a server that is not there with 1', async () => {
+  test('[cli.2] a locked database exits with 11, a server that is not there with 1', async () => {
     const { folder } = await chat.copy();
     const holder = new DatabaseSync(join(folder, DATABASE));
     holder.exec('PRAGMA journal_mode=WAL; BEGIN IMMEDIATE'); // as a program of ours has it
@@ -162,7 +162,7 @@ describe.concurrent('other troubles', () => {
     expect(stderr).not.toMatch(/\n {4}at /);
   });
 
-  test('[Z42] instances of unknown classes are shown, searched, compared, forked and redacted, and stay what they are', async () => {
+  test('[cli.22] instances of unknown classes are shown, searched, compared, forked and redacted, and stay what they are', async () => {
     class Money {
       readonly cents: number;
       readonly note: string;

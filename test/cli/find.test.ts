@@ -21,7 +21,7 @@ async function bisect(folder: string, args: readonly string[], code = 0): Promis
 }
 
 describe.concurrent('bisect run', () => {
-  test('[Z20] finds the first checkpoint where an expression is true', async () => {
+  test('[cli.12] finds the first checkpoint where an expression is true', async () => {
     const { folder, ids } = await chat.copy();
     const found = await bisect(folder, ['run', '--where', 'state.plan.length === 0', '--probe', '0']);
     expect(found).toMatchObject({
@@ -37,7 +37,7 @@ describe.concurrent('bisect run', () => {
     expect(good).toMatchObject({ firstBad: { id: ids[4] } });
   });
 
-  test('[Z20] runs a command on each: 0 is good, 125 skips, 127 stops, all else is bad', async () => {
+  test('[cli.12] runs a command on each: 0 is good, 125 skips, 127 stops, all else is bad', async () => {
     const { folder, ids } = await chat.copy();
     const script = (name: string, body: string) => {
       writeFileSync(join(folder, name), `#!/bin/sh\n${body}\n`, { mode: 0o755 });
@@ -56,7 +56,7 @@ describe.concurrent('bisect run', () => {
     expect((await run(['bisect', 'run', '--', join(folder, 'missing')], { folder })).code).toBe(2);
   });
 
-  test('[Z20] looks at both ends first', async () => {
+  test('[cli.12] looks at both ends first', async () => {
     const { folder, ids } = await chat.copy();
     expect(await bisect(folder, ['run', '--where', 'false'], 13)).toMatchObject({ status: 'no-bad', evaluations: 1 });
     expect(await bisect(folder, ['run', '--where', 'true', '--probe', '0'])).toMatchObject({
@@ -74,7 +74,7 @@ describe.concurrent('bisect run', () => {
     expect((await run(['bisect', 'sideways'], { folder })).code).toBe(2);
   });
 
-  test('[Z21] says so if good and bad alternate; --scan tells every turn', async () => {
+  test('[cli.12] says so if good and bad alternate; --scan tells every turn', async () => {
     const { folder, ids } = await chat.copy();
     const odd = `sequence in [3, 4, 7, 8]`;
     const probed = await run(['bisect', 'run', '--where', odd], { folder });
@@ -89,7 +89,7 @@ describe.concurrent('bisect run', () => {
 });
 
 describe.concurrent('bisect by hand', () => {
-  test('[Z22] names what to look at until one is left; skips and resets', async () => {
+  test('[cli.12] names what to look at until one is left; skips and resets', async () => {
     const { folder, ids } = await chat.copy();
     const badFrom = 4;
     let step = (await json('bisect', ['start', '@', '#1'], { folder })) as {

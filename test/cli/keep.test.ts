@@ -7,7 +7,7 @@ import { CHAT, DATABASE, ROUNDS, sharedChat } from './support/fixture.ts';
 const chat = sharedChat();
 
 describe.concurrent('verify', () => {
-  test('[Z23] checks a storage or an exported file', async () => {
+  test('[cli.13] checks a storage or an exported file', async () => {
     const { folder } = await chat.copy();
     expect(await json('verify', [], { folder })).toMatchObject({
       status: 'clean',
@@ -31,7 +31,7 @@ describe.concurrent('verify', () => {
     expect((await run(['verify', 'missing.jsonl'], { folder })).code).toBe(13);
   });
 
-  test('[Z23] names what is damaged, and exits with 4', async () => {
+  test('[cli.13] names what is damaged, and exits with 4', async () => {
     const { folder } = await chat.copy();
     const path = join(folder, DATABASE);
     const bytes = readFileSync(path);
@@ -48,7 +48,7 @@ describe.concurrent('verify', () => {
 });
 
 describe.concurrent('prune', () => {
-  test('[Z24] shows what each rule keeps and drops, and deletes just that', async () => {
+  test('[cli.14] shows what each rule keeps and drops, and deletes just that', async () => {
     const { folder, ids, forkId } = await chat.copy();
     const preview = await json('prune', ['--keep-last', '2', '--dry-run'], { folder });
     expect(preview).toMatchObject({ isDryRun: true, kept: 4, dropped: 6, deleted: [] });
@@ -63,7 +63,7 @@ describe.concurrent('prune', () => {
     expect((await json('log', [], { folder })).map(({ id }) => id)).toEqual([ids[8], ids[4]]); // deleted ones do not break a lineage
   });
 
-  test('[Z24] takes daily rules, ages and limits; or those of savestate.yaml; refuses none and nonsense', async () => {
+  test('[cli.14] takes daily rules, ages and limits; or those of savestate.yaml; refuses none and nonsense', async () => {
     const { folder } = await chat.copy();
     const dropped = async (...args: string[]) => (await json('prune', [...args, '--dry-run'], { folder })).dropped;
     expect(await dropped('--keep-daily', '1')).toBe(6); // one of the day, and what is protected
@@ -85,7 +85,7 @@ describe.concurrent('prune', () => {
 });
 
 describe.concurrent('gc and forget', () => {
-  test('[Z25] forgets a checkpoint, a range, a session or a user, and gives the space back', async () => {
+  test('[cli.15] forgets a checkpoint, a range, a session or a user, and gives the space back', async () => {
     const { folder, ids } = await chat.copy();
     expect(await json('forget', ['#2', '--dry-run'], { folder })).toEqual({
       isDryRun: true,
@@ -112,7 +112,7 @@ describe.concurrent('gc and forget', () => {
     expect((await run(['forget', '--yes'], { folder })).code).toBe(2);
   });
 
-  test('[Z29] what destroys refuses where nobody can be asked, and does nothing', async () => {
+  test('[cli.15] what destroys refuses where nobody can be asked, and does nothing', async () => {
     const { folder } = await chat.copy();
     const before = readFileSync(join(folder, DATABASE));
     const lines = [
@@ -131,7 +131,7 @@ describe.concurrent('gc and forget', () => {
 });
 
 describe.concurrent('redact', () => {
-  test('[Z26] takes a text out of all states, effects and notes, and its bytes out of the file', async () => {
+  test('[cli.16] takes a text out of all states, effects and notes, and its bytes out of the file', async () => {
     const { folder, ids, forkId } = await chat.copy();
     const env = { LEAKED: 'order 1042' };
     const before = await json('log', ['--all'], { folder });
@@ -157,7 +157,7 @@ describe.concurrent('redact', () => {
     expect(readdirSync(state, { recursive: true }).filter((name) => String(name).includes('redacted'))).toEqual([]);
   });
 
-  test('[Z26] takes the value at a path out; takes texts from a file or a pipe; refuses what would take everything', async () => {
+  test('[cli.16] takes the value at a path out; takes texts from a file or a pipe; refuses what would take everything', async () => {
     const { folder } = await chat.copy();
     await json('redact', ['--path', '$.tone', '--yes'], { folder });
     expect((await json('log', ['--where', 'state.tone != "[redacted]"'], { folder })).length).toBe(0);
@@ -174,7 +174,7 @@ describe.concurrent('redact', () => {
 });
 
 describe.concurrent('export and import', () => {
-  test('[Z27] a session goes through a file or a pipe, whole or not at all', async () => {
+  test('[cli.17] a session goes through a file or a pipe, whole or not at all', async () => {
     const { folder } = await chat.copy();
     const exported = await json('export', ['-o', 'chat.jsonl'], { folder });
     expect(exported).toMatchObject({
@@ -202,7 +202,7 @@ describe.concurrent('export and import', () => {
     expect((await run(['import', 'missing'], { folder })).code).toBe(13);
   });
 
-  test('[Z27] one checkpoint is exported as JSON for people', async () => {
+  test('[cli.17] one checkpoint is exported as JSON for people', async () => {
     const { folder, ids } = await chat.get();
     expect(JSON.parse(await ok(['export', 'v1'], { folder }))).toMatchObject({
       id: ids[4],

@@ -94,7 +94,7 @@ const newThread = copiesOf(async () => {
 });
 
 describe.concurrent('a thread of LangGraph', () => {
-  test('[A86] is looked at: log, show, diff, bisect', async () => {
+  test('[langgraph.23] is looked at: log, show, diff, bisect', async () => {
     const folder = await newThread();
     const log = await json('log', [], { folder });
     expect(log).toHaveLength(12);
@@ -115,7 +115,7 @@ describe.concurrent('a thread of LangGraph', () => {
     expect(found).toMatchObject({ status: 'found', firstBad: { metadata: { step: 4 } } });
   });
 
-  test('[A84] a field of a message is changed by its path, or in the editor; a path beside it is refused', async () => {
+  test('[langgraph.23] a field of a message is changed by its path, or in the editor; a path beside it is refused', async () => {
     const folder = await newThread();
     const refused = await run(['fork', '@', '--set', `${FIRST}.content="edited"`], { folder });
     expect(refused).toMatchObject({ code: 2, stdout: '' });
@@ -127,7 +127,7 @@ describe.concurrent('a thread of LangGraph', () => {
     expect(await ok(['show', `by-hand:${FIRST}.data.content`], { folder })).toContain('written');
   });
 
-  test('[A85] a move says that the graph does not follow, and how it does', async () => {
+  test('[langgraph.24] a move says that the graph does not follow, and how it does', async () => {
     const folder = await newThread();
     const { stderr } = await run(['rewind', '@~4', '-b', 'back'], { folder });
     expect(stderr).toContain('LangGraph does not follow branches');
@@ -145,7 +145,7 @@ describe.concurrent('a thread of LangGraph', () => {
     });
   });
 
-  test('[A86] is exported, thinned out and checked, and the graph goes on', async () => {
+  test('[langgraph.23] is exported, thinned out and checked, and the graph goes on', async () => {
     const folder = await newThread();
     await ok(['export', '-o', 'thread.jsonl'], { folder });
     const other = newFolder();
@@ -160,7 +160,7 @@ describe.concurrent('a thread of LangGraph', () => {
     expect(contents(messages).slice(-3)).toEqual(['echo 5', 'more', 'echo 7']);
   });
 
-  test('[A86] is told step by step: node, words, calls, questions and other channels', async () => {
+  test('[langgraph.23] is told step by step: node, words, calls, questions and other channels', async () => {
     const folder = await newDesk();
     const log = await ok(['log', '-s', 'ann'], { folder });
     const lines = log.trimEnd().split('\n');
@@ -179,7 +179,7 @@ describe.concurrent('a thread of LangGraph', () => {
     expect(await ok(['show', '--raw', '-s', 'ann'], { folder })).toContain('"versions_seen"');
   });
 
-  test('[Z11] a difference is what was said; the rest is counted, or shown with --raw', async () => {
+  test('[cli.8] a difference is what was said; the rest is counted, or shown with --raw', async () => {
     const folder = await newDesk();
     const diff = await ok(['diff', '@~1', '-s', 'ann'], { folder });
     expect(diff).toContain('+ ai: It said: refunded 7');
@@ -189,7 +189,7 @@ describe.concurrent('a thread of LangGraph', () => {
     expect(await ok(['diff', '@~1', '--raw', '-s', 'ann'], { folder })).toContain('$.versions_seen');
   });
 
-  test('[Z13] a message is found once; where nothing is found, it says where it would be', async () => {
+  test('[cli.9] a message is found once; where nothing is found, it says where it would be', async () => {
     const folder = await newDesk();
     expect(await json('grep', ['I want a refund', '-s', 'ann'], { folder })).toHaveLength(1);
     const none = await run(['grep', 'two cats'], { folder });
@@ -198,7 +198,7 @@ describe.concurrent('a thread of LangGraph', () => {
     expect(none.stderr).toContain('--session lg-store/default');
   });
 
-  test('[A86] is the default where a store was saved last, is named by its id, and holds its subgraphs', async () => {
+  test('[langgraph.23] is the default where a store was saved last, is named by its id, and holds its subgraphs', async () => {
     const folder = await newDesk();
     expect((await json('log', ['-n', '1'], { folder }))[0]?.sessionId).toBe('lg/bob');
     expect((await json('log', ['-n', '1', '-s', 'ann'], { folder }))[0]?.sessionId).toBe('lg/ann');
@@ -209,7 +209,7 @@ describe.concurrent('a thread of LangGraph', () => {
     expect(await json('sessions', ['--all'], { folder })).toHaveLength(5);
   });
 
-  test('[Z25] is forgotten with its subgraphs', async () => {
+  test('[cli.15] is forgotten with its subgraphs', async () => {
     const folder = await newDesk();
     const all = (await json('sessions', ['--all'], { folder })).map(({ id }) => id);
     const planned = await json('forget', ['--whole-session', 'ann', '--dry-run'], { folder });
@@ -221,7 +221,7 @@ describe.concurrent('a thread of LangGraph', () => {
     expect(left).toEqual(all.filter((id) => !planned.sessions.includes(id)));
   });
 
-  test('[A85] "resume" and "continue" name the call that lets the graph go on', async () => {
+  test('[langgraph.24] "resume" and "continue" name the call that lets the graph go on', async () => {
     const folder = await newDesk();
     const back = await run(['resume', '@~2', '-s', 'ann'], { folder });
     expect(back.code).toBe(15);
@@ -236,7 +236,7 @@ describe.concurrent('a thread of LangGraph', () => {
     );
   });
 
-  test('[Z53] is watched for drift', async () => {
+  test('[cli.27] is watched for drift', async () => {
     const folder = newFolder();
     mkdirSync(join(folder, '.savestate'));
     await withStorage(folder, async (storage) => {
@@ -253,7 +253,7 @@ describe.concurrent('a thread of LangGraph', () => {
     expect(found.points).toHaveLength(30);
   });
 
-  test('[A57] is imported by "savestate langgraph import"', async () => {
+  test('[langgraph.23] is imported by "savestate langgraph import"', async () => {
     const folder = newFolder();
     const args = ['import', SQLITE_FILE, '--to', 'threads.db', '--threads', 'approval'];
     expect(await ok(['langgraph', ...args], { folder })).toMatch(/^Imported \d+ checkpoints/);

@@ -8,7 +8,7 @@ import { CHAT, DATABASE, ROUNDS, sharedChat } from './support/fixture.ts';
 const chat = sharedChat();
 
 describe.concurrent('sessions', () => {
-  test('[Z8] lists the sessions, the last used first, with the head of the branch that it names', async () => {
+  test('[cli.5] lists the sessions, the last used first, with the head of the branch that it names', async () => {
     const { folder, ids, forkId } = await chat.copy();
     const sessions = await json('sessions', [], { folder });
     expect(sessions).toEqual([
@@ -35,7 +35,7 @@ describe.concurrent('sessions', () => {
 });
 
 describe.concurrent('log', () => {
-  test('[Z9] lists the history of a branch, the newest first, and a range of it', async () => {
+  test('[cli.6] lists the history of a branch, the newest first, and a range of it', async () => {
     const { folder, ids } = await chat.get();
     const log = await json('log', [], { folder });
     expect(log.map(({ id }) => id)).toEqual(ids.slice(1).reverse());
@@ -48,7 +48,7 @@ describe.concurrent('log', () => {
     expect(await json('log', ['--all'], { folder })).toHaveLength(ROUNDS + 1);
   });
 
-  test('[Z9] filters by time, and by an expression about what was noted and what was saved', async () => {
+  test('[cli.6] filters by time, and by an expression about what was noted and what was saved', async () => {
     const { folder } = await chat.get();
     const numbers = async (...args: string[]) => (await json('log', args, { folder })).map(({ sequence }) => sequence);
     expect(await numbers('--since', '2026-01-31T14:00', '--until', '2026-01-31T15:00')).toEqual([7, 6]);
@@ -57,7 +57,7 @@ describe.concurrent('log', () => {
     expect(await numbers('--where', 'false')).toEqual([]);
   });
 
-  test('[Z9] draws branches as a graph, and prints one line or all about each', async () => {
+  test('[cli.6] draws branches as a graph, and prints one line or all about each', async () => {
     const { folder, ids, forkId } = await chat.get();
     const graph = (await ok(['log', '--graph', '-n', '6'], { folder })).split('\n');
     expect(graph.map((line) => line.slice(0, 3))).toEqual(['* #', '| *', '| *', '| *', '|/', '* #', '* #', '']);
@@ -70,7 +70,7 @@ describe.concurrent('log', () => {
 });
 
 describe.concurrent('revisions', () => {
-  test('[Z6] every form names the checkpoint it should', async () => {
+  test('[cli.4] every form names the checkpoint it should', async () => {
     const { folder, ids, forkId } = await chat.get();
     const lines = [
       '@',
@@ -108,7 +108,7 @@ describe.concurrent('revisions', () => {
     expect(found).toEqual(wanted);
   });
 
-  test('[Z7] what fits nothing is 13, what fits several is 2 and names them', async () => {
+  test('[cli.4] what fits nothing is 13, what fits several is 2 and names them', async () => {
     const { folder } = await chat.get();
     const ambiguous = await run(['show', 'chk_01kg'], { folder });
     expect(ambiguous.code).toBe(2);
@@ -121,7 +121,7 @@ describe.concurrent('revisions', () => {
 });
 
 describe.concurrent('show', () => {
-  test('[Z10] shows a checkpoint with its messages as a chat, or a value of it', async () => {
+  test('[cli.7] shows a checkpoint with its messages as a chat, or a value of it', async () => {
     const { folder, ids } = await chat.get();
     const text = await ok(['show', '#5'], { folder });
     expect(text).toContain('[4] user: I want a refund for order 1042, please.');
@@ -139,7 +139,7 @@ describe.concurrent('show', () => {
 });
 
 describe.concurrent('diff', () => {
-  test('[Z11] shows messages as messages and texts word by word', async () => {
+  test('[cli.8] shows messages as messages and texts word by word', async () => {
     const { folder } = await chat.get();
     const text = await ok(['diff', '#2', '#6'], { folder });
     expect(text).toContain('$.messages[4]\n  + user: I want a refund for order 1042, please.');
@@ -147,7 +147,7 @@ describe.concurrent('diff', () => {
     expect(text).toContain('$.plan[0]\n  - greet');
   });
 
-  test('[Z11] compares with the parent, two revisions or a range; counts; looks at one path; makes a patch', async () => {
+  test('[cli.8] compares with the parent, two revisions or a range; counts; looks at one path; makes a patch', async () => {
     const { folder, ids } = await chat.get();
     const parent = await json('diff', ['#6'], { folder });
     expect([parent.before.id, parent.after.id]).toEqual([ids[5], ids[6]]);
@@ -165,7 +165,7 @@ describe.concurrent('diff', () => {
 });
 
 describe.concurrent('blame', () => {
-  test('[Z12] tells which checkpoint last set each part of a value', async () => {
+  test('[cli.9] tells which checkpoint last set each part of a value', async () => {
     const { folder, ids } = await chat.get();
     const messages = await json('blame', ['messages'], { folder });
     expect(messages.map(({ checkpoint }) => checkpoint.id)).toEqual(ids.slice(1));
@@ -184,7 +184,7 @@ describe.concurrent('blame', () => {
 });
 
 describe.concurrent('grep', () => {
-  test('[Z13] tells where each match came in, once', async () => {
+  test('[cli.9] tells where each match came in, once', async () => {
     const { folder, ids } = await chat.get();
     expect(await json('grep', ['refund'], { folder })).toEqual([
       expect.objectContaining({ checkpointId: ids[5], path: '$.messages[4].content', sequence: 5 }),
@@ -199,7 +199,7 @@ describe.concurrent('grep', () => {
 });
 
 describe.concurrent('stats', () => {
-  test('[Z14] shows logical and stored bytes, and growth as a chart', async () => {
+  test('[cli.5] shows logical and stored bytes, and growth as a chart', async () => {
     const { folder } = await chat.get();
     const stats = await json('stats', [], { folder });
     expect(stats).toMatchObject({ kind: 'sqlite', sessions: 2, checkpoints: ROUNDS + 2, tombstones: 0 });
@@ -210,7 +210,7 @@ describe.concurrent('stats', () => {
 });
 
 describe.concurrent('follow', () => {
-  test('[Z15] shows what other processes save, until it is stopped', async () => {
+  test('[cli.5] shows what other processes save, until it is stopped', async () => {
     const { folder } = await chat.copy();
     const manager = new CheckpointManager({ storage: new SqliteCheckpointStorage({ path: `${folder}/${DATABASE}` }) });
     const session = await manager.session(CHAT);

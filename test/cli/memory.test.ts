@@ -24,7 +24,7 @@ async function list(folder: string, ...args: string[]): Promise<Records> {
 }
 
 describe.concurrent('memory', () => {
-  test('[Z54] run fills the memory that savestate.yaml names; list, search and why look at it, from where the branches are', async () => {
+  test('[cli.28] run fills the memory that savestate.yaml names; list, search and why look at it, from where the branches are', async () => {
     const folder = await folderWithMemory();
     expect((await list(folder)).map(({ kind, memory }) => [kind, memory])).toEqual([
       ['episode', `${FACT} I prefer short walks.`],
@@ -49,7 +49,7 @@ describe.concurrent('memory', () => {
     );
   });
 
-  test('[Z55] forget shows what it would do and asks; it removes the words and names the checkpoints that hold them', async () => {
+  test('[cli.28] forget shows what it would do and asks; it removes the words and names the checkpoints that hold them', async () => {
     const folder = await folderWithMemory();
     const [turn] = await list(folder, '--kind', 'episode');
     const refused = await run(['memory', 'forget', turn?.id ?? ''], { folder });
@@ -68,7 +68,7 @@ describe.concurrent('memory', () => {
       expect([target, (await run(['memory', 'forget', ...target, '--yes'], { folder })).code]).toEqual([target, 13]);
   });
 
-  test('[Z55] all of a user is forgotten at once, and nothing of another', async () => {
+  test('[cli.28] all of a user is forgotten at once, and nothing of another', async () => {
     const folder = await folderWithMemory();
     await ok(['run', '-s', 'other', '-n', '1', '--user', 'bo', 'I live in Rome.'], { folder });
     const gone = await json('memory', ['forget', ...ANN, '--yes', '--reason', 'asked to'], { folder });
@@ -76,7 +76,7 @@ describe.concurrent('memory', () => {
     expect((await json('memory', ['list', '--user', 'bo'], { folder })) as Records).toHaveLength(2);
   });
 
-  test('[Z54] a missing memory exits with 10 and is not made; damage with 4; wrong input with 2', async () => {
+  test('[cli.28] a missing memory exits with 10 and is not made; damage with 4; wrong input with 2', async () => {
     const folder = newFolder();
     expect((await run(['memory', 'list', ...ANN], { folder })).code).toBe(10);
     expect(existsSync(join(folder, 'memories'))).toBe(false);

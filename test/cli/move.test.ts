@@ -9,7 +9,7 @@ import { CHAT, DATABASE, sharedChat } from './support/fixture.ts';
 const chat = sharedChat();
 
 describe.concurrent('fork', () => {
-  test('[Z16] begins a branch, with values set, a reason and an author; the original stays', async () => {
+  test('[cli.10] begins a branch, with values set, a reason and an author; the original stays', async () => {
     const { folder, ids } = await chat.copy();
     const plain = await json('fork', ['@~3', '-b', 'plain'], { folder });
     expect(plain).toEqual({ sessionId: CHAT, branch: 'plain', name: 'plain', headId: ids[5] });
@@ -35,7 +35,7 @@ describe.concurrent('fork', () => {
     expect((await run(['fork', '-b', 'plain'], { folder })).code).toBe(14);
   });
 
-  test('[Z16] takes a JSON Patch from a file or a pipe, and refuses what is none', async () => {
+  test('[cli.10] takes a JSON Patch from a file or a pipe, and refuses what is none', async () => {
     const { folder } = await chat.copy();
     const patch = [{ op: 'replace', path: '/tone', value: 'short' }];
     writeFileSync(join(folder, 'patch.json'), JSON.stringify(patch));
@@ -55,7 +55,7 @@ describe.concurrent('fork', () => {
     expect(await json('branch', [], { folder })).toHaveLength(4);
   });
 
-  test('[Z16] --edit opens the editor on the state, and forks what was written there', async () => {
+  test('[cli.10] --edit opens the editor on the state, and forks what was written there', async () => {
     const { folder, ids } = await chat.copy();
     writeFileSync(
       join(folder, 'editor.sh'),
@@ -75,7 +75,7 @@ describe.concurrent('fork', () => {
 });
 
 describe.concurrent('rewind', () => {
-  test('[Z17] goes back in a new branch that is current; nothing is lost', async () => {
+  test('[cli.10] goes back in a new branch that is current; nothing is lost', async () => {
     const { folder, ids } = await chat.copy();
     const head = await json('rewind', ['@~3', '-b', 'again'], { folder });
     expect(head).toEqual({ sessionId: CHAT, branch: 'again', name: 'again', headId: ids[5] });
@@ -89,7 +89,7 @@ describe.concurrent('rewind', () => {
 });
 
 describe.concurrent('branches and tags', () => {
-  test('[Z18] branches are listed, made, switched to and deleted', async () => {
+  test('[cli.11] branches are listed, made, switched to and deleted', async () => {
     const { folder, ids, forkId } = await chat.copy();
     expect(await json('branch', ['try', '@~2'], { folder })).toEqual({
       sessionId: CHAT,
@@ -114,7 +114,7 @@ describe.concurrent('branches and tags', () => {
     expect(await ok(['branch', '-s', 'other'], { folder })).toMatch(/^\*\tmain\tchk_/);
   });
 
-  test('[Z18] tags are listed, set and deleted, and do not move', async () => {
+  test('[cli.11] tags are listed, set and deleted, and do not move', async () => {
     const { folder, ids } = await chat.copy();
     expect(await json('tag', ['now'], { folder })).toEqual({ name: 'now', checkpointId: ids[8] });
     expect((await run(['tag', 'now', '@~1'], { folder })).code).toBe(14);
@@ -128,7 +128,7 @@ describe.concurrent('branches and tags', () => {
 });
 
 describe.concurrent('undo', () => {
-  test('[Z19] takes back what was done to branches and tags, one after the other', async () => {
+  test('[cli.11] takes back what was done to branches and tags, one after the other', async () => {
     const { folder } = await chat.copy();
     const names = async () => [await ok(['branch'], { folder }), await ok(['tag'], { folder })];
     const before = await names();
@@ -152,7 +152,7 @@ describe.concurrent('undo', () => {
     expect((await run(['undo'], { folder })).code).toBe(13);
   });
 
-  test('[Z19] refuses if a name was changed since, and undoes a certain one if asked', async () => {
+  test('[cli.11] refuses if a name was changed since, and undoes a certain one if asked', async () => {
     const { folder, ids } = await chat.copy();
     await ok(['branch', 'mine'], { folder });
     await ok(['tag', 'kept'], { folder });
@@ -168,7 +168,7 @@ describe.concurrent('undo', () => {
     expect((await run(['undo', 'nothing'], { folder })).code).toBe(13);
   });
 
-  test('[Z19] a line of its journal that a crash cut off does no harm', async () => {
+  test('[cli.11] a line of its journal that a crash cut off does no harm', async () => {
     const { folder } = await chat.copy();
     await ok(['tag', 'one'], { folder });
     const state = JSON.parse(await ok(['doctor', '--json'], { folder })) as {

@@ -12,7 +12,7 @@ const chat = sharedChat();
 const WITH_TEAM = join(import.meta.dirname, 'children', 'repl-with-team.mjs');
 
 describe.concurrent('lines from a script', () => {
-  test('[Z30] lists checkpoints with round numbers and times, resumes one, and shows from there', async () => {
+  test('[repl.1] lists checkpoints with round numbers and times, resumes one, and shows from there', async () => {
     const { folder, ids } = await chat.get();
     const text = await ok(
       [
@@ -38,7 +38,7 @@ describe.concurrent('lines from a script', () => {
     ]);
   });
 
-  test('[Z33] lines come from --eval or a pipe; the first error ends it with its code', async () => {
+  test('[repl.3] lines come from --eval or a pipe; the first error ends it with its code', async () => {
     const { folder } = await chat.get();
     const piped = await run(['repl'], { folder, input: 'back 1\nwhere\nquit\nwhere\n' });
     expect(piped).toMatchObject({ code: 0, stdout: expect.stringMatching(/^session .* round 7, \S+\n$/) });
@@ -54,7 +54,7 @@ describe.concurrent('lines from a script', () => {
     expect(help).toContain('Usage: savestate diff');
   });
 
-  test('[Z31] sentences that begin with the name of a command are said to the team; without one that is told', async () => {
+  test('[repl.2] sentences that begin with the name of a command are said to the team; without one that is told', async () => {
     const { folder } = await chat.get();
     for (const sentence of [
       'show me the money',
@@ -70,7 +70,7 @@ describe.concurrent('lines from a script', () => {
     }
   });
 
-  test('[Z30] the commands of the command line work on the open storage', async () => {
+  test('[repl.1] the commands of the command line work on the open storage', async () => {
     const { folder, ids, forkId } = await chat.copy();
     const text = await ok(
       [
@@ -89,7 +89,7 @@ describe.concurrent('lines from a script', () => {
     expect((await run(['repl', '--eval', '/use nobody'], { folder })).code).toBe(13);
   });
 
-  test('[Z33] without a storage, or on an empty one, it says so', async () => {
+  test('[repl.3] without a storage, or on an empty one, it says so', async () => {
     expect((await run(['repl', '--eval', 'where'])).code).toBe(10);
     const folder = newFolder();
     await ok(['init'], { folder });
@@ -99,7 +99,7 @@ describe.concurrent('lines from a script', () => {
 });
 
 describe.concurrent('a person at a terminal', () => {
-  test('[Z32] bare savestate is the REPL: it shows where one is, completes ids, keeps its history, ends with Ctrl-D', async () => {
+  test('[repl.3] bare savestate is the REPL: it shows where one is, completes ids, keeps its history, ends with Ctrl-D', async () => {
     const { folder, ids } = await chat.copy();
     const screen = new Screen([], { folder });
     let at = await screen.shows(`${CHAT}/main #8>`);
@@ -134,7 +134,7 @@ describe.concurrent('a person at a terminal', () => {
     expect(await again.ended).toBe(0);
   });
 
-  test('[Z30] with a team the next prompt after resume goes on from there', async () => {
+  test('[repl.1] with a team the next prompt after resume goes on from there', async () => {
     const { folder, ids } = await chat.copy();
     const screen = new Screen([DIST, CHAT], { folder, program: WITH_TEAM });
     let at = await screen.shows('#8>');
@@ -151,7 +151,7 @@ describe.concurrent('a person at a terminal', () => {
     expect(await json('log', ['main', '-n', '1'], { folder })).toMatchObject([{ sequence: 9 }]); // nothing was lost
   });
 
-  test('[Z32] Ctrl-C stops the run and not the REPL', async () => {
+  test('[repl.3] Ctrl-C stops the run and not the REPL', async () => {
     const { folder } = await chat.copy();
     const screen = new Screen([DIST, CHAT], { folder, program: WITH_TEAM });
     let at = await screen.shows('#8>');
@@ -168,7 +168,7 @@ describe.concurrent('a person at a terminal', () => {
 });
 
 describe.concurrent('the configured team', () => {
-  test('[Z56] answers prompts in a session of its own; run goes on; resume and a prompt make a branch; undo takes it back', async () => {
+  test('[repl.4] answers prompts in a session of its own; run goes on; resume and a prompt make a branch; undo takes it back', async () => {
     const folder = createTeamFolder();
     await ok(['init'], { folder });
     const lines = [
@@ -197,7 +197,7 @@ describe.concurrent('the configured team', () => {
     expect((await run(['repl', '-n', '0', '--eval', 'where'], { folder })).code).toBe(2);
   });
 
-  test('[Z56] Ctrl-C stops the run at its last checkpoint and not the REPL; run goes on with it', async () => {
+  test('[repl.4] Ctrl-C stops the run at its last checkpoint and not the REPL; run goes on with it', async () => {
     const folder = createTeamFolder();
     await ok(['init'], { folder });
     const screen = new Screen(['-s', 'trip', 'repl', '-n', '2'], { folder, env: { DELAY_MS: '1500' } });
@@ -215,7 +215,7 @@ describe.concurrent('the configured team', () => {
     expect(await screen.ended).toBe(0);
   });
 
-  test('[Z56] a question of the team is answered by the next line', async () => {
+  test('[repl.4] a question of the team is answered by the next line', async () => {
     const folder = createTeamFolder('team: asking.yaml\n');
     writeFileSync(join(folder, 'asking.yaml'), TEAM_WITH_BOSS);
     await ok(['init'], { folder });
@@ -226,7 +226,7 @@ describe.concurrent('the configured team', () => {
 });
 
 describe.concurrent('a fleet', () => {
-  test('[Z56] its answer is shown, its plan is reviewed with what the REPL says may be typed, also after a restart', async () => {
+  test('[repl.4] its answer is shown, its plan is reviewed with what the REPL says may be typed, also after a restart', async () => {
     const folder = createTeamFolder('team: fleet.mjs\n');
     const first = await ok(['repl', '--eval', '/new trip; Plan a day in Lisbon'], { folder });
     expect(first).toContain('Waiting for you.');
@@ -252,7 +252,7 @@ describe.concurrent('a fleet', () => {
 });
 
 describe.concurrent('rounds', () => {
-  test('[Z30] are those of the conversation: one row a message, back takes the last one away, their numbers can be typed', async () => {
+  test('[repl.1] are those of the conversation: one row a message, back takes the last one away, their numbers can be typed', async () => {
     const folder = createTeamFolder();
     await ok(['run', '-s', 'trip', '-n', '4', 'Plan a day'], { folder });
     const table = (await ok(['repl', '--eval', 'checkpoints'], { folder })).trim().split('\n');
@@ -269,7 +269,7 @@ describe.concurrent('rounds', () => {
     expect(await ok(['repl', '--eval', `resume ${id.slice(4, 17)}; where`], { folder })).toContain(id);
   });
 
-  test('[Z5] on a narrow screen no line is wider than it, and ids are short', async () => {
+  test('[cli.3] on a narrow screen no line is wider than it, and ids are short', async () => {
     const folder = createTeamFolder();
     await ok(['run', '-s', 'trip', '-n', '3', 'Plan a day with everything that can be seen there, and do not hurry'], {
       folder,
@@ -289,7 +289,7 @@ describe.concurrent('rounds', () => {
 });
 
 describe.concurrent('what is not said to the team', () => {
-  test('[Z31] a line that begins like a command is explained; its own hints can be typed', async () => {
+  test('[repl.2] a line that begins like a command is explained; its own hints can be typed', async () => {
     const folder = createTeamFolder();
     await ok(['run', '-s', 'trip', '-n', '2', 'Plan a day'], { folder });
     const before = await json('log', ['--all'], { folder });
@@ -312,7 +312,7 @@ describe.concurrent('what is not said to the team', () => {
     expect(await ok(['branch'], { folder })).toMatch(/^\*\ttry1/m);
   });
 
-  test('[Z31] what is typed while the team talks changes nothing, and answers nothing', async () => {
+  test('[repl.2] what is typed while the team talks changes nothing, and answers nothing', async () => {
     const folder = createTeamFolder();
     await ok(['run', '-s', 'trip', '-n', '1', 'Plan a day'], { folder });
     await ok(['tag', 'v-1'], { folder });
@@ -331,7 +331,7 @@ describe.concurrent('what is not said to the team', () => {
 });
 
 describe.concurrent('where one is', () => {
-  test('[Z30] it begins with team, storage and session; without a team file or a storage one looks around', async () => {
+  test('[repl.1] it begins with team, storage and session; without a team file or a storage one looks around', async () => {
     const folder = createTeamFolder();
     const screen = new Screen(['repl'], { folder, columns: 80 });
     let at = await screen.shows('team     a chat of planner, critic (team.yaml)');
@@ -355,7 +355,7 @@ describe.concurrent('where one is', () => {
     });
   });
 
-  test('[Z33] nothing to read is told, with what to do', async () => {
+  test('[repl.3] nothing to read is told, with what to do', async () => {
     const { folder } = await chat.get();
     expect(await run(['repl'], { folder, input: '' })).toMatchObject({
       code: 0,

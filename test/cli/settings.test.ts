@@ -36,7 +36,7 @@ export const registry = { models: { 'offline-travellers': model } };
 `;
 
 describe.concurrent('workflow.yaml at the command line', () => {
-  test('[S6] run, log, continue and repl use the storage that it names; workflow check accepts it', async () => {
+  test('[settings.6] run, log, continue and repl use the storage that it names; workflow check accepts it', async () => {
     const folder = createProject(REQUIREMENT);
     expect(await ok(['workflow', 'check', 'workflow.yaml'], { folder })).toBe('workflow.yaml is well.\n');
     await ok(['run', 'Plan a day', '-s', 'trip', '-n', '1'], { folder });
@@ -46,7 +46,7 @@ describe.concurrent('workflow.yaml at the command line', () => {
     expect(await ok(['repl', '--eval', 'where'], { folder })).toContain('trip');
   });
 
-  test('[S6] two files that name different storages are refused; an option or variable decides', async () => {
+  test('[settings.6] two files that name different storages are refused; an option or variable decides', async () => {
     const folder = createProject(REQUIREMENT, 'team: team.yaml\nstorage: sqlite:a.db\n');
     const { code, stderr } = await run(['run', 'Hello', '-n', '1'], { folder });
     expect([code, stderr]).toEqual([2, expect.stringContaining('Take the storage out of one of them')]);
@@ -56,7 +56,7 @@ describe.concurrent('workflow.yaml at the command line', () => {
     expect((await run(['run', 'Hello', '-n', '1'], { folder, env })).stderr).toContain('nothing is saved');
   });
 
-  test('[S7] enabled: false writes nothing at all, and what was saved before is not gone on with', async () => {
+  test('[settings.2] enabled: false writes nothing at all, and what was saved before is not gone on with', async () => {
     const folder = createProject(REQUIREMENT.replace('enabled: true', 'enabled: false'));
     const before = readdirSync(folder);
     const { code, stderr } = await run(['run', 'Plan a day', '-n', '1'], { folder });
@@ -68,7 +68,7 @@ describe.concurrent('workflow.yaml at the command line', () => {
     expect(readdirSync(folder)).toEqual(before);
   });
 
-  test('[S8] cleanup_after_days prunes when a run begins', async () => {
+  test('[settings.5] cleanup_after_days prunes when a run begins', async () => {
     const folder = createProject(REQUIREMENT.replace('file ', 'sqlite ').replace('./checkpoints', 'c.db'));
     const old = Date.now() - 40 * DAY_MS;
     let tick = 0;
@@ -83,7 +83,7 @@ describe.concurrent('workflow.yaml at the command line', () => {
     expect(stderr).toMatch(/[23] older than 30 days deleted \(cleanup_after_days\)/);
   });
 
-  test('[S9] auto_resume_on_failure resumes a chat that fails, as often as the limit says', async () => {
+  test('[run.5] auto_resume_on_failure resumes a chat that fails, as often as the limit says', async () => {
     const resuming = REQUIREMENT.replace(
       'auto_resume_on_failure: false',
       'auto_resume_on_failure: true\n    auto_resume_limit: 2\n    auto_resume_backoff_seconds: 0.01',
@@ -102,7 +102,7 @@ describe.concurrent('workflow.yaml at the command line', () => {
     expect((await attempt(1)).code).not.toBe(0);
   });
 
-  test('[S10] max_rounds, timeout_seconds and agents.*.runtime hold for a chat; what it does not have is told', async () => {
+  test('[settings.7] max_rounds, timeout_seconds and agents.*.runtime hold for a chat; what it does not have is told', async () => {
     const folder = createProject(
       'workflow: { max_rounds: 2, max_stalls: 1 }\nagents: { critic: { runtime: { checkpoint: false } } }\n',
     );
@@ -118,7 +118,7 @@ describe.concurrent('workflow.yaml at the command line', () => {
     expect([slow.code, slow.stderr]).toEqual([130, expect.stringContaining('Stopped after 0.5 s (timeout_seconds)')]);
   });
 
-  test('[S10] limits, plan review and approvals hold for a fleet', async () => {
+  test('[settings.7] limits, plan review and approvals hold for a fleet', async () => {
     const folder = createProject(
       'workflow: { max_rounds: 1, human_in_the_loop: { require_approval_for: [mail], trusted_operations: [] } }\nfleet: { plan_review: { require_human_approval: true } }\n',
       'team: fleet.mjs\n',
@@ -129,7 +129,7 @@ describe.concurrent('workflow.yaml at the command line', () => {
     expect(settings).toMatch(/"maxRoundCount": ?1\b/);
   });
 
-  test('[S6] savestate.yaml names another file of settings, or none; problems have line and column', async () => {
+  test('[settings.6] savestate.yaml names another file of settings, or none; problems have line and column', async () => {
     const folder = createProject('spec: { of: somebody else }\n');
     const { code, stderr } = await run(['run', 'Hello', '-n', '1'], { folder });
     expect([code, stderr]).toEqual([2, expect.stringMatching(/1:1 spec: unknown key[\s\S]*settings: false/)]);
@@ -148,7 +148,7 @@ describe.concurrent('workflow.yaml at the command line', () => {
     ]);
   });
 
-  test('[S11] variables name storage, team, memory and user', async () => {
+  test('[settings.3] variables name storage, team, memory and user', async () => {
     const folder = createProject('', 'session: x\n');
     const env = {
       SAVESTATE_STORAGE: 'sqlite:v.db',
@@ -162,7 +162,7 @@ describe.concurrent('workflow.yaml at the command line', () => {
     expect(readFileSync(join(folder, 'workflow.yaml'), 'utf8')).toBe('');
   });
 
-  test('[Z24] prune keeps what types ask for, as the library does; savestate.yaml can say otherwise', async () => {
+  test('[cli.14] prune keeps what types ask for, as the library does; savestate.yaml can say otherwise', async () => {
     const folder = createProject('', 'storage: sqlite:c.db\n');
     const manager = new CheckpointManager({ storage: new SqliteCheckpointStorage({ path: join(folder, 'c.db') }) });
     const agent = { agentId: 'a', n: 0 };

@@ -13,7 +13,7 @@ import { newFolder } from './support/folder.ts';
 const chat = sharedChat();
 
 describe.concurrent('storage selection', () => {
-  test('[Z1] the option comes before the variable, the configuration and the default; relative to where they are', async () => {
+  test('[cli.1] the option comes before the variable, the configuration and the default; relative to where they are', async () => {
     const { folder } = await chat.copy();
     const where = async (args: string[], options: { env?: Record<string, string>; folder?: string } = {}) =>
       (await json('config', args, { folder, ...options })).storage;
@@ -31,14 +31,14 @@ describe.concurrent('storage selection', () => {
       expect([address, (await run(['log', '--storage', address], { folder })).code]).toEqual([address, 2]);
   });
 
-  test('[Z1] a path is looked at: a folder is a file storage, a file a database', async () => {
+  test('[cli.1] a path is looked at: a folder is a file storage, a file a database', async () => {
     const { folder } = await chat.copy();
     await ok(['copy', '--to', 'file:plain', '-s', 'other'], { folder });
     expect((await json('stats', ['--storage', 'plain'], { folder })).kind).toBe('file');
     expect((await json('stats', ['--storage', DATABASE], { folder })).kind).toBe('sqlite');
   });
 
-  test('[Z1] a session is named by option, variable or configuration; else the one saved to last is meant', async () => {
+  test('[cli.1] a session is named by option, variable or configuration; else the one saved to last is meant', async () => {
     const { folder } = await chat.copy();
     const session = async (args: string[], env = {}) =>
       (await json('log', ['-n', '1', ...args], { folder, env }))[0]?.sessionId;
@@ -52,7 +52,7 @@ describe.concurrent('storage selection', () => {
 });
 
 describe.concurrent('init and config', () => {
-  test('[Z34] init makes a storage and names it; again it changes nothing', async () => {
+  test('[cli.18] init makes a storage and names it; again it changes nothing', async () => {
     const folder = newFolder();
     const made = await json('init', [], { folder });
     expect(made).toEqual({
@@ -71,7 +71,7 @@ describe.concurrent('init and config', () => {
     expect((await run(['init', '--storage', 'postgres://ann:secret@db/app'], { folder: newFolder() })).code).toBe(2);
   });
 
-  test('[Z34] config shows, sets and unsets, and leaves comments alone', async () => {
+  test('[cli.18] config shows, sets and unsets, and leaves comments alone', async () => {
     const folder = newFolder();
     writeFileSync(join(folder, 'savestate.yaml'), '# ours\nstorage: a.db # here\n');
     expect(await json('config', ['session', 'chat-1'], { folder })).toMatchObject({
@@ -100,7 +100,7 @@ describe.concurrent('init and config', () => {
 });
 
 describe.concurrent('help', () => {
-  test('[Z37] the help lists every command by group, with examples, revisions and exit codes', async () => {
+  test('[cli.19] the help lists every command by group, with examples, revisions and exit codes', async () => {
     const help = await ok(['--help']);
     for (const { name, summary, isHidden } of COMMANDS) {
       if (isHidden === true) expect(help).not.toContain(`\n  ${name} `);
@@ -113,7 +113,7 @@ describe.concurrent('help', () => {
     expect(help).toContain('@{2h ago}');
   });
 
-  test('[Z37] every command explains itself, with examples that begin with its name', async () => {
+  test('[cli.19] every command explains itself, with examples that begin with its name', async () => {
     for (const { name, load } of COMMANDS) {
       const { command } = await load();
       for (const [line] of command.examples) expect(line).toContain(`savestate ${name}`);
@@ -125,7 +125,7 @@ describe.concurrent('help', () => {
     expect(await ok(['help', 'log'])).toBe(help);
   });
 
-  test('[Z37] a mistyped command or option is told with what was meant', async () => {
+  test('[cli.19] a mistyped command or option is told with what was meant', async () => {
     const command = await run(['lgo']);
     expect(command).toMatchObject({ code: 2, stdout: '' });
     expect(command.stderr).toContain('Did you mean log?');
@@ -136,7 +136,7 @@ describe.concurrent('help', () => {
     expect((await run(['log', '--progress', 'sometimes'])).code).toBe(2);
   });
 
-  test('[Z43] --version and --help load no command and no storage', async () => {
+  test('[cli.19] --version and --help load no command and no storage', async () => {
     const loaded = async (...args: string[]) => {
       const hook = join(newFolder(), 'hook.mjs');
       writeFileSync(
@@ -159,7 +159,7 @@ describe.concurrent('help', () => {
 });
 
 describe.concurrent('the rest', () => {
-  test('[Z4] schema describes what each command prints with --json, as the document does', async () => {
+  test('[cli.2] schema describes what each command prints with --json, as the document does', async () => {
     const document = readFileSync(join(import.meta.dirname, '../../docs/CLI.md'), 'utf8');
     const names = (await ok(['schema'])).trim().split('\n');
     expect(names).toEqual(Object.keys(OUTPUT_SCHEMAS));
@@ -168,7 +168,7 @@ describe.concurrent('the rest', () => {
     for (const name of names) expect(document).toMatch(new RegExp(`^\\| \`${name}\` +\\|`, 'm'));
   });
 
-  test('[Z35] doctor tells what works, and exits with 1 if something does not', async () => {
+  test('[cli.13] doctor tells what works, and exits with 1 if something does not', async () => {
     const { folder } = await chat.get();
     const well = await json('doctor', [], { folder });
     expect(well.isHealthy).toBe(true);
@@ -201,7 +201,7 @@ describe.concurrent('the rest', () => {
     });
   });
 
-  test('[Z36] completes commands, options, branches, tags, ids and sessions, also in bash', async () => {
+  test('[cli.19] completes commands, options, branches, tags, ids and sessions, also in bash', async () => {
     const { folder, ids } = await chat.get();
     const complete = async (...words: string[]) =>
       (await ok(['complete', '--', ...words], { folder })).trim().split('\n');
@@ -221,7 +221,7 @@ describe.concurrent('the rest', () => {
     expect(stdout.trim()).toBe('what-if');
   });
 
-  test('[Z45] demo is the tour, and langgraph is explained like the others', async () => {
+  test('[cli.23] demo is the tour, and langgraph is explained like the others', async () => {
     const tour = await ok(['demo']);
     expect(tour).toContain('killed by SIGKILL');
     expect(tour).toContain('verify: clean');

@@ -11,7 +11,7 @@ const PROMPT = 'Plan a day in Lisbon';
 const chat = sharedChat();
 
 describe.concurrent('run', () => {
-  test('[Z46] says a prompt to the configured team; every message is a checkpoint; goes on with a session', async () => {
+  test('[cli.24] says a prompt to the configured team; every message is a checkpoint; goes on with a session', async () => {
     const folder = createTeamFolder();
     const first = await json('run', ['-s', 'trip', '-n', '3', PROMPT], { folder });
     expect(first).toMatchObject({
@@ -38,7 +38,7 @@ describe.concurrent('run', () => {
     expect(text.code).toBe(0);
   });
 
-  test('[Z46] without --session a new one begins; the prompt may be in a file; files of the session are written on request', async () => {
+  test('[cli.24] without --session a new one begins; the prompt may be in a file; files of the session are written on request', async () => {
     const folder = createTeamFolder();
     writeFileSync(join(folder, 'prompt.txt'), `${PROMPT}\n`);
     const args = ['--prompt-file', 'prompt.txt', '-n', '1', '--logs', 'out', '--user', 'u1'];
@@ -52,7 +52,7 @@ describe.concurrent('run', () => {
     expect((await json('log', ['-n', '1'], { folder }))[0]?.userId).toBe('u1');
   });
 
-  test('[Z46] a module may make the chat; what cannot be used is told with its exit code', async () => {
+  test('[cli.24] a module may make the chat; what cannot be used is told with its exit code', async () => {
     const folder = createTeamFolder('');
     writeFileSync(
       join(folder, 'mine.mjs'),
@@ -86,14 +86,14 @@ describe.concurrent('run', () => {
       ]);
   });
 
-  test('[Z46] without a team it exits with 13 and makes nothing; with one it makes the storage', async () => {
+  test('[cli.24] without a team it exits with 13 and makes nothing; with one it makes the storage', async () => {
     const folder = newFolder();
     const { code, stderr } = await run(['run', PROMPT], { folder });
     expect([code, existsSync(join(folder, '.savestate'))]).toEqual([13, false]);
     expect(stderr).toContain('team.yaml');
   });
 
-  test('[Z41] run meets a damaged database and a session of another kind with an error in plain words', async () => {
+  test('[cli.21] run meets a damaged database and a session of another kind with an error in plain words', async () => {
     const folder = createTeamFolder();
     const { folder: other } = await chat.get();
     const options = { folder, env: { SAVESTATE_STORAGE: join(other, DATABASE) } };
@@ -105,7 +105,7 @@ describe.concurrent('run', () => {
 });
 
 describe.concurrent('a run that was cut off', () => {
-  test('[Z47] after kill -9 continue goes on; what was said is not said again', async () => {
+  test('[cli.25] after kill -9 continue goes on; what was said is not said again', async () => {
     const folder = createTeamFolder();
     const killed = await run(['run', '-s', 'trip', '-n', '4', PROMPT], { folder, env: { CRASH_AT_REPLY: '3' } });
     expect(killed.code).toBeNull();
@@ -119,7 +119,7 @@ describe.concurrent('a run that was cut off', () => {
     expect((await run(['continue', '--answer', 'x=y'], { folder })).code).toBe(13);
   });
 
-  test('[Z49] Ctrl-C stops at the last checkpoint with 130, and continue goes on', async () => {
+  test('[cli.21] Ctrl-C stops at the last checkpoint with 130, and continue goes on', async () => {
     const folder = createTeamFolder();
     const stopped = await run(['run', '-s', 'trip', '-n', '2', PROMPT], {
       folder,
@@ -132,7 +132,7 @@ describe.concurrent('a run that was cut off', () => {
     expect(await json('continue', [], { folder })).toMatchObject({ status: 'ended', newMessages: 2 });
   });
 
-  test('[Z47] a model that fails exits with 17, and continue tries again', async () => {
+  test('[cli.25] a model that fails exits with 17, and continue tries again', async () => {
     const folder = createTeamFolder();
     const failing = await run(['run', '-s', 'trip', '-n', '1', PROMPT], { folder, env: { FAIL: '1' } });
     expect(failing.code).toBe(17);
@@ -140,7 +140,7 @@ describe.concurrent('a run that was cut off', () => {
     expect(await json('continue', [], { folder })).toMatchObject({ status: 'ended', newMessages: 1 });
   });
 
-  test('[Z47] what waits for a person exits with 3, and goes on with the answer; at a terminal the person is asked', async () => {
+  test('[cli.25] what waits for a person exits with 3, and goes on with the answer; at a terminal the person is asked', async () => {
     const folder = createTeamFolder('team: asking.yaml\n');
     writeFileSync(join(folder, 'asking.yaml'), TEAM_WITH_BOSS);
     const waiting = await json('run', ['-s', 'trip', '-n', '2', PROMPT], { folder, code: 3 });
@@ -160,7 +160,7 @@ describe.concurrent('a run that was cut off', () => {
 });
 
 describe.concurrent('resume', () => {
-  test('[Z48] goes on from any checkpoint as a new branch, which is current then; undo takes it back', async () => {
+  test('[cli.26] goes on from any checkpoint as a new branch, which is current then; undo takes it back', async () => {
     const folder = createTeamFolder();
     const first = await json('run', ['-s', 'trip', '-n', '4', PROMPT], { folder });
     const args = ['#4', '-n', '1', '--prompt', 'We are tired', '-b', 'slow', '--reason', 'too fast'];
@@ -181,7 +181,7 @@ describe.concurrent('resume', () => {
     expect((await json('branch', [], { folder })) as unknown[]).toHaveLength(2);
   });
 
-  test('[Z48] a kill in the middle leaves the new branch current; a frozen replay beyond the recording exits with 16', async () => {
+  test('[cli.26] a kill in the middle leaves the new branch current; a frozen replay beyond the recording exits with 16', async () => {
     const folder = createTeamFolder();
     await json('run', ['-s', 'trip', '-n', '2', PROMPT], { folder });
     const killed = await run(['resume', '#4', '-b', 'again', '-n', '3', '--prompt', 'Rest'], {
@@ -196,7 +196,7 @@ describe.concurrent('resume', () => {
     expect((await run(['resume', 'nothing'], { folder })).code).toBe(13);
   });
 
-  test('[Z48] what the team no longer has is told, and nothing is done', async () => {
+  test('[cli.26] what the team no longer has is told, and nothing is done', async () => {
     const folder = createTeamFolder();
     await json('run', ['-s', 'trip', '-n', '1', PROMPT], { folder });
     writeFileSync(
@@ -211,7 +211,7 @@ describe.concurrent('resume', () => {
 });
 
 describe.concurrent('doctor', () => {
-  test('[Z35] tells who is in the team, and why it cannot be opened', async () => {
+  test('[cli.13] tells who is in the team, and why it cannot be opened', async () => {
     const folder = createTeamFolder();
     await ok(['init'], { folder });
     const team = async (code: number) =>
@@ -223,7 +223,7 @@ describe.concurrent('doctor', () => {
 });
 
 describe.concurrent('a fleet', () => {
-  test('[Z46] is run, waits for the review of its plan, goes on with the answer, and takes another prompt from a checkpoint', async () => {
+  test('[cli.24] is run, waits for the review of its plan, goes on with the answer, and takes another prompt from a checkpoint', async () => {
     const folder = createTeamFolder('team: fleet.mjs\n');
     const waiting = await json('run', ['-s', 'trip', PROMPT], { folder, code: 3 });
     expect(waiting).toMatchObject({
@@ -241,7 +241,7 @@ describe.concurrent('a fleet', () => {
 });
 
 describe.concurrent('what a team said', () => {
-  test('[Z57] show shows the conversation, and checkpoints say what was said', async () => {
+  test('[cli.7] show shows the conversation, and checkpoints say what was said', async () => {
     const folder = createTeamFolder();
     await ok(['run', '-s', 'trip', '-n', '1', PROMPT], { folder });
     const shown = await ok(['show'], { folder });

@@ -23,7 +23,7 @@ async function watch(
 }
 
 describe.concurrent('output', () => {
-  test('[Z5] a table with colours on a terminal; plain where it is piped', async () => {
+  test('[cli.3] a table with colours on a terminal; plain where it is piped', async () => {
     const { folder, ids } = await chat.get();
     const screen = await watch(['log', '-n', '2'], { folder });
     expect(screen.text).toMatch(/^# {2}checkpoint +saved \(UTC\)/m);
@@ -33,7 +33,7 @@ describe.concurrent('output', () => {
     expect(plain.split('\t').slice(0, 2)).toEqual(['8', ids[8]]);
   });
 
-  test('[Z5] NO_COLOR, TERM=dumb and --no-color take colours away; FORCE_COLOR brings them into a pipe', async () => {
+  test('[cli.3] NO_COLOR, TERM=dumb and --no-color take colours away; FORCE_COLOR brings them into a pipe', async () => {
     const { folder } = await chat.get();
     const screens = await Promise.all([
       watch(['branch'], { folder, env: { NO_COLOR: '1' } }),
@@ -44,7 +44,7 @@ describe.concurrent('output', () => {
     expect(await ok(['log', '--oneline', '-n', '1'], { folder, env: { FORCE_COLOR: '1' } })).toContain(COLOR);
   });
 
-  test('[Z4] answers are on stdout and words on stderr; --quiet leaves the words out; errors are JSON with --json', async () => {
+  test('[cli.2] answers are on stdout and words on stderr; --quiet leaves the words out; errors are JSON with --json', async () => {
     const { folder } = await chat.copy();
     const loud = await run(['tag', 'a'], { folder });
     expect(loud.stdout).toContain('is tagged "a"');
@@ -58,7 +58,7 @@ describe.concurrent('output', () => {
     });
   });
 
-  test('[Z5] what is stored cannot give orders to the terminal', async () => {
+  test('[cli.3] what is stored cannot give orders to the terminal', async () => {
     const folder = newFolder();
     const manager = new CheckpointManager({ storage: new SqliteCheckpointStorage({ path: join(folder, 'evil.db') }) });
     const session = await manager.session('s');
@@ -93,7 +93,7 @@ describe.concurrent('output', () => {
     expect(await ok(['show', '@:text', '--storage', 'evil.db'], { folder })).toBe(`${evil}\n`); // a pipe gets it as it is
   });
 
-  test('[Z5] an error, a note and a prompt cannot either', async () => {
+  test('[cli.3] an error, a note and a prompt cannot either', async () => {
     const folder = newFolder();
     const codec = { tag: 'evil\u001b]0;owned\u0007\u202e', class: Map, encode: () => ({}), decode: () => new Map() };
     const storage = new SqliteCheckpointStorage({ path: join(folder, 'evil.db') });
@@ -108,7 +108,7 @@ describe.concurrent('output', () => {
     expect(screens.at(-1)?.text).toContain('error: There is no checkpoint "no\\u001b]0;owned');
   });
 
-  test('[Z39] what is longer than the screen goes through the pager, and nothing else does', async () => {
+  test('[cli.20] what is longer than the screen goes through the pager, and nothing else does', async () => {
     const { folder } = await chat.get();
     const pager = join(newFolder(), 'pager.sh');
     writeFileSync(pager, '#!/bin/sh\necho "<paged>"\ncat\n', { mode: 0o755 });
@@ -126,7 +126,7 @@ describe.concurrent('output', () => {
     expect(await ok(['log', '--long'], { folder, env })).not.toContain('<paged>');
   });
 
-  test('[Z3] a pipe that is closed early is no error', async () => {
+  test('[cli.2] a pipe that is closed early is no error', async () => {
     const { folder } = await chat.get();
     const { stdout, stderr } = await promisify(execFile)(
       'bash',
@@ -139,7 +139,7 @@ describe.concurrent('output', () => {
 });
 
 describe.concurrent('questions', () => {
-  test('[Z29] shows what it would do and asks: no leaves everything, yes does it', async () => {
+  test('[cli.15] shows what it would do and asks: no leaves everything, yes does it', async () => {
     const { folder } = await chat.copy();
     const no = new Screen(['prune', '--keep-last', '2'], { folder });
     const at = await no.shows('drop  auto: no keep rule asks for it');
@@ -154,7 +154,7 @@ describe.concurrent('questions', () => {
     expect(await json('sessions', [], { folder })).toHaveLength(1);
   });
 
-  test('[Z40] Ctrl-C at a question stops the command with 130, and nothing was done', async () => {
+  test('[cli.21] Ctrl-C at a question stops the command with 130, and nothing was done', async () => {
     const { folder } = await chat.copy();
     const screen = new Screen(['forget', '--whole-session', 'other'], { folder });
     await screen.shows('[y/N]');
@@ -164,7 +164,7 @@ describe.concurrent('questions', () => {
     expect(await json('sessions', [], { folder })).toHaveLength(2);
   });
 
-  test('[Z29] --no-input asks nothing, also on a terminal', async () => {
+  test('[cli.15] --no-input asks nothing, also on a terminal', async () => {
     const { folder } = await chat.copy();
     const screen = await watch(['forget', '#2', '--no-input'], { folder });
     expect(screen.code).toBe(2);
@@ -174,7 +174,7 @@ describe.concurrent('questions', () => {
 describe.concurrent('progress', () => {
   const long = makeLong();
 
-  test('[Z38] a bar with rate and time left on a terminal, gone at the end; none where it is quick or piped', async () => {
+  test('[cli.20] a bar with rate and time left on a terminal, gone at the end; none where it is quick or piped', async () => {
     const { folder } = await long;
     const bar = /[█░]{10,} \d+ % {2}\d+\/1200 checkpoints {2}[\d.]+\/s {2}\d+ s left/;
     let screen = await watch(['verify', '--progress', 'always'], { folder, columns: 100 });
@@ -193,7 +193,7 @@ describe.concurrent('progress', () => {
     expect((await run(['stats', '--progress', 'always', '--json'], { folder })).stderr).toBe('');
   });
 
-  test('[Z40] Ctrl-C in the middle of work stops it with 130, and the storage is whole', async () => {
+  test('[cli.21] Ctrl-C in the middle of work stops it with 130, and the storage is whole', async () => {
     const { folder } = await long;
     const screen = new Screen(['bisect', 'run', '--scan', '--progress', 'always', '--where', 'state.n < 0'], {
       folder,

@@ -9,7 +9,7 @@ import { createTeamFolder } from './support/team.ts';
 const INPUT = ['--input', '{"days":2}'];
 
 describe.concurrent('workflows', () => {
-  test('[Z50] a file is run; what waits exits with 3; continue finds the file again and goes on with the answer', async () => {
+  test('[cli.24] a file is run; what waits exits with 3; continue finds the file again and goes on with the answer', async () => {
     const folder = createTeamFolder('');
     const waiting = await json('run', ['packing.yaml', '-s', 'bag', ...INPUT], { folder, code: 3 });
     expect(waiting).toMatchObject({
@@ -27,7 +27,7 @@ describe.concurrent('workflows', () => {
       status: 'completed',
       output: '2 shirts and a coat',
     });
-    expect(await ok(['branch'], { folder })).not.toContain('answer/'); // [Z18]
+    expect(await ok(['branch'], { folder })).not.toContain('answer/'); // [cli.11]
     expect(await ok(['branch', '--all'], { folder })).toMatch(/answer\/main\/agree/);
     const again = await json('resume', ['#3'], { folder, code: 3 });
     expect(again).toMatchObject({ kind: 'workflow', status: 'waiting', steps: [{ path: 'weather' }] });
@@ -40,7 +40,7 @@ describe.concurrent('workflows', () => {
     expect([failed.code, failed.stdout]).toEqual([1, expect.stringContaining('Failed at agree')]);
   });
 
-  test('[Z50] killed or stopped in the middle it is gone on with; wrong input is told', async () => {
+  test('[cli.24] killed or stopped in the middle it is gone on with; wrong input is told', async () => {
     const folder = createTeamFolder('');
     const stopped = await run(['run', 'packing.yaml', '-s', 'bag', ...INPUT], {
       folder,
@@ -62,7 +62,7 @@ describe.concurrent('workflows', () => {
       expect([args, (await run(['run', ...args], { folder })).code]).toEqual([args, code]);
   });
 
-  test('[N26] a process that was killed holds nothing up; as long as it is there it is named', async () => {
+  test('[run.3] a process that was killed holds nothing up; as long as it is there it is named', async () => {
     const folder = createTeamFolder('');
     let refused: Promise<Ran> | undefined;
     await run(['run', 'packing.yaml', '-s', 'bag', ...INPUT], {
@@ -80,7 +80,7 @@ describe.concurrent('workflows', () => {
     expect(await json('continue', [], { folder, code: 3 })).toMatchObject({ status: 'waiting' });
   });
 
-  test('[J19] a completed run goes on under a definition with a step more; a step that changed is refused', async () => {
+  test('[workflow.10] a completed run goes on under a definition with a step more; a step that changed is refused', async () => {
     const folder = createTeamFolder('');
     const args = ['packing.yaml', '-s', 'bag'];
     await json('run', [...args, ...INPUT], { folder, code: 3 });
@@ -105,7 +105,7 @@ describe.concurrent('workflows', () => {
     ]);
   });
 
-  test('[Z58] what a checkpoint says of files and modules is not loaded; the command line or savestate.yaml names them', async () => {
+  test('[cli.29] what a checkpoint says of files and modules is not loaded; the command line or savestate.yaml names them', async () => {
     const folder = createTeamFolder('');
     const evil = join(dirname(folder), `${basename(folder)}-evil`);
     mkdirSync(evil);
@@ -139,7 +139,7 @@ describe.concurrent('workflows', () => {
     expect(await json('continue', ['-s', 'mine'], third)).toMatchObject({ status: 'waiting' });
   });
 
-  test('[Z58] a team file may name a module of its own folder only', async () => {
+  test('[cli.29] a team file may name a module of its own folder only', async () => {
     const folder = createTeamFolder();
     mkdirSync(join(folder, 'other'));
     const team = readFileSync(join(folder, 'team.yaml'), 'utf8');
@@ -155,7 +155,7 @@ describe.concurrent('workflows', () => {
     expect((await run(theirs, { folder })).code).toBe(0);
   });
 
-  test('[Z58] a module or team that is a folder is refused in the words of who named it', async () => {
+  test('[cli.29] a module or team that is a folder is refused in the words of who named it', async () => {
     const folder = createTeamFolder();
     const words = '"x.mjs?../../" was named where a file is needed';
     const refused = { code: 2, stderr: expect.stringContaining(words) };
@@ -165,7 +165,7 @@ describe.concurrent('workflows', () => {
     expect(await run(['run', 'Hello'], { folder })).toMatchObject(refused);
   });
 
-  test('[Z51] check tells every problem with line and column, names that the code does not have, and exits with 1', async () => {
+  test('[workflow.2] check tells every problem with line and column, names that the code does not have, and exits with 1', async () => {
     const folder = createTeamFolder('');
     expect(await ok(['workflow', 'check', 'packing.yaml'], { folder })).toBe('packing.yaml is well.\n');
     const text = readFileSync(join(folder, 'packing.yaml'), 'utf8');
@@ -191,7 +191,7 @@ describe.concurrent('workflows', () => {
     expect((await run(['workflow', 'check'], { folder })).code).toBe(2);
   });
 
-  test('[Z51] draw prints a Mermaid flowchart, schema the JSON Schema of files', async () => {
+  test('[workflow.2] draw prints a Mermaid flowchart, schema the JSON Schema of files', async () => {
     const folder = createTeamFolder('');
     const drawn = await ok(['workflow', 'draw', 'packing.yaml'], { folder });
     expect(drawn).toMatch(/^flowchart TD\n[\s\S]*s1 --> s2\n$/);

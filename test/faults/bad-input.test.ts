@@ -59,7 +59,7 @@ describe('files that are not ours', () => {
     ['a short text', Buffer.from('hi')],
     ['a picture', Buffer.concat([PNG, Buffer.alloc(5000, 7)])],
     ['zeros', Buffer.alloc(8192)],
-  ])('[G10] %s as a database is refused by a clear error and left alone', async (_, content) => {
+  ])('[durability.6] %s as a database is refused by a clear error and left alone', async (_, content) => {
     const path = join(temporaryFolder(), 'file.db');
     writeFileSync(path, content);
     const { code, message } = await tryToSave('sqlite', path);
@@ -68,7 +68,7 @@ describe('files that are not ours', () => {
     expect(readFileSync(path).equals(content)).toBe(true);
   });
 
-  test('[G10] the database of another program is refused by a clear error and left alone', async () => {
+  test('[durability.6] the database of another program is refused by a clear error and left alone', async () => {
     const path = join(temporaryFolder(), 'other.db');
     const db = openDatabase(path);
     db.exec("CREATE TABLE customer(id INTEGER PRIMARY KEY, name TEXT); INSERT INTO customer VALUES(1, 'Ann')");
@@ -81,7 +81,7 @@ describe('files that are not ours', () => {
     expect(readFileSync(path).equals(before)).toBe(true);
   });
 
-  test('[G10] a folder with other things in it, and a file in place of a folder, are refused and left alone', async () => {
+  test('[durability.6] a folder with other things in it, and a file in place of a folder, are refused and left alone', async () => {
     const folder = temporaryFolder();
     writeFileSync(join(folder, 'photo.png'), PNG);
     expect(await tryToSave('file', folder)).toMatchObject({
@@ -95,7 +95,7 @@ describe('files that are not ours', () => {
 });
 
 describe.each(KINDS)('a newer format of %s', (kind) => {
-  test('[G10] is refused by an error that says so, and nothing is lost', async () => {
+  test('[durability.6] is refused by an error that says so, and nothing is lost', async () => {
     const path = join(temporaryFolder(), 'newer');
     await fill(kind, path);
     setVersion(kind, path, 99);
@@ -117,7 +117,7 @@ function setVersion(kind: Kind, path: string, version: number): void {
 }
 
 describe.each(KINDS)('no right to write %s', (kind) => {
-  test('[G11] a process without the right gets a clear error, and nothing is lost', async () => {
+  test('[durability.7] a process without the right gets a clear error, and nothing is lost', async () => {
     const folder = join(temporaryFolder(), 'locked');
     chmodSync(join(folder, '..'), 0o755);
     mkdirSync(folder);
@@ -140,7 +140,7 @@ describe.each(KINDS)('no right to write %s', (kind) => {
 });
 
 describe('a database that another process has locked', () => {
-  test('[G12] gives a clear error after busyTimeoutMs, never blocks this process, and loses nothing', async () => {
+  test('[durability.6] gives a clear error after busyTimeoutMs, never blocks this process, and loses nothing', async () => {
     const path = join(temporaryFolder(), 'locked.db');
     const manager = new CheckpointManager({ storage: new SqliteCheckpointStorage({ path, busyTimeoutMs: 600 }) });
     const failures: unknown[] = [];
@@ -177,7 +177,7 @@ describe('a database that another process has locked', () => {
 });
 
 describe.each(KINDS)('several processes that create one %s at once', (kind) => {
-  test('[G13] all of them can save, and all is there', async () => {
+  test('[durability.6] all of them can save, and all is there', async () => {
     const faults: string[] = [];
     const runs = trials(50);
     const names = ['a', 'b', 'c', 'd'];
@@ -209,7 +209,7 @@ const CAN_MOUNT = spawnSync('unshare', ['-rm', 'sh', '-c', MOUNT, '64k', '/mnt',
 if (!CAN_MOUNT) console.log('SKIPPED: no file system can be mounted here (unshare -rm), so that no disk can be full.');
 
 describe.skipIf(!CAN_MOUNT).each(KINDS)('a full disk under %s', (kind) => {
-  test('[G14] a save fails by a clear error, everything acknowledged stays, and saving goes on when there is space', async () => {
+  test('[durability.7] a save fails by a clear error, everything acknowledged stays, and saving goes on when there is space', async () => {
     const random = seededRandom();
     const faults: string[] = [];
     const disks = trials(64);

@@ -53,7 +53,7 @@ function findRepeated(calls: readonly { n: number; key: string; attempt: number 
   return faults;
 }
 
-test('[N6] a conversation killed anywhere ends as if nothing had happened, and no finished call is repeated', async () => {
+test('[run.6] a conversation killed anywhere ends as if nothing had happened, and no finished call is repeated', async () => {
   const whole = newPlace();
   const expected = await live(whole);
   expect(expected?.messages).toHaveLength(ROUNDS + 1);

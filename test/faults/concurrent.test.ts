@@ -106,7 +106,7 @@ async function findFaults(manager: CheckpointManager, logged: readonly Logged[])
 }
 
 describe.each<Kind>(['sqlite', 'file'])('three writers and a cleaner on one %s', (kind) => {
-  test('[G5] with kills in between: all is whole, nothing reachable is lost', async () => {
+  test('[durability.4] with kills in between: all is whole, nothing reachable is lost', async () => {
     const random = seededRandom();
     const folder = temporaryFolder();
     const storage = { kind, path: join(folder, 'shared'), ...(random.below(2) === 0 && { durability: 'process' }) };

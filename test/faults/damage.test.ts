@@ -182,7 +182,7 @@ describe.each<[Kind, number, number]>([
   ['sqlite compressed', trials(300), trials(100)],
   ['file', trials(300), trials(100)],
 ])('damage to %s', (kind, flips, cuts) => {
-  test('[G3] one flipped bit anywhere is found, and never returned as data', async () => {
+  test('[durability.2] one flipped bit anywhere is found, and never returned as data', async () => {
     const random = seededRandom();
     const specimen = await Specimen.create(kind);
     const tally = new Tally();
@@ -200,7 +200,7 @@ describe.each<[Kind, number, number]>([
     expect(tally.failures).toEqual([]);
   });
 
-  test('[G4] a file cut short is found, and nothing wrong is returned', async () => {
+  test('[durability.2] a file cut short is found, and nothing wrong is returned', async () => {
     const random = seededRandom();
     const specimen = await Specimen.create(kind);
     const tally = new Tally();
@@ -220,7 +220,7 @@ describe.each<[Kind, number, number]>([
   });
 });
 
-test('[G3] a list whose last key is damaged does not lead in circles', async () => {
+test('[durability.2] a list whose last key is damaged does not lead in circles', async () => {
   const specimen = await Specimen.create('sqlite');
   const tally = new Tally();
   // The last name in the list of sessions, in the table and in its index: turned into a smaller one, it ends no list.
@@ -235,7 +235,7 @@ test('[G3] a list whose last key is damaged does not lead in circles', async () 
   expect(tally.failures).toEqual([]);
 });
 
-test('[G3] a damaged branch or tag is not passed over', async () => {
+test('[durability.2] a damaged branch or tag is not passed over', async () => {
   const specimen = await Specimen.create('sqlite compressed');
   const tally = new Tally();
   // The lengths before the first text of a row: with another one, the row seems to belong to no session, or to be of no kind.

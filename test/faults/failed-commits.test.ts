@@ -15,7 +15,7 @@ describe.each(STORAGES)('commits that fail, on %s', (kind, create) => {
     return { plan, manager: new CheckpointManager({ storage: faultyStorage(storage, plan) }), storage };
   }
 
-  test('[G8] a save whose commit failed leaves no trace, and the next one stands on the last good one', async () => {
+  test('[save.4] a save whose commit failed leaves no trace, and the next one stands on the last good one', async () => {
     const { plan, manager } = setUp();
     const failures: unknown[] = [];
     manager.on('save_failed', (error) => failures.push(error));
@@ -35,7 +35,7 @@ describe.each(STORAGES)('commits that fail, on %s', (kind, create) => {
     await manager.close();
   });
 
-  test('[G8] saves in a row are independent: one fails, those behind it stand on the last good one', async () => {
+  test('[save.4] saves in a row are independent: one fails, those behind it stand on the last good one', async () => {
     const { plan, manager } = setUp();
     const session = await manager.session('s');
     await session.save(conversationOf(1));
@@ -49,7 +49,7 @@ describe.each(STORAGES)('commits that fail, on %s', (kind, create) => {
     await manager.close();
   });
 
-  test('[G9] a save whose reply was lost is stored once when it is repeated with its key, and the session goes on', async () => {
+  test('[save.5] a save whose reply was lost is stored once when it is repeated with its key, and the session goes on', async () => {
     const { plan, manager } = setUp();
     const session = await manager.session('s');
     await session.save(conversationOf(3));
@@ -68,7 +68,7 @@ describe.each(STORAGES)('commits that fail, on %s', (kind, create) => {
     await manager.close();
   });
 
-  test('[G9] without a key, it looks itself, and the next save stands on it', async () => {
+  test('[save.5] without a key, it looks itself, and the next save stands on it', async () => {
     const { plan, manager } = setUp();
     const session = await manager.session('s');
     await session.save(conversationOf(3));
@@ -80,7 +80,7 @@ describe.each(STORAGES)('commits that fail, on %s', (kind, create) => {
     await manager.close();
   });
 
-  test('[G8] a step whose result could not be stored is not finished: it runs again, with the same key', async () => {
+  test('[save.4] a step whose result could not be stored is not finished: it runs again, with the same key', async () => {
     const { plan, manager } = setUp();
     const session = await manager.session('s');
     const keys: string[] = [];
@@ -98,7 +98,7 @@ describe.each(STORAGES)('commits that fail, on %s', (kind, create) => {
     await manager.close();
   });
 
-  test('[G8] whatever commits fail, every acknowledged checkpoint is whole and the rest never was', async () => {
+  test('[save.4] whatever commits fail, every acknowledged checkpoint is whole and the rest never was', async () => {
     const random = seededRandom();
     const faults: string[] = [];
     const runs = trials(100);

@@ -67,7 +67,7 @@ function findRepeated(calls: readonly OutsideCall[], killsInside: number): strin
   return faults;
 }
 
-test('[Q25] a fleet killed anywhere ends as if nothing had happened, and no finished call is repeated', async () => {
+test('[run.6] a fleet killed anywhere ends as if nothing had happened, and no finished call is repeated', async () => {
   const whole = newPlace();
   const expected = await live(whole);
   expect(expected).toMatchObject({ status: 'ended', end: { reason: 'satisfied' }, resets: 1, rounds: 9, findings: [] });

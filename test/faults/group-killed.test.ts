@@ -93,7 +93,7 @@ async function inspect(path: string, told: ReadonlySet<unknown>): Promise<{ faul
   return { faults, groups: stored.size };
 }
 
-test('[T17] members and coordinators that are killed leave whole group checkpoints or none, and nobody hangs', async () => {
+test('[group.9] members and coordinators that are killed leave whole group checkpoints or none, and nobody hangs', async () => {
   const random = seededRandom();
   const faults: string[] = [];
   let groups = 0;

@@ -41,7 +41,7 @@ async function readHead(path: string): Promise<{ sequence: number; status: strin
   }
 }
 
-test('[G15] one flipped bit in the log that a kill left: what is read is whole, or refused, and may be an earlier checkpoint', async () => {
+test('[durability.3] one flipped bit in the log that a kill left: what is read is whole, or refused, and may be an earlier checkpoint', async () => {
   const random = seededRandom();
   const { path, acknowledged } = await killedDatabase();
   const copy = `${path}-copy`;

@@ -126,7 +126,7 @@ beforeAll(async () => {
   return () => server.close();
 });
 
-test('[P8] whatever happens to connections: nothing acknowledged is lost, nothing is stored twice or against its word', async () => {
+test('[postgres.5] whatever happens to connections: nothing acknowledged is lost, nothing is stored twice or against its word', async () => {
   const random = seededRandom();
   const total = trials(200);
   const failures: string[] = [];

@@ -14,7 +14,7 @@ async function startLazyServer(): Promise<PostgresServer> {
 
 const OPTIONS = { schema: SCHEMA, retryForMs: 20_000, timeoutMs: 5_000 };
 
-test('[P9] a step that ends after a crash of the server is recorded for good, and its session goes on', async () => {
+test('[postgres.5] a step that ends after a crash of the server is recorded for good, and its session goes on', async () => {
   const server = await startLazyServer();
   const { manager, observer } = await openProxied({ ...OPTIONS, url: server.url() });
   const session = await manager.session('chat');

@@ -113,7 +113,7 @@ function describeGaps(gapsMs: readonly number[]): string {
   return `gapMs median=${sorted[Math.floor(sorted.length / 2)]} max=${sorted.at(-1)}`;
 }
 
-test('[P9] a synchronous failover loses nothing acknowledged, stores nothing twice, and is survived by sessions as they are', async () => {
+test('[postgres.5] a synchronous failover loses nothing acknowledged, stores nothing twice, and is survived by sessions as they are', async () => {
   const random = seededRandom();
   const total = IS_FULL ? 10 : 2;
   const failures: string[] = [];
@@ -132,7 +132,7 @@ test('[P9] a synchronous failover loses nothing acknowledged, stores nothing twi
   expect(failures).toEqual([]);
 });
 
-test('[P9] an asynchronous failover may lose the last saves; what is left is whole, and who stood on them is told', async () => {
+test('[postgres.5] an asynchronous failover may lose the last saves; what is left is whole, and who stood on them is told', async () => {
   const random = seededRandom();
   const total = IS_FULL ? 10 : 2;
   const failures: string[] = [];
@@ -162,7 +162,7 @@ test('[P9] an asynchronous failover may lose the last saves; what is left is who
   expect(failures).toEqual([]);
 });
 
-test('[P9] a session whose last saves a failover lost gets a conflict, and goes on from what is left once it is opened again', async () => {
+test('[postgres.5] a session whose last saves a failover lost gets a conflict, and goes on from what is left once it is opened again', async () => {
   const pair = await PostgresPair.start({ synchronous: false });
   const proxy = await TcpProxy.listen({ target: pair.primary });
   const manager = openManager(proxy.urlFor(pair.primary.url()));

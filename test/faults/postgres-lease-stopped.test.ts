@@ -11,7 +11,7 @@ const children = new WarmChildren('leaseholder');
 const TTL_MS = 150;
 const TRIALS = IS_FULL ? 100 : 10;
 
-test('[P21] a writer stopped past its lease cannot commit after it was taken over', async () => {
+test('[lease.4] a writer stopped past its lease cannot commit after it was taken over', async () => {
   const random = seededRandom();
   const schema = freshSchema();
   const failures: string[] = [];

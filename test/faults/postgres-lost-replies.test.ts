@@ -188,7 +188,7 @@ async function perform(operation: Operation, lostReply?: number) {
 }
 
 describe('a reply that is lost', () => {
-  test.each(OPERATIONS)('[P1] changes neither answer nor outcome of %s', async (_, operation) => {
+  test.each(OPERATIONS)('[postgres.1] changes neither answer nor outcome of %s', async (_, operation) => {
     const { roundTrips, outcome } = await perform(operation);
     expect(outcome.findings).toEqual([]);
     for (let lost = 0; lost < roundTrips; lost++) expect((await perform(operation, lost)).outcome).toEqual(outcome);

@@ -84,31 +84,34 @@ describe('a server that is away', () => {
     ['does the work and answers nothing', ({ proxy }) => [proxy.refuse(true), proxy.dropReplies()], true],
   ];
 
-  test.each(outages)('[P2] that %s: a clear error, and the same storage goes on later', async (_, strike, isSent) => {
-    const opened = await open();
-    const session = await opened.manager.session('chat');
-    await session.save({ turn: 1 });
-    await strike(opened);
-    const tookMs = await elapsedMs(async () => {
-      const error = await failureOf(session.save({ turn: 2 }));
-      expect(isOutcomeUnknown(error)).toBe(isSent);
-      expect(error.message).toContain('PostgreSQL at 127.0.0.1:');
-      expect(error.message).toContain(`schema "${SCHEMA}"`);
-      expect(error.message).toContain(isSent ? 'it is not known whether this was stored' : 'Nothing of this call');
-      expect(inspect(error, { depth: 9 })).not.toContain(PASSWORD);
-    });
-    expect(tookMs).toBeLessThan(PATIENCE_MS);
-    opened.proxy.refuse(false);
-    opened.proxy.resume();
-    await session.save({ turn: 3 });
-    expect(await session.step('pay', () => 'paid')).toBe('paid');
-    const states = (await statesOf(opened, 'chat')) as { turn: number }[];
-    const turns = states.map(({ turn }) => turn);
-    expect(isSent ? turns.filter((turn) => turn !== 2) : turns).toEqual([3, 1]);
-    expect((await opened.observer.verify({ readData: true })).findings).toEqual([]);
-  });
+  test.each(outages)(
+    '[postgres.2] that %s: a clear error, and the same storage goes on later',
+    async (_, strike, isSent) => {
+      const opened = await open();
+      const session = await opened.manager.session('chat');
+      await session.save({ turn: 1 });
+      await strike(opened);
+      const tookMs = await elapsedMs(async () => {
+        const error = await failureOf(session.save({ turn: 2 }));
+        expect(isOutcomeUnknown(error)).toBe(isSent);
+        expect(error.message).toContain('PostgreSQL at 127.0.0.1:');
+        expect(error.message).toContain(`schema "${SCHEMA}"`);
+        expect(error.message).toContain(isSent ? 'it is not known whether this was stored' : 'Nothing of this call');
+        expect(inspect(error, { depth: 9 })).not.toContain(PASSWORD);
+      });
+      expect(tookMs).toBeLessThan(PATIENCE_MS);
+      opened.proxy.refuse(false);
+      opened.proxy.resume();
+      await session.save({ turn: 3 });
+      expect(await session.step('pay', () => 'paid')).toBe('paid');
+      const states = (await statesOf(opened, 'chat')) as { turn: number }[];
+      const turns = states.map(({ turn }) => turn);
+      expect(isSent ? turns.filter((turn) => turn !== 2) : turns).toEqual([3, 1]);
+      expect((await opened.observer.verify({ readData: true })).findings).toEqual([]);
+    },
+  );
 
-  test('[P2] refuses all that wait for it, in the time of one', async () => {
+  test('[postgres.2] refuses all that wait for it, in the time of one', async () => {
     const opened = await open();
     const sessions = await openSessions(opened, 40);
     await goAway(opened);
@@ -122,7 +125,7 @@ describe('a server that is away', () => {
     expect((await opened.observer.stats()).checkpoints).toBe(40);
   });
 
-  test('[P2] is waited for by those who open a storage, too, and not for ever', async () => {
+  test('[postgres.2] is waited for by those who open a storage, too, and not for ever', async () => {
     const { proxy } = await open();
     const openAnother = () => {
       const connectionString = proxy.urlFor(urlWithPassword());
@@ -141,7 +144,7 @@ describe('a server that is away', () => {
     await openAnother();
   });
 
-  test.each(outages)('[P3] that %s: close ends in bounded time', async (_, strike) => {
+  test.each(outages)('[postgres.3] that %s: close ends in bounded time', async (_, strike) => {
     const opened = await open();
     const sessions = await openSessions(opened, 300);
     const watch = await opened.storage.watch({ onCheckpoints: () => undefined, onError: () => undefined });
@@ -171,7 +174,7 @@ describe("a pool of the caller's", () => {
     return { proxy, storage };
   }
 
-  test('[P2] lives on when a connection is cut while it is in use', async () => {
+  test('[postgres.2] lives on when a connection is cut while it is in use', async () => {
     const { proxy, storage } = await openOnPool({});
     for (let lost = 0; lost < 3; lost++) {
       proxy.cutOnNextReply({ skip: lost });
@@ -179,7 +182,7 @@ describe("a pool of the caller's", () => {
     }
   });
 
-  test('[P2] is not left in a transaction that failed', async () => {
+  test('[postgres.2] is not left in a transaction that failed', async () => {
     const { storage } = await openOnPool({ options: '-c lock_timeout=30ms' });
     const admin = await adminClient();
     await admin.query(`BEGIN; LOCK TABLE "${SCHEMA}".session`);
@@ -200,7 +203,7 @@ describe('a request that arrives late', () => {
   test.each([
     ['a name', moves],
     ['an effect', records],
-  ])('[P7] does not undo what was stored since: %s', async (_, commitOf) => {
+  ])('[postgres.1] does not undo what was stored since: %s', async (_, commitOf) => {
     const { storage, observed, proxy } = await open({ retryForMs: 5_000 });
     await storage.commit(commitOf('before'));
     proxy.stallOpen();
@@ -214,7 +217,7 @@ describe('a request that arrives late', () => {
     expect(ref?.target ?? effect?.body).toBe('last');
   });
 
-  test('[P7] does not get in the way of the session that gave it up', async () => {
+  test('[postgres.1] does not get in the way of the session that gave it up', async () => {
     const { manager, proxy, observer } = await open({ retryForMs: 0 });
     const session = await manager.session('chat');
     await session.save({ turn: 1 });
@@ -233,7 +236,7 @@ describe('a queue that is full', () => {
   const MAX_QUEUED_BYTES = 100_000;
   const text = 'x'.repeat(10_000);
 
-  test('[P4] refuses more at once, and keeps what it took', async () => {
+  test('[postgres.3] refuses more at once, and keeps what it took', async () => {
     const opened = await open({ maxQueuedBytes: MAX_QUEUED_BYTES, retryForMs: 10_000, timeoutMs: 10_000 });
     const sessions = await openSessions(opened, 30);
     opened.proxy.stall();
@@ -261,7 +264,7 @@ describe('a queue that is full', () => {
     for (const [at, session] of sessions.entries()) await session.save({ text: `${at} again` });
   });
 
-  test('[P4] counts commits that bring no text', async () => {
+  test('[postgres.3] counts commits that bring no text', async () => {
     const { storage, proxy } = await open({ maxQueuedBytes: 50_000, retryForMs: 10_000, timeoutMs: 10_000 });
     proxy.stall();
     const sessionId = 'chat' as SessionId;
@@ -290,7 +293,7 @@ describe('a batch', () => {
   const sessionId = 'chat' as SessionId;
 
   test.each([0, 1, 3])(
-    '[P5] with a commit that is refused stores its neighbours, with %i replies lost',
+    '[postgres.4] with a commit that is refused stores its neighbours, with %i replies lost',
     async (lost) => {
       const { storage, proxy, observed } = await open({ retryForMs: 5_000 });
       await storage.commit({ sessionId, refs: [change('first')] });
@@ -307,7 +310,7 @@ describe('a batch', () => {
     },
   );
 
-  test('[P5] with a commit that the server cannot take stores its neighbours', async () => {
+  test('[postgres.4] with a commit that the server cannot take stores its neighbours', async () => {
     const { storage, observed } = await open();
     const incompressible = Array.from({ length: 500 }, (_, at) =>
       String.fromCodePoint(0x4e00 + ((at * 7919) % 20_000)),
@@ -326,7 +329,7 @@ describe('a batch', () => {
 });
 
 describe('round trips', () => {
-  test('[P6] a save is one, also under a lease and with a key', async () => {
+  test('[postgres.4] a save is one, also under a lease and with a key', async () => {
     const { manager, proxy } = await open({ timeoutMs: 10_000 });
     const session = await manager.session('chat');
     await session.save({ turn: 0 });
@@ -338,7 +341,7 @@ describe('round trips', () => {
     expect(await countOf(() => session.step('pay', () => 'paid'))).toBe(2); // that it began, and how it ended
   });
 
-  test('[P6] the state of a session is one, however long; its recorded steps are one, however many', async () => {
+  test('[postgres.4] the state of a session is one, however long; its recorded steps are one, however many', async () => {
     const { manager, proxy } = await open({ timeoutMs: 10_000 });
     const small = await manager.session('small');
     await small.save({ messages: [] });

@@ -88,7 +88,7 @@ describe.each(['sqlite', 'file'] as const)('a saving process on %s, killed at an
   test.each([
     ['a new storage each time', trials(150), 1],
     ['one storage over many kills', trials(150), 25],
-  ])('[G2] %s: nothing acknowledged is lost, everything is whole', async (name, kills, killsPerStorage) => {
+  ])('[durability.1] %s: nothing acknowledged is lost, everything is whole', async (name, kills, killsPerStorage) => {
     const random = seededRandom();
     const faults: string[] = [];
     let saves = 0;

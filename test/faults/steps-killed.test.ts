@@ -135,7 +135,7 @@ describe.each<{ kind: Kind; mode: Mode; steps: number; points: readonly [Point, 
 ])('$steps steps on $kind, $mode', ({ kind, mode, steps, points }) => {
   // In full every step is killed at every point; the short run takes the points in turn.
   test.each(IS_FULL ? points.map((point) => [point]) : [points])(
-    '[G1] killed at every step: no finished step runs twice, one in flight keeps its key (%s)',
+    '[effect.1] killed at every step: no finished step runs twice, one in flight keeps its key (%s)',
     async (...chosen) => {
       const pointAt = (step: number): Point => chosen[step % chosen.length] ?? 'after';
       const faults = await killAtEveryBoundary({ kind, mode, pointAt, steps });
@@ -149,7 +149,7 @@ describe.each<[Kind, number]>([
   ['sqlite', trials(200)],
   ['file', trials(60)],
 ])('steps on %s, killed at any moment', (kind, kills) => {
-  test('[G1] no finished step runs twice', async () => {
+  test('[effect.1] no finished step runs twice', async () => {
     const random = seededRandom();
     const faults: string[] = [];
     for (let done = 0; done < kills; ) {

@@ -104,7 +104,7 @@ describeTraced('what reaches the disk before an acknowledgement', () => {
   const saves = trials(200);
 
   test.each<Config>([{ kind: 'sqlite' }, { kind: 'file' }])(
-    '[G6] $kind: every write is synced before save or step resolves',
+    '[durability.5] $kind: every write is synced before save or step resolves',
     async (config) => {
       const { child, folder, lines } = await trace(config, { saves });
       expect(child.said.filter((said) => 'failed' in said)).toEqual([]);
@@ -122,7 +122,7 @@ describeTraced('what reaches the disk before an acknowledgement', () => {
     },
   );
 
-  test('[G6] durability "process" is told apart: its acknowledgements come before the sync', async () => {
+  test('[durability.5] durability "process" is told apart: its acknowledgements come before the sync', async () => {
     const { folder, lines } = await trace({ kind: 'sqlite', durability: 'process' }, { saves: 20 });
     expect(check(folder, lines).failures.length).toBeGreaterThan(20);
   });
@@ -130,7 +130,7 @@ describeTraced('what reaches the disk before an acknowledgement', () => {
 
 describeTraced('a disk whose syncs fail', () => {
   test.each<Config>([{ kind: 'sqlite' }, { kind: 'file' }])(
-    '[G7] $kind: a save whose sync failed is not acknowledged, and what was acknowledged is there',
+    '[durability.5] $kind: a save whose sync failed is not acknowledged, and what was acknowledged is there',
     async (config) => {
       const faults: string[] = [];
       let [runs, failed, acksAfter] = [0, 0, 0];

@@ -156,7 +156,7 @@ describe.each<[Example, Kind, number]>([
   ['refund', 'file', trials(25)],
   ['pipeline', 'file', trials(25)],
 ])('the %s example on %s', (example, kind, kills) => {
-  test('[J29] killed at any moment it ends as if it had not been, and nothing that had ended is done again', async () => {
+  test('[workflow.8] killed at any moment it ends as if it had not been, and nothing that had ended is done again', async () => {
     const random = seededRandom();
     const plain = await liveUninterrupted(example, kind);
     const faults: string[] = [];
@@ -195,7 +195,7 @@ describe('the examples, as their readers run them', () => {
     return stdout.trimEnd().split('\n');
   };
 
-  test('[J29] a refund is killed twice, asked for once, and paid with one key', async () => {
+  test('[workflow.8] a refund is killed twice, asked for once, and paid with one key', async () => {
     expect(await say('approval.mjs')).toEqual([
       '1. A process looks the order up, and is killed while the clerk thinks.',
       'order',
@@ -216,7 +216,7 @@ describe('the examples, as their readers run them', () => {
     ]);
   });
 
-  test('[J29] a pipeline is killed twice, and does nothing again that had ended', async () => {
+  test('[workflow.8] a pipeline is killed twice, and does nothing again that had ended', async () => {
     const lines = await say('data-pipeline.mjs');
     const last = lines.slice(lines.findIndex((line) => line.startsWith('2. ')));
     expect(last.filter((line) => line.includes('attempt'))).toEqual([

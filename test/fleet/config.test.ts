@@ -15,7 +15,7 @@ const TASK = { task: 'Find out what is known.' };
 const read = (yaml: string) => fleetOptionsFrom(loadWorkflowConfig(yaml));
 
 describe('workflow.yaml', () => {
-  test('[Q26] without anything: 15 rounds, 3 stalls, 2 resets, no review, and the operations of the reference', () => {
+  test('[settings.1] without anything: 15 rounds, 3 stalls, 2 resets, no review, and the operations of the reference', () => {
     const { settings } = createCrew({}, read('')).fleet.record;
     expect(settings).toMatchObject({ maxRoundCount: 15, maxStallCount: 3, maxResetCount: 2 });
     expect(read('')).toEqual({
@@ -31,7 +31,7 @@ describe('workflow.yaml', () => {
     });
   });
 
-  test('[Q26] fleet.orchestrator.max_round_count, max_stall_count and max_reset_count are the limits', async () => {
+  test('[settings.1] fleet.orchestrator.max_round_count, max_stall_count and max_reset_count are the limits', async () => {
     const limits = read('fleet: { orchestrator: { max_round_count: 6, max_stall_count: 0, max_reset_count: 1 } }');
     const rounds = await createRunner(createCrew({ assess: () => ({}) }, limits)).runner.run(TASK);
     expect(rounds).toMatchObject({ rounds: 6, end: { reason: 'max_rounds' } });
@@ -39,12 +39,12 @@ describe('workflow.yaml', () => {
     expect(await createRunner(stuck).runner.run(TASK)).toMatchObject({ resets: 1, end: { reason: 'max_resets' } });
   });
 
-  test('[Q26] workflow.max_rounds, max_stalls and max_resets are limits of a fleet, too', () => {
+  test('[settings.1] workflow.max_rounds, max_stalls and max_resets are limits of a fleet, too', () => {
     const yaml = 'workflow: { max_rounds: 6, max_stalls: 0, max_resets: 1 }';
     expect(read(yaml)).toMatchObject({ maxRoundCount: 6, maxStallCount: 0, maxResetCount: 1 });
   });
 
-  test('[Q26] fleet.plan_review asks if it is enabled and requires a person', async () => {
+  test('[settings.1] fleet.plan_review asks if it is enabled and requires a person', async () => {
     const asks = async (enabled: boolean, require: boolean) => {
       const yaml = `fleet: { plan_review: { enabled: ${enabled}, require_human_approval: ${require} } }`;
       return (await createRunner(createCrew({}, read(yaml))).runner.run(TASK)).status === 'waiting';
@@ -52,7 +52,7 @@ describe('workflow.yaml', () => {
     expect([await asks(true, true), await asks(true, false), await asks(false, true)]).toEqual([true, false, false]);
   });
 
-  test('[Q26] human_in_the_loop decides about operations; enabled: false asks nobody', async () => {
+  test('[settings.1] human_in_the_loop decides about operations; enabled: false asks nobody', async () => {
     const yaml = (enabled: boolean) =>
       `workflow: { human_in_the_loop: { enabled: ${enabled}, require_approval_for: [external_api_calls], trusted_operations: [] } }`;
     const operations = { look_up: 'external_api_calls' };
@@ -65,7 +65,7 @@ describe('workflow.yaml', () => {
     expect(await createRunner(free).runner.run(TASK)).toMatchObject({ status: 'ended' });
   });
 
-  test('[Q26] fleet.callbacks switches off what a run tells', async () => {
+  test('[settings.1] fleet.callbacks switches off what a run tells', async () => {
     const yaml = 'fleet: { callbacks: { streaming: false, log_progress_ledger: false, log_tool_calls: false } }';
     const told: string[] = [];
     const { runner } = createRunner(createCrew({}, { ...read(yaml) }), {
@@ -77,7 +77,7 @@ describe('workflow.yaml', () => {
     expect(told).toEqual([]);
   });
 
-  test('[Q26] agents.<name>.runtime is for the agent of that name', () => {
+  test('[settings.1] agents.<name>.runtime is for the agent of that name', () => {
     const { agents } = loadWorkflowConfig('agents: { researcher: { runtime: { stream: false, checkpoint: false } } }');
     const runtime = agents.researcher?.runtime;
     const crew = createCrew({}, runtime === undefined ? {} : { researcher: { runtime } });
@@ -90,7 +90,7 @@ describe('workflow.yaml', () => {
 });
 
 describe('long-term memory', () => {
-  test('[Q27] people teach, agents only with the store flag, once each, and {memory} is filled', async () => {
+  test('[run.14] people teach, agents only with the store flag, once each, and {memory} is filled', async () => {
     const checkpoints = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
     const memory = new Memory({ path: join(temporaryFolder(), 'memory.db'), manager: checkpoints });
     const scope = { userId: 'eve' };
@@ -122,7 +122,7 @@ describe('long-term memory', () => {
     await checkpoints.close();
   });
 
-  test('[N53] [Q27] memory is asked with the task and the plan, and who plans is given it, too', async () => {
+  test('[run.13] [run.14] memory is asked with the task and the plan, and who plans is given it, too', async () => {
     const checkpoints = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
     const memory = new Memory({ path: join(temporaryFolder(), 'memory.db'), manager: checkpoints });
     await memory.add('I prefer green tea without milk.', { userId: 'eve' });

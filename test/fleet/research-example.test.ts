@@ -13,7 +13,7 @@ function part(lines: readonly string[], number: number): string[] {
   return lines.slice(begin + 1, end < 0 ? undefined : end).map((line) => line.trim());
 }
 
-test('[Q25] the research fleet waits for people, is killed and resumed, gets unstuck, and takes another prompt', async () => {
+test('[run.6] the research fleet waits for people, is killed and resumed, gets unstuck, and takes another prompt', async () => {
   builtFolder();
   const program = join(ROOT, 'examples/fleet/research.mjs');
   const { stdout, stderr } = await promisify(execFile)(process.execPath, [program]);

@@ -77,7 +77,7 @@ async function findFaults(deaths: readonly number[]): Promise<{ faults: string[]
   return { faults, commits };
 }
 
-test('[Y33] killed before and after every single commit: nothing is lost, nothing that ended happens again', async () => {
+test('[loop.2] killed before and after every single commit: nothing is lost, nothing that ended happens again', async () => {
   const { commits, faults: none } = await findFaults([]);
   expect(none).toEqual([]);
   expect(commits).toBeGreaterThan(60);
@@ -91,7 +91,7 @@ test('[Y33] killed before and after every single commit: nothing is lost, nothin
   expect(faults).toEqual([]);
 });
 
-test('[Y33] killed several times in a row, wherever it was then', async () => {
+test('[loop.2] killed several times in a row, wherever it was then', async () => {
   const random = seededRandom();
   const trials = IS_FULL ? 300 : 25;
   const faults: string[] = [];
@@ -103,7 +103,7 @@ test('[Y33] killed several times in a row, wherever it was then', async () => {
   expect(faults).toEqual([]);
 });
 
-test('[Y33] checkpoints at every moment of a turn, and a kill at any commit', async () => {
+test('[loop.2] checkpoints at every moment of a turn, and a kill at any commit', async () => {
   const random = seededRandom();
   const trials = IS_FULL ? 400 : 40;
   const faults: string[] = [];

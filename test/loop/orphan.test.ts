@@ -32,7 +32,7 @@ process.on('message', (message) => loop.deliver(message));
 ${agent}`;
 }
 
-test('[Y69] the agent of the guide, whose supervisor dies during a turn, ends the turn, saves and exits', async () => {
+test('[loop.14] the agent of the guide, whose supervisor dies during a turn, ends the turn, saves and exits', async () => {
   const folder = temporaryFolder();
   const path = join(folder, 'agent.db');
   writeFileSync(join(folder, 'agent.mjs'), documentedAgent(path));

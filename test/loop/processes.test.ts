@@ -121,7 +121,7 @@ describe('a supervised agent', () => {
     ['is killed', 'kill', 'crash'],
     ['spins', 'spin', 'hang'],
     ['waits for ever', 'wait', 'hang'],
-  ])('[Y34] that %s comes back and goes on where it was', async (_, trouble, why) => {
+  ])('[loop.27] that %s comes back and goes on where it was', async (_, trouble, why) => {
     const office = new Office({ settings: { turnTimeoutMs: 500 } }, why === 'hang' ? IMPATIENT : {});
     office.deliver('m1', 'plain');
     office.deliver('m2', trouble);
@@ -143,7 +143,7 @@ describe('a supervised agent', () => {
     expect(triggers.at(-1)).toBe('stopped');
   });
 
-  test('[Y34] in a storm of errors saves little, sets aside what fails, and goes on with the rest', async () => {
+  test('[loop.27] in a storm of errors saves little, sets aside what fails, and goes on with the rest', async () => {
     const office = new Office({ settings: { retryDelayMs: 1 } });
     for (let number = 0; number < 30; number++) office.deliver(`bad ${number}`, 'storm');
     office.deliver('good', 'plain');
@@ -157,7 +157,7 @@ describe('a supervised agent', () => {
     expect(office.outside.filter(({ id }) => id === 'bad 7').length).toBe(1);
   });
 
-  test('[Y34] that drifts is brought back, knows why, and goes on with its task', async () => {
+  test('[loop.27] that drifts is brought back, knows why, and goes on with its task', async () => {
     const office = new Office();
     office.deliver('m1', 'plain');
     office.deliver('m2', 'maze');
@@ -172,7 +172,7 @@ describe('a supervised agent', () => {
     expect(office.ends()).toEqual(['stopped']);
   });
 
-  test('[Y35] that asks for a refresh gets a new process at once, with clean context', async () => {
+  test('[loop.28] that asks for a refresh gets a new process at once, with clean context', async () => {
     const office = new Office({ settings: { refreshEveryMs: 1000 }, refresh: 'exit' });
     office.deliver('m1', 'plain');
     await office.until(() => office.heard.filter(({ kind }) => kind === 'started').length === 3);
@@ -198,11 +198,11 @@ describe('a supervisor', () => {
       ...options,
     });
 
-  test('[Y35] lets a process that is done be done', async () => {
+  test('[loop.28] lets a process that is done be done', async () => {
     expect(await supervise('process.exit(0)').ended).toEqual({ status: 'done', restarts: 0 });
   });
 
-  test('[Y36] gives up on one that crashes again and again, or cannot be started', async () => {
+  test('[loop.28] gives up on one that crashes again and again, or cannot be started', async () => {
     const supervised = supervise('process.exit(3)', { maxRestarts: 2 });
     expect(await supervised.ended).toEqual({ status: 'gave_up', restarts: 2 });
     expect(supervised.send('hello')).toBe(false);
@@ -211,7 +211,7 @@ describe('a supervisor', () => {
     expect(events.filter(({ kind }) => kind === 'gave_up').length).toBe(2);
   });
 
-  test('[Y36] kills one that does not stop when told', async () => {
+  test('[loop.28] kills one that does not stop when told', async () => {
     const deaf = "process.on('SIGTERM', () => undefined); setInterval(() => process.send('beat'), 20)";
     let beats = 0;
     const supervised = supervise(deaf, { stopMs: 100, onMessage: () => beats++ });

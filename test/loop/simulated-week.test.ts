@@ -45,7 +45,7 @@ function orderAt(halfHour: number): string {
   return halfHour % 6 === 3 ? 'risky' : 'plain';
 }
 
-test('[Y32] nine days by the clock: exact counts, retention to the rule, flat memory', async () => {
+test('[loop.26] nine days by the clock: exact counts, retention to the rule, flat memory', async () => {
   const path = join(temporaryFolder(), 'week.db');
   const world = new World(new SqliteCheckpointStorage({ path, durability: 'process' }));
   const startMs = world.clock.now();

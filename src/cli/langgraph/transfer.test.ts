@@ -51,7 +51,7 @@ function officialFile(): { readonly from: string; readonly to: string } {
   return { from, to: join(folder, 'threads.db') };
 }
 
-test('[A57] imports a file, reports in plain words, and exits with 3 because something is named', async () => {
+test('[langgraph.23] imports a file, reports in plain words, and exits with 3 because something is named', async () => {
   const { from, to } = officialFile();
   const { code, printed, noted } = await run(['import', from, '--to', to]);
   expect(code).toBe(3);
@@ -73,7 +73,7 @@ test('[A57] imports a file, reports in plain words, and exits with 3 because som
   );
 });
 
-test('[A57] some threads, all of them whole: exits with 0; the report as JSON', async () => {
+test('[langgraph.23] some threads, all of them whole: exits with 0; the report as JSON', async () => {
   const { from, to } = officialFile();
   const { code, printed, noted } = await run(['import', from, '--to', to, '--threads', 'approval,nested', '--json']);
   expect(code).toBe(0);
@@ -83,7 +83,7 @@ test('[A57] some threads, all of them whole: exits with 0; the report as JSON', 
   expect(report.bytesAfter).toBeGreaterThan(0);
 });
 
-test('[A57] from PostgreSQL and into it', async () => {
+test('[langgraph.23] from PostgreSQL and into it', async () => {
   const schema = await loadPostgresSaver();
   const folder = temporaryFolder();
   const into = ['--to', join(folder, 'threads.db'), '--json'];
@@ -102,7 +102,7 @@ test('[A57] from PostgreSQL and into it', async () => {
   expect(rows[0].n).toBe((JSON.parse(there.printed) as TransferReport).checkpoints);
 });
 
-test('[A57] what cannot be done is said, and nothing is made', async () => {
+test('[langgraph.23] what cannot be done is said, and nothing is made', async () => {
   const folder = temporaryFolder();
   const to = join(folder, 'threads.db');
   writeFileSync(join(folder, 'text.db'), 'no database at all'.repeat(500));
@@ -132,7 +132,7 @@ test('[A57] what cannot be done is said, and nothing is made', async () => {
   expect(existsSync(to) && readFileSync(to).includes('talk')).toBe(false);
 });
 
-test('[A57] exporting needs the official package, and says which', async () => {
+test('[langgraph.23] exporting needs the official package, and says which', async () => {
   const { from, to } = officialFile();
   await run(['import', from, '--to', to]);
   const { code, noted } = await run(['export', to, '--to', `${to}-official.db`]);
@@ -140,7 +140,7 @@ test('[A57] exporting needs the official package, and says which', async () => {
   expect(noted).toContain('npm install @langchain/langgraph-checkpoint-sqlite');
 });
 
-test('[A82] exports only to what can be a file of the official saver, and leaves anything else alone', async () => {
+test('[langgraph.20] exports only to what can be a file of the official saver, and leaves anything else alone', async () => {
   const { from, to } = officialFile();
   await run(['import', from, '--to', to]);
   const folder = temporaryFolder();
@@ -162,7 +162,7 @@ test('[A82] exports only to what can be a file of the official saver, and leaves
   expect((await run(['export', to, '--to', from])).noted).toContain('npm install');
 });
 
-test('[A57] help, and a stop', async () => {
+test('[langgraph.23] help, and a stop', async () => {
   const help = await run(['--help']);
   expect(help.code).toBe(0);
   expect(help.printed).toContain('savestate langgraph import checkpoints.db --to threads.db');
@@ -172,7 +172,7 @@ test('[A57] help, and a stop', async () => {
   expect(stopped.noted).toContain('run the same command again');
 });
 
-test('[A83] a stopped import tells what it had to name until then', async () => {
+test('[langgraph.21] a stopped import tells what it had to name until then', async () => {
   const { from, to } = officialFile();
   const stop = new AbortController();
   const onNote = (text: string) => (/^[89]\d %/.test(text) ? stop.abort() : undefined);

@@ -57,7 +57,7 @@ test.each([
   'grep',
   'memory palace',
   'prune everything',
-])('[Z31] "%s" is a command', async (line) => {
+])('[repl.2] "%s" is a command', async (line) => {
   expect(await read(line)).toMatchObject({ kind: 'command' });
 });
 
@@ -91,11 +91,11 @@ test.each([
   'blame him',
   'log in to my account',
   'undo that',
-])('[Z31] "%s" is a sentence', async (line) => {
+])('[repl.2] "%s" is a sentence', async (line) => {
   expect(await read(line)).toMatchObject({ kind: 'prompt', text: line });
 });
 
-test('[Z31] a sentence that looks like a command comes with a hint; an empty line is nothing', async () => {
+test('[repl.2] a sentence that looks like a command comes with a hint; an empty line is nothing', async () => {
   expect(await read('show me the plan')).toMatchObject({
     hint: 'If it was meant as a command, write /show me the plan',
   });
@@ -115,15 +115,15 @@ test.each([
   'show @~2 @~3',
   'back to 3',
   'savestate lgo',
-])('[Z31] "%s" is neither: it is explained, and not said', async (line) => {
+])('[repl.2] "%s" is neither: it is explained, and not said', async (line) => {
   expect(await read(line)).toEqual({ kind: 'unclear', explanation: expect.stringContaining(`"${line}"`) });
 });
 
-test('[Z31] a line in quotes is said, whatever it begins with', async () => {
+test('[repl.2] a line in quotes is said, whatever it begins with', async () => {
   expect(await read('"run tests"')).toEqual({ kind: 'prompt', text: 'run tests' });
 });
 
-test('[Z31] words are split as in a shell', () => {
+test('[repl.2] words are split as in a shell', () => {
   const line = `fork @~1 --set 'a="b c"' -b "two \\"words\\""`;
   expect(splitWords(line)).toEqual(['fork', '@~1', '--set', 'a="b c"', '-b', 'two "words"']);
   expect(splitWords('fork @{2h ago} -b x@y')).toEqual(['fork', '@{2h ago}', '-b', 'x@y']);

@@ -15,15 +15,15 @@ describe('times', () => {
     ['2026-01-30', '2026-01-30T00:00:00.000Z'],
     ['2026-01-30 08:15', '2026-01-30T08:15:00.000Z'],
     ['2026-01-30T08:15:00+02:00', '2026-01-30T06:15:00.000Z'],
-  ])('[Z6] "%s" is %s', (text, iso) => {
+  ])('[cli.4] "%s" is %s', (text, iso) => {
     expect(parseTime(text, NOW_MS).toISOString()).toBe(iso);
   });
 
-  test.each(['', 'soon', '5 fortnights', '-2h', '2026-13-40'])('[Z6] "%s" is no time', (text) => {
+  test.each(['', 'soon', '5 fortnights', '-2h', '2026-13-40'])('[cli.4] "%s" is no time', (text) => {
     expect(() => parseTime(text, NOW_MS)).toThrow(/is no (time|duration)/);
   });
 
-  test('[Z24] durations', () => {
+  test('[cli.14] durations', () => {
     expect(['30d', '2 weeks', '45s', '1 hour'].map(parseDuration)).toEqual([
       2_592_000_000, 1_209_600_000, 45_000, 3_600_000,
     ]);
@@ -32,7 +32,7 @@ describe('times', () => {
 });
 
 describe('ranges', () => {
-  test('[Z6] either side may be left out', () => {
+  test('[cli.4] either side may be left out', () => {
     expect(parseRange('a..b')).toEqual({ from: 'a', to: 'b' });
     expect(parseRange('a..')).toEqual({ from: 'a', to: '@' });
     expect(parseRange('..b')).toEqual({ from: undefined, to: 'b' });
@@ -58,11 +58,11 @@ describe('paths', () => {
     ['$["odd key"]["x.y"]', 3],
     ['/odd key/x.y', 3],
     ['map.k', 4],
-  ])('[Z10] %s', (path, value) => {
+  ])('[cli.7] %s', (path, value) => {
     expect(openAt(state, parseStatePath(path))).toBe(value);
   });
 
-  test("[Z10] what leads nowhere says how far it went, and never reaches what is not the state's own", () => {
+  test("[cli.7] what leads nowhere says how far it went, and never reaches what is not the state's own", () => {
     expect(() => openAt(state, parseStatePath('list[7].a'))).toThrow('$.list is a list of 2');
     expect(() => openAt(state, parseStatePath('n.x'))).toThrow('$.n is null');
     expect(() => openAt(state, parseStatePath('constructor'))).toThrow('has no $.constructor');
@@ -71,7 +71,7 @@ describe('paths', () => {
     expect(() => parseStatePath('a[x]')).toThrow('is no path');
   });
 
-  test('[Z16] values are set in place; the last step may be new, and is never inherited', () => {
+  test('[cli.10] values are set in place; the last step may be new, and is never inherited', () => {
     const target = { list: [1, 2], deep: {} as Record<string, unknown> };
     setAt(target, parseStatePath('list[-1]'), 'last');
     setAt(target, parseStatePath('/list/-'), 'more');

@@ -33,7 +33,7 @@ function begin(length: number): Bisection {
   ]);
 }
 
-test('[Z20] finds the first bad one of any history with as many looks as a binary search needs', () => {
+test('[cli.12] finds the first bad one of any history with as many looks as a binary search needs', () => {
   fc.assert(
     fc.property(fc.integer({ min: 2, max: 3000 }), fc.nat(), (length, seed) => {
       const firstBad = 1 + (seed % (length - 1));
@@ -47,7 +47,7 @@ test('[Z20] finds the first bad one of any history with as many looks as a binar
   expect(search(begin(10_000), (at) => (at >= 7_777 ? 'bad' : 'good'))).toBeLessThanOrEqual(14);
 });
 
-test('[Z21] whatever alternates, it finds a place where good turns bad', () => {
+test('[cli.12] whatever alternates, it finds a place where good turns bad', () => {
   fc.assert(
     fc.property(fc.array(fc.boolean(), { minLength: 0, maxLength: 60 }), (middle) => {
       const isBad = [false, ...middle, true];
@@ -59,7 +59,7 @@ test('[Z21] whatever alternates, it finds a place where good turns bad', () => {
   );
 });
 
-test('[Z22] with skipped ones it leaves just those that cannot be told apart', () => {
+test('[cli.12] with skipped ones it leaves just those that cannot be told apart', () => {
   fc.assert(
     fc.property(fc.integer({ min: 3, max: 200 }), fc.nat(), fc.func(fc.boolean()), (length, seed, isSkipped) => {
       const firstBad = 1 + (seed % (length - 1));

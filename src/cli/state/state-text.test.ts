@@ -11,7 +11,7 @@ import { viewOf } from './state-view.ts';
 import { Telling } from './telling.ts';
 
 describe('JSON for people', () => {
-  test('[Z10] every value that a state may hold has a form', () => {
+  test('[cli.7] every value that a state may hold has a form', () => {
     const value = {
       at: new Date(0),
       big: 12n,
@@ -43,7 +43,7 @@ describe('JSON for people', () => {
 });
 
 describe('messages', () => {
-  test('[Z11] the forms that agents use are read as messages, and nothing else is', () => {
+  test('[cli.8] the forms that agents use are read as messages, and nothing else is', () => {
     expect(readMessage({ role: 'user', content: 'hi' })).toEqual({ speaker: 'user', text: 'hi' });
     expect(readMessage({ from: 'coder', text: 'done' })).toEqual({ speaker: 'coder', text: 'done' });
     expect(readMessage({ role: 'assistant', content: null, tool_calls: [{ name: 'f' }] })).toEqual({
@@ -71,7 +71,7 @@ describe('messages', () => {
     expect(findMessages({ messages: [{ role: 'a', content: 'b' }, 3] })).toBeUndefined();
   });
 
-  test('[Z11] messages of LangChain are read, in a state and as JSON, with what they call', () => {
+  test('[cli.8] messages of LangChain are read, in a state and as JSON, with what they call', () => {
     const data = { content: '', tool_calls: [{ name: 'refund', args: { order: 7 }, id: 'c' }] };
     const expected = { speaker: 'ai', text: '[call] refund({"order":7})' };
     expect(readMessage(new ForeignInstance('langchain.AIMessage', data))).toEqual(expected);
@@ -95,7 +95,7 @@ describe('graph', () => {
       .trimEnd()
       .split('\n');
 
-  test('[Z9] lanes run into the one they were forked from', () => {
+  test('[cli.6] lanes run into the one they were forked from', () => {
     expect(draw(['d', 'b'], ['c', 'b'], ['b', 'a'], ['a'])).toEqual(['* d', '| * c', '|/', '* b', '* a']);
     expect(draw(['e', 'a'], ['d', 'a'], ['c', 'b'], ['b', 'a'], ['a'])).toEqual([
       '* e',
@@ -109,7 +109,7 @@ describe('graph', () => {
     expect(draw(['b'], ['a'])).toEqual(['* b', '* a']); // two roots
   });
 
-  test('[Z9] lineages that were cut are dotted, and lead to the ancestors that are there', () => {
+  test('[cli.6] lineages that were cut are dotted, and lead to the ancestors that are there', () => {
     cuts = new Map([
       ['d', 'c'],
       ['c', 'a'],
@@ -129,7 +129,7 @@ describe('graph', () => {
 describe('a message', () => {
   const matches = (...paths: string[]) => paths.map((path) => ({ path, text: 'take the tram' }));
 
-  test('[Z13] is told once, where it is said, however many copies and fields of it there are', () => {
+  test('[cli.9] is told once, where it is said, however many copies and fields of it there are', () => {
     const telling = new Telling(viewOf({ kind: 'group_chat' }));
     const pending = ['$.chat.pendingReply.message.content', '$.agents.ann.histories.chat[1].content'];
     expect(telling.tell(matches(...pending))).toEqual([]);
@@ -144,7 +144,7 @@ describe('a message', () => {
     expect(telling.rest()).toEqual([]);
   });
 
-  test('[Z13] that only copies have is told at the end, and states without a conversation are told whole', () => {
+  test('[cli.9] that only copies have is told at the end, and states without a conversation are told whole', () => {
     const telling = new Telling(viewOf({ kind: 'fleet' }));
     const [lonely] = matches('$.agents.ann.histories.chat[1].content');
     expect(telling.tell(lonely === undefined ? [] : [lonely])).toEqual([]);
@@ -160,7 +160,7 @@ describe('redaction', () => {
     return [redaction.ofState(value), redaction.places];
   };
 
-  test('[Z26] texts are taken out of texts, keys, maps and sets; what is untouched stays the same object', () => {
+  test('[cli.16] texts are taken out of texts, keys, maps and sets; what is untouched stays the same object', () => {
     const kept = { deep: ['x'] };
     const [state, places] = redact(
       {
@@ -187,7 +187,7 @@ describe('redaction', () => {
     expect(redact(clean, { texts: ['s3cret'] })).toEqual([clean, 0]);
   });
 
-  test('[Z26] patterns and paths', () => {
+  test('[cli.16] patterns and paths', () => {
     expect(redact({ card: 'No 1234 5678.' }, { patterns: [/\d{4} \d{4}/gu] })).toEqual([{ card: 'No [redacted].' }, 1]);
     expect(redact({ a: [{ b: { c: 1 } }], x: 2 }, { paths: [['a', 0, 'b']] })).toEqual([
       { a: [{ b: '[redacted]' }], x: 2 },

@@ -13,7 +13,7 @@ const screen = (columns: number): Terminal => ({
   columns,
 });
 
-test('[Z5] no line of a table is wider than the screen; the last column is cut first', () => {
+test('[cli.3] no line of a table is wider than the screen; the last column is cut first', () => {
   const rows = [
     ['1', 'chk_01m7j67rg2hpnyb3tmhdk1', 'planner: Step 1: walk up to the castle, then take tram 28 to Belém.'],
     ['12', 'chk_01m7j67rg48bt1qzwvykpf', '評論家：すばらしい計画です。賛成します。すばらしい計画です。賛成します。'],
@@ -26,7 +26,7 @@ test('[Z5] no line of a table is wider than the screen; the last column is cut f
   expect(formatTable(rows, { columns: 60 })).toContain('…');
 });
 
-test('[Z5] a coloured cell that is cut leaves no colour on; one that fits keeps it; a pipe gets all of it', () => {
+test('[cli.3] a coloured cell that is cut leaves no colour on; one that fits keeps it; a pipe gets all of it', () => {
   const { green } = createStyle(true);
   const cell = green('a long name of a branch');
   expect(formatTable([[cell]], { columns: 10 })).toBe('a long na…\n');
@@ -34,7 +34,7 @@ test('[Z5] a coloured cell that is cut leaves no colour on; one that fits keeps 
   expect(formatRows({ ...screen(10), isScreen: false }, [[cell, 'b']])).toBe('a long name of a branch\tb\n');
 });
 
-test('[Z5] a clipped text takes no more columns than it may, whatever is in it', () => {
+test('[cli.3] a clipped text takes no more columns than it may, whatever is in it', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'grapheme' }), fc.integer({ min: 1, max: 40 }), (text, columns) => {
       expect(widthOf(clip(text, columns))).toBeLessThanOrEqual(columns);

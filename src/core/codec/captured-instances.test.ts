@@ -38,7 +38,7 @@ function grow(list: readonly Note[], added: Note, change?: (added: Note) => void
   return { before, after, instances, encodings };
 }
 
-describe('[V2] an instance that was captured by itself', () => {
+describe('[value.2] an instance that was captured by itself', () => {
   test.each([0, 1, 2, 3, 4, 30])('is not encoded again in a list of %i', (count) => {
     for (const added of [new Note('short'), note(4), note(3)]) {
       const { before, after, encodings: again } = grow(notes(count), added);
@@ -55,7 +55,7 @@ describe('[V2] an instance that was captured by itself', () => {
     for (const digest of digests(alone)) expect(digests(before).has(digest) || digests(after).has(digest)).toBe(true);
   });
 
-  test('[V7] is taken over before it was composed, as it was then', () => {
+  test('[save.2] is taken over before it was composed, as it was then', () => {
     const [before, instances, added] = [codec.encode({ list: notes(30) }), new CapturedInstances(), note(33)];
     const alone = codec.capture([added]);
     instances.add(alone);

@@ -35,7 +35,7 @@ function chunksOf(...states: readonly EncodedState[]): Map<Digest, ChunkContent>
 const points = (count: number, text = '') =>
   Array.from({ length: count }, (_, at) => new Point(`${text}${at} `.repeat(60), { deep: [at] }));
 
-describe('[V4] what is known of a state need not be read again', () => {
+describe('[value.3] what is known of a state need not be read again', () => {
   test('and comes out as if it had been', () => {
     fc.assert(
       fc.property(anyState, anyState, (state, other) => {
@@ -77,7 +77,7 @@ describe('[V4] what is known of a state need not be read again', () => {
   });
 });
 
-describe('[V5] a part of a state before may stand in the next one', () => {
+describe('[value.3] a part of a state before may stand in the next one', () => {
   test('for nothing, whatever became of the live value', () => {
     const live = { list: points(100), n: 1 };
     const before = codec.encode({ big: live, other: 'x'.repeat(500) });
@@ -102,7 +102,7 @@ describe('[V5] a part of a state before may stand in the next one', () => {
   });
 });
 
-describe('[V2] a class with many instances is compared without encoding it', () => {
+describe('[value.2] a class with many instances is compared without encoding it', () => {
   const mutations: [string, (point: Point) => void][] = [
     ['a field', (point) => Object.assign(point, { x: 'other' })],
     ['a deep value', (point) => (point.y as { deep: unknown[] }).deep.push(1)],
@@ -173,7 +173,7 @@ describe('[V2] a class with many instances is compared without encoding it', () 
   });
 });
 
-test('[V6] instances of another copy of a class are taken for it, if the codec says so', () => {
+test('[value.4] instances of another copy of a class are taken for it, if the codec says so', () => {
   const foreign = Object.assign(new Other.Point(), { x: 1, y: 2 });
   const { root } = codec.encode([foreign, new Point(3, 4)]);
   expect(codec.decode(root, findIn(new Map()))).toStrictEqual([new Point(1, 2), new Point(3, 4)]);

@@ -35,7 +35,7 @@ const LARGE = {
   bytes: new Float64Array(20_000),
 };
 
-describe('[V8] reading has the limits of saving', () => {
+describe('[value.6] reading has the limits of saving', () => {
   test('what was saved is measured as no more than was counted then, and read under the same limits', () => {
     fc.assert(
       fc.property(fc.oneof(anyValue, anyState), (value) => expectFits(value)),
@@ -84,7 +84,7 @@ describe('[V8] reading has the limits of saving', () => {
   });
 });
 
-describe('[V9] what no state is encoded to is CORRUPT, with its path, and named by the measure too', () => {
+describe('[value.7] what no state is encoded to is CORRUPT, with its path, and named by the measure too', () => {
   const piece = createChunk({ text: '"AAA="', refs: [] });
   const list = createChunk({ text: '[1,2,3]', refs: [] });
   test.each([

@@ -8,7 +8,7 @@ import { StateCodec } from './state-codec.ts';
 const thorough = new StateCodec({ redact: () => undefined });
 const codec = new StateCodec();
 
-test('[V1] the short way to the JSON form of a value leads to the same as the long one', () => {
+test('[value.1] the short way to the JSON form of a value leads to the same as the long one', () => {
   fc.assert(
     fc.property(fc.oneof(anyState, fc.jsonValue()), (value) => {
       expect(JSON.stringify(codec.encodeJson(value))).toBe(JSON.stringify(thorough.encodeJson(value)));

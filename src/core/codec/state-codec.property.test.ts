@@ -14,7 +14,7 @@ function store(into: Map<Digest, ChunkContent>, encoded: EncodedState): EncodedS
   return encoded;
 }
 
-test('[V1] what is decoded is what was encoded', () => {
+test('[value.1] what is decoded is what was encoded', () => {
   fc.assert(
     fc.property(fc.oneof(anyValue, anyState), (value) => {
       const chunks = new Map<Digest, ChunkContent>();
@@ -126,14 +126,14 @@ function edit(items: unknown[], at: number, change: (item: unknown) => unknown):
   if (items.length > 0) items[at % items.length] = change(items[at % items.length]);
 }
 
-test('[V1] an invalid date comes back as one', () => {
+test('[value.1] an invalid date comes back as one', () => {
   const { root } = codec.encode([new Date(Number.NaN)]);
   const [date] = codec.decode(root, findIn(new Map())) as [Date];
   expect(date).toBeInstanceOf(Date);
   expect(date.getTime()).toBeNaN();
 });
 
-test('[V2] the same state has the same digest, whatever edits led to it, and no in-place mutation is missed', () => {
+test('[value.2] the same state has the same digest, whatever edits led to it, and no in-place mutation is missed', () => {
   fc.assert(
     fc.property(anyState, fc.array(edits, { maxLength: 8 }), (state, history) => {
       const chunks = new Map<Digest, ChunkContent>();
@@ -151,7 +151,7 @@ test('[V2] the same state has the same digest, whatever edits led to it, and no 
   );
 });
 
-test('[V7] what is composed is what was captured, whatever became of the live state meanwhile', () => {
+test('[save.2] what is composed is what was captured, whatever became of the live state meanwhile', () => {
   fc.assert(
     fc.property(anyState, fc.array(edits, { minLength: 1, maxLength: 6 }), (state, history) => {
       const chunks = new Map<Digest, ChunkContent>();
@@ -170,7 +170,7 @@ test('[V7] what is composed is what was captured, whatever became of the live st
   );
 });
 
-test('[V3] a state that was decoded for editing is saved like one that never left the process', () => {
+test('[value.2] a state that was decoded for editing is saved like one that never left the process', () => {
   fc.assert(
     fc.property(anyState, fc.array(edits, { maxLength: 4 }), (state, history) => {
       const chunks = new Map<Digest, ChunkContent>();

@@ -6,7 +6,7 @@ import { placeMoves } from './list-moves.ts';
 
 const sequence = fc.array(fc.nat(40).map(String), { maxLength: 60 });
 
-test('[D4] matches are equal, in order and not overlapping', () => {
+test('[diff.3] matches are equal, in order and not overlapping', () => {
   const long = fc.array(fc.nat(5000).map(String), { minLength: 400, maxLength: 900 });
   fc.assert(
     fc.property(fc.oneof(fc.tuple(sequence, sequence), fc.tuple(long, long)), ([before, after]) => {
@@ -36,7 +36,7 @@ function longestCommon(before: readonly string[], after: readonly string[]): num
   return row.at(-1) ?? 0;
 }
 
-test('[D4] short sequences are aligned with as many matches as there can be', () => {
+test('[diff.3] short sequences are aligned with as many matches as there can be', () => {
   fc.assert(
     fc.property(sequence, sequence, (before, after) => {
       const found = align(before, after).reduce((sum, { length }) => sum + length, 0);
@@ -46,13 +46,13 @@ test('[D4] short sequences are aligned with as many matches as there can be', ()
   );
 });
 
-test('[D4] a long sequence with changes all over is split where elements occur once', () => {
+test('[diff.3] a long sequence with changes all over is split where elements occur once', () => {
   const before = Array.from({ length: 5000 }, (_, at) => `old ${at}`);
   const after = before.map((element, at) => (at % 5 === 0 ? `new ${at}` : element));
   expect(align(before, after).reduce((sum, { length }) => sum + length, 0)).toBe(4000);
 });
 
-test('[D5] moves made one after the other lead to the later order', () => {
+test('[diff.3] moves made one after the other lead to the later order', () => {
   const order = fc
     .nat(40)
     .chain((count) => fc.shuffledSubarray([...Array(count).keys()], { minLength: count, maxLength: count }));

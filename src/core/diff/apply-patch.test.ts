@@ -7,7 +7,7 @@ function apply(state: unknown, ...patch: JsonPatchOperation[]): unknown {
 }
 
 describe('operations', () => {
-  test('[D18] each operation of RFC 6902 does what it says', () => {
+  test('[diff.8] each operation of RFC 6902 does what it says', () => {
     expect(apply({ a: [1, 3] }, { op: 'add', path: '/a/1', value: 2 })).toEqual({ a: [1, 2, 3] });
     expect(apply({ a: [1] }, { op: 'add', path: '/a/-', value: 2 })).toEqual({ a: [1, 2] });
     expect(apply({ a: [1, 2] }, { op: 'remove', path: '/a/0' })).toEqual({ a: [2] });
@@ -20,7 +20,7 @@ describe('operations', () => {
     expect(apply({ '': 1 }, { op: 'remove', path: '/' })).toEqual({});
   });
 
-  test('[D18] maps take their keys as steps, and rich values stay what they are', () => {
+  test('[diff.8] maps take their keys as steps, and rich values stay what they are', () => {
     const state = {
       m: new Map<string, unknown>([
         ['a', 1],
@@ -47,7 +47,7 @@ describe('operations', () => {
     );
   });
 
-  test('[D19] the state passed in is not touched, and what does not change is shared', () => {
+  test('[diff.8] the state passed in is not touched, and what does not change is shared', () => {
     const state = Object.freeze({ a: Object.freeze([1, 2]), b: Object.freeze({ c: 1 }) });
     const patched = apply(state, { op: 'add', path: '/a/-', value: 3 }) as typeof state;
     expect(state).toEqual({ a: [1, 2], b: { c: 1 } });
@@ -55,7 +55,7 @@ describe('operations', () => {
     expect(patched.b).toBe(state.b);
   });
 
-  test('[D19] neither the patch nor a copied value changes with later operations', () => {
+  test('[diff.8] neither the patch nor a copied value changes with later operations', () => {
     const value = { n: [1] };
     const patched = apply(
       {},
@@ -69,7 +69,7 @@ describe('operations', () => {
     expect(patched).toEqual({ a: { n: [1, 2], x: 4 }, b: { n: [1, 2, 3] } });
   });
 
-  test('[D11] prototypes are neither read nor written', () => {
+  test('[diff.1] prototypes are neither read nor written', () => {
     const patched = apply({}, { op: 'add', path: '/__proto__', value: { polluted: true } }) as Record<string, unknown>;
     expect(Object.keys(patched)).toEqual(['__proto__']);
     expect(patched.polluted).toBeUndefined();
@@ -107,7 +107,7 @@ describe('errors', () => {
     ['no operation', null],
   ];
 
-  test.each(refused)('[D20] %s is refused with the number of the operation', (_, operation) => {
+  test.each(refused)('[diff.8] %s is refused with the number of the operation', (_, operation) => {
     const patch = [{ op: 'test', path: '/s', value: 'text' }, operation] as JsonPatchOperation[];
     let caught: unknown;
     try {
@@ -122,7 +122,7 @@ describe('errors', () => {
   });
 });
 
-test('[D18] a diff becomes a patch with JSON Pointers', () => {
+test('[diff.8] a diff becomes a patch with JSON Pointers', () => {
   expect(
     toPatch({
       changes: [

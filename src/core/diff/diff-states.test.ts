@@ -70,7 +70,7 @@ function conversation(count: number): { agent: string; messages: Record<string, 
 }
 
 describe('long arrays', () => {
-  test('[D3] an edit in 5,000 messages is one change, found by loading few chunks', async () => {
+  test('[diff.2] an edit in 5,000 messages is one change, found by loading few chunks', async () => {
     const before = conversation(5000);
     const after = structuredClone(before);
     Object.assign(after.messages[2500] ?? {}, { content: 'edited' });
@@ -88,11 +88,11 @@ describe('long arrays', () => {
     expect(calls).toBeLessThan(10);
   });
 
-  test('[D3] equal states load nothing', async () => {
+  test('[diff.2] equal states load nothing', async () => {
     expect(await diff(conversation(1000), conversation(1000))).toMatchObject({ changes: [], loaded: 0, calls: 0 });
   });
 
-  test('[D4] an insertion in the middle of 1,000 messages is one addition', async () => {
+  test('[diff.3] an insertion in the middle of 1,000 messages is one addition', async () => {
     const before = conversation(1000);
     const message = { role: 'system', content: 'new '.repeat(40) };
     const after = { ...before, messages: before.messages.toSpliced(500, 0, message) };
@@ -101,20 +101,20 @@ describe('long arrays', () => {
     expect(loaded).toBeLessThan(60);
   });
 
-  test('[D4] dropping from the front is one removal per message, from the back of what is dropped', async () => {
+  test('[diff.3] dropping from the front is one removal per message, from the back of what is dropped', async () => {
     const before = conversation(1000);
     const { changes, loaded } = await diff(before, { ...before, messages: before.messages.slice(10) });
     expect(changes.map(brief)).toEqual([9, 8, 7, 6, 5, 4, 3, 2, 1, 0].map((at) => `remove $.messages[${at}]`));
     expect(loaded).toBeLessThan(80);
   });
 
-  test('[D4] appending to an array is additions at its end', async () => {
+  test('[diff.3] appending to an array is additions at its end', async () => {
     const before = conversation(300);
     const { changes } = await diff(before, { ...before, messages: [...before.messages, { a: 1 }, { a: 2 }] });
     expect(changes.map(note)).toEqual(['add $.messages[300] {"a":1}', 'add $.messages[301] {"a":2}']);
   });
 
-  test('[D5] moving one message is one move, in both directions', async () => {
+  test('[diff.3] moving one message is one move, in both directions', async () => {
     const before = conversation(1000);
     const [message] = before.messages.slice(10, 11);
     const after = { ...before, messages: before.messages.toSpliced(10, 1).toSpliced(800, 0, message ?? {}) };
@@ -125,7 +125,7 @@ describe('long arrays', () => {
     expect(back.changes).toEqual([{ op: 'move', from: ['messages', 800], path: ['messages', 10], value: message }]);
   });
 
-  test('[D4] an array may grow from a few elements to a tree, and shrink back', async () => {
+  test('[diff.3] an array may grow from a few elements to a tree, and shrink back', async () => {
     const before = { messages: conversation(400).messages.slice(0, 2) };
     const after = { messages: conversation(400).messages };
     expect((await diff(before, after)).changes.map(brief)).toEqual(
@@ -134,7 +134,7 @@ describe('long arrays', () => {
     expect((await diff(after, before)).changes).toHaveLength(398);
   });
 
-  test('[D3] trees of different heights are aligned', async () => {
+  test('[diff.2] trees of different heights are aligned', async () => {
     const before = conversation(5000);
     const after = { ...before, messages: before.messages.slice(4900) };
     const { changes } = await diff(after, before);
@@ -142,13 +142,13 @@ describe('long arrays', () => {
     expect(changes.every(({ op }) => op === 'add')).toBe(true);
   });
 
-  test('[D6] a reversal of thousands is still applied exactly', async () => {
+  test('[diff.3] a reversal of thousands is still applied exactly', async () => {
     const before = conversation(2000);
     await diff(before, { ...before, messages: before.messages.toReversed() });
   });
 });
 
-test('[D5] with more moves than anyone reads, elements are compared place by place', async () => {
+test('[diff.3] with more moves than anyone reads, elements are compared place by place', async () => {
   const before = Array.from({ length: 11_000 }, (_, at) => at);
   const { changes } = await diff(
     before,
@@ -158,7 +158,7 @@ test('[D5] with more moves than anyone reads, elements are compared place by pla
   expect(changes.some(({ op }) => op === 'replace')).toBe(true);
 });
 
-test('[D7] a change may lie as deep as values may be nested', async () => {
+test('[diff.4] a change may lie as deep as values may be nested', async () => {
   const nest = (leaf: number) => {
     let value: unknown = leaf;
     for (let depth = 0; depth < 240; depth++) value = { inner: [value] };
@@ -170,21 +170,21 @@ test('[D7] a change may lie as deep as values may be nested', async () => {
 });
 
 describe('short arrays', () => {
-  test('[D4] insertions, removals and replacements are told apart', async () => {
+  test('[diff.3] insertions, removals and replacements are told apart', async () => {
     expect(await notes([1, 2, 3], [1, 9, 2, 3])).toEqual(['add $[1] 9']);
     expect(await notes([1, 2, 3], [1, 3])).toEqual(['remove $[1] 2']);
     expect(await notes([1, 2, 3], [1, 7, 3])).toEqual(['replace $[1] 2 -> 7']);
     expect(await notes(['a', 'b'], [])).toEqual(['remove $[1] "b"', 'remove $[0] "a"']);
   });
 
-  test('[D5] several moves have the indexes of their moment', async () => {
+  test('[diff.3] several moves have the indexes of their moment', async () => {
     expect(await notes(['m', 'n', 1, 2, 3], [1, 'm', 2, 'n', 3])).toEqual([
       'move $[0] -> $[2] "m"',
       'move $[0] -> $[3] "n"',
     ]);
   });
 
-  test('[D6] an element with the same id is the same thing, whatever comes before it', async () => {
+  test('[diff.3] an element with the same id is the same thing, whatever comes before it', async () => {
     const before = [
       { id: 'a', n: 1 },
       { id: 'b', n: 1 },
@@ -203,7 +203,7 @@ describe('short arrays', () => {
     ]);
   });
 
-  test('[D6] without ids, elements at the same place and of the same kind are the same thing', async () => {
+  test('[diff.3] without ids, elements at the same place and of the same kind are the same thing', async () => {
     expect(await notes([{ n: 1 }, [1], 'x'], [{ n: 2 }, [2], 'y'])).toEqual([
       'replace $[0].n 1 -> 2',
       'replace $[1][0] 1 -> 2',
@@ -214,11 +214,11 @@ describe('short arrays', () => {
 });
 
 describe('objects', () => {
-  test('[D7] a change deep inside is named by its whole path', async () => {
+  test('[diff.4] a change deep inside is named by its whole path', async () => {
     expect(await notes({ a: { b: { c: 1, d: 2 } } }, { a: { b: { c: 1, d: 3 } } })).toEqual(['replace $.a.b.d 2 -> 3']);
   });
 
-  test('[D8] a key added at the end is one addition, also in a large object', async () => {
+  test('[diff.4] a key added at the end is one addition, also in a large object', async () => {
     expect(await notes({ a: 1 }, { a: 1, b: 2 })).toEqual(['add $.b 2']);
     const large = Object.fromEntries(
       Array.from({ length: 3000 }, (_, at) => [`key${at}`, { size: at, body: 'x'.repeat(80) }]),
@@ -228,7 +228,7 @@ describe('objects', () => {
     expect(loaded).toBeLessThan(60);
   });
 
-  test('[D8] a key of a large object is removed or changed without loading the rest', async () => {
+  test('[diff.4] a key of a large object is removed or changed without loading the rest', async () => {
     const large = Object.fromEntries(
       Array.from({ length: 3000 }, (_, at) => [`key${at}`, { size: at, body: 'x'.repeat(80) }]),
     );
@@ -241,7 +241,7 @@ describe('objects', () => {
     expect(changed.loaded).toBeLessThan(60);
   });
 
-  test('[D9] a key inserted before others takes them along, because order is part of the value', async () => {
+  test('[diff.5] a key inserted before others takes them along, because order is part of the value', async () => {
     expect(await notes({ a: 1, b: 2 }, { x: 0, a: 1, b: 2 })).toEqual([
       'remove $.a 1',
       'remove $.b 2',
@@ -257,18 +257,18 @@ describe('objects', () => {
     ]);
   });
 
-  test('[D9] keys that the engine sorts are never out of order', async () => {
+  test('[diff.5] keys that the engine sorts are never out of order', async () => {
     expect(await notes({ 1: 'a', 3: 'c', z: 0 }, { 1: 'a', 2: 'b', 3: 'c', z: 0 })).toEqual(['add $["2"] "b"']);
   });
 
-  test('[D10] other kinds are replaced as a whole', async () => {
+  test('[diff.4] other kinds are replaced as a whole', async () => {
     expect(await notes({ a: [1] }, { a: { 0: 1 } })).toEqual(['replace $.a [1] -> {"0":1}']);
     const bare = Object.assign(Object.create(null), { b: 1 });
     expect((await diff({ a: { b: 1 } }, { a: bare })).changes.map(brief)).toEqual(['replace $.a']);
     expect((await diff({ a: { b: 1 } }, { a: new Map([['b', 1]]) })).changes.map(brief)).toEqual(['replace $.a']);
   });
 
-  test('[D11] hostile keys are plain data', async () => {
+  test('[diff.1] hostile keys are plain data', async () => {
     const before = JSON.parse('{"__proto__":{"a":1},"constructor":1,"$":0}');
     const after = JSON.parse('{"__proto__":{"a":2},"constructor":2,"$":{"$":0}}');
     expect(await notes(before, after)).toEqual([
@@ -280,7 +280,7 @@ describe('objects', () => {
 });
 
 describe('other values', () => {
-  test('[D12] map entries with texts as keys change one by one', async () => {
+  test('[diff.5] map entries with texts as keys change one by one', async () => {
     const before = new Map([
       ['a', { n: 1 }],
       ['b', { n: 1 }],
@@ -294,20 +294,20 @@ describe('other values', () => {
     expect(await notes(after, before)).toEqual(['remove $.c {"n":3}', 'replace $.b.n 2 -> 1']);
   });
 
-  test('[D12] an insertion into a large map loads few chunks', async () => {
+  test('[diff.5] an insertion into a large map loads few chunks', async () => {
     const entries = Array.from({ length: 3000 }, (_, at) => [`key${at}`, { body: `${at}`.repeat(30) }] as const);
     const { changes, loaded } = await diff(new Map(entries), new Map([...entries, ['new', { body: 'b' }]]));
     expect(changes).toEqual([{ op: 'add', path: ['new'], value: { body: 'b' } }]);
     expect(loaded).toBeLessThan(60);
   });
 
-  test('[D12] a change at a key that is no text replaces the map', async () => {
+  test('[diff.5] a change at a key that is no text replaces the map', async () => {
     expect((await diff({ m: new Map([[1, 'a']]) }, { m: new Map([[1, 'b']]) })).changes).toEqual([
       { op: 'replace', path: ['m'], oldValue: new Map([[1, 'a']]), value: new Map([[1, 'b']]) },
     ]);
   });
 
-  test('[D13] sets, dates, errors, bytes and instances are replaced as a whole, with real values', async () => {
+  test('[diff.4] sets, dates, errors, bytes and instances are replaced as a whole, with real values', async () => {
     const before = { s: new Set([1]), d: new Date(1), b: new Uint8Array([1]), p: new Point(1), u: undefined, n: 1n };
     const after = { s: new Set([2]), d: new Date(2), b: new Uint8Array([2]), p: new Point(2), u: null, n: 2n };
     const { changes } = await diff(before, after);
@@ -321,19 +321,19 @@ describe('other values', () => {
     );
   });
 
-  test('[D13] a long text is replaced with both whole texts', async () => {
+  test('[diff.4] a long text is replaced with both whole texts', async () => {
     const text = 'a long text, '.repeat(5000);
     const { changes } = await diff({ text }, { text: `${text}!` });
     expect(changes).toEqual([{ op: 'replace', path: ['text'], oldValue: text, value: `${text}!` }]);
   });
 
-  test('[D14] the root may be of any kind', async () => {
+  test('[diff.1] the root may be of any kind', async () => {
     expect(await notes(1, 'a')).toEqual(['replace $ 1 -> "a"']);
     expect(await notes(null, null)).toEqual([]);
     expect(await notes([], {})).toEqual(['replace $ [] -> {}']);
   });
 
-  test('[D15] values of changes share nothing with each other', async () => {
+  test('[diff.6] values of changes share nothing with each other', async () => {
     const item = { list: [1, 2, 3], text: 'x'.repeat(300) };
     const { changes } = await diff({ items: [] }, { items: [item, structuredClone(item)] });
     const [one, other] = changes.map((change) => ('value' in change ? change.value : undefined));
@@ -341,7 +341,7 @@ describe('other values', () => {
     expect(one).not.toBe(other);
   });
 
-  test('[D15] a chunk that cannot be loaded is an error', async () => {
+  test('[diff.6] a chunk that cannot be loaded is an error', async () => {
     const { root } = codec.encode(conversation(100));
     const failing = diffStates({
       before: root,
@@ -353,7 +353,7 @@ describe('other values', () => {
   });
 });
 
-test('[D16] changes are counted in all and per top-level field', async () => {
+test('[diff.6] changes are counted in all and per top-level field', async () => {
   const before = { a: [1, 2, 3], b: { x: 1 }, c: 1 };
   const after = { a: [3, 1, 2, 4], b: { y: 1 }, c: 2 };
   expect(countChanges(await diff(before, after))).toEqual({

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { diffText } from './index.ts';
 
-test('[D17] a changed word is shown inside its line', () => {
+test('[diff.7] a changed word is shown inside its line', () => {
   expect(diffText('first line\nthe quick fox\nlast', 'first line\nthe slow fox\nlast')).toEqual([
     { op: 'equal', text: 'first line\nthe ' },
     { op: 'remove', text: 'quick' },
@@ -10,7 +10,7 @@ test('[D17] a changed word is shown inside its line', () => {
   ]);
 });
 
-test('[D17] added and removed lines stay whole', () => {
+test('[diff.7] added and removed lines stay whole', () => {
   expect(diffText('a\nc\n', 'a\nb\nc\n')).toEqual([
     { op: 'equal', text: 'a\n' },
     { op: 'add', text: 'b\n' },
@@ -21,7 +21,7 @@ test('[D17] added and removed lines stay whole', () => {
   expect(diffText('same', 'same')).toEqual([{ op: 'equal', text: 'same' }]);
 });
 
-test('[D17] two huge texts with nothing in common are one removal and one addition, soon', () => {
+test('[diff.7] two huge texts with nothing in common are one removal and one addition, soon', () => {
   const before = Array.from({ length: 50_000 }, (_, at) => `before ${at}\n`).join('');
   const after = Array.from({ length: 50_000 }, (_, at) => `after ${at}\n`).join('');
   const startMs = performance.now();
@@ -29,7 +29,7 @@ test('[D17] two huge texts with nothing in common are one removal and one additi
   expect(performance.now() - startMs).toBeLessThan(5000);
 });
 
-test('[D17] a huge text with a small change is compared word by word', () => {
+test('[diff.7] a huge text with a small change is compared word by word', () => {
   const lines = Array.from({ length: 50_000 }, (_, at) => `line ${at} of many\n`);
   const after = lines.with(25_000, 'line 25000 of few\n');
   expect(diffText(lines.join(''), after.join('')).filter(({ op }) => op !== 'equal')).toEqual([

@@ -155,7 +155,7 @@ const largeMap = fc
 const longList = fc.array(fc.oneof(fc.nat(30), fc.string({ minLength: 30, maxLength: 90 })), { maxLength: 900 });
 const anything = fc.oneof(anyValue, anyState, largeObject, largeMap, longList);
 
-test('[D1] applying the diff to the earlier state gives the later one, for any edits', async () => {
+test('[diff.1] applying the diff to the earlier state gives the later one, for any edits', async () => {
   await fc.assert(
     fc.asyncProperty(anything, edits, async (before, history) => {
       const after = history.reduce((value, { steps, edit }) => editAt(value, steps, edit), before);
@@ -165,14 +165,14 @@ test('[D1] applying the diff to the earlier state gives the later one, for any e
   );
 });
 
-test('[D1] applying the diff to the earlier state gives the later one, for any two states', async () => {
+test('[diff.1] applying the diff to the earlier state gives the later one, for any two states', async () => {
   await fc.assert(
     fc.asyncProperty(anything, anything, async (before, after) => await expectPatched(before, after)),
     { numRuns: trials(10_000) },
   );
 });
 
-test('[D1] applying the diff gives the later state for two values of one kind', async () => {
+test('[diff.1] applying the diff gives the later state for two values of one kind', async () => {
   const pairs = fc.oneof(...[anyState, largeObject, largeMap, longList].map((kind) => fc.tuple<unknown[]>(kind, kind)));
   await fc.assert(
     fc.asyncProperty(pairs, async ([before, after]) => await expectPatched(before, after)),
@@ -180,7 +180,7 @@ test('[D1] applying the diff gives the later state for two values of one kind', 
   );
 });
 
-test('[D2] equal states have no changes', async () => {
+test('[diff.1] equal states have no changes', async () => {
   await fc.assert(
     fc.asyncProperty(anything, async (state) => {
       expect((await diff(state, state)).changes).toEqual([]);
@@ -189,7 +189,7 @@ test('[D2] equal states have no changes', async () => {
   );
 });
 
-test('[D17] the parts of a text diff put together are the two texts', () => {
+test('[diff.7] the parts of a text diff put together are the two texts', () => {
   const line = fc.oneof(fc.string({ maxLength: 20 }), fc.constantFrom('a b c', 'a x c', '', '\ud800', 'one two three'));
   const text = fc.array(line, { maxLength: 40 }).map((lines) => lines.join('\n'));
   fc.assert(

@@ -58,7 +58,7 @@ describe('expressions', () => {
     ['contains(input, "d") and not contains(input.many, "e")', true],
     ['starts_with(lower("ABC"), "ab")', true],
     ['input.at > "2026-02" and input.at == "2026-02-03T00:00:00.000Z"', true],
-  ])('[J4] %s is %j', (text, expected) => {
+  ])('[workflow.4] %s is %j', (text, expected) => {
     expect(value(text)).toEqual(expected);
   });
 
@@ -79,17 +79,17 @@ describe('expressions', () => {
     [`${'('.repeat(60)}1${')'.repeat(60)}`, /less nesting/],
     [`${'not '.repeat(60)}1`, /less nesting/],
     ['a ; b', /found "; b"/],
-  ])('[J4] %j is refused with the place', (text, message) => {
+  ])('[workflow.4] %j is refused with the place', (text, message) => {
     expect(() => parseExpression(text)).toThrow(message);
   });
 
-  test('[J4] only what a value has of its own is seen: nothing of its class, nothing that can be called', () => {
+  test('[workflow.4] only what a value has of its own is seen: nothing of its class, nothing that can be called', () => {
     for (const path of ['constructor', '__proto__', 'toString', 'list.map', 'text.big', 'n.toFixed'])
       expect(value(`input.${path}`)).toBeUndefined();
     expect(value('steps.size')).toBeUndefined();
   });
 
-  test('[J4] any text is parsed or refused, and never hangs or throws anything else', () => {
+  test('[workflow.4] any text is parsed or refused, and never hangs or throws anything else', () => {
     const piece = fc.constantFrom(
       'input',
       '.',
@@ -121,7 +121,7 @@ describe('expressions', () => {
     );
   });
 
-  test('[J4] the paths an expression looks at are known before it runs', () => {
+  test('[workflow.4] the paths an expression looks at are known before it runs', () => {
     expect(pathsOf(parseExpression('not (a.b == 1) or c[0] in [d.e, -max(f[*].g)]'))).toEqual([
       ['a', 'b'],
       ['c', 0],
@@ -130,7 +130,7 @@ describe('expressions', () => {
     ]);
   });
 
-  test('[J30] any length that is accepted is evaluated in time that grows with it, and without a deep stack', () => {
+  test('[workflow.4] any length that is accepted is evaluated in time that grows with it, and without a deep stack', () => {
     expect(value(`1${'+1'.repeat(4_999)}`)).toBe(5_000);
     expect(pathsOf(parseExpression(`input${' or input'.repeat(1_000)}`))).toHaveLength(1_001);
     let shared: unknown = 'leaf';

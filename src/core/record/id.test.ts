@@ -10,7 +10,7 @@ import {
   timeOfId,
 } from './id.ts';
 
-test('[I1] ids are well-formed and rise, also when the clock stands still or steps back', () => {
+test('[input.3] ids are well-formed and rise, also when the clock stands still or steps back', () => {
   fc.assert(
     fc.property(
       fc.array(fc.integer({ min: 0, max: 2 ** 41 }), { minLength: 2, maxLength: 50 }),
@@ -27,7 +27,7 @@ test('[I1] ids are well-formed and rise, also when the clock stands still or ste
   );
 });
 
-test('[I2] a child has a greater id than its parent, whoever made that and whatever its clock said', () => {
+test('[input.3] a child has a greater id than its parent, whoever made that and whatever its clock said', () => {
   const parent = 'chk_7zzzzzzzzzzzzzzzzzzzzz' as CheckpointId;
   const next = createCheckpointIds({ now: () => 5, randomBytes: () => new Uint8Array(12).fill(31) });
   const early = next();
@@ -37,7 +37,7 @@ test('[I2] a child has a greater id than its parent, whoever made that and whate
   expect(next() > child).toBe(true);
 });
 
-test('[I2] after an id at the end of the id space comes a greater one, or a clear error; other ids stay with the clock', () => {
+test('[input.3] after an id at the end of the id space comes a greater one, or a clear error; other ids stay with the clock', () => {
   const next = createCheckpointIds({ now: () => 5, randomBytes: () => new Uint8Array(12) });
   const early = next();
   for (const parent of ['chk_zzzzzzzzzyzzzzzzzzzzzz', 'chk_zzzzzzzzzzzzzzzzzzzzzy'] as CheckpointId[]) {
@@ -52,12 +52,12 @@ test('[I2] after an id at the end of the id space comes a greater one, or a clea
   expect(later > early && timeOfId(later) === 5).toBe(true);
 });
 
-test.each([-1, 1.5, 2 ** 60])('[I1] an id is well-formed also if the clock says %d', (time) => {
+test.each([-1, 1.5, 2 ** 60])('[input.3] an id is well-formed also if the clock says %d', (time) => {
   const next = createCheckpointIds({ now: () => time, randomBytes: (size) => new Uint8Array(size) });
   expect(isCheckpointId(next())).toBe(true);
 });
 
-test('[I3] names are data: anything but control characters and lone surrogates is taken, up to 512 characters', () => {
+test('[input.2] names are data: anything but control characters and lone surrogates is taken, up to 512 characters', () => {
   for (const name of ['../../etc', 'a b', "x'); DROP", 'ключ', '😀', 'CON', '.', 'a'.repeat(512)])
     expect(parseSessionId(name)).toBe(name);
   for (const name of ['', 'a\0b', 'a\nb', '\ud800', 'a'.repeat(513), 5, null, undefined]) {

@@ -315,20 +315,23 @@ const redact = createRedactor();
 const leaks = (text: string, secret: string) => (redact(text, undefined) ?? JSON.stringify(text)).includes(secret);
 
 describe('formats', () => {
-  test.each(TOKENS)('[K5] %s alone becomes a reference', (_, token) => {
+  test.each(TOKENS)('[secret.4] %s alone becomes a reference', (_, token) => {
     expect(redact(token, undefined)).toMatch(/^\{"\$":\["secret","[a-z0-9_]+"\]\}$/);
   });
 
-  test.each(TOKENS)('[K6] %s is found in messages, arguments, headers, addresses, stacks and code', (_, token) => {
-    const body = token.slice(-12);
-    expect(CARRIERS.filter(([, carry]) => leaks(carry(token), body)).map(([name]) => name)).toEqual([]);
-  });
+  test.each(TOKENS)(
+    '[secret.4] %s is found in messages, arguments, headers, addresses, stacks and code',
+    (_, token) => {
+      const body = token.slice(-12);
+      expect(CARRIERS.filter(([, carry]) => leaks(carry(token), body)).map(([name]) => name)).toEqual([]);
+    },
+  );
 
-  test.each(CONTEXTS)('[K7] found by its surroundings: %s', (_, text, secret) => {
+  test.each(CONTEXTS)('[secret.5] found by its surroundings: %s', (_, text, secret) => {
     expect(leaks(text, secret.slice(0, 12))).toBe(false);
   });
 
-  test('[K6] what surrounds a secret stays', () => {
+  test('[secret.4] what surrounds a secret stays', () => {
     const token = TOKENS[10]?.[1] ?? '';
     expect(redact(`Use ${token}, and ${token}.`, 'content')).toBe(
       '"Use [secret github_token], and [secret github_token]."',
@@ -337,12 +340,12 @@ describe('formats', () => {
   });
 });
 
-test.each(INNOCENT)('[K8] innocent: %s', (_, text) => {
+test.each(INNOCENT)('[secret.3] innocent: %s', (_, text) => {
   expect(redact(text, 'content')).toBeUndefined();
   expect(redact(`Some words before. ${text} And some after.`, undefined)).toBeUndefined();
 });
 
-test('[K9] redacting again changes nothing', () => {
+test('[secret.7] redacting again changes nothing', () => {
   const texts = [
     ...CONTEXTS.map(([, text]) => text),
     ...TOKENS.flatMap(([, token]) => CARRIERS.map(([, carry]) => carry(token))),

@@ -8,13 +8,13 @@ const secret = (name: string) => `{"$":["secret",${JSON.stringify(name)}]}`;
 
 describe('key names', () => {
   const passwords = 'password dbPassword dbpassword DB_PASSWORD passwd pwd passphrase confirmPassword';
-  test.each(passwords.split(' '))('[K1] the value of %s is a secret, whatever it is', (key) => {
+  test.each(passwords.split(' '))('[secret.2] the value of %s is a secret, whatever it is', (key) => {
     for (const value of ['q', 'short', 'two words']) expect(redact(value, key)).toBe(secret(key));
   });
 
   const sure =
     'apiKey api_key API-KEY OPENAI_API_KEY x-api-key authorization Authorization Proxy-Authorization secret client_secret clientSecret jwtSecret AWS_SECRET_ACCESS_KEY secretKey access_token accessToken refreshToken authToken _authToken bearerToken sessionToken idToken privateKey private_key signingKey encryption_key';
-  test.each(sure.split(' '))('[K1] the value of %s is a secret if it has four characters', (key) => {
+  test.each(sure.split(' '))('[secret.2] the value of %s is a secret if it has four characters', (key) => {
     for (const value of ['short', 'two words']) expect(redact(value, key)).toBe(secret(key));
     for (const value of ['no', '42']) expect(redact(value, key)).toBeUndefined();
   });
@@ -28,17 +28,17 @@ describe('key names', () => {
     ['credential', 'a letter of recommendation', 'hunt'],
     ['passcode', 'see front desk', '4711'],
     ['mnemonic', 'ROYGBIV', 'legal winner thank year wave sausage worth useful legal winner thank yellow'],
-  ])('[K1] the value of %s must look like one: %j is none', (key, harmless, found) => {
+  ])('[secret.2] the value of %s must look like one: %j is none', (key, harmless, found) => {
     expect(redact(harmless, key)).toBeUndefined();
     expect(redact(found, key)).toBe(secret(key));
   });
 
-  test('[K1] a name with spaces is a name', () => {
+  test('[secret.2] a name with spaces is a name', () => {
     expect(redact('short', 'Api Key')).toBe(secret('Api Key'));
   });
 
   test.each(['token', 'TOKEN', 'githubToken', 'cf_token', 'accessKey'])(
-    '[K2] the value of %s is a secret if it looks like a credential',
+    '[secret.3] the value of %s is a secret if it looks like a credential',
     (key) => {
       expect(redact(OPAQUE, key)).toBe(secret(key));
       for (const harmless of ['short', 'a sentence about the next token', 'https://example.com/oauth/token'])
@@ -48,7 +48,7 @@ describe('key names', () => {
 
   const harmless =
     'maxTokens max_tokens tokenCount tokens keyboard secretary passwordPolicy password_hint apiKeyName keyId publicKey primaryKey cacheKey idempotencyKey nextPageToken next_page_token continuationToken eosToken hasPassword forgotPassword content role secretName cookiePolicy authorizationUrl sessionId monkey toString __proto__ constructor';
-  test.each(harmless.split(' '))('[K3] %s says nothing', (key) => {
+  test.each(harmless.split(' '))('[secret.3] %s says nothing', (key) => {
     expect(redact(OPAQUE, key)).toBeUndefined();
     expect(redact('hunter2', key)).toBeUndefined();
   });
@@ -66,32 +66,32 @@ describe('key names', () => {
         'op://vault/item/field',
       ],
     ].flat(),
-  )('[K4] empty texts and references are left alone: %j', (value) => {
+  )('[secret.3] empty texts and references are left alone: %j', (value) => {
     for (const key of ['apiKey', 'password', 'token', 'authorization']) expect(redact(value, key)).toBeUndefined();
   });
 
-  test('[K4] pwd may be a folder', () => {
+  test('[secret.3] pwd may be a folder', () => {
     for (const folder of ['/home/ann', '~/x', 'C:\\Users', './x']) expect(redact(folder, 'PWD')).toBeUndefined();
     expect(redact('hunter2', 'pwd')).toBe(secret('pwd'));
   });
 });
 
 describe('options', () => {
-  test('[K10] extra keys are recognised in every spelling, and built-in ones stay', () => {
+  test('[secret.8] extra keys are recognised in every spelling, and built-in ones stay', () => {
     const own = createRedactor({ extraKeys: ['tenant_pin'] });
     for (const key of ['tenantPin', 'TENANT-PIN', 'oldTenantPin', 'password'])
       expect(own('1234', key)).toBe(secret(key));
     expect(own('1234', 'tenantPinCount')).toBeUndefined();
   });
 
-  test('[K10] allowed keys are no secrets by name; formats are still found', () => {
+  test('[secret.8] allowed keys are no secrets by name; formats are still found', () => {
     const own = createRedactor({ allowKeys: ['session_token'] });
     expect(own(OPAQUE, 'sessionToken')).toBeUndefined();
     expect(own(OPAQUE, 'accessToken')).toBe(secret('accessToken'));
     expect(own(`ghp${'_'}${'a1B2'.repeat(9)}`, 'sessionToken')).toBe(secret('github_token'));
   });
 
-  test('[K11] extra patterns find every match, whatever their flags and state', () => {
+  test('[secret.8] extra patterns find every match, whatever their flags and state', () => {
     for (const flags of ['', 'g', 'y', 'gy', 'i']) {
       const pattern = new RegExp('acme-\\d{4}', flags);
       pattern.lastIndex = 3;
@@ -104,13 +104,13 @@ describe('options', () => {
     }
   });
 
-  test('[K11] a pattern that matches nothing at all does no harm', () => {
+  test('[secret.8] a pattern that matches nothing at all does no harm', () => {
     const own = createRedactor({ extraPatterns: [{ name: 'nothing', pattern: /x*/ }] });
     expect(own('abc', undefined)).toBeUndefined();
     expect(own('axxb', undefined)).toBe('"a[secret nothing]b"');
   });
 
-  test('[K12] live values are found verbatim, in JSON and in addresses', () => {
+  test('[secret.8] live values are found verbatim, in JSON and in addresses', () => {
     const own = createRedactor({ values: ['p"a/ss wörd', 'plain'] });
     expect(own('p"a/ss wörd', undefined)).toBe(secret('live_value'));
     expect(own('x=p"a/ss wörd;plainer', undefined)).toBe('"x=[secret live_value];[secret live_value]er"');
@@ -119,7 +119,7 @@ describe('options', () => {
     expect(own('innocent', undefined)).toBeUndefined();
   });
 
-  test('[K12] overlapping secrets leave nothing between them', () => {
+  test('[secret.8] overlapping secrets leave nothing between them', () => {
     const own = createRedactor({ values: ['abcdef', 'defghi'], extraPatterns: [{ name: 'hij', pattern: /hij/ }] });
     expect(own('-abcdefghij-', undefined)).toBe('"-[secret live_value]-"');
   });
@@ -131,7 +131,7 @@ describe('options', () => {
     [{ allowKeys: [''] }, 'allowKeys[0]'],
     [{ extraPatterns: [{ name: '', pattern: /x/ }] }, 'extraPatterns[0]'],
     [{ extraPatterns: [{ name: 'x', pattern: 'x' as unknown as RegExp }] }, 'extraPatterns[0]'],
-  ])('[K13] bad options are refused by name, without showing a value: %j', (options, field) => {
+  ])('[input.1] bad options are refused by name, without showing a value: %j', (options, field) => {
     expect(() => createRedactor(options)).toThrow(InvalidInputError);
     expect(() => createRedactor(options)).toThrow(field);
     expect(() => createRedactor(options)).not.toThrow('abc');
@@ -165,7 +165,7 @@ describe('hostile texts', () => {
     '%3A',
     'AWS_SECRET_ACCESS_KEY=',
   ];
-  test.each(repeated)('[K14] time grows with the length of the text: %j repeated', (part) => {
+  test.each(repeated)('[secret.7] time grows with the length of the text: %j repeated', (part) => {
     const timeOf = (chars: number) => {
       const text = part.repeat(Math.ceil(chars / part.length));
       const startMs = performance.now();
@@ -178,7 +178,7 @@ describe('hostile texts', () => {
     expect(Math.min(timeOf(400_000), timeOf(400_000), timeOf(400_000))).toBeLessThan(shortMs * 100);
   });
 
-  test('[K15] the answer is JSON and depends on the arguments alone', () => {
+  test('[secret.7] the answer is JSON and depends on the arguments alone', () => {
     const text = `quote " newline \n lone \ud800 password="hunt${'er2'}x" end`;
     const first = redact(text, 'a');
     expect(JSON.parse(first ?? '')).toBe('quote " newline \n lone \ud800 password="[secret password]" end');

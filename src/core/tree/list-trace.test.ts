@@ -74,7 +74,7 @@ function apply(list: Note[], { kind, at, value }: Edit): Note[] {
   return changed;
 }
 
-test('[V2] a list of instances that is changed in place anywhere is encoded as a fresh one is', () => {
+test('[value.2] a list of instances that is changed in place anywhere is encoded as a fresh one is', () => {
   fc.assert(
     fc.property(fc.nat(40), fc.array(edit, { maxLength: 20 }), (length, edits) => {
       let list: Note[] = Array.from({ length }, (_, at) => new Message(at));
@@ -89,7 +89,7 @@ test('[V2] a list of instances that is changed in place anywhere is encoded as a
   );
 });
 
-test('[V2] states that are each encoded against the same one before do not take what they know of it from each other', () => {
+test('[value.2] states that are each encoded against the same one before do not take what they know of it from each other', () => {
   fc.assert(
     fc.property(fc.nat(40), fc.array(edit, { minLength: 2, maxLength: 8 }), (length, edits) => {
       const list: Note[] = Array.from({ length }, (_, at) => new Message(at));

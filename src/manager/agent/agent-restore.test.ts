@@ -37,20 +37,23 @@ describe('a class that changed since', () => {
     ['into', async (manager: CheckpointManager, id: string) => manager.restore<Agent>(id, { into: new Agent() })],
   ] as const;
 
-  test.each(ways)('[M36] what the code gained keeps its default, and the report names it (%s)', async (_, restore) => {
-    const manager = createManager({ Agent: () => new Agent() });
-    const id = await saveOld(manager, { n: 1, limits: { rounds: 3, tokens: { in: 1 } } });
-    const agent = await restore(manager, id);
-    expect({ ...agent }).toEqual({
-      ...new Agent(),
-      n: 1,
-      limits: { rounds: 3, tokens: { in: 1, out: 20 } },
-    });
-    expect(manager.reportOf(agent)?.status).toBe('partial');
-    expect(pathsOf(manager, agent)).toEqual(['$.retries', '$.tools', '$.limits.tokens.out']);
-  });
+  test.each(ways)(
+    '[restore.2] what the code gained keeps its default, and the report names it (%s)',
+    async (_, restore) => {
+      const manager = createManager({ Agent: () => new Agent() });
+      const id = await saveOld(manager, { n: 1, limits: { rounds: 3, tokens: { in: 1 } } });
+      const agent = await restore(manager, id);
+      expect({ ...agent }).toEqual({
+        ...new Agent(),
+        n: 1,
+        limits: { rounds: 3, tokens: { in: 1, out: 20 } },
+      });
+      expect(manager.reportOf(agent)?.status).toBe('partial');
+      expect(pathsOf(manager, agent)).toEqual(['$.retries', '$.tools', '$.limits.tokens.out']);
+    },
+  );
 
-  test('[M36] in an agent that was saved before, nested objects become what they were', async () => {
+  test('[restore.2] in an agent that was saved before, nested objects become what they were', async () => {
     const manager = createManager();
     const agent = new Agent() as Agent & { collected: Record<string, string>; later?: string };
     agent.collected = { name: 'Ann' };
@@ -63,7 +66,7 @@ describe('a class that changed since', () => {
     expect([agent.later, pathsOf(manager, agent)]).toEqual(['x', ['$.later']]);
   });
 
-  test('[M36] getters, setters and methods of the class are not covered by saved fields', async () => {
+  test('[restore.2] getters, setters and methods of the class are not covered by saved fields', async () => {
     class Changed {
       id = 'a';
       items = [1, 2];
@@ -98,7 +101,7 @@ describe('a class that changed since', () => {
     expect(pathsOf(manager, agent)?.toSorted()).toEqual(['$.half', '$.run', '$.strict']);
   });
 
-  test('[M36] an agent without a word about its loadState is compared with what was saved', async () => {
+  test('[restore.2] an agent without a word about its loadState is compared with what was saved', async () => {
     class Forgetful {
       readonly agentType = 'Agent';
       #a = 0;
@@ -161,7 +164,7 @@ describe('objects with code inside an agent', () => {
     return { status: manager.reportOf(target)?.status, paths: pathsOf(manager, target) };
   };
 
-  test('[M36] an instance stays and gets its fields, also inside of lists, maps and plain objects', async () => {
+  test('[restore.2] an instance stays and gets its fields, also inside of lists, maps and plain objects', async () => {
     class Shop extends Sayer {
       cart = new Cart();
       list = [new Cart()];
@@ -194,7 +197,7 @@ describe('objects with code inside an agent', () => {
     }
   });
 
-  test('[M36] getters and methods of nested plain objects stay; a getter that differs is named', async () => {
+  test('[restore.2] getters and methods of nested plain objects stay; a getter that differs is named', async () => {
     class Plain {
       id = 'p';
       stats = {
@@ -220,7 +223,7 @@ describe('objects with code inside an agent', () => {
     expect([other.ops.n, other.ops.double()]).toEqual([1, 2]);
   });
 
-  test('[M36] what was saved in another form than the agent has it is named, and the agent keeps its own', async () => {
+  test('[restore.2] what was saved in another form than the agent has it is named, and the agent keeps its own', async () => {
     class Forms extends Sayer {
       cart = new Cart();
       seen = new Set(['a']);
@@ -271,7 +274,7 @@ describe('objects with code inside an agent', () => {
     ]);
   });
 
-  test('[M36] an agent whose saveState fails on what was put back is not called complete', async () => {
+  test('[restore.2] an agent whose saveState fails on what was put back is not called complete', async () => {
     class Strict extends Sayer {
       carts: Cart[] = [];
       saveState() {
@@ -284,7 +287,7 @@ describe('objects with code inside an agent', () => {
     expect(await restoreInto(strict, () => undefined, new Strict())).toEqual({ status: 'partial', paths: ['$'] });
   });
 
-  test('[M36] fields that may hold several kinds of data become what they were', async () => {
+  test('[restore.2] fields that may hold several kinds of data become what they were', async () => {
     class Varied {
       id = 'v';
       at: string | Date = 'never';
@@ -299,7 +302,7 @@ describe('objects with code inside an agent', () => {
     expect([varied.at, varied.error.message, varied.list]).toEqual(['never', 'x', { n: 1 }]);
   });
 
-  test('[M36] a group restore that fails puts the fields of nested instances back, too', async () => {
+  test('[restore.2] a group restore that fails puts the fields of nested instances back, too', async () => {
     const manager = createManager();
     class Shop extends Sayer {
       cart = new Cart();
@@ -339,7 +342,7 @@ describe('another agent', () => {
   }
   const refused = { code: 'INVALID_INPUT', message: expect.stringContaining('allowOther') };
 
-  test('[M37] a checkpoint of another class or agent is refused, and the agent stays as it was', async () => {
+  test('[restore.3] a checkpoint of another class or agent is refused, and the agent stays as it was', async () => {
     const manager = createManager();
     const id = await manager.save(new Cat());
     const dog = new Dog();
@@ -359,7 +362,7 @@ describe('another agent', () => {
     expect(one.n).toBe(1);
   });
 
-  test('[M37] with allowOther it is taken over, named, and saved in a session of its own', async () => {
+  test('[restore.3] with allowOther it is taken over, named, and saved in a session of its own', async () => {
     const manager = createManager();
     const [cat, dog] = [new Cat(), new Dog()];
     const id = await manager.save(cat);
@@ -378,7 +381,7 @@ describe('another agent', () => {
     expect(await manager.get(await manager.save(one))).toMatchObject({ sessionId: 'one', agentId: 'one' });
   });
 
-  test('[M37] what the options of save called an agent is what it is; made agents have no id yet', async () => {
+  test('[restore.3] what the options of save called an agent is what it is; made agents have no id yet', async () => {
     const manager = createManager({ Cat: () => Object.assign(new Cat(), { id: `new-${Math.random()}` }) });
     const cat = new Cat();
     const id = await manager.save(cat, { agentId: 'tom', agentType: 'pet' });
@@ -390,7 +393,7 @@ describe('another agent', () => {
   });
 });
 
-test('[M25] the manager is never part of the state of an agent that has it as a field', async () => {
+test('[save.7] the manager is never part of the state of an agent that has it as a field', async () => {
   const manager = createManager({ Worker: () => new Worker() });
   class Worker {
     id = 'w';
@@ -416,7 +419,7 @@ describe('what an agent says about itself', () => {
     return (await manager.get(await manager.save(value, options)))?.header;
   };
 
-  test('[M25] numbers are names, other values of a status are their JSON, and long texts are cut', async () => {
+  test('[save.7] numbers are names, other values of a status are their JSON, and long texts are cut', async () => {
     expect(await header({ id: 5, userId: 42n, status: { code: 1 }, contextSummary: 'x'.repeat(2000) })).toMatchObject({
       agentId: '5',
       userId: '42',
@@ -430,7 +433,7 @@ describe('what an agent says about itself', () => {
     expect(big).toMatchObject({ collectedFields: expect.stringContaining('see the state'), requiredFields: ['a'] });
   });
 
-  test('[M25] an id that nothing could be found by is refused, unless save is passed one', async () => {
+  test('[save.7] an id that nothing could be found by is refused, unless save is passed one', async () => {
     for (const userId of [{ name: 'ann' }, true, 'u'.repeat(600), Number.NaN])
       await expect(header({ userId })).rejects.toMatchObject({
         code: 'INVALID_INPUT',

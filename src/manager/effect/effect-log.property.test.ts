@@ -52,7 +52,7 @@ async function make(session: Session, calls: readonly Call[], isParallel: boolea
   return ran;
 }
 
-test('[E16] in any order, side by side or not: what is done is not done again, and every key belongs to one call', async () => {
+test('[effect.3] in any order, side by side or not: what is done is not done again, and every key belongs to one call', async () => {
   const property = fc.asyncProperty(scenario, async ({ calls, isParallel, savedAfter, order }) => {
     const storage = new InMemoryCheckpointStorage();
     const first = await new CheckpointManager({ storage }).session('s');

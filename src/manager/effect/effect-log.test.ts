@@ -38,7 +38,7 @@ describe.each(STORAGES)('session.step on %s', (_, create) => {
     };
   }
 
-  test('[E1] a finished step returns its recorded result without running, also without any checkpoint', async () => {
+  test('[effect.1] a finished step returns its recorded result without running, also without any checkpoint', async () => {
     const { manager, session, again } = await open();
     const first = await play(session, SCRIPT);
     expect(first.ran).toEqual(['model:1', 'tool:1', 'model:1']);
@@ -48,7 +48,7 @@ describe.each(STORAGES)('session.step on %s', (_, create) => {
     await manager.close();
   });
 
-  test('[E2] what was recorded before the head is not replayed, what came after it is; from the start, all is', async () => {
+  test('[effect.4] what was recorded before the head is not replayed, what came after it is; from the start, all is', async () => {
     const { manager, session, again } = await open();
     await play(session, SCRIPT.slice(0, 2));
     await session.save({ turn: 1 });
@@ -58,7 +58,7 @@ describe.each(STORAGES)('session.step on %s', (_, create) => {
     await manager.close();
   });
 
-  test('[E3] a failed step may be retried and keeps its key; its caller sees its own error', async () => {
+  test('[effect.2] a failed step may be retried and keeps its key; its caller sees its own error', async () => {
     const { manager, session, again } = await open();
     const keys: string[] = [];
     const boom = new TypeError('no answer');
@@ -76,7 +76,7 @@ describe.each(STORAGES)('session.step on %s', (_, create) => {
     await manager.close();
   });
 
-  test('[E3] a failed step keeps its key and its place for the next call in the same process, also after a save', async () => {
+  test('[effect.2] a failed step keeps its key and its place for the next call in the same process, also after a save', async () => {
     const { manager, session, again } = await open();
     const tries: { idempotencyKey: string; attempt: number }[] = [];
     const call = (on: Session, input: string, fails: boolean) =>
@@ -101,7 +101,7 @@ describe.each(STORAGES)('session.step on %s', (_, create) => {
     await manager.close();
   });
 
-  test('[E16] of equal calls the finished one is used first, then the one that was in flight runs with its key', async () => {
+  test('[effect.3] of equal calls the finished one is used first, then the one that was in flight runs with its key', async () => {
     const { manager, session, again } = await open();
     const keys: string[] = [];
     const call = (on: Session, result: unknown) =>
@@ -122,7 +122,7 @@ describe.each(STORAGES)('session.step on %s', (_, create) => {
     await manager.close();
   });
 
-  test('[E16] what is recorded, or was in flight, is found by name and input in any order, with its key', async () => {
+  test('[effect.3] what is recorded, or was in flight, is found by name and input in any order, with its key', async () => {
     const { manager, session, again } = await open();
     const keys = new Map<string, string>();
     const pay = (on: Session, who: string, run: () => unknown) =>
@@ -146,7 +146,7 @@ describe.each(STORAGES)('session.step on %s', (_, create) => {
     await manager.close();
   });
 
-  test('[E4] a frozen replay only replays: another input, a missing or unfinished recording is an error that names the step', async () => {
+  test('[effect.5] a frozen replay only replays: another input, a missing or unfinished recording is an error that names the step', async () => {
     const { manager, session } = await open();
     await session.save({ turn: 0 });
     await play(session, SCRIPT);
@@ -162,7 +162,7 @@ describe.each(STORAGES)('session.step on %s', (_, create) => {
     await manager.close();
   });
 
-  test('[E5] a recorded replay uses recordings while inputs match and goes live at the first difference', async () => {
+  test('[effect.5] a recorded replay uses recordings while inputs match and goes live at the first difference', async () => {
     const { manager, session } = await open();
     await session.save({ turn: 0 });
     const original = await play(session, SCRIPT);
@@ -176,7 +176,7 @@ describe.each(STORAGES)('session.step on %s', (_, create) => {
     await manager.close();
   });
 
-  test('[E6] steps may run at the same time; 5,000 of them are read back in one go', async () => {
+  test('[effect.3] steps may run at the same time; 5,000 of them are read back in one go', async () => {
     const { manager, session, again } = await open();
     const count = 500;
     const all = Array.from({ length: count }, (_, i) => session.step(`step ${i % 7}`, () => i, { input: i }));
@@ -189,7 +189,7 @@ describe.each(STORAGES)('session.step on %s', (_, create) => {
     await manager.close();
   });
 
-  test('[E7] two writers on one branch collide before a step runs twice', async () => {
+  test('[save.3] two writers on one branch collide before a step runs twice', async () => {
     const { manager, session, again } = await open();
     const other = await again();
     await session.step('call', () => 1);
@@ -201,7 +201,7 @@ describe.each(STORAGES)('session.step on %s', (_, create) => {
     await manager.close();
   });
 
-  test('[E8] a step that runs while a checkpoint is saved is known to be in flight, and its result is used after a resume', async () => {
+  test('[effect.4] a step that runs while a checkpoint is saved is known to be in flight, and its result is used after a resume', async () => {
     const { manager, session, again } = await open();
     let finish: (value: string) => void = () => undefined;
     const slow = session.step(
@@ -220,7 +220,7 @@ describe.each(STORAGES)('session.step on %s', (_, create) => {
     await manager.close();
   });
 
-  test('[E10] a step that could not begin did not run; the session goes on, and opens again', async () => {
+  test('[save.4] a step that could not begin did not run; the session goes on, and opens again', async () => {
     const plan: FaultPlan = { commits: { 2: 'fails', 3: 'loses_request' } };
     const manager = new CheckpointManager({ storage: faultyStorage(create().storage, plan) });
     const session = await manager.session('s');
@@ -240,7 +240,7 @@ describe.each(STORAGES)('session.step on %s', (_, create) => {
     await manager.close();
   });
 
-  test('[E10] a checkpoint counts no step whose beginning is not stored yet', async () => {
+  test('[save.4] a checkpoint counts no step whose beginning is not stored yet', async () => {
     let stored: () => void = () => undefined;
     const saved = new Promise<void>((resolve) => {
       stored = resolve;
@@ -261,7 +261,7 @@ describe.each(STORAGES)('session.step on %s', (_, create) => {
     await manager.close();
   });
 
-  test('[E11] a step begun while a save is under way stands on that save', async () => {
+  test('[save.2] a step begun while a save is under way stands on that save', async () => {
     const { manager, session, again } = await open();
     await session.save({ n: 0 });
     const save = session.save({ n: 1 });
@@ -277,7 +277,7 @@ describe.each(STORAGES)('session.step on %s', (_, create) => {
     await manager.close();
   });
 
-  test('[E12] a state that was saved before a result was seen does not count it as known', async () => {
+  test('[effect.4] a state that was saved before a result was seen does not count it as known', async () => {
     let store: () => void = () => undefined;
     const held = new Promise<void>((resolve) => {
       store = resolve;
@@ -304,7 +304,7 @@ describe.each(STORAGES)('session.step on %s', (_, create) => {
     await manager.close();
   });
 
-  test('[E13] a new branch never gets the recordings of a deleted one of its name', async () => {
+  test('[effect.6] a new branch never gets the recordings of a deleted one of its name', async () => {
     const { manager, session } = await open();
     const id = await session.save({ n: 0 });
     const fork = async (branch?: string) => manager.fork(id, branch === undefined ? {} : { branch });
@@ -322,7 +322,7 @@ describe.each(STORAGES)('session.step on %s', (_, create) => {
     await manager.close();
   });
 
-  test('[E14] a checkpoint in the middle of something leaves what was recorded since its parent to a resume', async () => {
+  test('[effect.4] a checkpoint in the middle of something leaves what was recorded since its parent to a resume', async () => {
     const { manager, session, again } = await open();
     await session.step('before', () => 'known');
     await session.save({ n: 0 });
@@ -338,7 +338,7 @@ describe.each(STORAGES)('session.step on %s', (_, create) => {
     await manager.close();
   });
 
-  test('[E9] a result that cannot be saved is an error that names the path', async () => {
+  test('[value.5] a result that cannot be saved is an error that names the path', async () => {
     const { manager, session } = await open();
     await expect(session.step('odd', () => ({ f: () => 1 }))).rejects.toMatchObject({
       code: 'INVALID_INPUT',

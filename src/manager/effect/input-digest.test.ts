@@ -31,22 +31,25 @@ describe.each(STORAGES)('inputs with secrets on %s', (_, create) => {
     return { manager, charge };
   };
 
-  test.each(PAIRS)('[E16] inputs that differ only in a secret are different inputs: %s', async (_what, one, other) => {
-    const { charge } = open();
-    expect(await charge(one)).toBe('charge 1');
-    expect(await charge(other)).toBe('charge 2');
-    expect(await charge(one)).toBe('charge 1');
-    expect(await charge(other)).toBe('charge 2');
-    await expect(charge({ never: A }, { mode: 'frozen' })).rejects.toMatchObject({ code: 'REPLAY_MISMATCH' });
-  });
+  test.each(PAIRS)(
+    '[effect.3] inputs that differ only in a secret are different inputs: %s',
+    async (_what, one, other) => {
+      const { charge } = open();
+      expect(await charge(one)).toBe('charge 1');
+      expect(await charge(other)).toBe('charge 2');
+      expect(await charge(one)).toBe('charge 1');
+      expect(await charge(other)).toBe('charge 2');
+      await expect(charge({ never: A }, { mode: 'frozen' })).rejects.toMatchObject({ code: 'REPLAY_MISMATCH' });
+    },
+  );
 
-  test('[E4] a frozen replay with another secret says so', async () => {
+  test('[effect.5] a frozen replay with another secret says so', async () => {
     const { charge } = open();
     await charge({ token: A });
     await expect(charge({ token: B }, { mode: 'frozen' })).rejects.toThrow(/another secret/);
   });
 
-  test('[E16] a step that was in flight keeps its key beside one with another secret', async () => {
+  test('[effect.3] a step that was in flight keeps its key beside one with another secret', async () => {
     const { manager } = open();
     const keys: string[] = [];
     const fail = ({ idempotencyKey }: { idempotencyKey: string }) => {
@@ -61,7 +64,7 @@ describe.each(STORAGES)('inputs with secrets on %s', (_, create) => {
     expect(keys.slice(2)).toEqual([keys[1], keys[0]]);
   });
 
-  test('[E16] an input from a restored state, whose secrets are left out, finds what was recorded with them', async () => {
+  test('[effect.3] an input from a restored state, whose secrets are left out, finds what was recorded with them', async () => {
     const { manager, charge } = open();
     const input = { order: 17, token: A, note: `use ${B}` };
     await charge(input);
@@ -76,7 +79,7 @@ describe.each(STORAGES)('inputs with secrets on %s', (_, create) => {
 /** As the versions before marked nothing. */
 const unmarked = (digest: InputDigest): InputDigest => digest.slice(0, 64);
 
-test.each(PAIRS)('[E16] recordings of an older version, without marks, are found: %s', (_what, one, other) => {
+test.each(PAIRS)('[effect.3] recordings of an older version, without marks, are found: %s', (_what, one, other) => {
   const [first, second] = [digestInput(codec, one), digestInput(codec, other)];
   expect(unmarked(first)).toBe(unmarked(second));
   expect(isSameInput(first, unmarked(first))).toBe(true);
@@ -84,7 +87,7 @@ test.each(PAIRS)('[E16] recordings of an older version, without marks, are found
   expect(isSameInput(first, second)).toBe(false);
 });
 
-test('[K17] what is stored of a secret in an input fits one in 256 short ones and one in 65,536 long ones', () => {
+test('[secret.6] what is stored of a secret in an input fits one in 256 short ones and one in 65,536 long ones', () => {
   const markOf = (password: string) => digestInput(codec, { password }).slice(65);
   const pins = Array.from({ length: 10_000 }, (_, pin) => markOf(String(pin).padStart(4, '0')));
   expect(new Set(pins).size).toBe(256);
@@ -92,7 +95,7 @@ test('[K17] what is stored of a secret in an input fits one in 256 short ones an
   expect(digestInput(codec, { order: 17 })).toMatch(/^[0-9a-f]{64}$/);
 });
 
-test('[K17] a secret has one mark, wherever it stands, and an input keeps the marks of its last 64 secrets', () => {
+test('[secret.6] a secret has one mark, wherever it stands, and an input keeps the marks of its last 64 secrets', () => {
   const marks = (input: unknown) => digestInput(codec, input).slice(65).split('.');
   const [mark] = marks({ token: A });
   expect(marks([`pay with ${A}`, { apiKey: A }])).toEqual([mark, mark]);

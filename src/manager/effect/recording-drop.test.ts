@@ -39,7 +39,7 @@ describe.each(STORAGES)('dropRecordings on %s', (_, create) => {
       result === undefined ? [] : [ordinal],
     );
 
-  test('[E15] what no kept checkpoint goes on from is dropped, with its space', async () => {
+  test('[effect.6] what no kept checkpoint goes on from is dropped, with its space', async () => {
     const { storage, manager } = await playTen();
     expect(await manager.dropRecordings('s')).toBe(1); // before the first checkpoint
     const before = await storage.stats();
@@ -53,7 +53,7 @@ describe.each(STORAGES)('dropRecordings on %s', (_, create) => {
     await manager.close();
   });
 
-  test('[E15] the session goes on from its head, and from each checkpoint it has, as before', async () => {
+  test('[effect.6] the session goes on from its head, and from each checkpoint it has, as before', async () => {
     const { manager, checkpoints } = await playTen();
     await manager.prune({ policy: { keepLast: 2 } });
     await manager.dropRecordings('s');
@@ -63,7 +63,7 @@ describe.each(STORAGES)('dropRecordings on %s', (_, create) => {
     await manager.close();
   });
 
-  test('[E15] to replay a dropped step is refused, and says why', async () => {
+  test('[effect.6] to replay a dropped step is refused, and says why', async () => {
     const { manager } = await playTen();
     await manager.dropRecordings('s');
     const session = await manager.session('s', { replayFrom: 'start' });
@@ -74,7 +74,7 @@ describe.each(STORAGES)('dropRecordings on %s', (_, create) => {
     await manager.close();
   });
 
-  test('[E15] steps of a branch without a checkpoint of its own, and of a session without any, are kept', async () => {
+  test('[effect.6] steps of a branch without a checkpoint of its own, and of a session without any, are kept', async () => {
     const { storage, manager, checkpoints } = await playTen();
     await manager.fork(checkpoints[4] as string, { branch: 'other' });
     await play(await manager.session('s', { branch: 'other' }), [20, 21]);
@@ -87,7 +87,7 @@ describe.each(STORAGES)('dropRecordings on %s', (_, create) => {
     await manager.close();
   });
 
-  test('[E15] what was in flight when a kept checkpoint was saved is kept', async () => {
+  test('[effect.6] what was in flight when a kept checkpoint was saved is kept', async () => {
     const { storage } = create();
     const manager = new CheckpointManager({ storage });
     const session = await manager.session('s');
@@ -105,7 +105,7 @@ describe.each(STORAGES)('dropRecordings on %s', (_, create) => {
   });
 });
 
-test('[E15] what dropping reads grows with the branches, not with their square', async () => {
+test('[effect.6] what dropping reads grows with the branches, not with their square', async () => {
   const read = { refs: 0 };
   class Counting extends InMemoryCheckpointStorage {
     override async readRefs(filter = {}) {

@@ -4,7 +4,7 @@ import { faultyStorage } from '../../testing/faulty-storage.ts';
 import { CheckpointManager } from '../checkpoint-manager.ts';
 
 describe.each(STORAGES)('every checkpoint is written in one way, on %s', (_, create) => {
-  test('[M17] a fork with an edit is a save: told of once, also if its answer was lost, and counted by retention', async () => {
+  test('[save.8] a fork with an edit is a save: told of once, also if its answer was lost, and counted by retention', async () => {
     const { storage } = create();
     const plan = { commits: { 3: 'loses_reply' } } as const;
     const manager = new CheckpointManager({ storage: faultyStorage(storage, plan), retention: { maxCheckpoints: 4 } });
@@ -22,7 +22,7 @@ describe.each(STORAGES)('every checkpoint is written in one way, on %s', (_, cre
     await manager.close();
   });
 
-  test('[M19] a repeated save with the same key is stored once, also when the answer to the first got lost', async () => {
+  test('[save.5] a repeated save with the same key is stored once, also when the answer to the first got lost', async () => {
     const { storage } = create();
     const manager = new CheckpointManager({ storage: faultyStorage(storage, { commits: { 2: 'loses_reply' } }) });
     const told: number[] = [];

@@ -88,7 +88,7 @@ describe.each(STORAGES)('on %s', (_, create) => {
     return { storage, open, close, leftovers };
   };
 
-  test('[T12] members of other processes take part, beside some of this one', async () => {
+  test('[group.8] members of other processes take part, beside some of this one', async () => {
     const { open, close, leftovers } = start();
     const sent = { coder: { count: 2, unconfirmed: ['second'] } };
     const planner = await open().join('planner', () => ({ agent: { plan: ['x'] }, sessionId: 'p', sent }));
@@ -125,7 +125,7 @@ describe.each(STORAGES)('on %s', (_, create) => {
     await close();
   });
 
-  test('[T13] a cut is aborted when a member fails or does not answer in time, and every member is told', async () => {
+  test('[group.3] a cut is aborted when a member fails or does not answer in time, and every member is told', async () => {
     const { open, close, leftovers } = start();
     const good = await open().join('good', () => ({ agent: { n: 1 }, sessionId: 'good' }));
     let told = 0;
@@ -174,7 +174,7 @@ describe.each(STORAGES)('on %s', (_, create) => {
     await close();
   });
 
-  test('[T13] a signal aborts a cut', async () => {
+  test('[group.3] a signal aborts a cut', async () => {
     const { open, close, leftovers } = start();
     const { manager } = open();
     const controller = new AbortController();
@@ -187,7 +187,7 @@ describe.each(STORAGES)('on %s', (_, create) => {
     await close();
   });
 
-  test('[T14] without its coordinator the members abort a cut after its deadline, and a late commit is refused', async () => {
+  test('[group.8] without its coordinator the members abort a cut after its deadline, and a late commit is refused', async () => {
     const { open, close, leftovers } = start();
     const member = await open().join('member', () => ({ agent: { n: 1 }, sessionId: 'member' }));
     const gate = new Gate();
@@ -207,7 +207,7 @@ describe.each(STORAGES)('on %s', (_, create) => {
     await close();
   });
 
-  test('[T15] of two cuts at once one is made, and the other is refused', async () => {
+  test('[group.8] of two cuts at once one is made, and the other is refused', async () => {
     const { open, close } = start();
     const member = await open().join('member', () => ({ agent: { n: 1 }, sessionId: 'member' }));
     const coordinators = Array.from({ length: 3 }, () => open().manager);
@@ -223,7 +223,7 @@ describe.each(STORAGES)('on %s', (_, create) => {
     await close();
   });
 
-  test('[T15] who read the head of a group before another saved it asks no member for anything', async () => {
+  test('[group.8] who read the head of a group before another saved it asks no member for anything', async () => {
     const { open, close } = start();
     const member = await open().join('member', () => ({ agent: { n: 1 }, sessionId: 'member' }));
     const gate = new Gate();
@@ -240,7 +240,7 @@ describe.each(STORAGES)('on %s', (_, create) => {
     await close();
   });
 
-  test('[T3] a member whose checkpoint is deleted during the cut makes it fail', async () => {
+  test('[group.3] a member whose checkpoint is deleted during the cut makes it fail', async () => {
     const { storage, open, close, leftovers } = start();
     const gate = new Gate();
     // Its commits: the member, the cut, the pin, the group.
@@ -259,7 +259,7 @@ describe.each(STORAGES)('on %s', (_, create) => {
     await close();
   });
 
-  test('[T16] what a dead coordinator left is removed by the next cut, or by prune', async () => {
+  test('[group.9] what a dead coordinator left is removed by the next cut, or by prune', async () => {
     const { storage, open, close, leftovers } = start();
     const member = await open().join('member', () => ({ agent: { n: 1 }, sessionId: 'member' }));
     /** Dies before the commit of the group, the third of its commits. */
@@ -296,7 +296,7 @@ describe.each(STORAGES)('on %s', (_, create) => {
     await close();
   });
 
-  test('[T12] a membership ends when it is closed or aborted, after the cut it is in', async () => {
+  test('[group.8] a membership ends when it is closed or aborted, after the cut it is in', async () => {
     const { open, close } = start();
     const process = open();
     const controller = new AbortController();

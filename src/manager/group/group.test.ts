@@ -31,7 +31,7 @@ class Coder {
 const groupId = 'team-1';
 
 describe.each(STORAGES)('on %s', (_, create) => {
-  test('[T1] a group is saved as one moment, and brought back to it', async () => {
+  test('[group.1] a group is saved as one moment, and brought back to it', async () => {
     const manager = new CheckpointManager({ storage: create().storage });
     const planner = new Planner();
     const coder = new Coder();
@@ -70,7 +70,7 @@ describe.each(STORAGES)('on %s', (_, create) => {
     await manager.close();
   });
 
-  test('[T2] a group checkpoint is an ordinary one: listed, parent of the next, stored once for one key', async () => {
+  test('[group.2] a group checkpoint is an ordinary one: listed, parent of the next, stored once for one key', async () => {
     const manager = new CheckpointManager({ storage: create().storage });
     const saved: string[] = [];
     manager.on('checkpoint_saved', ({ id, type }) => void (type === 'group' && saved.push(id)), { await: true });
@@ -92,7 +92,7 @@ describe.each(STORAGES)('on %s', (_, create) => {
     await manager.close();
   });
 
-  test('[T3] if a member cannot be saved there is no group checkpoint, and nothing of the cut is left', async () => {
+  test('[group.3] if a member cannot be saved there is no group checkpoint, and nothing of the cut is left', async () => {
     const { storage } = create();
     const manager = new CheckpointManager({ storage });
     const members = [
@@ -121,7 +121,7 @@ describe.each(STORAGES)('on %s', (_, create) => {
     await manager.close();
   });
 
-  test('[T3] a member whose session is leased takes part; after a takeover it cannot, and there is no group checkpoint', async () => {
+  test('[group.3] a member whose session is leased takes part; after a takeover it cannot, and there is no group checkpoint', async () => {
     const { storage, reopen = () => storage } = create();
     const manager = new CheckpointManager({ storage });
     const other = new CheckpointManager({ storage: reopen() });
@@ -139,7 +139,7 @@ describe.each(STORAGES)('on %s', (_, create) => {
     await manager.close();
   });
 
-  test('[T4] messages in flight are part of the cut, and given back to the member they were sent to', async () => {
+  test('[group.4] messages in flight are part of the cut, and given back to the member they were sent to', async () => {
     const manager = new CheckpointManager({ storage: create().storage });
     const key = `sk-${'proj'}-${'a1B2'.repeat(12)}`;
     const unconfirmed = [{ text: 'third' }, { text: `use ${key}` }];
@@ -163,7 +163,7 @@ describe.each(STORAGES)('on %s', (_, create) => {
     await manager.close();
   });
 
-  test('[T5] a cut that is not consistent is refused', async () => {
+  test('[group.5] a cut that is not consistent is refused', async () => {
     const { storage } = create();
     const manager = new CheckpointManager({ storage });
     const save = (count: number, received: number) =>
@@ -181,7 +181,7 @@ describe.each(STORAGES)('on %s', (_, create) => {
     await manager.close();
   });
 
-  test('[T6] a group is brought back whole or not at all: a member that is missing, damaged or of an unknown type', async () => {
+  test('[group.6] a group is brought back whole or not at all: a member that is missing, damaged or of an unknown type', async () => {
     const plan: FaultPlan = {};
     const manager = new CheckpointManager({ storage: faultyStorage(create().storage, plan) });
     const live = { n: 1 };
@@ -213,7 +213,7 @@ describe.each(STORAGES)('on %s', (_, create) => {
     await manager.close();
   });
 
-  test('[T7] if an agent does not take its state, those that did get back what they had', async () => {
+  test('[group.6] if an agent does not take its state, those that did get back what they had', async () => {
     const manager = new CheckpointManager({ storage: create().storage, agents: { Coder: () => new Coder() } });
     const planner = new Planner();
     const good = new Coder();
@@ -250,7 +250,7 @@ describe.each(STORAGES)('on %s', (_, create) => {
     await manager.close();
   });
 
-  test('[T8] after a restore, members and group go on from there; what was saved since stays', async () => {
+  test('[group.1] after a restore, members and group go on from there; what was saved since stays', async () => {
     const manager = new CheckpointManager({ storage: create().storage });
     const state = { n: 1 };
     const members = [{ name: 'one', agent: state, sessionId: 'one' }];
@@ -270,7 +270,7 @@ describe.each(STORAGES)('on %s', (_, create) => {
     await manager.close();
   });
 
-  test('[T9] retention keeps the members of a group checkpoint, and lets them go with it', async () => {
+  test('[group.7] retention keeps the members of a group checkpoint, and lets them go with it', async () => {
     const manager = new CheckpointManager({ storage: create().storage });
     const session = await manager.session('one');
     const group = await manager.saveGroup([{ name: 'one', session, state: { n: 1 } }], { groupId });
@@ -292,7 +292,7 @@ describe.each(STORAGES)('on %s', (_, create) => {
     await manager.close();
   });
 
-  test('[T10] a commit whose answer was lost is a group checkpoint all the same; one that failed leaves nothing', async () => {
+  test('[group.2] a commit whose answer was lost is a group checkpoint all the same; one that failed leaves nothing', async () => {
     const { storage } = create();
     const plan: FaultPlan = {};
     const manager = new CheckpointManager({ storage: faultyStorage(storage, plan) });
@@ -309,7 +309,7 @@ describe.each(STORAGES)('on %s', (_, create) => {
   });
 });
 
-test('[T2] migrations are for the members, not for the record of the group', async () => {
+test('[group.2] migrations are for the members, not for the record of the group', async () => {
   const storage = new InMemoryCheckpointStorage();
   const old = new CheckpointManager({ storage, schemaVersion: 1 });
   const members = [
@@ -324,7 +324,7 @@ test('[T2] migrations are for the members, not for the record of the group', asy
   expect(back.get('two')).toMatchObject({ state: { n: 2, isNew: true }, inFlight: [{ message: 'hello' }] });
 });
 
-test('[T4] secrets under a name stay out of messages too, and names of members may be any text', async () => {
+test('[group.4] secrets under a name stay out of messages too, and names of members may be any text', async () => {
   const storage = new InMemoryCheckpointStorage();
   const manager = new CheckpointManager({ storage });
   const sent = JSON.parse('{"__proto__": {"count": 1, "unconfirmed": [{"apiKey": "p4ssw0rd-of-mine"}]}}');
@@ -340,7 +340,7 @@ test('[T4] secrets under a name stay out of messages too, and names of members m
   expect(message).toMatchObject({ from: 'constructor', number: 1, message: { apiKey: expect.any(SecretRef) } });
 });
 
-test('[T11] group checkpoints that a user has a part in are forgotten with the user', async () => {
+test('[group.7] group checkpoints that a user has a part in are forgotten with the user', async () => {
   const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
   const ofUser = (userId: string) => ({ name: userId, agent: { userId }, sessionId: userId });
   const other = await manager.saveGroup([ofUser('u2')], { groupId: 'shared' });
@@ -355,7 +355,7 @@ test('[T11] group checkpoints that a user has a part in are forgotten with the u
 });
 
 test.each(['{"a":1}', '5', '{"members":[{}],"inFlight":[]}'])(
-  '[T6] a group checkpoint with the state %s is damage, and says so',
+  '[group.6] a group checkpoint with the state %s is damage, and says so',
   async (text) => {
     const storage = new InMemoryCheckpointStorage();
     const manager = new CheckpointManager({ storage });

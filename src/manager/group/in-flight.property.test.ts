@@ -107,7 +107,7 @@ function expectEachOnce(members: ReadonlyMap<Name, Member>, received: ReadonlyMa
 const RUNS = { numRuns: trials(20_000) };
 const happenings = fc.array(happening, { maxLength: 120 });
 
-test('[T18] members that are cut one after the other, and send nothing meanwhile, lose and repeat no message', () => {
+test('[group.5] members that are cut one after the other, and send nothing meanwhile, lose and repeat no message', () => {
   fc.assert(
     fc.property(happenings, (all) => {
       const members = live(all, { isStrict: true });
@@ -117,7 +117,7 @@ test('[T18] members that are cut one after the other, and send nothing meanwhile
   );
 });
 
-test('[T18] members that go on sending during a cut lose and repeat no message either: the cut is refused, or right', () => {
+test('[group.5] members that go on sending during a cut lose and repeat no message either: the cut is refused, or right', () => {
   let refused = 0;
   fc.assert(
     fc.property(happenings, (all) => {

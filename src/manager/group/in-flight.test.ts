@@ -5,7 +5,7 @@ function find(members: { readonly [name: string]: GivenChannels }) {
   return findInFlight(new Map(Object.entries(members).map(([name, given]) => [name, parseChannels(name, given)])));
 }
 
-test('[T4] what was sent and had not arrived is in flight, numbered, in the order of sending', () => {
+test('[group.4] what was sent and had not arrived is in flight, numbered, in the order of sending', () => {
   const found = find({
     a: { sent: { b: { count: 5, unconfirmed: ['3rd', '4th', '5th'] }, a: { count: 1, unconfirmed: ['to myself'] } } },
     b: { sent: { a: { count: 2, unconfirmed: ['1st', '2nd'] } }, received: { a: 3 } },
@@ -21,7 +21,7 @@ test('[T4] what was sent and had not arrived is in flight, numbered, in the orde
   expect(find({ a: { sent: { b: { count: 1, unconfirmed: ['arrived'] } } }, b: { received: { a: 1 } } })).toEqual([]);
 });
 
-test('[T5] a message that was received but not sent, or that nobody has, names its two members and its number', () => {
+test('[group.5] a message that was received but not sent, or that nobody has, names its two members and its number', () => {
   expect(() => find({ a: {}, b: { received: { a: 1 } } })).toThrow(
     /"b" received message 1 of "a", which had sent 0 by then/,
   );
@@ -30,7 +30,7 @@ test('[T5] a message that was received but not sent, or that nobody has, names i
   );
 });
 
-test('[T5] what cannot be said of messages is refused', () => {
+test('[group.5] what cannot be said of messages is refused', () => {
   for (const given of [
     { sent: { b: { count: -1, unconfirmed: [] } } },
     { sent: { b: { count: 1.5, unconfirmed: [] } } },

@@ -26,7 +26,7 @@ describe.each(STORAGES)('leases on %s', (_, create) => {
     return { clock, plan, here, there, storage, close };
   }
 
-  test('[L1] a lease has one holder; another is told who has it, and until when', async () => {
+  test('[lease.1] a lease has one holder; another is told who has it, and until when', async () => {
     const { clock, here, there, close } = setUp();
     const session = await here.session('s');
     const lease = await session.lease({ ttlMs: TTL_MS, owner: 'worker:1' });
@@ -45,7 +45,7 @@ describe.each(STORAGES)('leases on %s', (_, create) => {
     await close();
   });
 
-  test('[L2] epochs rise with every acquisition, whoever had it and however it ended', async () => {
+  test('[lease.2] epochs rise with every acquisition, whoever had it and however it ended', async () => {
     const { clock, here, there, close } = setUp();
     const one = await here.session('s');
     const two = await there.session('s');
@@ -62,7 +62,7 @@ describe.each(STORAGES)('leases on %s', (_, create) => {
     await close();
   });
 
-  test('[L3] who waits gets the lease when it is released or lapses, and gives up after its time or when told to', async () => {
+  test('[lease.3] who waits gets the lease when it is released or lapses, and gives up after its time or when told to', async () => {
     const { clock, here, there, close } = setUp();
     const first = await (await here.session('s')).lease({ ttlMs: TTL_MS, owner: 'first' });
     const waiting = (await there.session('s')).lease({ waitMs: 60_000, renew: 'manual', ttlMs: TTL_MS });
@@ -90,7 +90,7 @@ describe.each(STORAGES)('leases on %s', (_, create) => {
     await close();
   });
 
-  test('[L4] after a takeover the former holder can neither save nor step, and is told who took over', async () => {
+  test('[lease.4] after a takeover the former holder can neither save nor step, and is told who took over', async () => {
     const { clock, here, there, close } = setUp();
     const stale = await here.session('s', { onConflict: 'branch' });
     const lost = await stale.lease({ ttlMs: TTL_MS, owner: 'old', renew: 'manual' });
@@ -127,7 +127,7 @@ describe.each(STORAGES)('leases on %s', (_, create) => {
     await close();
   });
 
-  test('[L4] a writer that did not notice yet is fenced by the storage, on the branch it went off to as well', async () => {
+  test('[lease.4] a writer that did not notice yet is fenced by the storage, on the branch it went off to as well', async () => {
     const { clock, here, there, close } = setUp();
     const stale = await here.session('s', { onConflict: 'branch' });
     await stale.lease({ ttlMs: TTL_MS, renew: 'manual' });
@@ -145,7 +145,7 @@ describe.each(STORAGES)('leases on %s', (_, create) => {
     await close();
   });
 
-  test('[L5] a lease is renewed in the background, beside commits, as long as the storage can be reached', async () => {
+  test('[lease.5] a lease is renewed in the background, beside commits, as long as the storage can be reached', async () => {
     const { clock, here, there, close } = setUp();
     const session = await here.session('s');
     const lease = await session.lease({ ttlMs: TTL_MS });
@@ -164,7 +164,7 @@ describe.each(STORAGES)('leases on %s', (_, create) => {
     await close();
   });
 
-  test('[L5] a renewal that fails is tried again until the time is up; then the lease is lost', async () => {
+  test('[lease.5] a renewal that fails is tried again until the time is up; then the lease is lost', async () => {
     const { clock, plan, here, there, close } = setUp();
     const session = await here.session('s');
     const lease = await session.lease({ ttlMs: TTL_MS });
@@ -184,7 +184,7 @@ describe.each(STORAGES)('leases on %s', (_, create) => {
     await close();
   });
 
-  test('[L5] a process that was paused beyond its time has lost the lease when it wakes', async () => {
+  test('[lease.5] a process that was paused beyond its time has lost the lease when it wakes', async () => {
     const { clock, here, close } = setUp();
     const session = await here.session('s');
     const lease = await session.lease({ ttlMs: TTL_MS });
@@ -199,7 +199,7 @@ describe.each(STORAGES)('leases on %s', (_, create) => {
     await close();
   });
 
-  test('[L6] with manual renewal the holder says itself that it is alive', async () => {
+  test('[lease.5] with manual renewal the holder says itself that it is alive', async () => {
     const { clock, here, there, close } = setUp();
     const lease = await (await here.session('s')).lease({ ttlMs: TTL_MS, renew: 'manual' });
     const other = await there.session('s');
@@ -214,7 +214,7 @@ describe.each(STORAGES)('leases on %s', (_, create) => {
     await close();
   });
 
-  test('[L7] release, and closing the session or the manager, let others have the lease at once', async () => {
+  test('[lease.6] release, and closing the session or the manager, let others have the lease at once', async () => {
     const { here, there, close } = setUp();
     const one = await here.session('s');
     const lease = await one.lease();
@@ -233,7 +233,7 @@ describe.each(STORAGES)('leases on %s', (_, create) => {
     await close();
   });
 
-  test('[L7] a lease that comes after its session was closed is released again', async () => {
+  test('[lease.6] a lease that comes after its session was closed is released again', async () => {
     const { clock, here, there, close } = setUp();
     const first = await (await here.session('s')).lease();
     const closing = await there.session('s');
@@ -247,7 +247,7 @@ describe.each(STORAGES)('leases on %s', (_, create) => {
     await close();
   });
 
-  test('[L8] asking again gives the same lease, renewed', async () => {
+  test('[lease.6] asking again gives the same lease, renewed', async () => {
     const { clock, here, close } = setUp();
     const session = await here.session('s');
     const [lease, same] = await Promise.all([session.lease({ ttlMs: TTL_MS }), session.lease({ ttlMs: TTL_MS })]);
@@ -258,7 +258,7 @@ describe.each(STORAGES)('leases on %s', (_, create) => {
     await close();
   });
 
-  test('[L9] a lease binds those who ask for one', async () => {
+  test('[lease.1] a lease binds those who ask for one', async () => {
     const { here, there, close } = setUp();
     const leased = await here.session('s');
     await leased.lease();
@@ -268,7 +268,7 @@ describe.each(STORAGES)('leases on %s', (_, create) => {
     await close();
   });
 
-  test('[L10] a session that saved nothing yet can be leased, and is a session', async () => {
+  test('[lease.1] a session that saved nothing yet can be leased, and is a session', async () => {
     const { here, there, close } = setUp();
     const session = await here.session('new', { branch: 'draft' });
     const lease = await session.lease();
@@ -280,7 +280,7 @@ describe.each(STORAGES)('leases on %s', (_, create) => {
     await close();
   });
 
-  test('[L11] what a step began under a lease is recorded under that lease only', async () => {
+  test('[lease.4] what a step began under a lease is recorded under that lease only', async () => {
     const { here, there, close } = setUp();
     const session = await here.session('s');
     const lease = await session.lease();
@@ -299,7 +299,7 @@ describe.each(STORAGES)('leases on %s', (_, create) => {
     await close();
   });
 
-  test('[L12] leases are neither exported nor imported, and nothing else minds them', async () => {
+  test('[lease.7] leases are neither exported nor imported, and nothing else minds them', async () => {
     const { here, there, storage, close } = setUp();
     const session = await here.session('s');
     await session.lease({ owner: 'o' });
@@ -327,7 +327,7 @@ describe.each(STORAGES)('leases on %s', (_, create) => {
     await close();
   });
 
-  test('[L12] deleting a branch fences its writer, keeps the epoch, and nothing is left to recover', async () => {
+  test('[lease.7] deleting a branch fences its writer, keeps the epoch, and nothing is left to recover', async () => {
     const { clock, here, there, close } = setUp();
     const main = await here.session('s');
     await here.fork(await main.save({ n: 1 }), { branch: 'side' });
@@ -342,7 +342,7 @@ describe.each(STORAGES)('leases on %s', (_, create) => {
     await close();
   });
 
-  test('[L13] an answer that got lost on its way does not lose the lease', async () => {
+  test('[lease.5] an answer that got lost on its way does not lose the lease', async () => {
     const { plan, here, there, close } = setUp();
     plan.commits = { 1: 'loses_reply', 2: 'loses_reply', 3: 'loses_reply' };
     const session = await here.session('s');
@@ -364,7 +364,7 @@ async function* toStream(lines: readonly string[]): AsyncGenerator<string> {
   yield* lines;
 }
 
-test('[L5] the timers of the process renew it as well', async () => {
+test('[lease.5] the timers of the process renew it as well', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] });
   onTestFinished(() => void vi.useRealTimers());
   const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
@@ -379,7 +379,7 @@ test('[L5] the timers of the process renew it as well', async () => {
   expect(vi.getTimerCount()).toBe(0);
 });
 
-test('[L1] what is asked for is checked', async () => {
+test('[lease.1] what is asked for is checked', async () => {
   const session = await new CheckpointManager({ storage: new InMemoryCheckpointStorage() }).session('s');
   for (const options of [{ ttlMs: 0 }, { ttlMs: 1.5 }, { ttlMs: 2 ** 31 }, { owner: '' }, { owner: 'x'.repeat(300) }])
     await expect(session.lease(options)).rejects.toMatchObject({ code: 'INVALID_INPUT' });

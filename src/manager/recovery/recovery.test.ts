@@ -34,7 +34,7 @@ describe.each(STORAGES)('recovery on %s', (_, create) => {
     return { clock, storage, managers, here, there, abandon };
   }
 
-  test('[L14] a session whose lease lapsed is handed over where it was left, under the next epoch', async () => {
+  test('[lease.8] a session whose lease lapsed is handed over where it was left, under the next epoch', async () => {
     const { clock, there, abandon } = setUp();
     const dead = await abandon('s');
     await dead.step('paid', () => 'once');
@@ -75,7 +75,7 @@ describe.each(STORAGES)('recovery on %s', (_, create) => {
     await expect(dead.save({ id: 'late' })).rejects.toMatchObject({ code: 'CONFLICT', details: { kind: 'lease' } });
   });
 
-  test('[L15] of many workers exactly one gets each session', async () => {
+  test('[lease.8] of many workers exactly one gets each session', async () => {
     const { clock, managers, abandon } = setUp(6);
     for (let i = 0; i < 50; i++) await abandon(`s${i}`);
     clock.skip(TTL_MS);
@@ -93,7 +93,7 @@ describe.each(STORAGES)('recovery on %s', (_, create) => {
     expect(await managers[0]?.verify()).toMatchObject({ status: 'clean', checkpoints: 100 });
   });
 
-  test('[L16] the oldest comes first; limit and concurrency bound a pass', async () => {
+  test('[lease.8] the oldest comes first; limit and concurrency bound a pass', async () => {
     const { clock, there, abandon } = setUp();
     for (const [at, id] of ['c', 'a', 'd', 'b'].entries()) await abandon(id, { ttlMs: 1_000 * (at + 1) });
     clock.skip(TTL_MS);
@@ -105,7 +105,7 @@ describe.each(STORAGES)('recovery on %s', (_, create) => {
     expect(order).toEqual(['c', 'a', 'd', 'b']);
   });
 
-  test('[L16] as many handlers run at the same time as asked for, and no more', async () => {
+  test('[lease.8] as many handlers run at the same time as asked for, and no more', async () => {
     const { clock, there, abandon } = setUp();
     for (const id of ['a', 'b', 'c', 'd']) await abandon(id);
     clock.skip(TTL_MS);
@@ -120,7 +120,7 @@ describe.each(STORAGES)('recovery on %s', (_, create) => {
     expect(report.counts.recovered).toBe(4);
   });
 
-  test('[L17] a failed attempt comes up again after its backoff, and the next one is told', async () => {
+  test('[lease.9] a failed attempt comes up again after its backoff, and the next one is told', async () => {
     const { clock, here, there, abandon } = setUp();
     await abandon('s');
     clock.skip(TTL_MS);
@@ -146,7 +146,7 @@ describe.each(STORAGES)('recovery on %s', (_, create) => {
     expect(await here.abandoned()).toMatchObject([{ attempts: 0 }]);
   });
 
-  test('[L14] [L17] what a holder left that is gone for certain is due at once, but a failed attempt waits', async () => {
+  test('[lease.8] [lease.9] what a holder left that is gone for certain is due at once, but a failed attempt waits', async () => {
     const { clock, there, abandon } = setUp();
     const isGone = () => true;
     for (const id of ['s', 'other']) await abandon(id);
@@ -162,7 +162,7 @@ describe.each(STORAGES)('recovery on %s', (_, create) => {
     expect(await there.recoverAbandoned(() => undefined, options)).toMatchObject({ counts: { recovered: 1 } });
   });
 
-  test('[L17] who takes a lapsed lease by hand and dies as well does not begin the count anew', async () => {
+  test('[lease.9] who takes a lapsed lease by hand and dies as well does not begin the count anew', async () => {
     const { clock, here, there, abandon } = setUp();
     await abandon('s');
     clock.skip(TTL_MS);
@@ -172,7 +172,7 @@ describe.each(STORAGES)('recovery on %s', (_, create) => {
     expect(await here.abandoned()).toMatchObject([{ attempts: 1 }]);
   });
 
-  test('[L18] a worker that dies is followed by the next; after the last attempt the session is poisoned', async () => {
+  test('[lease.9] a worker that dies is followed by the next; after the last attempt the session is poisoned', async () => {
     const { clock, here, there, abandon } = setUp();
     await abandon('s');
     const attempts: number[] = [];
@@ -199,7 +199,7 @@ describe.each(STORAGES)('recovery on %s', (_, create) => {
     ]);
   });
 
-  test('[L18] the last failure poisons too; a poisoned session can be given another round, or leased by hand', async () => {
+  test('[lease.9] the last failure poisons too; a poisoned session can be given another round, or leased by hand', async () => {
     const { clock, here, there, abandon } = setUp();
     await abandon('s');
     clock.skip(TTL_MS);
@@ -217,7 +217,7 @@ describe.each(STORAGES)('recovery on %s', (_, create) => {
     await expect(there.retryPoisoned('s')).rejects.toMatchObject({ code: 'NOT_FOUND' });
   });
 
-  test('[L19] a handler whose lease is taken over meanwhile is told, and does no harm', async () => {
+  test('[lease.10] a handler whose lease is taken over meanwhile is told, and does no harm', async () => {
     const { clock, here, there, abandon } = setUp();
     await abandon('s');
     clock.skip(TTL_MS);
@@ -245,7 +245,7 @@ describe.each(STORAGES)('recovery on %s', (_, create) => {
     expect(await there.abandoned()).toEqual([]);
   });
 
-  test('[L20] with everyMs it looks again and again until it is told to stop', async () => {
+  test('[lease.10] with everyMs it looks again and again until it is told to stop', async () => {
     const { clock, there, abandon } = setUp();
     const stop = new AbortController();
     const loop = there.recoverAbandoned(() => undefined, { everyMs: 1_000, signal: stop.signal });
@@ -261,7 +261,7 @@ describe.each(STORAGES)('recovery on %s', (_, create) => {
     expect(await stopped).toMatchObject({ counts: { recovered: 0 } });
   });
 
-  test('[L14] a session that never saved is recovered too, and leases released in time are not', async () => {
+  test('[lease.8] a session that never saved is recovered too, and leases released in time are not', async () => {
     const { clock, here, there } = setUp();
     const branch = 'draft';
     await (await here.session('new', { branch })).lease({ ttlMs: 10, renew: 'manual' });
@@ -285,7 +285,7 @@ function setUpMemory(change: (storage: InMemoryCheckpointStorage) => Partial<Chu
   return { clock, manager, storage, abandon };
 }
 
-test('[L15] a holder that renews at the last moment keeps its session', async () => {
+test('[lease.8] a holder that renews at the last moment keeps its session', async () => {
   const { clock, manager, storage } = setUpMemory();
   const lease = await (await manager.session('s')).lease({ ttlMs: 10, renew: 'manual' });
   clock.skip(10);
@@ -296,7 +296,7 @@ test('[L15] a holder that renews at the last moment keeps its session', async ()
   expect(lease).toMatchObject({ isHeld: true, epoch: 1 });
 });
 
-test('[L21] one damaged session does not stop the others', async () => {
+test('[lease.10] one damaged session does not stop the others', async () => {
   const damage = (refs: Ref[]) => refs.map((ref) => (ref.sessionId === 'bad' ? { ...ref, check: '' } : ref));
   const { clock, manager, abandon } = setUpMemory((storage) => {
     const readDue = storage.readDue.bind(storage);
@@ -314,7 +314,7 @@ test('[L21] one damaged session does not stop the others', async () => {
   expect(await manager.abandoned()).toMatchObject([{ sessionId: 'good' }]);
 });
 
-test('[L21] what stands in front of the line and cannot be taken does not hide what is behind it', async () => {
+test('[lease.10] what stands in front of the line and cannot be taken does not hide what is behind it', async () => {
   const { clock, manager, storage, abandon } = setUpMemory();
   for (let i = 0; i < 230; i++) await abandon(`s${i}`);
   clock.skip(10);
@@ -329,7 +329,7 @@ test('[L21] what stands in front of the line and cannot be taken does not hide w
   expect(failed).toHaveLength(100);
 });
 
-test('[L20] a pass that cannot look is told to onError, and the next one comes; without it that is the end', async () => {
+test('[lease.10] a pass that cannot look is told to onError, and the next one comes; without it that is the end', async () => {
   let isDown = true;
   const down = new Error('down');
   const { clock, manager, abandon } = setUpMemory((storage) => {
@@ -350,7 +350,7 @@ test('[L20] a pass that cannot look is told to onError, and the next one comes; 
   expect(onError).toHaveBeenCalledWith(down);
 });
 
-test('[L22] the clock of the storage decides, where it has one', async () => {
+test('[lease.2] the clock of the storage decides, where it has one', async () => {
   let sharedMs = 5_000_000;
   const { clock, manager, storage } = setUpMemory();
   Object.assign(storage, { now: async () => sharedMs });
@@ -365,7 +365,7 @@ test('[L22] the clock of the storage decides, where it has one', async () => {
   await manager.close();
 });
 
-test('[L16] what is asked for is checked', async () => {
+test('[lease.8] what is asked for is checked', async () => {
   const { manager, clock, abandon } = setUpMemory();
   for (const options of [{ maxAttempts: 0 }, { concurrency: 1.5 }, { limit: -1 }, { everyMs: 0 }, { ttlMs: 0 }])
     await expect(manager.recoverAbandoned(() => undefined, options)).rejects.toMatchObject({ code: 'INVALID_INPUT' });

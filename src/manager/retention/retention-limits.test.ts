@@ -11,7 +11,7 @@ async function idsOf(manager: CheckpointManager): Promise<string[]> {
 }
 
 describe.each(STORAGES)('limits on %s', (_, create) => {
-  test('[R12] maxCheckpoints holds over sessions of one checkpoint each, the longest idle go first', async () => {
+  test('[retention.8] maxCheckpoints holds over sessions of one checkpoint each, the longest idle go first', async () => {
     const { storage } = create();
     const manager = new CheckpointManager({ storage, retention: { maxCheckpoints: 3 } });
     const deleted: [string, string][] = [];
@@ -30,14 +30,14 @@ describe.each(STORAGES)('limits on %s', (_, create) => {
     await manager.close();
   });
 
-  test('[R11] maxCheckpointsPerUser holds over sessions of one checkpoint each', async () => {
+  test('[retention.8] maxCheckpointsPerUser holds over sessions of one checkpoint each', async () => {
     const manager = new CheckpointManager({ storage: create().storage, retention: { maxCheckpointsPerUser: 2 } });
     for (let n = 0; n < 5; n++) await manager.save({ id: `a${n}`, userId: n === 0 ? 'u-2' : 'u-1' });
     expect(await idsOf(manager)).toEqual(['a0', 'a3', 'a4']);
     await manager.close();
   });
 
-  test('[R1] tags, pins and leases keep their sessions; a dry run says so', async () => {
+  test('[retention.1] tags, pins and leases keep their sessions; a dry run says so', async () => {
     const manager = new CheckpointManager({ storage: create().storage });
     for (const id of ['tagged', 'pinned', 'leased', 'idle', 'last']) await manager.save({ id }, { sessionId: id });
     const [last, idle, leased, pinned, tagged] = (await manager.list()).checkpoints;
@@ -56,7 +56,7 @@ describe.each(STORAGES)('limits on %s', (_, create) => {
     await manager.close();
   });
 
-  test('[R22] one session is pruned alone; what its agent saved elsewhere counts', async () => {
+  test('[retention.14] one session is pruned alone; what its agent saved elsewhere counts', async () => {
     const manager = new CheckpointManager({ storage: create().storage, retention: { types: { routine: {} } } });
     const save = (sessionId: string, agentId: string) => manager.save({}, { sessionId, agentId, type: 'routine' });
     const kept = [await save('here', 'a'), await save('there', 'b'), await save('there', 'b')];
@@ -72,7 +72,7 @@ describe.each(STORAGES)('limits on %s', (_, create) => {
     await manager.close();
   });
 
-  test('[R22] limits given for a session count in it; those of the manager are for all', async () => {
+  test('[retention.14] limits given for a session count in it; those of the manager are for all', async () => {
     const manager = new CheckpointManager({ storage: create().storage, retention: { maxCheckpoints: 100 } });
     for (const id of ['a', 'b']) for (let n = 0; n < 3; n++) await manager.save({ n }, { sessionId: id });
     const other = new CheckpointManager({ storage: manager.engine.storage, retention: { maxCheckpoints: 1 } });
@@ -84,7 +84,7 @@ describe.each(STORAGES)('limits on %s', (_, create) => {
     await manager.close();
   });
 
-  test('[R10] maxAgeDays ends idle sessions with all that is in them, and forgotten branches', async () => {
+  test('[retention.7] maxAgeDays ends idle sessions with all that is in them, and forgotten branches', async () => {
     let nowMs = Date.UTC(2026, 0, 1);
     const manager = new CheckpointManager({ storage: create().storage, now: () => nowMs });
     for (const id of ['idle', 'busy']) {
@@ -105,7 +105,7 @@ describe.each(STORAGES)('limits on %s', (_, create) => {
     await manager.close();
   });
 
-  test('[R12] a session that another process saves to while it is judged stays', async () => {
+  test('[retention.8] a session that another process saves to while it is judged stays', async () => {
     const { storage, reopen } = create();
     const other = reopen?.() ?? storage;
     const manager = new CheckpointManager({ storage });
@@ -123,7 +123,7 @@ describe.each(STORAGES)('limits on %s', (_, create) => {
     await manager.close();
   });
 
-  test('[R21] a session that another manager deleted refuses one save, and begins anew with the next', async () => {
+  test('[retention.13] a session that another manager deleted refuses one save, and begins anew with the next', async () => {
     const { storage } = create();
     const manager = new CheckpointManager({ storage });
     const session = await manager.session('s', { onConflict: 'error' });
@@ -139,7 +139,7 @@ describe.each(STORAGES)('limits on %s', (_, create) => {
   });
 });
 
-describe('[R20] maxCheckpoints of the storage in memory', () => {
+describe('[retention.12] maxCheckpoints of the storage in memory', () => {
   test('frees what it drops, and keeps tombstones within the same limit', async () => {
     const storage = new InMemoryCheckpointStorage({ maxCheckpoints: 10 });
     const manager = new CheckpointManager({ storage });
@@ -165,7 +165,7 @@ describe('[R20] maxCheckpoints of the storage in memory', () => {
   });
 });
 
-test('[R14] limits of storages that are no whole number of 1 or more are refused where they are given', () => {
+test('[input.1] limits of storages that are no whole number of 1 or more are refused where they are given', () => {
   for (const max of [Number.NaN, -1, 0, 1.5, Number.POSITIVE_INFINITY, '5' as never]) {
     expect(() => new InMemoryCheckpointStorage({ maxCheckpoints: max })).toThrow(/whole number of 1 or more/);
     expect(() => new SqliteCheckpointStorage({ path: 'x.db', maxCheckpointsPerUser: max })).toThrow(

@@ -59,7 +59,7 @@ async function decide(
 }
 
 describe('verdicts', () => {
-  test('[R15] what is kept keeps its ancestors up to one that does not need its own, and says so', async () => {
+  test('[retention.10] what is kept keeps its ancestors up to one that does not need its own, and says so', async () => {
     const { kept, reasons } = await decide(
       chain(8, (number) => number === 4),
       { keepLast: 2 },
@@ -73,7 +73,7 @@ describe('verdicts', () => {
     });
   });
 
-  test('[R15] whatever kept it: a rule, a tag, a running operation, an age', async () => {
+  test('[retention.10] whatever kept it: a rule, a tag, a running operation, an age', async () => {
     const linear = chain(6, (number) => number === 2);
     const protections = new Map([[idOf(4), ['tagged v1']]]);
     expect((await decide(linear, { keepLast: 0 }, { protections })).kept).toEqual([2, 3, 4]);
@@ -90,7 +90,7 @@ describe('verdicts', () => {
     expect((await decide(aged, { types: { manual: { keepLast: 1 } } })).kept).toEqual([2, 3, 4, 5, 6]);
   });
 
-  test('[R15] forks keep what they share; an ancestor that is gone already is no obstacle', async () => {
+  test('[retention.10] forks keep what they share; an ancestor that is gone already is no obstacle', async () => {
     const forked = [header(1), ...[2, 3, 4].map((number) => header(number, { parent: 1, needs: number !== 3 }))];
     const protections = new Map([[idOf(4), ['head of branch main']]]);
     expect((await decide(forked, { keepLast: 0 }, { protections })).kept).toEqual([1, 4]);
@@ -99,7 +99,7 @@ describe('verdicts', () => {
     expect((await decide(forked, { keepLast: 0 }, { protections: ofThird })).kept).toEqual([3]);
   });
 
-  test('[R16] what a protected checkpoint needs is protected: it counts, and limits take others', async () => {
+  test('[retention.10] what a protected checkpoint needs is protected: it counts, and limits take others', async () => {
     const delta = chain(4, () => false);
     const plain = [5, 6, 7, 8].map((number) => header(number, { sessionId: 'other', userId: 'u' }));
     const protections = new Map([
@@ -114,7 +114,7 @@ describe('verdicts', () => {
     ]);
   });
 
-  test('[R16] what merely is within a limit keeps what it needs beyond it, until it goes itself', async () => {
+  test('[retention.10] what merely is within a limit keeps what it needs beyond it, until it goes itself', async () => {
     const isWhole = (number: number) => number === 5;
     expect(
       (
@@ -136,7 +136,7 @@ describe('verdicts', () => {
     ).toEqual([5, 6, 7, 8, 9]);
   });
 
-  test('[R15] exactly the needed ones are added, whatever the lineage and the order', async () => {
+  test('[retention.10] exactly the needed ones are added, whatever the lineage and the order', async () => {
     const row = fc.record({ parent: fc.nat(), needs: fc.boolean(), isPinned: fc.boolean(), ageDays: fc.nat(9) });
     const policies = fc.constantFrom<RetentionPolicy>(
       { keepLast: 2 },
@@ -207,7 +207,7 @@ function erase(storage: ChunkStorage, checkpoint: Checkpoint): Promise<Checkpoin
 }
 
 describe.each(STORAGES)('on %s', (_, create) => {
-  test('[R15] prune leaves what the head, a tag and a pin need, as the dry run says, and nothing else', async () => {
+  test('[retention.10] prune leaves what the head, a tag and a pin need, as the dry run says, and nothing else', async () => {
     const { storage } = create();
     const manager = new CheckpointManager({ storage });
     const saved = await saveChain(manager, { count: 12, whole: [4, 8, 11] });
@@ -225,7 +225,7 @@ describe.each(STORAGES)('on %s', (_, create) => {
     await manager.close();
   });
 
-  test('[R17] so do the limits after each save, of the manager and of a type; also in sessions that nothing was needed in', async () => {
+  test('[retention.10] so do the limits after each save, of the manager and of a type; also in sessions that nothing was needed in', async () => {
     const { storage } = create();
     const retention = { maxCheckpoints: 4, types: { step: { keepLast: 2 } } };
     const manager = new CheckpointManager({ storage, retention });
@@ -241,7 +241,7 @@ describe.each(STORAGES)('on %s', (_, create) => {
     await manager.close();
   });
 
-  test('[R18] a checkpoint that another needs is not deleted by hand, until that is gone', async () => {
+  test('[retention.11] a checkpoint that another needs is not deleted by hand, until that is gone', async () => {
     const { storage } = create();
     const manager = new CheckpointManager({ storage });
     const [first, second, third] = await saveChain(manager, { count: 4, whole: [4] });
@@ -256,7 +256,7 @@ describe.each(STORAGES)('on %s', (_, create) => {
     await manager.close();
   });
 
-  test('[M35] verify names a checkpoint whose parent it needs and is gone, and counts what needs that in turn', async () => {
+  test('[retention.11] verify names a checkpoint whose parent it needs and is gone, and counts what needs that in turn', async () => {
     const { storage } = create();
     const manager = new CheckpointManager({ storage });
     const saved = await saveChain(manager, { count: 6, whole: [5] });
@@ -277,7 +277,7 @@ describe.each(STORAGES)('on %s', (_, create) => {
   });
 });
 
-test('[M35] verify tells a parent that is missing from one that was deleted', async () => {
+test('[retention.11] verify tells a parent that is missing from one that was deleted', async () => {
   const storage = new InMemoryCheckpointStorage();
   const manager = new CheckpointManager({ storage });
   const elsewhere = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
@@ -295,7 +295,7 @@ test('[M35] verify tells a parent that is missing from one that was deleted', as
   await manager.close();
 });
 
-test('[R15] a header without the need is written as before; callers of save cannot set it', async () => {
+test('[retention.10] a header without the need is written as before; callers of save cannot set it', async () => {
   const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
   const session = await manager.session('s');
   await session.save({ n: 1 });
@@ -305,7 +305,7 @@ test('[R15] a header without the need is written as before; callers of save cann
   await manager.close();
 });
 
-describe('[R16] a head that is gone on from while it is judged stays', () => {
+describe('[retention.10] a head that is gone on from while it is judged stays', () => {
   test('by prune', async () => {
     const storage = new InMemoryCheckpointStorage();
     const manager = new CheckpointManager({ storage });
@@ -344,7 +344,7 @@ describe('[R16] a head that is gone on from while it is judged stays', () => {
   });
 });
 
-test('[R17] a save into a long session without needs reads only what is new there', async () => {
+test('[retention.10] a save into a long session without needs reads only what is new there', async () => {
   const storage = new InMemoryCheckpointStorage();
   const manager = new CheckpointManager({ storage });
   for (let n = 0; n < 30; n++) await manager.save({ n }, { sessionId: 's', type: 'manual' });

@@ -36,7 +36,7 @@ async function saveRoutine(manager: CheckpointManager, count: number): Promise<v
 }
 
 describe('retention after a save', () => {
-  test('[R23] does not make it wait; who looks does, and so does close', async () => {
+  test('[retention.13] does not make it wait; who looks does, and so does close', async () => {
     const storage = new HangingStorage();
     const manager = new CheckpointManager({ storage });
     await saveRoutine(manager, 6);
@@ -67,7 +67,7 @@ describe('retention after a save', () => {
     await closing;
   });
 
-  test('[R23] makes it wait when 256 saves are ahead', async () => {
+  test('[retention.13] makes it wait when 256 saves are ahead', async () => {
     const storage = new HangingStorage();
     const manager = new CheckpointManager({ storage });
     await saveRoutine(manager, 256);
@@ -81,7 +81,7 @@ describe('retention after a save', () => {
     expect((await manager.list()).checkpoints).toHaveLength(3);
   });
 
-  test('[R23] lets handlers look while it deletes', async () => {
+  test('[retention.13] lets handlers look while it deletes', async () => {
     const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
     const seen: number[] = [];
     const look = async () => void seen.push((await manager.list()).checkpoints.length);
@@ -92,7 +92,7 @@ describe('retention after a save', () => {
     expect(seen).toEqual([1, 2, 3, expect.any(Number), expect.any(Number), expect.any(Number), expect.any(Number)]);
   });
 
-  test('[R23] that fails is told as what it is, and once where a storage cannot delete', async () => {
+  test('[retention.13] that fails is told as what it is, and once where a storage cannot delete', async () => {
     const rows = new Map<string, string>();
     const storage = {
       async save(one: Checkpoint) {
@@ -122,7 +122,7 @@ describe('retention after a save', () => {
 });
 
 describe.each(STORAGES)('retention beside saves on %s', (_, create) => {
-  test('[R23] sessions that are ended while they are saved to begin anew; no save fails', async () => {
+  test('[retention.13] sessions that are ended while they are saved to begin anew; no save fails', async () => {
     const manager = new CheckpointManager({ storage: create().storage, retention: { maxCheckpoints: 3 } });
     const agents = Array.from({ length: 6 }, (_, n) => ({ id: `a${n}`, n: 0, notes: ['x'.repeat(2000)] }));
     for (let round = 0; round < 8; round++) {

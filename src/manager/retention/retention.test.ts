@@ -52,7 +52,7 @@ async function decide(
 }
 
 describe('protection and types', () => {
-  test('[R1] a protected checkpoint is kept whatever any rule says, and every reason is given', async () => {
+  test('[retention.1] a protected checkpoint is kept whatever any rule says, and every reason is given', async () => {
     const protections = new Map([[id(1), ['head of branch main', 'tagged v1']]]);
     const policy = { types: { routine: { keepLast: 0 } }, maxAgeDays: 0, maxCheckpoints: 0, maxCheckpointsPerUser: 0 };
     const old = header(1, { type: 'routine', timestampMs: 0, userId: 'u-1' });
@@ -61,7 +61,7 @@ describe('protection and types', () => {
     expect(reasons[1]).toBe('head of branch main; tagged v1');
   });
 
-  test('[R2] routine: the last 3 of an agent are kept', async () => {
+  test('[retention.3] routine: the last 3 of an agent are kept', async () => {
     const { kept, reasons } = await decide(
       many(5, () => ({ type: 'routine', agentId: 'a-1' })),
       DEFAULT_RETENTION,
@@ -71,13 +71,13 @@ describe('protection and types', () => {
     expect(reasons[5]).toBe('routine: within its rule');
   });
 
-  test('[R2] agents match exactly: a-1 never touches a-10, nor the a-1 of another user', async () => {
+  test('[retention.3] agents match exactly: a-1 never touches a-10, nor the a-1 of another user', async () => {
     const owners: Fields[] = [{ agentId: 'a-1' }, { agentId: 'a-10' }, { agentId: 'a-1', userId: 'u-2' }];
     const checkpoints = many(12, (number) => ({ type: 'routine', ...owners[number % 3] }));
     expect((await decide(checkpoints, DEFAULT_RETENTION)).kept).toEqual([4, 5, 6, 7, 8, 9, 10, 11, 12]);
   });
 
-  test('[R2] an agent is one agent in all sessions; without an agent each session counts on its own', async () => {
+  test('[retention.3] an agent is one agent in all sessions; without an agent each session counts on its own', async () => {
     const inTwoSessions = (number: number) => ({ type: 'routine', sessionId: `s-${number % 2}` });
     expect((await decide(many(8, inTwoSessions), DEFAULT_RETENTION)).kept).toEqual([3, 4, 5, 6, 7, 8]);
     const ofOneAgent = (number: number) => ({ ...inTwoSessions(number), agentId: 'a-1' });
@@ -87,7 +87,7 @@ describe('protection and types', () => {
     );
   });
 
-  test('[R3] pre_operation: kept until its operation completes, whatever limits say', async () => {
+  test('[retention.4] pre_operation: kept until its operation completes, whatever limits say', async () => {
     const checkpoints = many(2, () => ({ type: 'pre_operation', timestampMs: 0 }));
     const policy = { ...DEFAULT_RETENTION, maxAgeDays: 1, maxCheckpoints: 0 };
     const { kept, reasons } = await decide(checkpoints, policy, { completed: new Set([id(1)]) });
@@ -95,7 +95,7 @@ describe('protection and types', () => {
     expect(reasons).toEqual({ 1: 'pre_operation: its operation completed', 2: 'operation still running' });
   });
 
-  test('[R4] recovery: 7 days, or until cleared', async () => {
+  test('[retention.4] recovery: 7 days, or until cleared', async () => {
     const ages = [7 * DAY_MS, 7 * DAY_MS + 1, 0];
     const checkpoints = many(3, (number) => ({ type: 'recovery', timestampMs: NOW_MS - (ages[number - 1] ?? 0) }));
     const { kept, reasons } = await decide(checkpoints, DEFAULT_RETENTION, { cleared: new Set([id(3)]) });
@@ -104,7 +104,7 @@ describe('protection and types', () => {
     expect(reasons[3]).toBe('recovery: cleared');
   });
 
-  test('[R5] types without a rule are kept, also those named like properties of every object', async () => {
+  test('[retention.5] types without a rule are kept, also those named like properties of every object', async () => {
     const types = ['manual', 'auto', 'mine', 'toString', '__proto__'];
     const checkpoints = many(50, (number) => ({ type: types[number % 5] as string, timestampMs: 0 }));
     expect((await decide(checkpoints, DEFAULT_RETENTION)).kept).toHaveLength(50);
@@ -113,14 +113,14 @@ describe('protection and types', () => {
 });
 
 describe('keep rules', () => {
-  test('[R6] keepLast keeps the newest of each session, by id and not by clock', async () => {
+  test('[retention.6] keepLast keeps the newest of each session, by id and not by clock', async () => {
     const checkpoints = many(6, (number) => ({ sessionId: `s-${number % 2}`, timestampMs: NOW_MS - number * HOUR_MS }));
     expect((await decide(checkpoints, { keepLast: 2 })).kept).toEqual([3, 4, 5, 6]);
     expect((await decide(checkpoints.toReversed(), { keepLast: 2 })).kept).toEqual([3, 4, 5, 6]);
     expect((await decide(checkpoints, { keepLast: 0 })).kept).toEqual([]);
   });
 
-  test('[R7] hourly, daily and weekly keep the newest of each of the last N periods that have one', async () => {
+  test('[retention.6] hourly, daily and weekly keep the newest of each of the last N periods that have one', async () => {
     const timesOf = (...times: string[]) => times.map((time, at) => header(at + 1, { timestampMs: Date.parse(time) }));
     const hours = timesOf('2026-11-03T08:10Z', '2026-11-03T08:50Z', '2026-11-03T09:00Z', '2026-11-05T23:59Z');
     expect((await decide(hours, { keepHourly: 2 })).kept).toEqual([3, 4]);
@@ -138,28 +138,28 @@ describe('keep rules', () => {
     expect((await decide(months, { keepMonthly: 2 })).reasons[2]).toBe('newest of the month 2026-09');
   });
 
-  test('[R7] keepWithinMs keeps what is not older', async () => {
+  test('[retention.6] keepWithinMs keeps what is not older', async () => {
     const checkpoints = many(4, (number) => ({ timestampMs: NOW_MS - (4 - number) * HOUR_MS }));
     expect((await decide(checkpoints, { keepWithinMs: 2 * HOUR_MS })).kept).toEqual([2, 3, 4]);
     expect((await decide(checkpoints, { keepWithinMs: 0 })).kept).toEqual([4]);
     expect((await decide(checkpoints, { keepWithinMs: 2 * HOUR_MS })).reasons[4]).toBe('young enough');
   });
 
-  test('[R8] a checkpoint stays if any keep rule asks for it', async () => {
+  test('[retention.5] a checkpoint stays if any keep rule asks for it', async () => {
     const checkpoints = many(6, (number) => ({ timestampMs: NOW_MS - (6 - number) * DAY_MS }));
     const { kept, reasons } = await decide(checkpoints, { keepLast: 1, keepDaily: 3 });
     expect(kept).toEqual([4, 5, 6]);
     expect(reasons[6]).toBe('among the last 1 of its session; newest of the day 2026-11-15');
   });
 
-  test('[R9] a type with its own rule follows that and not the keep rules, nor takes their places', async () => {
+  test('[retention.5] a type with its own rule follows that and not the keep rules, nor takes their places', async () => {
     const checkpoints = [header(1), header(2), header(3, { type: 'routine' }), header(4, { type: 'recovery' })];
     expect((await decide(checkpoints, { ...DEFAULT_RETENTION, keepLast: 1 })).kept).toEqual([2, 3, 4]);
   });
 });
 
 describe('limits', () => {
-  test('[R10] maxAgeDays drops what is older, of every type', async () => {
+  test('[retention.7] maxAgeDays drops what is older, of every type', async () => {
     const ages = [31, 30, 0, -5];
     const types = ['routine', 'manual', 'auto', 'recovery'];
     const checkpoints = many(4, (number) => ({
@@ -171,7 +171,7 @@ describe('limits', () => {
     expect(reasons[1]).toBe('older than 30 days');
   });
 
-  test('[R11] maxCheckpointsPerUser drops the oldest of each user, and nothing without a user', async () => {
+  test('[retention.8] maxCheckpointsPerUser drops the oldest of each user, and nothing without a user', async () => {
     const users = ['u-1', 'u-10', undefined];
     const checkpoints = many(9, (number) => {
       const userId = users[number % 3];
@@ -182,7 +182,7 @@ describe('limits', () => {
     expect(reasons[3]).toBe('beyond the 1 kept of user u-1, oldest first');
   });
 
-  test('[R12] maxCheckpoints drops the oldest by id; protected ones count but are never dropped', async () => {
+  test('[retention.8] maxCheckpoints drops the oldest by id; protected ones count but are never dropped', async () => {
     const checkpoints = many(5, (number) => ({ timestampMs: NOW_MS - number }));
     expect((await decide(checkpoints, { maxCheckpoints: 2 })).kept).toEqual([4, 5]);
     const protections = new Map([[id(1), ['pinned']]]);
@@ -193,7 +193,7 @@ describe('limits', () => {
     );
   });
 
-  test('[R12] what another rule dropped does not count', async () => {
+  test('[retention.8] what another rule dropped does not count', async () => {
     const checkpoints = many(4, (number) => ({ timestampMs: number > 2 ? 0 : NOW_MS }));
     expect((await decide(checkpoints, { maxAgeDays: 1, maxCheckpoints: 2 })).kept).toEqual([1, 2]);
   });
@@ -205,7 +205,7 @@ describe('whole sessions', () => {
   const ofSessions = (...sessions: number[]) =>
     sessions.map((session, at) => header(at + 1, { sessionId: `s-${session}` }));
 
-  test('[R12] where only heads are left above a limit, the sessions idle longest go whole', async () => {
+  test('[retention.8] where only heads are left above a limit, the sessions idle longest go whole', async () => {
     const checkpoints = ofSessions(1, 2, 3, 4);
     const rest = { heads: headOf(1, 2, 3, 4), current: current(1, 2, 3, 4) };
     const { kept, reasons } = await decide(checkpoints, { maxCheckpoints: 2 }, rest);
@@ -214,7 +214,7 @@ describe('whole sessions', () => {
     expect((await decide(checkpoints, { maxCheckpoints: 2 }, { ...rest, slack: 1 })).kept).toEqual([4]);
   });
 
-  test('[R12] what is no head goes first, and what a tag, pin or lease protects keeps its session', async () => {
+  test('[retention.8] what is no head goes first, and what a tag, pin or lease protects keeps its session', async () => {
     const checkpoints = ofSessions(1, 2, 2, 2, 3);
     const rest = { heads: headOf(1, 4, 5), current: current(1, 4, 5) };
     expect((await decide(checkpoints, { maxCheckpoints: 3 }, rest)).kept).toEqual([1, 4, 5]);
@@ -225,7 +225,7 @@ describe('whole sessions', () => {
     expect((await decide(checkpoints, { maxCheckpoints: 2 }, { ...rest, held })).kept).toEqual([1, 5]);
   });
 
-  test('[R12] the session saved to last stays; of its branches others than the current one go, oldest first', async () => {
+  test('[retention.8] the session saved to last stays; of its branches others than the current one go, oldest first', async () => {
     const checkpoints = ofSessions(1, 1, 1, 1);
     const rest = { heads: headOf(1, 2, 3, 4), current: current(2) };
     const { kept, reasons } = await decide(checkpoints, { maxCheckpoints: 3 }, rest);
@@ -234,7 +234,7 @@ describe('whole sessions', () => {
     expect((await decide(checkpoints, { maxCheckpoints: 1 }, rest)).kept).toEqual([2, 4]);
   });
 
-  test('[R11] so for each user; a session that another user has checkpoints in stays', async () => {
+  test('[retention.8] so for each user; a session that another user has checkpoints in stays', async () => {
     const users = ['u-1', 'u-2', 'u-1', 'u-1'];
     const sessions = ['s-1', 's-1', 's-2', 's-3'];
     const checkpoints = many(4, (number) => ({
@@ -247,7 +247,7 @@ describe('whole sessions', () => {
     expect(reasons[3]).toBe('beyond the 2 kept of user u-1: its session was idle longest');
   });
 
-  test('[R10] maxAgeDays ends sessions and branches that were not saved to since, but for the current one', async () => {
+  test('[retention.7] maxAgeDays ends sessions and branches that were not saved to since, but for the current one', async () => {
     const old = NOW_MS - 31 * DAY_MS;
     const checkpoints = [
       header(1, { sessionId: 'idle', timestampMs: old }),
@@ -300,7 +300,7 @@ const headers = fc
   )
   .map((rows) => rows.map(({ isPinned, ...fields }, at) => ({ checkpoint: header(at + 1, fields), isPinned })));
 
-test('[R13] the verdicts depend on nothing but the input: not on its order; pinned ones stay; limits hold', async () => {
+test('[retention.9] the verdicts depend on nothing but the input: not on its order; pinned ones stay; limits hold', async () => {
   await fc.assert(
     fc.asyncProperty(headers, policies, async (rows, policy: RetentionPolicy) => {
       checkOptions(policy as object, RETENTION_CHECKS, 'retention');
@@ -337,13 +337,13 @@ describe('bad policies', () => {
     ['types as a list', { types: [] }, ['types', 'a list', 'an object']],
     ['no policy', undefined, ['retention', 'undefined', 'an object']],
   ];
-  test.each(bad)('[R14] %s is refused by name', (_, policy, parts) => {
+  test.each(bad)('[input.1] %s is refused by name', (_, policy, parts) => {
     const check = () => checkOptions(policy as object, RETENTION_CHECKS, 'retention');
     expect(check).toThrow(InvalidInputError);
     for (const part of parts) expect(check).toThrow(part);
   });
 
-  test('[R14] the default, the empty policy and undefined options are taken', () => {
+  test('[input.1] the default, the empty policy and undefined options are taken', () => {
     for (const policy of [DEFAULT_RETENTION, {}, { types: {} }, { keepLast: undefined }, { types: { mine: {} } }])
       expect(() => checkOptions(policy as object, RETENTION_CHECKS, 'retention')).not.toThrow();
   });

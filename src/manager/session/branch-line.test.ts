@@ -24,7 +24,7 @@ describe.each(STORAGES)('saves and steps without an answer, on %s', (_, create) 
     return { comeBack };
   }
 
-  test('[M32] a save that got no answer looks for itself: one that is there is saved, and told of', async () => {
+  test('[save.5] a save that got no answer looks for itself: one that is there is saved, and told of', async () => {
     const { plan, manager } = setUp();
     const told: string[] = [];
     manager.on('checkpoint_saved', ({ id }) => void told.push(id));
@@ -38,7 +38,7 @@ describe.each(STORAGES)('saves and steps without an answer, on %s', (_, create) 
     await manager.close();
   });
 
-  test('[M32] one that was stored, and could not be looked for, is what the next save stands on', async () => {
+  test('[save.5] one that was stored, and could not be looked for, is what the next save stands on', async () => {
     const { plan, manager } = setUp();
     const told: number[] = [];
     manager.on('checkpoint_saved', ({ sequence }) => void told.push(sequence));
@@ -63,7 +63,7 @@ describe.each(STORAGES)('saves and steps without an answer, on %s', (_, create) 
     await manager.close();
   });
 
-  test('[M32] one that arrives after the look is what the next save stands on', async () => {
+  test('[save.5] one that arrives after the look is what the next save stands on', async () => {
     const { plan, manager, storage } = setUp();
     const session = await manager.session('s');
     await session.save({ n: 1 });
@@ -86,7 +86,7 @@ describe.each(STORAGES)('saves and steps without an answer, on %s', (_, create) 
     await manager.close();
   });
 
-  test('[M32] one that was not stored leaves no trace', async () => {
+  test('[save.5] one that was not stored leaves no trace', async () => {
     const { plan, manager } = setUp();
     const session = await manager.session('s');
     await session.save(longState(40));
@@ -103,7 +103,7 @@ describe.each(STORAGES)('saves and steps without an answer, on %s', (_, create) 
     await manager.close();
   });
 
-  test('[M32] a step finds out as well', async () => {
+  test('[save.5] a step finds out as well', async () => {
     const { plan, manager } = setUp();
     const session = await manager.session('s');
     await session.save({ n: 1 });
@@ -116,7 +116,7 @@ describe.each(STORAGES)('saves and steps without an answer, on %s', (_, create) 
     await manager.close();
   });
 
-  test('[M32] a key still makes it stored once, and a session of its own branch goes on from it', async () => {
+  test('[save.5] a key still makes it stored once, and a session of its own branch goes on from it', async () => {
     const { plan, manager } = setUp();
     const session = await manager.session('s', { onConflict: 'branch' });
     plan.commits = { 1: 'loses_reply' };

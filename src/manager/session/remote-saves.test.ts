@@ -12,7 +12,7 @@ function openManager(tenant: string, onHandlerError?: (error: unknown) => void):
   return manager;
 }
 
-test('[M33] a handler for everywhere is told of own and foreign saves, each once, until it stops', async () => {
+test('[save.9] a handler for everywhere is told of own and foreign saves, each once, until it stops', async () => {
   const tenant = randomUUID();
   const [here, there] = [openManager(tenant), openManager(tenant)];
   const told: string[] = [];
@@ -30,7 +30,7 @@ test('[M33] a handler for everywhere is told of own and foreign saves, each once
   expect(told).toHaveLength(20);
 });
 
-test('[M33] a handler that throws is reported, and the next ones are told', async () => {
+test('[save.9] a handler that throws is reported, and the next ones are told', async () => {
   const tenant = randomUUID();
   const errors: unknown[] = [];
   const [here, there] = [openManager(tenant, (error) => errors.push(error)), openManager(tenant)];
@@ -51,7 +51,7 @@ test('[M33] a handler that throws is reported, and the next ones are told', asyn
   await expect.poll(() => errors.map(String)).toEqual(['Error: not today', 'Error: not today']);
 });
 
-test('[M33] a storage that cannot tell says so', () => {
+test('[save.9] a storage that cannot tell says so', () => {
   const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
   expect(() => manager.on('checkpoint_saved', () => undefined, { from: 'everywhere' })).toThrow(
     expect.objectContaining({ code: 'UNSUPPORTED' }),

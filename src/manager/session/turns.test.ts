@@ -51,7 +51,7 @@ const STORAGES: readonly [string, () => ChunkStorage][] = [
 ];
 
 test.each(STORAGES)(
-  '[M39] prune, verify, export, import and gc take turns with the event loop, on %s',
+  '[session.6] prune, verify, export, import and gc take turns with the event loop, on %s',
   async (_, open) => {
     const storage = open();
     const manager = await fill(storage);
@@ -76,7 +76,7 @@ async function* linesOf(lines: readonly string[]): AsyncGenerator<string> {
   yield* lines;
 }
 
-test('[M39] what is saved while the storage in memory collects is not collected', async () => {
+test('[session.6] what is saved while the storage in memory collects is not collected', async () => {
   const storage = new InMemoryCheckpointStorage();
   const manager = await fill(storage);
   const session = await manager.session('other');

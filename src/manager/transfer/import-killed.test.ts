@@ -55,7 +55,7 @@ const KINDS: readonly [kind: string, open: (path: string) => ChunkStorage][] = [
   ['file', (path) => new FileCheckpointStorage({ path })],
 ];
 
-describe.each(KINDS)('[M9] what an import left that was killed, on %s', (kind, open) => {
+describe.each(KINDS)('[session.4] what an import left that was killed, on %s', (kind, open) => {
   let dist = '';
   beforeAll(() => {
     dist = pathToFileURL(`${builtFolder()}/`).href;
@@ -109,7 +109,7 @@ describe.each(KINDS)('[M9] what an import left that was killed, on %s', (kind, o
   });
 });
 
-test('[M9] a session that is opened while it is imported is the imported one', async () => {
+test('[session.4] a session that is opened while it is imported is the imported one', async () => {
   const storage = new InMemoryCheckpointStorage();
   const { setTimer } = hurriedTimers();
   const manager = new CheckpointManager({ storage, setTimer });

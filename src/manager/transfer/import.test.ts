@@ -178,7 +178,7 @@ async function* toStream(...parts: readonly (string | Uint8Array)[]): AsyncGener
   yield* parts;
 }
 
-describe('[M9] a file that was written to do harm is CORRUPT and brings nothing in', () => {
+describe('[session.4] a file that was written to do harm is CORRUPT and brings nothing in', () => {
   test('a file of the same kind without harm is brought in', async () => {
     const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
     await manager.importSession(toStream(format([checkpoint(), ref()])));
@@ -245,7 +245,7 @@ describe('[M9] a file that was written to do harm is CORRUPT and brings nothing 
   });
 });
 
-test('[M9] what was pruned, dropped and left current without a head is exported and imported again', async () => {
+test('[session.4] what was pruned, dropped and left current without a head is exported and imported again', async () => {
   const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
   const session = await manager.session('s');
   const ids = [];
@@ -264,7 +264,7 @@ test('[M9] what was pruned, dropped and left current without a head is exported 
   expect(await other.verify()).toMatchObject({ status: 'clean' });
 });
 
-describe.each(STORAGES)('[M9] an import on %s', (_, create) => {
+describe.each(STORAGES)('[session.4] an import on %s', (_, create) => {
   async function exported(): Promise<string[]> {
     const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
     const session = await manager.session('s');
@@ -377,7 +377,7 @@ describe.each(STORAGES)('[M9] an import on %s', (_, create) => {
   });
 });
 
-describe.each(STORAGES)('[M38] on %s', (kind, create) => {
+describe.each(STORAGES)('[session.5] on %s', (kind, create) => {
   /** PostgreSQL takes numbers only for its index. */
   const INDEXED = kind === 'postgres' ? { timestampMs: 1 } : {};
   const HARMFUL = [{ timestampMs: 'x' }, { metadata: { a: { $: ['class', 'X', 1] } } }, { sequence: -5 }];

@@ -44,7 +44,7 @@ describe.each([
     return storage;
   }
 
-  test('[O17] events come back as they were appended, in order, and can be read on from any of them', async () => {
+  test('[memory.11] events come back as they were appended, in order, and can be read on from any of them', async () => {
     const storage = open();
     const place = {
       sessionId: 's',
@@ -70,7 +70,7 @@ describe.each([
     expect((await storage.readEvents({ memoryIds: ['m2', 'm3'] })).map(({ memoryId }) => memoryId)).toEqual(['m2']);
   });
 
-  test('[O17] an append is all or none: a known key or a memory that moved on refuses all of it', async () => {
+  test('[memory.11] an append is all or none: a known key or a memory that moved on refuses all of it', async () => {
     const storage = open();
     const stored = await storage.append([indexed(event('m1', { key: 'k' }))]);
     const seq = stored.status === 'stored' ? (stored.events[0]?.seq ?? 0) : 0;
@@ -88,7 +88,7 @@ describe.each([
     expect(fits.status).toBe('stored');
   });
 
-  test('[O17] terms find the events of a scope, whatever script they are written in', async () => {
+  test('[memory.11] terms find the events of a scope, whatever script they are written in', async () => {
     const storage = open();
     await storage.append([
       indexed(event('m1'), ['tea', 'über', '抹茶']),
@@ -108,7 +108,7 @@ describe.each([
     expect(await storage.readPostings(['tea'], { userId: 'ann', runId: 'r"1' })).toEqual(new Map([['tea', [m3]]]));
   });
 
-  test('[O17] related events are those of the same key, words, slot or kind, and only in the scope', async () => {
+  test('[memory.11] related events are those of the same key, words, slot or kind, and only in the scope', async () => {
     const storage = open();
     const fact = (id: string, changes: object) =>
       event(id, { fields: { content: id, hash: id, kind: 'fact', subject: 'ann', ...changes } });
@@ -132,7 +132,7 @@ describe.each([
     expect(related.map(({ memoryId }) => memoryId)).toEqual(['key', 'words', 'slot', 'kind']);
   });
 
-  test('[O17] a series is the turns of a session, or of a run outside of sessions, newest first', async () => {
+  test('[memory.11] a series is the turns of a session, or of a run outside of sessions, newest first', async () => {
     const storage = open();
     const place = { sessionId: 's', branch: 'main', checkpointId: '', isAfter: true, lineage: [] };
     const scope = { userId: 'ann', runId: 'r' };
@@ -147,7 +147,7 @@ describe.each([
     expect(await ids({})).toEqual(['b']);
   });
 
-  test('[O20] vectors are kept by model and read on from a position', async () => {
+  test('[memory.12] vectors are kept by model and read on from a position', async () => {
     const storage = open();
     await storage.append([indexed(event('m1')), indexed(event('m2', { scope: { userId: 'bob' } }))]);
     const [m1 = 0, m2 = 0] = (await storage.readEvents({})).map(({ seq }) => seq);
@@ -163,7 +163,7 @@ describe.each([
     expect(await storage.readVectors('a', { scope: { userId: 'ann' }, afterPosition: after })).toEqual([]);
   });
 
-  test('[O16] purged memories leave a tombstone and nothing else; numbers are not used again', async () => {
+  test('[memory.9] purged memories leave a tombstone and nothing else; numbers are not used again', async () => {
     const storage = open();
     await storage.append([indexed(event('m1')), indexed(event('m2'))]);
     const before = await storage.readEvents({});
@@ -185,7 +185,7 @@ describe.each([
     expect(await storage.readEvents({})).toEqual([]);
   });
 
-  test('[O17] after closing every call says so', async () => {
+  test('[memory.11] after closing every call says so', async () => {
     const storage = openStorage();
     await storage.readEpoch();
     await storage.close();
@@ -194,7 +194,7 @@ describe.each([
   });
 });
 
-test('[O17] tenants of one PostgreSQL schema see nothing of each other', async () => {
+test('[memory.11] tenants of one PostgreSQL schema see nothing of each other', async () => {
   const options = { connectionString: postgresUrl(), schema: freshSchema() };
   const [acme, other] = ['acme', 'other'].map((tenant) => new PostgresMemoryStorage({ ...options, tenant }));
   await Promise.all([acme?.append([indexed(event('m1', { key: 'k' }))]), other?.readEpoch()]);
@@ -206,7 +206,7 @@ test('[O17] tenants of one PostgreSQL schema see nothing of each other', async (
   await Promise.all([acme?.close(), other?.close()]);
 });
 
-test('[O23] a file that is something else is left alone', async () => {
+test('[memory.11] a file that is something else is left alone', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'savestate-memory-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const path = join(folder, 'other.db');

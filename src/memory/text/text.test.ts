@@ -65,7 +65,7 @@ describe('questions', () => {
   const parse = (text: string, subjects = ['Ann', 'Bob Stone'], speaker = 'ann-1') =>
     parseQuery(text, { subjects, speaker, nowMs: 0 });
 
-  test('[O24] names of subjects become a field and the question is turned to the first person', () => {
+  test('[memory.13] names of subjects become a field and the question is turned to the first person', () => {
     expect(parse("What is Ann's favourite book?")).toMatchObject({
       subjects: new Set(['Ann']),
       terms: ['favourit', 'book'],
@@ -80,12 +80,12 @@ describe('questions', () => {
     expect(parse('Which user took bus 42?', ['user', '42']).terms).toEqual(['user', 'take', 'bu', '42']);
   });
 
-  test('[O24] who asks about themselves asks about the speaker', () => {
+  test('[memory.13] who asks about themselves asks about the speaker', () => {
     expect(parse('What do I like?').subjects).toEqual(new Set(['ann-1']));
     expect(parse('what is in it?').subjects.size).toBe(0);
   });
 
-  test('[O24] names that look like patterns are only names', () => {
+  test('[memory.13] names that look like patterns are only names', () => {
     expect(parse('What did Al.*(Bo say?', ['Al.*(Bo', '']).subjects).toEqual(new Set(['Al.*(Bo']));
   });
 });

@@ -97,7 +97,7 @@ test.each<[call: string, wrong: () => unknown, message: string]>([
       } as never),
     '"systemMesage" is not an option of overrides.agents.ann; did you mean "systemMessage"?',
   ],
-])('[I4] %s: what cannot be used is said in a sentence', async (_, wrong, message) => {
+])('[input.1] %s: what cannot be used is said in a sentence', async (_, wrong, message) => {
   const error = await new Promise((resolve) => resolve(wrong())).catch((thrown: unknown) => thrown);
   expect(error).toMatchObject({ code: 'INVALID_INPUT', message: expect.stringContaining(message) });
 });

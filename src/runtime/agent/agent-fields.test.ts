@@ -27,7 +27,7 @@ function openManager(): CheckpointManager {
 const WORKED = { stage: 'ASKED', count: 7, collectedFields: { city: { name: 'Graz' } as unknown } };
 
 describe('the public fields of a subclass', () => {
-  test('[H8] come back into a new agent and into a live one', async () => {
+  test('[agent.5] come back into a new agent and into a live one', async () => {
     const manager = openManager();
     const saved = Object.assign(clerk(), structuredClone(WORKED), { manager });
     const id = await manager.save(saved);
@@ -41,7 +41,7 @@ describe('the public fields of a subclass', () => {
     expect((await manager.get(id))?.collectedFields).toEqual(WORKED.collectedFields);
   });
 
-  test('[H8] come back in conversations, from where they were between two moves', async () => {
+  test('[agent.5] come back in conversations, from where they were between two moves', async () => {
     const checkpoints = openManager();
     const ann = Object.assign(clerk(), structuredClone(WORKED));
     const chat = new GroupChat({
@@ -67,7 +67,7 @@ describe('the public fields of a subclass', () => {
     expect(state.fields?.collectedFields).toEqual({ city: 'Linz' });
   });
 
-  test('[H8] what an agent has and the checkpoint lacks is named; older states say nothing of fields', async () => {
+  test('[agent.5] what an agent has and the checkpoint lacks is named; older states say nothing of fields', async () => {
     class Later extends Clerk {
       added = 1;
     }
@@ -78,7 +78,7 @@ describe('the public fields of a subclass', () => {
     expect(later().loadState(older)).toEqual([]);
   });
 
-  test('[H8] what cannot be saved is refused with its path, unless the class says itself what is saved', async () => {
+  test('[agent.5] what cannot be saved is refused with its path, unless the class says itself what is saved', async () => {
     class Caller extends StandardAgent {
       count = 1;
       call = () => 'called';
@@ -97,7 +97,7 @@ describe('the public fields of a subclass', () => {
     expect([restored.count, restored.call()]).toEqual([5, 'called']);
   });
 
-  test('[H8] a change of one is noticed by an orchestrator', async () => {
+  test('[agent.5] a change of one is noticed by an orchestrator', async () => {
     const checkpointManager = openManager();
     const agent = clerk();
     const orchestrator = new Orchestrator({ agents: [agent], checkpointManager, autoCheckpoint: true });
@@ -111,7 +111,7 @@ describe('the public fields of a subclass', () => {
   });
 });
 
-test('[H8] what the code gives an agent and the checkpoint has otherwise is named', async () => {
+test('[agent.5] what the code gives an agent and the checkpoint has otherwise is named', async () => {
   const manager = openManager();
   const make = (systemMessage?: string) => new StandardAgent({ name: 'ann', ...(systemMessage && { systemMessage }) });
   const id = await manager.save(make('OLD'));

@@ -20,7 +20,7 @@ function tool(run: Tool['run'], options: Partial<Tool> = {}): Tool {
 }
 
 describe('a tool', () => {
-  test('[H1] whatever a tool does, its call has an outcome', async () => {
+  test('[agent.1] whatever a tool does, its call has an outcome', async () => {
     const outcomes = {
       text: await callTool(
         tool(() => 'done'),
@@ -77,7 +77,7 @@ describe('a tool', () => {
     });
   });
 
-  test('[H1] a stopped run stops its tools', async () => {
+  test('[agent.1] a stopped run stops its tools', async () => {
     const stop = new AbortController();
     const call = callTool(
       tool(() => new Promise(() => undefined)),
@@ -88,7 +88,7 @@ describe('a tool', () => {
     await expect(call).rejects.toThrow('stopped');
   });
 
-  test('[H2] a tool needs a name that models can say', () => {
+  test('[agent.1] a tool needs a name that models can say', () => {
     expect(() => tool(() => '', { name: 'two words' })).toThrow(/letters, digits/);
   });
 });
@@ -110,7 +110,7 @@ function agent(options: Partial<StandardAgentOptions> = {}): StandardAgent {
 }
 
 describe('an agent', () => {
-  test('[H3] says what its model says, with its tools, and keeps both in its history', async () => {
+  test('[agent.2] says what its model says, with its tools, and keeps both in its history', async () => {
     const model = scriptedModel([{ toolCalls: [{ name: 'tool', input: { n: 4 } }] }, 'It is 16.'], { id: 'm' });
     const registry = new AgentRegistry({ models: { m: model } });
     const ann = agent({ model, tools: [tool((input) => (input as { n: number }).n ** 2)], systemMessage: 'Be brief.' });
@@ -123,7 +123,7 @@ describe('an agent', () => {
     expect(model.requests[0]?.system).toBe('Be brief.');
   });
 
-  test('[H4] an agent can be asked on its own, also after a restore, and a failure can be tried again', async () => {
+  test('[agent.3] an agent can be asked on its own, also after a restore, and a failure can be tried again', async () => {
     let isDown = false;
     const model = scriptedModel(
       ({ messages }) => {
@@ -150,7 +150,7 @@ describe('an agent', () => {
     await expect(helper.reply(5 as never)).rejects.toMatchObject({ code: 'INVALID_INPUT' });
   });
 
-  test('[H3] others are told its description, or the first sentence of its prompt without memory', () => {
+  test('[agent.2] others are told its description, or the first sentence of its prompt without memory', () => {
     const introduce = (options: object) => new StandardAgent({ name: 'cook', ...options }).introduction;
     expect(introduce({ systemMessage: 'You cook {memory:taste}v1.5 soups. The secret is salt.\n{memory}' })).toBe(
       'You cook v1.5 soups.',
@@ -161,14 +161,14 @@ describe('an agent', () => {
     expect(introduce({})).toBe('');
   });
 
-  test('[H8] an agent shows what it is', () => {
+  test('[agent.5] an agent shows what it is', () => {
     const llmConfig = { provider: 'openai', model: 'gpt' } as const;
     const shown = new StandardAgent({ name: 'librarian', systemMessage: 'You help.', llmConfig });
     expect(inspect(shown)).toMatch(/^StandardAgent \{\s+name: 'librarian',.*'You help.'.*model: 'gpt'/s);
     expect([shown.systemMessage, shown.llmConfig?.model, shown.description]).toEqual(['You help.', 'gpt', 'You help.']);
   });
 
-  test('[H4] a failed reply changes nothing', async () => {
+  test('[agent.3] a failed reply changes nothing', async () => {
     const model = scriptedModel([{ toolCalls: [{ name: 'tool', input: { n: 4 } }] }, { status: 500 }], { id: 'm' });
     const registry = new AgentRegistry({ models: { m: model } });
     const ann = agent({ model, tools: [tool(() => 'done')] });
@@ -177,7 +177,7 @@ describe('an agent', () => {
     expect(ann.saveState()).toBe(before);
   });
 
-  test('[H5] a circle of tool calls ends with words', async () => {
+  test('[agent.1] a circle of tool calls ends with words', async () => {
     const model = scriptedModel(
       ({ toolChoice }) => (toolChoice === 'none' ? 'Enough.' : { toolCalls: [{ name: 'tool', input: { n: 1 } }] }),
       { id: 'm' },
@@ -188,7 +188,7 @@ describe('an agent', () => {
     expect(model.requests.length).toBe(3);
   });
 
-  test('[H6] an unknown tool is told to the model, not to the run', async () => {
+  test('[agent.1] an unknown tool is told to the model, not to the run', async () => {
     const model = scriptedModel([{ toolCalls: [{ name: 'fax', input: {} }] }, 'I see.'], { id: 'm' });
     const ann = agent({ model });
     await ann.respond(context({ registry: new AgentRegistry({ models: { m: model } }) }));
@@ -201,14 +201,14 @@ describe('an agent', () => {
     { humanInputMode: 'ALWAYS', typed: '', said: 'auto' },
     { humanInputMode: 'TERMINATE', typed: 'Hi.', said: 'auto' },
     { humanInputMode: 'TERMINATE', maxConsecutiveAutoReplies: 0, typed: 'Hi.', said: 'Hi.' },
-  ] as const)('[H7] $humanInputMode with "$typed" typed says "$said"', async ({ typed, said, ...options }) => {
+  ] as const)('[agent.4] $humanInputMode with "$typed" typed says "$said"', async ({ typed, said, ...options }) => {
     const ann = agent({ ...options, defaultReply: 'auto' });
     const outcome = await ann.respond(context({ ask: async () => typed }));
     expect(outcome.message?.content).toBe(said);
     expect(ann.saveState().autoReplies.boss).toBe(said === 'auto' ? 1 : 0);
   });
 
-  test('[H7] silence has a reason: the limit, the person, or nothing to say', async () => {
+  test('[agent.4] silence has a reason: the limit, the person, or nothing to say', async () => {
     const spent = agent({ maxConsecutiveAutoReplies: 1, defaultReply: 'auto' });
     await spent.respond(context());
     expect(await spent.respond(context())).toEqual({ silence: 'limit' });
@@ -217,7 +217,7 @@ describe('an agent', () => {
     expect(await agent().respond(context())).toEqual({ silence: 'nothing_to_say' });
   });
 
-  test('[H8] a state comes back into another agent exactly, and what it lacks is listed', async () => {
+  test('[agent.5] a state comes back into another agent exactly, and what it lacks is listed', async () => {
     const ann = agent({ tools: [tool(() => 'done')], systemMessage: 'Be brief.', maxConsecutiveAutoReplies: 3 });
     const other = new StandardAgent({ name: 'other' });
     expect(other.loadState(structuredClone(ann.saveState()))).toEqual([
@@ -229,7 +229,7 @@ describe('an agent', () => {
     expect(() => other.loadState({ name: 'ann' })).toThrow(/not the state of an agent/);
   });
 
-  test('[H9] a key never enters the state, and a missing one is named when the model is built', async () => {
+  test('[model.8] a key never enters the state, and a missing one is named when the model is built', async () => {
     const llmConfig = { provider: 'openai', model: 'gpt-x' } as const;
     const ann = agent({ llmConfig });
     await expect(ann.respond(context())).rejects.toThrow('OPENAI_API_KEY');
@@ -241,7 +241,7 @@ describe('an agent', () => {
 describe('a status', () => {
   const all: AgentStatus[] = ['initializing', 'running', 'paused', 'completed', 'cancelled', 'error'];
 
-  test('[H10] follows the table', () => {
+  test('[agent.3] follows the table', () => {
     expect(changeStatus('running', 'completed')).toBe('completed');
     expect(() => changeStatus('completed', 'paused')).toThrow(
       'An agent that is completed cannot become paused. From completed it can become: running.',
@@ -249,7 +249,7 @@ describe('a status', () => {
     for (const status of all) expect(changeStatus(status, status)).toBe(status);
   });
 
-  test('[H10] a pause remembers what it interrupted', () => {
+  test('[agent.3] a pause remembers what it interrupted', () => {
     const ann = agent();
     ann.setStatus('running');
     ann.setStatus('waiting_for_input');

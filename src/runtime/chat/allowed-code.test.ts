@@ -42,7 +42,7 @@ function work(): string {
   return folder;
 }
 
-test('[N37] code that only a checkpoint asks for is named by the restore and never runs', async () => {
+test('[code.6] code that only a checkpoint asks for is named by the restore and never runs', async () => {
   const workDir = work();
   const { checkpoints, id } = await foreignChat(workDir);
   const makers = {
@@ -69,7 +69,7 @@ test.each([
     'the program made an agent that runs code there',
     (workDir: string) => group({ codeExecution: { workDir } }).registry,
   ],
-])('[N37] code of a checkpoint runs if %s', async (_, allow) => {
+])('[code.6] code of a checkpoint runs if %s', async (_, allow) => {
   const workDir = work();
   const { checkpoints, id } = await foreignChat(workDir);
   const result = await new CheckpointRestorer({ checkpoints, registry: allow(workDir) }).continue(id, {
@@ -80,13 +80,13 @@ test.each([
   expect(existsSync(join(workDir, 'RAN'))).toBe(true);
 });
 
-test('[N37] an allowed folder does not allow its neighbour', () => {
+test('[code.6] an allowed folder does not allow its neighbour', () => {
   const registry = new AgentRegistry({ allowCode: ['/srv/work'] });
   const allowed = ['/srv/work', '/srv/work/a', '/srv/workshop', '/srv', '/srv/work/../other', '/srv/work/..a'];
   expect(allowed.map((workDir) => registry.allowsCode({ workDir }))).toEqual([true, true, false, false, false, true]);
 });
 
-test('[N37] captured files are put back only into folders that are allowed', async () => {
+test('[code.6] captured files are put back only into folders that are allowed', async () => {
   const workDir = work();
   const { checkpoints, id } = await foreignChat(workDir);
   const own = group({ codeExecution: { workDir } }).registry;
@@ -96,7 +96,7 @@ test('[N37] captured files are put back only into folders that are allowed', asy
   await expect(stranger.restoreFiles(ran.checkpointId ?? '')).rejects.toThrow(/not allowed here/);
 });
 
-test('[N37] a team file alone does not switch code execution on', () => {
+test('[code.6] a team file alone does not switch code execution on', () => {
   const team = parseTeam(
     'agents: [{ name: bob, code_execution: { workDir: work } }]\nspeaker_selection: round_robin\n',
   );

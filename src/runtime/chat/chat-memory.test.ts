@@ -47,7 +47,7 @@ async function contents(memory: Memory): Promise<string[]> {
   return all.map((record) => record.memory).sort();
 }
 
-test('[N50] {memory} is filled anew in every turn, and the checkpoint says with what', async () => {
+test('[run.13] {memory} is filled anew in every turn, and the checkpoint says with what', async () => {
   const { checkpoints, memory, model, hold } = setUp();
   await memory.add('I am allergic to peanuts.', SCOPE);
   const { checkpointId } = await hold('lunch', false).run({ message: 'Which dessert is safe with my peanut allergy?' });
@@ -60,7 +60,7 @@ test('[N50] {memory} is filled anew in every turn, and the checkpoint says with 
   expect(model.requests[1]?.system).toContain('mango sorbet');
 });
 
-test('[N51] people teach, agents only with the store flag, and a resumed run teaches nothing twice', async () => {
+test('[run.14] people teach, agents only with the store flag, and a resumed run teaches nothing twice', async () => {
   const { memory, hold } = setUp();
   await hold('one', false).run({ message: 'My table is number seven.' });
   expect(await contents(memory)).not.toContain('I will see to it.');
@@ -71,7 +71,7 @@ test('[N51] people teach, agents only with the store flag, and a resumed run tea
   expect(await contents(memory)).toContain('I will see to it.');
 });
 
-test('[N51] an agent with store: true teaches also with checkpoint: false, and no resume teaches it twice', async () => {
+test('[run.14] an agent with store: true teaches also with checkpoint: false, and no resume teaches it twice', async () => {
   const { memory, checkpoints, hold } = setUp();
   await hold('one', true, { checkpoint: false }).run({ message: 'My table is number seven.' });
   const { checkpoints: all } = await checkpoints.list({ sessionId: 'one' });
@@ -82,7 +82,7 @@ test('[N51] an agent with store: true teaches also with checkpoint: false, and n
   expect(await contents(memory)).toEqual(known);
 });
 
-test('[N51] what was said without a checkpoint of its own is learned with the next one, also after a kill', async () => {
+test('[run.14] what was said without a checkpoint of its own is learned with the next one, also after a kill', async () => {
   const { memory, hold, model } = setUp();
   const failing = { render: memory.render.bind(memory), add: () => Promise.reject(new Error('killed')) };
   const told = await hold('one', true, { checkpoint: false, memory: failing }).run({ message: 'Table seven, please.' });
@@ -93,7 +93,7 @@ test('[N51] what was said without a checkpoint of its own is learned with the ne
   expect(model.requests).toHaveLength(1);
 });
 
-test('[N52] a continuation from before does not know what came after', async () => {
+test('[run.14] a continuation from before does not know what came after', async () => {
   const { checkpoints, memory, model, registry, hold } = setUp();
   await hold('trip', false).run({ message: 'I fly to Lisbon on Monday.' });
   const [start] = (await checkpoints.list({ sessionId: 'trip' }, { limit: 100 })).checkpoints.slice(-1);
@@ -107,7 +107,7 @@ test('[N52] a continuation from before does not know what came after', async () 
   expect(model.requests.at(-1)?.system).toContain('Lisbon');
 });
 
-test('[N53] memory is asked with the problem and the recent messages, and what was just said is not repeated', async () => {
+test('[run.13] memory is asked with the problem and the recent messages, and what was just said is not repeated', async () => {
   const { checkpoints, memory, model } = setUp();
   await memory.add('I prefer green tea without milk.', SCOPE);
   const waiter = new StandardAgent({ name: 'waiter', model, systemMessage: 'Serve.\n{memory}' });
@@ -119,7 +119,7 @@ test('[N53] memory is asked with the problem and the recent messages, and what w
   expect(model.requests[0]?.system).not.toContain('I would like');
 });
 
-test('[N54] memory is given alone, for the user of the run, or with its scope; a wrong one is refused at once', async () => {
+test('[run.13] memory is given alone, for the user of the run, or with its scope; a wrong one is refused at once', async () => {
   const { checkpoints, memory } = setUp();
   const chat = new GroupChat({ agents: [new StandardAgent({ name: 'a' })], allowRepeatSpeaker: true });
   const make = (given: object) =>

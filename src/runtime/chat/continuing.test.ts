@@ -39,7 +39,7 @@ function person(options: Partial<GroupChatOptions> = {}) {
 }
 
 describe('a conversation with people', () => {
-  test('[N20] waits for an answer, also in another process, and is asked once', async () => {
+  test('[run.1] waits for an answer, also in another process, and is asked once', async () => {
     const checkpoints = open();
     const waiting = await manage(person(), checkpoints).run({ message: 'Hello.' });
     expect(waiting).toMatchObject({
@@ -57,7 +57,7 @@ describe('a conversation with people', () => {
     expect(left).toMatchObject({ status: 'ended', end: { reason: 'exit' } });
   });
 
-  test('[N21] a person may overrule the end', async () => {
+  test('[chat.2] a person may overrule the end', async () => {
     const checkpoints = open();
     const agents = [
       new StandardAgent({ name: 'boss', humanInputMode: 'TERMINATE', defaultReply: 'Go on.' }),
@@ -78,7 +78,7 @@ describe('a conversation with people', () => {
 });
 
 describe('a conversation that goes wrong', () => {
-  test('[N22] a model that fails leaves a recorded failure that can be resumed', async () => {
+  test('[run.2] a model that fails leaves a recorded failure that can be resumed', async () => {
     const checkpoints = open();
     let isDown = true;
     const script = (request: ModelRequest) => (isDown ? { status: 503 } : answerOf(request));
@@ -94,7 +94,7 @@ describe('a conversation that goes wrong', () => {
     expect(await manage(team(), checkpoints).resume()).toMatchObject({ status: 'ended', newMessages: 2 });
   });
 
-  test('[N22] what a failed turn had finished is not done again', async () => {
+  test('[run.2] what a failed turn had finished is not done again', async () => {
     const checkpoints = open();
     let isDown = true;
     const script = (request: ModelRequest) => {
@@ -110,7 +110,7 @@ describe('a conversation that goes wrong', () => {
     expect([second.calls, second.model.requests.length]).toEqual([[], 1]);
   });
 
-  test('[N23] a stop leaves everything as it is', async () => {
+  test('[run.2] a stop leaves everything as it is', async () => {
     const checkpoints = open();
     const stop = new AbortController();
     const { chat } = createTeam();
@@ -124,7 +124,7 @@ describe('a conversation that goes wrong', () => {
     expect(resumed.messages.length).toBe(11);
   });
 
-  test('[N24] a save that fails does not stop the run, and is told', async () => {
+  test('[run.2] a save that fails does not stop the run, and is told', async () => {
     // After the lease and the first message: the question, its answer, then the two saves of the first reply.
     const storage = faultyStorage(new InMemoryCheckpointStorage(), { commits: { 6: 'fails', 7: 'fails' } });
     const checkpoints = new CheckpointManager({ storage });
@@ -135,7 +135,7 @@ describe('a conversation that goes wrong', () => {
     expect(state.chat.messages).toEqual(result.messages);
   });
 
-  test('[N25] a session is begun once and resumed only if it was begun', async () => {
+  test('[run.3] a session is begun once and resumed only if it was begun', async () => {
     const checkpoints = open();
     await expect(manage(createTeam().chat, checkpoints).resume()).rejects.toMatchObject({ code: 'NOT_FOUND' });
     await manage(createTeam().chat, checkpoints).run({ message: 'Hello.', rounds: 1 });
@@ -152,7 +152,7 @@ describe('a restore', () => {
     return { checkpoints, team, id: await latest(checkpoints) };
   }
 
-  test('[N30] what ended by its own words says so, and goes on with them stripped', async () => {
+  test('[chat.2] what ended by its own words says so, and goes on with them stripped', async () => {
     const { checkpoints, team, id } = await recorded({ end: { signals: ['square'] } });
     const restorer = new CheckpointRestorer({ checkpoints, registry: team.registry });
     const ended = await restorer.continue(id, { logs: false, rounds: 2 });
@@ -165,7 +165,7 @@ describe('a restore', () => {
     expect(chat.agent('solver')?.history('chat_manager')[2]?.turn?.at(-1)?.content).toBe('The  is 4.');
   });
 
-  test('[N36] a prompt becomes the next request, from any checkpoint, also of a conversation that ended', async () => {
+  test('[run.10] a prompt becomes the next request, from any checkpoint, also of a conversation that ended', async () => {
     const { checkpoints, team } = await recorded({ end: { signals: ['square'] } });
     const restorer = new CheckpointRestorer({ checkpoints, registry: team.registry });
     const { checkpoints: all } = await checkpoints.list({ sessionId: 'team' }, { limit: 100 });
@@ -180,7 +180,7 @@ describe('a restore', () => {
     expect(next).toMatchObject({ status: 'ended', newMessages: 2, branch: 'main' });
   });
 
-  test('[N6] a continuation that is stopped in its first turn is resumed with what it was asked for', async () => {
+  test('[run.6] a continuation that is stopped in its first turn is resumed with what it was asked for', async () => {
     const { checkpoints, id } = await recorded({ end: { signals: ['square'] } });
     const stop = new AbortController();
     const asked: ModelRequest[] = [];
@@ -203,7 +203,7 @@ describe('a restore', () => {
     expect(resumed.messages.slice(2).map(({ name }) => name)).toEqual(['critic', 'solver']);
   });
 
-  test('[N31] without the code it names, it is partial and lists what is missing', async () => {
+  test('[run.7] without the code it names, it is partial and lists what is missing', async () => {
     const { checkpoints, id } = await recorded();
     const restorer = new CheckpointRestorer({ checkpoints });
     const { report } = await restorer.restore(id, { onDifference: 'warn' });
@@ -219,7 +219,7 @@ describe('a restore', () => {
     await expect(refused).rejects.not.toThrow(/changed|another way/);
   });
 
-  test('[N32] a tool that changed since is refused, told or accepted, with one option', async () => {
+  test('[run.7] a tool that changed since is refused, told or accepted, with one option', async () => {
     const { checkpoints, team, id } = await recorded();
     const changed = defineTool({
       ...countingTool(() => undefined),
@@ -248,7 +248,7 @@ describe('a restore', () => {
       expect((await restorer.restore(id, former)).report.differences).toEqual(found);
   });
 
-  test('[N33] a checkpoint of another kind is refused', async () => {
+  test('[run.8] a checkpoint of another kind is refused', async () => {
     const checkpoints = open();
     const id = await checkpoints.save({ hello: 1 });
     const restorer = new CheckpointRestorer({ checkpoints });
@@ -256,7 +256,7 @@ describe('a restore', () => {
     await expect(restorer.continue(id, { logs: false, rounds: 0 })).rejects.toMatchObject({ code: 'INVALID_INPUT' });
   });
 
-  test('[N34] a file continues in a storage that never saw it; an edited or cut file is refused', async () => {
+  test('[run.8] a file continues in a storage that never saw it; an edited or cut file is refused', async () => {
     const { checkpoints, team, id } = await recorded();
     const file = join(temporaryFolder(), 'checkpoint.json');
     const text = JSON.stringify(await checkpoints.exportCheckpoint(id), null, 2);
@@ -301,7 +301,7 @@ class Walker extends StandardAgent {
   }
 }
 
-test('[N34] a file that holds instances of classes continues with their codecs', async () => {
+test('[run.8] a file that holds instances of classes continues with their codecs', async () => {
   const encode = ({ x }: object & { x?: number }) => ({ x });
   const decode = (data: unknown) => new Point((data as { x: number }).x);
   const classes = [{ tag: 'Point', class: Point, encode, decode }];
@@ -317,7 +317,7 @@ test('[N34] a file that holds instances of classes continues with their codecs',
 });
 
 describe('code', () => {
-  test('[N35] runs, its files are in the checkpoint, and come back with or without the conversation', async () => {
+  test('[workspace.3] runs, its files are in the checkpoint, and come back with or without the conversation', async () => {
     const workDir = join(temporaryFolder(), 'work');
     mkdirSync(workDir);
     const program = "require('fs').writeFileSync('out.txt', '42'); console.log('wrote ' + 6 * 7)";

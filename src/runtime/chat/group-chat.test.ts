@@ -27,7 +27,7 @@ async function history(checkpoints: CheckpointManager, branch = 'main') {
 }
 
 describe('a group chat', () => {
-  test('[N1] every move is a checkpoint, and the end says why', async () => {
+  test('[chat.1] every move is a checkpoint, and the end says why', async () => {
     const checkpoints = open();
     const { result, team } = await hold(checkpoints, 2);
     expect(result).toMatchObject({ status: 'ended', end: { reason: 'max_rounds' }, newMessages: 3 });
@@ -49,7 +49,7 @@ describe('a group chat', () => {
     expect(half.agents.critic?.histories.chat_manager?.at(-1)?.content).toBe(PROBLEM);
   });
 
-  test('[N2] the words that end a conversation are recorded', async () => {
+  test('[chat.2] the words that end a conversation are recorded', async () => {
     const checkpoints = open();
     const { result } = await hold(checkpoints, 9, { end: { signals: ['square is'] } });
     expect(result).toMatchObject({ status: 'ended', end: { reason: 'signal', signal: 'square is' }, newMessages: 2 });
@@ -57,7 +57,7 @@ describe('a group chat', () => {
     expect(last?.metadata).toMatchObject({ endReason: 'signal', signal: 'square is' });
   });
 
-  test('[N3] from every checkpoint, N rounds append N messages, and everything is as it was', async () => {
+  test('[run.9] from every checkpoint, N rounds append N messages, and everything is as it was', async () => {
     const checkpoints = open();
     const { team } = await hold(checkpoints, 11);
     const restorer = new CheckpointRestorer({ checkpoints, registry: team.registry });
@@ -74,7 +74,7 @@ describe('a group chat', () => {
     expect((await history(checkpoints)).length).toBe(25);
   });
 
-  test('[N4] a frozen replay makes no call and gives the same states', async () => {
+  test('[chat.3] a frozen replay makes no call and gives the same states', async () => {
     const checkpoints = open();
     const { team } = await hold(checkpoints, 6);
     const asked = team.model.requests.length;
@@ -90,7 +90,7 @@ describe('a group chat', () => {
     );
   });
 
-  test('[N5] with a changed prompt, calls before the divergence are taken from the recording and none after', async () => {
+  test('[chat.3] with a changed prompt, calls before the divergence are taken from the recording and none after', async () => {
     const checkpoints = open();
     const { team } = await hold(checkpoints, 6);
     const asked = team.model.requests.length;
@@ -117,11 +117,11 @@ describe('a group that cannot be led', () => {
     ['no selection at all', { speakerSelection: null }, /found null/],
     ['an unknown selector', { speakerSelection: { selector: 'mine' } }, /selector "mine" .* not registered/],
     ['an unknown predicate', { speakerSelection: 'random', end: { predicate: 'done' } }, /"done" .* not registered/],
-  ])('[N12] is refused when it is made: %s', (_, options, message) => {
+  ])('[chat.5] is refused when it is made: %s', (_, options, message) => {
     expect(() => create(['a', 'b'], options)).toThrow(message);
   });
 
-  test('[N12] where there is no choice, none is needed', () => {
+  test('[chat.5] where there is no choice, none is needed', () => {
     for (const speakerSelection of ['roundrobin', null])
       expect(() => create(['a'], { speakerSelection })).toThrow('speakerSelection');
     expect(create(['a'], {}).record.settings.speakerSelection).toBe('auto');

@@ -144,7 +144,7 @@ async function statesOf(checkpoints: CheckpointManager, branch: string): Promise
     .map(({ stateDigest }) => stateDigest);
 }
 
-test('[N6] [N20] [N4] stopped, failing and answered late, a conversation ends as if held in one go, and so does its replay', async () => {
+test('[run.6] [run.1] [chat.3] stopped, failing and answered late, a conversation ends as if held in one go, and so does its replay', async () => {
   const quiet = (calls = new Map<string, number>()) => ({
     onCall: () => undefined,
     isDown: () => false,

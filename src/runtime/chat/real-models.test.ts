@@ -20,7 +20,7 @@ test.each<[string, (url: string) => LlmConfig, Record<string, string>]>([
     { AZURE_OPENAI_API_KEY: KEY },
   ],
   ['a compatible server', (baseUrl) => ({ provider: 'vllm', model: 'llama', baseUrl }), {}],
-])('[N7] a conversation with %s streams, calls tools, and stores no key', async (_, configure, env) => {
+])('[model.8] a conversation with %s streams, calls tools, and stores no key', async (_, configure, env) => {
   const calls: number[] = [];
   await using server = await startModelServer({
     answer: [{ toolCalls: [{ name: 'square', input: { n: 12 } }] }, 'It is 144. TERMINATE', 'Again. TERMINATE'],

@@ -50,7 +50,7 @@ function transcript(messages: readonly { name: string; content: string }[]) {
 }
 
 describe('turns', () => {
-  test('[H5] a model that calls tools although it may not any more ends its turn', { timeout: 5000 }, async () => {
+  test('[agent.1] a model that calls tools although it may not any more ends its turn', { timeout: 5000 }, async () => {
     const tool = defineTool({ name: 'dig', description: 'Digs.', input: z.object({}), run: () => 'deeper' });
     const model = scriptedModel(() => ({ text: 'On.', toolCalls: [{ name: 'dig', input: {} }] }), { id: 'digger' });
     let calls = 0;
@@ -68,7 +68,7 @@ describe('turns', () => {
     expect(result.messages[1]?.turn?.map(({ role }) => role).at(-1)).toBe('tool');
   });
 
-  test('[N10] a selecting model that calls tools instead of naming somebody leaves it to the order', async () => {
+  test('[chat.4] a selecting model that calls tools instead of naming somebody leaves it to the order', async () => {
     let calls = 0;
     const model = scriptedModel(
       () => {
@@ -82,13 +82,13 @@ describe('turns', () => {
     expect(transcript(result.messages)).toEqual(['user: Hello.', 'ann: Hot.']);
   });
 
-  test('[H7] an agent that is spent replies by itself if its person lets it', async () => {
+  test('[agent.4] an agent that is spent replies by itself if its person lets it', async () => {
     const options = { ...ann, humanInputMode: 'TERMINATE', maxConsecutiveAutoReplies: 1 } as const;
     const result = await manage(group([options, bob]), open(), { ask: async () => '' }).run({ message: 'Hello.' });
     expect(transcript(result.messages)).toEqual(['user: Hello.', 'ann: Hot.', 'bob: Cold.', 'ann: Hot.', 'bob: Cold.']);
   });
 
-  test('[H1] an input that cannot be checked is told to the model', async () => {
+  test('[agent.1] an input that cannot be checked is told to the model', async () => {
     const input = z.object({ n: z.number().refine(async (n) => n > 0) });
     const tool = defineTool({ name: 'dig', description: 'Digs.', input, run: () => 'deeper' });
     const attempt = { attempt: 1, idempotencyKey: 'k', signal: undefined };
@@ -100,14 +100,14 @@ describe('turns', () => {
     expect(await callTool(strange, 'x', attempt)).toMatchObject({ isError: true, text: 'Error: no such text' });
   });
 
-  test('[H1] a result is not cut in the middle of a character', async () => {
+  test('[agent.1] a result is not cut in the middle of a character', async () => {
     const options = { name: 'smile', description: 'Smiles.', input: z.object({}), maxResultChars: 3 };
     const tool = defineTool({ ...options, run: () => '😀😀😀😀' });
     const { text } = await callTool(tool, {}, { attempt: 1, idempotencyKey: 'k', signal: undefined });
     expect(text).toBe('😀\n[cut off: 6 of 8 characters]');
   });
 
-  test('[H3] each agent is answered by its own model, also if two models have one id', async () => {
+  test('[agent.2] each agent is answered by its own model, also if two models have one id', async () => {
     const one = scriptedModel(() => 'I am one.');
     const two = scriptedModel(() => 'I am two.');
     expect(() =>
@@ -120,7 +120,7 @@ describe('turns', () => {
 });
 
 describe('runs', () => {
-  test('[N25] a group that has a conversation does not begin another', async () => {
+  test('[run.3] a group that has a conversation does not begin another', async () => {
     const checkpoints = open();
     const chat = group([ann, bob]);
     await manage(chat, checkpoints).run({ message: 'Hello.' });
@@ -130,7 +130,7 @@ describe('runs', () => {
     await expect(manage(group([ann]), open()).prompt(' ', { rounds: 1 })).rejects.toThrow(/empty/);
   });
 
-  test('[N22] a failure with a very long message is recorded', async () => {
+  test('[run.2] a failure with a very long message is recorded', async () => {
     const registry = new AgentRegistry({
       predicates: {
         broken: () => {
@@ -145,7 +145,7 @@ describe('runs', () => {
     expect(result.status).toBe('failed');
   });
 
-  test('[H10] a conversation ends although one of its agents is paused', async () => {
+  test('[agent.3] a conversation ends although one of its agents is paused', async () => {
     const chat = group([ann, bob]);
     const pause = () => chat.messages.length === 3 && chat.agent('ann')?.setStatus('paused');
     const result = await manage(chat, open(), { onMessage: () => void pause() }).run({ message: 'Hello.' });
@@ -153,7 +153,7 @@ describe('runs', () => {
     expect(chat.agent('ann')?.status).toBe('completed');
   });
 
-  test('[N6] a team that lists its agents in another order goes on in the order of the conversation', async () => {
+  test('[run.6] a team that lists its agents in another order goes on in the order of the conversation', async () => {
     const checkpoints = open();
     const cat = { name: 'cat', defaultReply: 'Wet.' };
     const stop = new AbortController();
@@ -166,12 +166,12 @@ describe('runs', () => {
     expect(result.messages.map(({ name }) => name)).toEqual(['user', 'ann', 'bob', 'cat', 'ann']);
   });
 
-  test('[N2] the words that end a conversation do not count in the statement of the problem', async () => {
+  test('[chat.2] the words that end a conversation do not count in the statement of the problem', async () => {
     const result = await manage(group([ann, bob]), open()).run({ message: 'Say TERMINATE when you are done.' });
     expect(result).toMatchObject({ end: { reason: 'max_rounds' }, newMessages: 5 });
   });
 
-  test('[N36] a prompt may quote the words that end conversations', async () => {
+  test('[run.10] a prompt may quote the words that end conversations', async () => {
     const checkpoints = open();
     const team = [ann, bob];
     await manage(group(team, { maxRounds: 1 }), checkpoints).run({ message: 'Hello.' });
@@ -179,7 +179,7 @@ describe('runs', () => {
     expect(result).toMatchObject({ end: { reason: 'max_rounds' }, newMessages: 3 });
   });
 
-  test('[N12] an agent with the name of the person is refused', () => {
+  test('[chat.5] an agent with the name of the person is refused', () => {
     expect(() => group([{ name: 'user', defaultReply: 'Well.' }, bob])).toThrow('"user" is the name of the person');
     expect(() => group([bob], { managerName: 'user' })).toThrow('"user" is the name of the person');
   });
@@ -196,21 +196,24 @@ describe('people', () => {
     return manage(group([boss, ann]), checkpoints, { answers }).resume();
   }
 
-  test.each(['frozen', 'recorded'] as const)('[N4] a %s replay takes answers that were waited for', async (mode) => {
-    const checkpoints = open();
-    const original = await waitAndAnswer(checkpoints);
-    expect(original.status).toBe('ended');
-    const all = await history(checkpoints);
-    const restorer = new CheckpointRestorer({ checkpoints });
-    const replay = await restorer.continue(all[0]?.id ?? '', { logs: false, rounds: 4, mode });
-    expect(replay).toMatchObject({ status: 'ended', end: { reason: 'max_rounds' } });
-    expect(transcript(replay.messages)).toEqual(transcript(original.messages));
-    const digests = (list: typeof all) =>
-      list.filter(({ trigger }) => trigger !== 'waiting_for_input').map(({ stateDigest }) => stateDigest);
-    expect(digests(await history(checkpoints, replay.branch))).toEqual(digests(all).slice(1));
-  });
+  test.each(['frozen', 'recorded'] as const)(
+    '[chat.3] a %s replay takes answers that were waited for',
+    async (mode) => {
+      const checkpoints = open();
+      const original = await waitAndAnswer(checkpoints);
+      expect(original.status).toBe('ended');
+      const all = await history(checkpoints);
+      const restorer = new CheckpointRestorer({ checkpoints });
+      const replay = await restorer.continue(all[0]?.id ?? '', { logs: false, rounds: 4, mode });
+      expect(replay).toMatchObject({ status: 'ended', end: { reason: 'max_rounds' } });
+      expect(transcript(replay.messages)).toEqual(transcript(original.messages));
+      const digests = (list: typeof all) =>
+        list.filter(({ trigger }) => trigger !== 'waiting_for_input').map(({ stateDigest }) => stateDigest);
+      expect(digests(await history(checkpoints, replay.branch))).toEqual(digests(all).slice(1));
+    },
+  );
 
-  test('[N4] a frozen replay waits where the recording ends with a question', async () => {
+  test('[chat.3] a frozen replay waits where the recording ends with a question', async () => {
     const checkpoints = open();
     await manage(group([boss, ann]), checkpoints).run({ message: 'Hello.' });
     const [first] = await history(checkpoints);
@@ -219,7 +222,7 @@ describe('people', () => {
     expect(replay).toMatchObject({ status: 'waiting', request: { id: '1:boss:reply' } });
   });
 
-  test('[N20] an answer that names nobody, or that nobody asked for, is refused; the question stays', async () => {
+  test('[run.1] an answer that names nobody, or that nobody asked for, is refused; the question stays', async () => {
     const checkpoints = open();
     const team = () => group([ann, bob], { speakerSelection: 'manual' });
     const waiting = await manage(team(), checkpoints).run({ message: 'Hello.' });
@@ -240,7 +243,7 @@ describe('speakers', () => {
     { answer: 'I choose solver-2.', speaker: 'solver-2' },
     { answer: 'Not solver-2 but the critic? No: solver', speaker: undefined },
     { answer: 'solver2 is no name; solver is.', speaker: 'solver' },
-  ])('[N10] "$answer" names $speaker', async ({ answer, speaker }) => {
+  ])('[chat.4] "$answer" names $speaker', async ({ answer, speaker }) => {
     const model = scriptedModel(() => answer, { id: 'chooser' });
     const names = ['critic', 'solver', 'solver-2'];
     const chat = group(
@@ -253,7 +256,7 @@ describe('speakers', () => {
 });
 
 describe('continuing', () => {
-  test('[N30] a pending reply that would end the conversation is stripped, too', async () => {
+  test('[chat.2] a pending reply that would end the conversation is stripped, too', async () => {
     const checkpoints = open();
     const done = { name: 'bob', defaultReply: 'Done. TERMINATE' };
     await manage(group([ann, done]), checkpoints).run({ message: 'Hello.' });
@@ -267,7 +270,7 @@ describe('continuing', () => {
       expect(transcript(agent.history('chat_manager'))).toEqual(transcript(result.messages));
   });
 
-  test('[N30] every match of the pattern is stripped, and what has none is left as it is', async () => {
+  test('[chat.2] every match of the pattern is stripped, and what has none is left as it is', async () => {
     const checkpoints = open();
     const done = { name: 'bob', defaultReply: ' Done: ok1 and ok2.' };
     const options = { end: { signals: [], pattern: { source: 'ok\\d' } } };
@@ -280,7 +283,7 @@ describe('continuing', () => {
     expect(again.messages[3]).toEqual({ name: 'ann', content: 'Hot.' });
   });
 
-  test('[N32] what an override replaces is not missing, and what it names has to be there', async () => {
+  test('[run.7] what an override replaces is not missing, and what it names has to be there', async () => {
     const checkpoints = open();
     const model = scriptedModel(() => 'Old.', { id: 'old' });
     const { checkpointId = '' } = await manage(group([{ name: 'ann', model }, bob]), checkpoints).run({
@@ -297,7 +300,7 @@ describe('continuing', () => {
     );
   });
 
-  test('[N4] a file without its recordings cannot be replayed, and no call is made', async () => {
+  test('[chat.3] a file without its recordings cannot be replayed, and no call is made', async () => {
     const { chat, registry, calls } = createTeam({ maxRounds: 2 });
     const checkpoints = open();
     await manage(chat, checkpoints).run({ message: 'Hello.' });
@@ -312,7 +315,7 @@ describe('continuing', () => {
     expect(calls.length).toBe(before);
   });
 
-  test('[N32] a prompt whose secrets were not stored is told, and an override puts it right', async () => {
+  test('[run.7] a prompt whose secrets were not stored is told, and an override puts it right', async () => {
     const checkpoints = open();
     const systemMessage = 'The key is sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD.';
     const { checkpointId = '' } = await manage(group([{ ...ann, systemMessage }, bob]), checkpoints).run({
@@ -330,7 +333,7 @@ describe('continuing', () => {
     expect(resumed.agent('ann')?.saveState().systemMessage).toBe(systemMessage);
   });
 
-  test('[N31] predicates, selectors and the model that selects are listed if they are missing', async () => {
+  test('[run.7] predicates, selectors and the model that selects are listed if they are missing', async () => {
     const checkpoints = open();
     const registry = new AgentRegistry({
       predicates: { never: () => false },
@@ -352,7 +355,7 @@ describe('continuing', () => {
     ]);
   });
 
-  test('[N3] a continuation belongs to the user of its origin, and so does a resumed run', async () => {
+  test('[run.9] a continuation belongs to the user of its origin, and so does a resumed run', async () => {
     const checkpoints = open();
     const boss = { name: 'boss', humanInputMode: 'ALWAYS' } as const;
     const { checkpointId = '' } = await manage(group([boss, bob]), checkpoints, { userId: 'ada' }).run({
@@ -369,7 +372,7 @@ describe('continuing', () => {
     expect(new Set(all.map(({ userId }) => userId))).toEqual(new Set(['ada']));
   });
 
-  test('[N32] another seed draws other speakers', async () => {
+  test('[run.7] another seed draws other speakers', async () => {
     const checkpoints = open();
     const names = ['a', 'b', 'c', 'd', 'e'].map((name) => ({ name, defaultReply: name }));
     await manage(group(names, { speakerSelection: 'random' }), checkpoints).run({ message: 'Hello.' });
@@ -389,7 +392,7 @@ describe('working directories', () => {
   const write = (name: string, text: string) =>
     `\`\`\`js\nrequire('fs').writeFileSync('${name}', ${JSON.stringify(text)})\n\`\`\``;
 
-  test('[N35] two agents that share a folder get back what it held last', async () => {
+  test('[workspace.3] two agents that share a folder get back what it held last', async () => {
     const workDir = join(temporaryFolder(), 'work');
     mkdirSync(workDir);
     const model = scriptedModel([write('a.txt', 'one'), write('a.txt', 'two'), 'TERMINATE'], { id: 'coder' });
@@ -409,7 +412,7 @@ describe('working directories', () => {
     expect(readFileSync(join(workDir, 'a.txt'), 'utf8')).toBe('two');
   });
 
-  test('[N34] a file with binary contents and redacted secrets continues elsewhere', async () => {
+  test('[run.8] a file with binary contents and redacted secrets continues elsewhere', async () => {
     const root = temporaryFolder();
     const workDir = join(root, 'work');
     mkdirSync(workDir);
@@ -444,7 +447,7 @@ describe('working directories', () => {
 });
 
 describe('files', () => {
-  test('[N44] a folder that cannot be made does not stop a run or a continuation', async () => {
+  test('[run.11] a folder that cannot be made does not stop a run or a continuation', async () => {
     const checkpoints = open();
     const logs = join(temporaryFolder(), 'not-a-folder');
     writeFileSync(logs, '');
@@ -455,7 +458,7 @@ describe('files', () => {
     expect(more).toMatchObject({ status: 'ended', newMessages: 1, fileProblems: [{ code: 'STORAGE' }] });
   });
 
-  test('[N40] a file that could not be written is written with the next checkpoint', async () => {
+  test('[run.11] a file that could not be written is written with the next checkpoint', async () => {
     const checkpoints = open();
     const logs = temporaryFolder();
     const chat = group([ann, bob]);
@@ -480,7 +483,7 @@ describe('files', () => {
     expect(names.sort((a, b) => a - b)).toEqual(sequences.slice(4));
   });
 
-  test('[N41] branches of a session that write to one folder do not overwrite each other', async () => {
+  test('[run.12] branches of a session that write to one folder do not overwrite each other', async () => {
     const checkpoints = open();
     const logs = temporaryFolder();
     await manage(group([ann, bob]), checkpoints, { logs }).run({ message: 'Hello.' });
@@ -495,7 +498,7 @@ describe('files', () => {
     for (const { file, checkpoint_id } of entries) expect(JSON.stringify(read(file))).toContain(`"${checkpoint_id}"`);
   });
 
-  test('[N40] the time of a session is that of its beginning, also after a resume', async () => {
+  test('[run.11] the time of a session is that of its beginning, also after a resume', async () => {
     const checkpoints = open();
     const logs = temporaryFolder();
     const team = [{ name: 'boss', humanInputMode: 'ALWAYS' } as const, ann];
@@ -508,7 +511,7 @@ describe('files', () => {
     expect(read().created_at).toBe(before);
   });
 
-  test('[N42] a continuation elsewhere names the folder of its origin', async () => {
+  test('[run.12] a continuation elsewhere names the folder of its origin', async () => {
     const checkpoints = open();
     const root = temporaryFolder();
     const logs = join(root, 'logs');

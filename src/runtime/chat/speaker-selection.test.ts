@@ -20,11 +20,11 @@ async function speakers(options: Partial<GroupChatOptions>, run: ChatRunOptions 
 }
 
 describe('speakers', () => {
-  test('[N10] in turn', async () => {
+  test('[chat.4] in turn', async () => {
     expect((await speakers({ speakerSelection: 'round_robin' })).names).toEqual([...NAMES, ...NAMES]);
   });
 
-  test('[N10] by chance, the same for the same seed', async () => {
+  test('[chat.4] by chance, the same for the same seed', async () => {
     const [one, again, other] = [
       await speakers({ speakerSelection: 'random', seed: 7 }),
       await speakers({ speakerSelection: 'random', seed: 7 }),
@@ -34,7 +34,7 @@ describe('speakers', () => {
     expect(one.names).not.toEqual(other.names);
   });
 
-  test('[N10] by a model, which is asked again when it names nobody, and then the next in turn speaks', async () => {
+  test('[chat.4] by a model, which is asked again when it names nobody, and then the next in turn speaks', async () => {
     const answers = ['bob', 'I choose cid.', 'hm', 'no idea', 'who?', 'bob', 'ann', 'cid'];
     const selector = scriptedModel(answers, { id: 'selector' });
     const { names, result } = await speakers({ speakerSelection: 'auto', selector });
@@ -42,7 +42,7 @@ describe('speakers', () => {
     expect(result.totals.modelCalls).toBe(selector.requests.length);
   });
 
-  test('[N10] by a registered function, which must choose who may speak', async () => {
+  test('[chat.4] by a registered function, which must choose who may speak', async () => {
     const pick = (name: string | undefined) => new AgentRegistry({ selectors: { pick: () => name } });
     const chosen = { speakerSelection: { selector: 'pick' }, allowRepeatSpeaker: true } as const;
     expect((await speakers({ ...chosen, registry: pick('cid') })).names).toEqual(Array(6).fill('cid'));
@@ -52,14 +52,14 @@ describe('speakers', () => {
     expect(wrong.result).toMatchObject({ status: 'failed', error: { message: expect.stringContaining('"dan"') } });
   });
 
-  test('[N10] by a person', async () => {
+  test('[chat.4] by a person', async () => {
     const answers = ['cid', 'nobody we know', 'ann', ''];
     const { names, result } = await speakers({ speakerSelection: 'manual' }, { ask: async () => answers.shift() });
     expect(names).toEqual(['cid', 'ann']);
     expect(result).toMatchObject({ end: { reason: 'no_next_speaker' } });
   });
 
-  test('[N11] only as transitions allow', async () => {
+  test('[chat.5] only as transitions allow', async () => {
     const allowedTransitions = { user: ['bob'], bob: ['cid'], cid: ['bob'] };
     const { names } = await speakers({ speakerSelection: 'round_robin', allowedTransitions });
     expect(names).toEqual(['bob', 'cid', 'bob', 'cid', 'bob', 'cid']);

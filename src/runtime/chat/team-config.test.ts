@@ -24,7 +24,7 @@ introductions: true
 end: { signals: [DONE], pattern: "^ok$", max_tokens: 1000, max_cost_usd: 0.5 }
 `;
 
-test('[N60] a team can be described in a file', () => {
+test('[chat.6] a team can be described in a file', () => {
   const { registry } = createRegistry(() => undefined);
   registry.allowCode('work');
   const chat = createTeam(parseTeam(TEAM), registry);
@@ -49,7 +49,7 @@ test('[N60] a team can be described in a file', () => {
   });
 });
 
-test('[N60] an agent of a registered class gets all that its file says', () => {
+test('[chat.6] an agent of a registered class gets all that its file says', () => {
   const { registry } = createRegistry(() => undefined);
   registry.allowCode('work');
   const text = `
@@ -72,7 +72,7 @@ agents:
   });
 });
 
-test('[N61] what is wrong in it is said with line and column, and a suggestion', () => {
+test('[chat.6] what is wrong in it is said with line and column, and a suggestion', () => {
   const wrong = 'agents:\n  - name: ann\n    sytem_message: Hello.\nmax_rounds: none\n';
   expect(() => parseTeam(wrong)).toThrow(/3:5.*system_message[\s\S]*4:13/);
   expect(() => parseTeam('agents: []')).toThrow(/agents/);

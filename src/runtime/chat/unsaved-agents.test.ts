@@ -29,7 +29,7 @@ function open(checkpoint: boolean) {
 
 const WORDS = ['Hello.', 'Reply 1.', 'Reply 2.', 'Reply 3.', 'Reply 4.'];
 
-test('[N1] what an agent with checkpoint: false says is in the next checkpoint', async () => {
+test('[chat.1] what an agent with checkpoint: false says is in the next checkpoint', async () => {
   const [normal, quiet] = [open(true), open(false)];
   for (const { manage } of [normal, quiet]) {
     const { messages } = await manage().run({ message: 'Hello.' });
@@ -38,7 +38,7 @@ test('[N1] what an agent with checkpoint: false says is in the next checkpoint',
   expect((await normal.count()) - (await quiet.count())).toBe(4);
 });
 
-test('[N1] a run that stops after such a message is resumed without another call', async () => {
+test('[chat.1] a run that stops after such a message is resumed without another call', async () => {
   const { manage, calls } = open(false);
   const stop = new AbortController();
   const onMessage = ({ name }: { readonly name: string }): void => {

@@ -4,7 +4,7 @@ import { extractCodeBlocks } from './extract-code-blocks.ts';
 
 const lines = (...parts: string[]) => parts.join('\n');
 
-describe('[W1] code blocks of a message', () => {
+describe('[code.1] code blocks of a message', () => {
   test('are found in order, with their language in lower case', () => {
     const text = lines('First:', '```Python', 'print(1)', '```', 'then', '~~~sh', 'ls', '~~~', 'done');
     expect(extractCodeBlocks(text)).toEqual([

@@ -45,7 +45,7 @@ const readPid = (name: string) => Number(readFileSync(join(workDir, name), 'utf8
 const hasPid = (name: string) => existsSync(join(workDir, name)) && readPid(name) > 0;
 const hasPython = process.env.PATH?.split(':').some((folder) => existsSync(join(folder, 'python3'))) === true;
 
-describe('[W2] a block that is run', () => {
+describe('[code.2] a block that is run', () => {
   test('gives its output and exit code, and its file is named after its content', async () => {
     const result = await run('javascript', 'console.log(6 * 7);');
     expect(result).toMatchObject({ exitCode: 0, output: '42\n', isTruncated: false, isTimedOut: false });
@@ -92,7 +92,7 @@ describe('[W2] a block that is run', () => {
   });
 });
 
-describe('[W3] what goes wrong is a result, not a throw', () => {
+describe('[code.2] what goes wrong is a result, not a throw', () => {
   test('an exit code', async () => {
     const result = await run('sh', 'echo before; exit 3');
     expect(result).toMatchObject({ exitCode: 3, output: 'before\n' });
@@ -160,7 +160,7 @@ describe('[W3] what goes wrong is a result, not a throw', () => {
   });
 });
 
-describe('[W4] a flood', () => {
+describe('[code.3] a flood', () => {
   test('of 100 MB leaves its beginning and its end, in bounded memory, and the code ends by itself', async () => {
     const before = process.memoryUsage().rss;
     let peak = before;
@@ -193,7 +193,7 @@ describe('[W4] a flood', () => {
   });
 });
 
-describe('[W5] time', () => {
+describe('[code.3] time', () => {
   test('that is up stops code that would go on, and what it printed is kept', async () => {
     const result = await run('sh', 'echo started; sleep 60', { timeoutMs: 1200 });
     expect(result).toMatchObject({ isTimedOut: true, exitCode: null, signal: 'SIGTERM', output: 'started\n' });
@@ -209,7 +209,7 @@ describe('[W5] time', () => {
   });
 });
 
-describe('[W6] nothing that code started outlives its run', () => {
+describe('[code.4] nothing that code started outlives its run', () => {
   test.each([
     ['a child in the background', 'sleep 60 & echo $! > pid'],
     ['one that ignores signals', '(trap "" TERM HUP INT; sleep 60) & echo $! > pid'],
@@ -292,7 +292,7 @@ describe('[W6] nothing that code started outlives its run', () => {
   });
 });
 
-describe('[W7] the environment of code', () => {
+describe('[code.5] the environment of code', () => {
   test('holds PATH, HOME and LANG, what is named, and nothing else', async () => {
     const environment = {
       PATH: process.env.PATH,
@@ -327,7 +327,7 @@ describe('[W7] the environment of code', () => {
   });
 });
 
-describe('[W8] the stored configuration', () => {
+describe('[code.5] the stored configuration', () => {
   test.each([
     [false],
     [{ workDir: 'work' }],

@@ -8,7 +8,7 @@ function capture(maxBytes: number, chunks: readonly (string | Buffer)[]) {
   return output.finish();
 }
 
-describe('[W4] output', () => {
+describe('[code.3] output', () => {
   test('is whole up to the limit', () => {
     expect(capture(10, ['01234', '56789'])).toEqual({ text: '0123456789', isTruncated: false, totalBytes: 10 });
     expect(capture(0, [])).toEqual({ text: '', isTruncated: false, totalBytes: 0 });

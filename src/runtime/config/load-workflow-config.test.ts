@@ -112,24 +112,24 @@ function told(text: string, env = {}): string[] {
 }
 
 describe('settings', () => {
-  test('[S1] the settings of the requirement are accepted as they are, and mean what they say', () => {
+  test('[settings.1] the settings of the requirement are accepted as they are, and mean what they say', () => {
     expect(loadWorkflowConfig(REQUIREMENT)).toEqual({
       ...DEFAULTS,
       workflow: { ...DEFAULTS.workflow, checkpointing: { ...DEFAULTS.workflow.checkpointing, cleanup_after_days: 30 } },
     });
   });
 
-  test('[S1] an empty file has every default', () => {
+  test('[settings.1] an empty file has every default', () => {
     for (const text of ['', '# nothing\n', 'workflow: {}\n']) expect(loadWorkflowConfig(text)).toEqual(DEFAULTS);
   });
 
-  test.each(OTHERS)('[S1] %s can be set to %j', (path, value) => {
+  test.each(OTHERS)('[settings.1] %s can be set to %j', (path, value) => {
     expect(valueAt(loadWorkflowConfig(withCompanions(path, value)), path)).toEqual(value);
     expect(valueAt(DEFAULTS, path)).not.toEqual(value);
   });
 
   test.each(['stream', 'store', 'checkpoint'])(
-    '[S1] agents.<name>.runtime.%s can be set, and its default is that of agents in the library',
+    '[settings.1] agents.<name>.runtime.%s can be set, and its default is that of agents in the library',
     (flag) => {
       const isOn = DEFAULT_RUNTIME[flag as keyof typeof DEFAULT_RUNTIME];
       const text = JSON.stringify({ agents: { writer: { runtime: { [flag]: !isOn } }, reader: {} } });
@@ -140,12 +140,12 @@ describe('settings', () => {
     },
   );
 
-  test('[S1] a workflow definition may stand in the same file', () => {
+  test('[settings.1] a workflow definition may stand in the same file', () => {
     const text = 'workflow: { name: x, checkpoint: true, max_rounds: 4 }\nsteps:\n  - { id: a, function: f }\n';
     expect(loadWorkflowConfig(text).workflow).toEqual({ ...DEFAULTS.workflow, max_rounds: 4 });
   });
 
-  test('[S2] unknown keys and wrong values are told by line and column, all at once, with what was probably meant', () => {
+  test('[settings.2] unknown keys and wrong values are told by line and column, all at once, with what was probably meant', () => {
     const text = `workflow:
   checkpointing:
     enabeld: true
@@ -167,7 +167,7 @@ agents:
     ]);
   });
 
-  test.each(OTHERS)('[S2] a mistyped %s is never ignored', (path) => {
+  test.each(OTHERS)('[settings.2] a mistyped %s is never ignored', (path) => {
     expect(told(JSON.stringify(nested(`${path}x`, 1)))).toEqual([
       expect.stringContaining(
         `${path}x: unknown key "${path.split('.').at(-1)}x". Did you mean "${path.split('.').at(-1)}"?`,
@@ -213,25 +213,25 @@ agents:
     ],
     ['a list', '[]', /must be a mapping; found a list/],
     ['bad YAML', 'workflow: {', /^\d+:\d+/],
-  ])('[S2] %s is refused', (_, text, message) => {
+  ])('[settings.2] %s is refused', (_, text, message) => {
     expect(told(text)).toEqual([expect.stringMatching(message)]);
   });
 });
 
 describe('the environment', () => {
-  test('[S3] has a variable for every setting', () => {
+  test('[settings.3] has a variable for every setting', () => {
     const names = OTHERS.map(([path]) => `SAVESTATE_${path.replaceAll('.', '_').toUpperCase()}`);
     expect([...OVERRIDES.keys()].sort()).toEqual(names.sort());
   });
 
-  test.each(OTHERS)('[S3] a variable overrides %s', (path, value) => {
+  test.each(OTHERS)('[settings.3] a variable overrides %s', (path, value) => {
     const name = `SAVESTATE_${path.replaceAll('.', '_').toUpperCase()}`;
     const env = { [name]: Array.isArray(value) ? value.join(', ') : String(value) };
     const text = path.endsWith('storage_path') ? REQUIREMENT : JSON.stringify(beside(path));
     expect(valueAt(loadWorkflowConfig(text, { env }), path)).toEqual(value);
   });
 
-  test('[S3] a variable that is no setting, or has a wrong value, is refused; those of others are left alone', () => {
+  test('[settings.3] a variable that is no setting, or has a wrong value, is refused; those of others are left alone', () => {
     expect(told('', { SAVESTATE_WORKFLOW_CHECKPOINTING_ENABELD: 'true', SAVESTATE_SEED: '1', PATH: '/bin' })).toEqual([
       '-:- SAVESTATE_WORKFLOW_CHECKPOINTING_ENABELD: is not a setting. Did you mean "SAVESTATE_WORKFLOW_CHECKPOINTING_ENABLED"?',
     ]);
@@ -250,7 +250,7 @@ describe('storages', () => {
   });
 
   test.each(['file', 'sqlite', 'memory'] as const)(
-    '[S4] storage_type: %s makes that storage, and its folder',
+    '[settings.4] storage_type: %s makes that storage, and its folder',
     async (type) => {
       const path = join(temporaryFolder(), 'deep', 'checkpoints');
       const storage = await createCheckpointStorage(settings({ storage_type: type, storage_path: path }));
@@ -261,13 +261,13 @@ describe('storages', () => {
     },
   );
 
-  test('[S4] storage_path may name the file of sqlite', async () => {
+  test('[settings.4] storage_path may name the file of sqlite', async () => {
     const path = join(temporaryFolder(), 'deep', 'runs.db');
     await (await createCheckpointStorage(settings({ storage_type: 'sqlite', storage_path: path })))?.close();
     expect(existsSync(path)).toBe(true);
   });
 
-  test('[S4] storage_type: postgres takes its url from the environment', async () => {
+  test('[settings.4] storage_type: postgres takes its url from the environment', async () => {
     const env = { DATABASE_URL: postgresUrl() };
     const postgres = settings({
       storage_type: 'postgres',
@@ -283,19 +283,19 @@ describe('storages', () => {
     );
   });
 
-  test('[S4] enabled: false, and nothing else, makes none', async () => {
+  test('[settings.4] enabled: false, and nothing else, makes none', async () => {
     expect(await createCheckpointStorage(settings({ enabled: false }))).toBeUndefined();
     expect(await openCheckpointManager(settings({ enabled: false }))).toBeUndefined();
   });
 
-  test('[S4] a folder that cannot be made is an error that says why', async () => {
+  test('[settings.4] a folder that cannot be made is an error that says why', async () => {
     await expect(createCheckpointStorage(settings({ storage_path: '/dev/null/x' }))).rejects.toMatchObject({
       code: 'STORAGE',
       message: expect.stringMatching(/^The folder \/dev\/null\/x for checkpoints cannot be made: ENOTDIR/),
     });
   });
 
-  test('[S5] cleanup_after_days prunes what is older when the process starts, idle sessions whole', async () => {
+  test('[settings.5] cleanup_after_days prunes what is older when the process starts, idle sessions whole', async () => {
     const clock = new TestClock();
     const path = join(temporaryFolder(), 'checkpoints');
     const open = (days?: number) =>

@@ -23,7 +23,7 @@ const READERS: [name: string, read: (text: string) => unknown][] = [
 ];
 
 describe.each(READERS)('%s', (name, read) => {
-  test.each(TEXTS)('[S2] %s is a problem with a place', (...[, text, problem, at]) => {
+  test.each(TEXTS)('[settings.2] %s is a problem with a place', (...[, text, problem, at]) => {
     let found: unknown;
     try {
       read(text);

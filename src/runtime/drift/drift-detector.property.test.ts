@@ -60,7 +60,7 @@ function streamEvent(at: number): DriftEvent {
 const sizeOf = (detector: DriftDetector) => JSON.stringify(detector.snapshot()).length;
 
 describe('properties', () => {
-  test('[U14] whatever happened, a detector restored in the middle says what the first one says', () => {
+  test('[drift.11] whatever happened, a detector restored in the middle says what the first one says', () => {
     fc.assert(
       fc.property(fc.array(event, { maxLength: 60 }), fc.array(event, { maxLength: 30 }), (before, after) => {
         const first = new DriftDetector({ expectedCycles: 3 });
@@ -74,7 +74,7 @@ describe('properties', () => {
     );
   });
 
-  test('[U1] no event makes it throw, and scores are never negative or beyond their cap', () => {
+  test('[drift.1] no event makes it throw, and scores are never negative or beyond their cap', () => {
     fc.assert(
       fc.property(fc.array(event, { maxLength: 80 }), (events) => {
         const detector = new DriftDetector();
@@ -89,7 +89,9 @@ describe('properties', () => {
     );
   });
 
-  test('[U13] memory stops growing: after 100,000 events it is what it was after 20,000', { timeout: 120_000 }, () => {
+  test('[drift.10] memory stops growing: after 100,000 events it is what it was after 20,000', {
+    timeout: 120_000,
+  }, () => {
     const detector = new DriftDetector({ judge: () => Promise.resolve({ unproductive: 0 }) });
     let early = 0;
     for (let at = 0; at < 100_000; at++) {
@@ -100,7 +102,7 @@ describe('properties', () => {
     expect(early).toBeLessThan(500_000);
   });
 
-  test('[U13] one event costs after 60,000 what it cost after 3,000', { timeout: 120_000 }, () => {
+  test('[drift.10] one event costs after 60,000 what it cost after 3,000', { timeout: 120_000 }, () => {
     const detector = new DriftDetector();
     const costs: number[] = [];
     let at = 0;

@@ -20,12 +20,12 @@ function run(detector: DriftDetector, events: readonly DriftEvent[]) {
 }
 
 describe('what an assessment says', () => {
-  test('[U12] a healthy run has no kinds, no evidence and no summary', () => {
+  test('[drift.9] a healthy run has no kinds, no evidence and no summary', () => {
     const last = run(new DriftDetector(), work(0, 20));
     expect(last).toMatchObject({ status: 'healthy', kinds: [], agent: undefined, evidence: [], summary: '' });
   });
 
-  test('[U12] it goes from healthy through suspect to drifting, and names agent, onset, events and reasons', () => {
+  test('[drift.9] it goes from healthy through suspect to drifting, and names agent, onset, events and reasons', () => {
     const detector = new DriftDetector();
     const seen = [...work(0, 3), ...loop(5)].map((event) => detector.observe(event));
     const changes = seen.map(({ status }) => status).filter((status, at, all) => status !== all[at - 1]);
@@ -41,20 +41,20 @@ describe('what an assessment says', () => {
     expect(drifting?.summary).toMatch(/^worker shows signs of drift \(loop\) since event 6\. The call of "look"/);
   });
 
-  test('[U12] an agent that gets on again is believed again', () => {
+  test('[drift.9] an agent that gets on again is believed again', () => {
     const detector = new DriftDetector();
     expect(run(detector, loop(5))?.status).toBe('drifting');
     expect(run(detector, work(0, 40))?.status).toBe('healthy');
   });
 
-  test('[U15] one agent that gets on does not excuse another that does not', () => {
+  test('[drift.9] one agent that gets on does not excuse another that does not', () => {
     const detector = new DriftDetector();
     const events = Array.from({ length: 6 }, (_, at) => [...loop(1, 'stuck'), ...work(at * 5, 5, 'busy')]).flat();
     const alarm = events.map((event) => detector.observe(event)).find(({ status }) => status === 'drifting');
     expect(alarm?.agent).toBe('stuck');
   });
 
-  test('[U1] an event may lack anything, or hold anything', () => {
+  test('[drift.1] an event may lack anything, or hold anything', () => {
     const odd: unknown[] = [
       {},
       { kind: 'no such kind', text: 'hello there' },
@@ -74,14 +74,14 @@ describe('what an assessment says', () => {
     expect(detector.observe({ kind: 'call', name: 'x', input: ring }).status).toBe('healthy');
   });
 
-  test('[U1] the kind of an event is read from its fields when it has none', () => {
+  test('[drift.1] the kind of an event is read from its fields when it has none', () => {
     const bare = loop(5).map(({ agent, name, input, text }) =>
       text === undefined ? { agent, name, input } : { name, output: text },
     ) as DriftEvent[];
     expect(run(new DriftDetector(), bare)?.kinds).toEqual(['loop']);
   });
 
-  test('[U1] results find their calls by id, in any order and however late', () => {
+  test('[drift.1] results find their calls by id, in any order and however late', () => {
     const ask = (callId: string): DriftEvent => ({
       kind: 'call',
       agent: 'w',
@@ -96,7 +96,7 @@ describe('what an assessment says', () => {
     expect(run(detector, [fail('4')])?.kinds).toEqual(['error']);
   });
 
-  test('[U20] after a reset nothing is held against anyone, and events are counted on', () => {
+  test('[drift.11] after a reset nothing is held against anyone, and events are counted on', () => {
     const detector = new DriftDetector();
     run(detector, loop(5));
     detector.reset();
@@ -105,7 +105,7 @@ describe('what an assessment says', () => {
   });
 
   test.each([{ given: undefined }, { given: 'Find the way home.' }])(
-    '[U20] after a reset the goal that events stated is forgotten, the given one ($given) is not',
+    '[drift.11] after a reset the goal that events stated is forgotten, the given one ($given) is not',
     ({ given }) => {
       const judge = () => Promise.resolve({ unproductive: 0.5 });
       const detector = new DriftDetector({ judge, ...(given !== undefined && { goal: given }) });
@@ -137,7 +137,7 @@ describe('options', () => {
     ['judgeTimeoutMs', 2 ** 31],
     ['goal', 7n],
     ['model', null],
-  ])('[U19] %s of %o is refused with an error that names it', (field, value) => {
+  ])('[input.1] %s of %o is refused with an error that names it', (field, value) => {
     const options = { [field]: value } as DriftOptions;
     expect(() => new DriftDetector(options)).toThrowError(
       expect.objectContaining({ code: 'INVALID_INPUT', message: expect.stringContaining(`"${field}`) }),
@@ -145,7 +145,7 @@ describe('options', () => {
   });
 
   test.each<[unknown]>([[5], [null], ['alarm'], [[]], [() => ({})]])(
-    '[U19] options that are %o are refused',
+    '[input.1] options that are %o are refused',
     (options) => {
       expect(() => new DriftDetector(options as DriftOptions)).toThrowError(
         expect.objectContaining({ code: 'INVALID_INPUT', message: expect.stringContaining('must be an object') }),
@@ -153,12 +153,12 @@ describe('options', () => {
     },
   );
 
-  test('[U19] an undefined option is an absent one', () => {
+  test('[input.1] an undefined option is an absent one', () => {
     const options = { alarmNats: undefined, goal: undefined } as unknown as DriftOptions;
     expect(run(new DriftDetector(options), loop(5))?.status).toBe('drifting');
   });
 
-  test('[U19] a higher alarm comes later, and a signal that is left out is silent', () => {
+  test('[input.1] a higher alarm comes later, and a signal that is left out is silent', () => {
     const alarmOf = (options: DriftOptions) => {
       const detector = new DriftDetector(options);
       return loop(12).findIndex((event) => detector.observe(event).status === 'drifting');
@@ -169,7 +169,7 @@ describe('options', () => {
 });
 
 describe('saving and going on', () => {
-  test.each([0, 1])('[U14] a snapshot is plain data: it survives JSON, also with %i calls unanswered', (open) => {
+  test.each([0, 1])('[drift.11] a snapshot is plain data: it survives JSON, also with %i calls unanswered', (open) => {
     const detector = new DriftDetector();
     run(detector, [...work(0, 10), ...loop(2), ...loop(1).slice(0, open)]);
     const copy = new DriftDetector();
@@ -178,7 +178,7 @@ describe('saving and going on', () => {
     expect(rest.map((event) => copy.observe(event))).toEqual(rest.map((event) => detector.observe(event)));
   });
 
-  test('[U14] a snapshot does not change with the detector it was taken from', () => {
+  test('[drift.11] a snapshot does not change with the detector it was taken from', () => {
     const detector = new DriftDetector();
     run(detector, loop(2));
     const snapshot = detector.snapshot();
@@ -187,7 +187,7 @@ describe('saving and going on', () => {
     expect(snapshot).toEqual(before);
   });
 
-  test('[U14] a snapshot of another version is refused', () => {
+  test('[drift.11] a snapshot of another version is refused', () => {
     const snapshot = { ...new DriftDetector().snapshot(), version: 2 } as unknown as DriftSnapshot;
     expect(() => new DriftDetector().restore(snapshot)).toThrowError(
       expect.objectContaining({ code: 'INVALID_INPUT', message: expect.stringContaining('version 2') }),
@@ -217,7 +217,7 @@ describe('the judge', () => {
   const goal = { kind: 'goal', role: 'user', text: 'See something.' };
   const doubtful = [goal, ...loop(3), ...work(0, 3)];
 
-  test('[U16] it is asked only in doubt, and at most once in so many events', async () => {
+  test('[drift.12] it is asked only in doubt, and at most once in so many events', async () => {
     expect((await judged(says(0.5), work(0, 30))).questions).toEqual([]);
     expect((await judged(says(0.5), doubtful)).questions).toHaveLength(1);
     const longer = [0, 2, 4, 6].flatMap((from) => [...work(from, 2), ...loop(1)]);
@@ -227,7 +227,7 @@ describe('the judge', () => {
     expect(questions).toHaveLength(Math.ceil(doubts / 10));
   });
 
-  test('[U16] it sees the goal, the last events and the evidence', async () => {
+  test('[drift.12] it sees the goal, the last events and the evidence', async () => {
     const long = { kind: 'message', agent: 'worker', text: 'x'.repeat(9000) };
     const { questions } = await judged(says(0.5), [goal, ...work(0, 10), long, ...loop(3)]);
     expect(questions[0]?.goal).toBe('See something.');
@@ -237,7 +237,7 @@ describe('the judge', () => {
     expect(JSON.stringify(questions[0]?.window).length).toBeLessThan(12_000);
   });
 
-  test('[U16] its word tips the scales, either way', async () => {
+  test('[drift.12] its word tips the scales, either way', async () => {
     const without = await judged(says(0.5), doubtful);
     expect(without.seen.some(({ status }) => status === 'drifting')).toBe(false);
     const guilty = await judged(says(0.97), doubtful);
@@ -250,14 +250,14 @@ describe('the judge', () => {
   test.each<[string, () => Promise<JudgeVerdict>, string]>([
     ['throws', () => Promise.reject(new Error('no model')), 'no model'],
     ['answers nonsense', () => Promise.resolve({ unproductive: 7 }), 'from 0 to 1'],
-  ])('[U16] a judge that %s is reported and changes nothing', async (_name, verdict, problem) => {
+  ])('[drift.12] a judge that %s is reported and changes nothing', async (_name, verdict, problem) => {
     const { seen } = await judged(verdict, doubtful);
     const plain = new DriftDetector();
     expect(seen.map(({ status }) => status)).toEqual(doubtful.map((event) => plain.observe(event).status));
     expect(seen.some(({ judgeProblem }) => judgeProblem?.includes(problem))).toBe(true);
   });
 
-  test('[U16] `observe` never asks it', () => {
+  test('[drift.12] `observe` never asks it', () => {
     let isAsked = false;
     const detector = new DriftDetector({
       judge: () => {

@@ -74,19 +74,19 @@ describe('snapshots', () => {
     ['a function in its window', { ...taken(), window: [{ text: () => 1 }] }],
     ['a count below zero', { ...taken(), count: -1 }],
     ['an unknown kind of drift', { ...taken(), ledger: { accounts: [['love x', { nats: 1 }]], evidence: [] } }],
-  ])('[U24] %s is refused, and the detector is as it was', (_name, snapshot) => {
+  ])('[drift.11] %s is refused, and the detector is as it was', (_name, snapshot) => {
     const detector = seenAll();
     const before = detector.snapshot();
     expect(() => detector.restore(snapshot as DriftSnapshot)).toThrowError(refusal);
     expect(detector.snapshot()).toEqual(before);
   });
 
-  test('[U24] a refusal names the damaged part', () => {
+  test('[drift.11] a refusal names the damaged part', () => {
     const snapshot = { ...taken(), ledger: {} } as unknown as DriftSnapshot;
     expect(() => new DriftDetector().restore(snapshot)).toThrowError(/damaged in "ledger"/);
   });
 
-  test('[U24] however one place in it is damaged, it is refused, or what it says can be gone on from', () => {
+  test('[drift.11] however one place in it is damaged, it is refused, or what it says can be gone on from', () => {
     const junk = fc.constantFrom<unknown>(
       undefined,
       null,
@@ -131,7 +131,7 @@ describe('snapshots', () => {
     expect(refused).toBeGreaterThan(100);
   });
 
-  test('[U24] one of an earlier release, with tables as lists and sums of the run, is taken', () => {
+  test('[drift.11] one of an earlier release, with tables as lists and sums of the run, is taken', () => {
     const snapshot = taken();
     const numbers = Array.from({ length: 8000 }, (_, at) => at * 131 + 1);
     const tables = { runs: numbers, words: numbers, spoken: numbers, targets: numbers };
@@ -150,7 +150,7 @@ describe('snapshots', () => {
     [1, 150_000],
     [2, 162_000],
   ])(
-    '[U27] after 40,000 events by %i agents, in a loop with calls unanswered, it takes less than %i characters',
+    '[drift.10] after 40,000 events by %i agents, in a loop with calls unanswered, it takes less than %i characters',
     (agents, limit) => {
       const detector = new DriftDetector();
       const call = (at: number, input: unknown) => {

@@ -61,7 +61,7 @@ function lattice(levels: number): { value: unknown; reads: () => number } {
 }
 
 describe('events that cannot be read', () => {
-  test.each(UNREADABLE)('[U22] %s counts as an empty event', async (_name, event) => {
+  test.each(UNREADABLE)('[drift.1] %s counts as an empty event', async (_name, event) => {
     const judge = () => Promise.resolve({ unproductive: 0.5 });
     const empty = new DriftDetector({ judge }).observe({});
     const detector = new DriftDetector({ judge });
@@ -71,7 +71,7 @@ describe('events that cannot be read', () => {
     expect(readEvent(event, 0)).toEqual(readEvent({}, 0));
   });
 
-  test.each(UNREADABLE_PARTS)('[U22] an input or output with %s counts as absent', (_name, part) => {
+  test.each(UNREADABLE_PARTS)('[drift.1] an input or output with %s counts as absent', (_name, part) => {
     expect(leavesOf(part)).toEqual([]);
     const events = [
       { kind: 'call', name: 'x', input: part, stateDigest: 's1' },
@@ -84,7 +84,7 @@ describe('events that cannot be read', () => {
     }
   });
 
-  test('[U22] no event whatever makes it throw, and what it then remembers can be saved and taken up', async () => {
+  test('[drift.1] no event whatever makes it throw, and what it then remembers can be saved and taken up', async () => {
     const anything = fc.anything({
       withBigInt: true,
       withBoxedValues: true,
@@ -123,7 +123,7 @@ describe('events that cannot be read', () => {
 describe('events that hold too much', () => {
   const long = (seed: number) => `${'long'.repeat(25_000)}${seed}`;
 
-  test('[U23] long names, agents, ids and digests are remembered by their beginning, length and digest', () => {
+  test('[drift.10] long names, agents, ids and digests are remembered by their beginning, length and digest', () => {
     const detector = new DriftDetector({ judge: () => Promise.resolve({ unproductive: 0.5 }) });
     for (let at = 0; at < 70; at++) {
       const names = { agent: long(at % 60), role: long(at), name: long(at % 7), callId: long(at) };
@@ -137,7 +137,7 @@ describe('events that hold too much', () => {
     expect(readEvent({ name: short }, 0).name).toBe(short);
   });
 
-  test('[U23] different long names stay different, and equal ones equal', () => {
+  test('[drift.10] different long names stay different, and equal ones equal', () => {
     const ask = (at: number): DriftEvent[] => [
       { kind: 'call', agent: long(0), name: long(at), input: 'the same', callId: long(at) },
       { kind: 'result', callId: long(at), text: 'there is nothing to see here' },
@@ -152,7 +152,7 @@ describe('events that hold too much', () => {
     expect(alarm(same, [long(1)])).toBe(false);
   });
 
-  test('[U23] the reason a judge gives, and the goal it is told, are cut', async () => {
+  test('[drift.10] the reason a judge gives, and the goal it is told, are cut', async () => {
     const judge = () => Promise.resolve({ unproductive: 0.6, reason: long(1) });
     const detector = new DriftDetector({ judge, goal: long(2) });
     for (let at = 0; at < 8; at++) {
@@ -166,7 +166,7 @@ describe('events that hold too much', () => {
   });
 
   test.each(['input', 'output'])(
-    '[U23] an %s whose parts are shared many times over is read in bounded time',
+    '[drift.10] an %s whose parts are shared many times over is read in bounded time',
     (field) => {
       const { value, reads } = lattice(22);
       const detector = new DriftDetector({ judge: () => Promise.resolve({ unproductive: 0.5 }) });
@@ -175,7 +175,7 @@ describe('events that hold too much', () => {
     },
   );
 
-  test('[U23] so is one that holds itself, one that is very wide, and one that is very deep', () => {
+  test('[drift.10] so is one that holds itself, one that is very wide, and one that is very deep', () => {
     const ring: unknown[] = [];
     for (let at = 0; at < 20; at++) ring.push(ring);
     let reads = 0;
@@ -200,7 +200,7 @@ describe('events that hold too much', () => {
     expect(process.cpuUsage(startedAt).user / 1e6).toBeLessThan(3);
   });
 
-  test('[U23] texts beyond what a text can hold are cut', () => {
+  test('[drift.10] texts beyond what a text can hold are cut', () => {
     const page = 'word '.repeat(2_000_000);
     const output = Array.from({ length: 300 }, () => page);
     expect(readEvent({ kind: 'result', output }, 0).text.length).toBeLessThan(4_001_000);

@@ -61,7 +61,7 @@ function alarmOf(events: readonly DriftEvent[], without: readonly 'state-recurre
 }
 
 describe('runs recorded with checkpoints', () => {
-  test('[U6] doing and undoing is a loop by the digests of checkpoints, though no two texts are alike', async () => {
+  test('[drift.4] doing and undoing is a loop by the digests of checkpoints, though no two texts are alike', async () => {
     const round = [
       edit('a.ts', 'let a = 2;'),
       edit('b.ts', 'let b = a;'),
@@ -77,12 +77,12 @@ describe('runs recorded with checkpoints', () => {
     expect(alarm?.index).toBeLessThan(3 * 3 * round.length);
   });
 
-  test('[U6] the same talk over a workspace that moves on is none', async () => {
+  test('[drift.4] the same talk over a workspace that moves on is none', async () => {
     const acts = Array.from({ length: 40 }, (_, at) => edit(at % 2 === 0 ? 'a.ts' : 'b.ts', `let n${at} = ${at};`));
     expect(alarmOf(await record(acts))).toBeUndefined();
   });
 
-  test('[U6] going back once to try another way is none', async () => {
+  test('[drift.4] going back once to try another way is none', async () => {
     const events = await record([
       edit('a.ts', 'let a = 2;'),
       undo('a.ts', 'let a = 1;'),
@@ -94,7 +94,7 @@ describe('runs recorded with checkpoints', () => {
     expect(alarmOf(events)).toBeUndefined();
   });
 
-  test('[U6] without the digests the loop is not seen', async () => {
+  test('[drift.4] without the digests the loop is not seen', async () => {
     const round = [edit('a.ts', 'let a = 2;'), undo('a.ts', 'let a = 1;')];
     const events = await record(Array.from({ length: 3 }, () => round).flat());
     expect(alarmOf(events)?.kinds).toEqual(['loop']);

@@ -40,7 +40,7 @@ function expectEnd(assessments: readonly Assessment[], { maxRoundCount, maxStall
   return { reason: 'max_rounds', rounds, resets };
 }
 
-test('[Q5] [Q7] whatever a model thinks, rounds, stalls and resets end as the rules say, and a replay from every checkpoint ends the same', async () => {
+test('[fleet.3] [fleet.4] whatever a model thinks, rounds, stalls and resets end as the rules say, and a replay from every checkpoint ends the same', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(assessment, { maxLength: 25 }), limits, async (assessments, given) => {
       const crew = createCrew(

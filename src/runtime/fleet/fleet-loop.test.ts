@@ -8,7 +8,7 @@ import { Fleet } from './fleet.ts';
 const TASK = { task: 'Find out what is known.' };
 
 describe('a task', () => {
-  test('[Q1] facts, a plan, rounds by the ledger, and an answer at the end', async () => {
+  test('[fleet.1] facts, a plan, rounds by the ledger, and an answer at the end', async () => {
     const crew = createCrew({
       assess: (request) => ({
         satisfied: countReplies(request) >= 2,
@@ -41,14 +41,14 @@ describe('a task', () => {
     expect(result.messages[1]?.content).toBe('Your turn.');
   });
 
-  test('[Q1] everybody hears everything but has said their own words once', async () => {
+  test('[fleet.1] everybody hears everything but has said their own words once', async () => {
     const crew = createCrew();
     const { runner } = createRunner(crew);
     const { messages } = await runner.run(TASK);
     for (const agent of crew.fleet.agents) expect(agent.history('orchestrator')).toEqual(messages);
   });
 
-  test('[Q1] an agent with nothing to say is no end: the orchestrator hears of it', async () => {
+  test('[fleet.1] an agent with nothing to say is no end: the orchestrator hears of it', async () => {
     const model = createCrew({
       assess: ({ messages }) => ({
         satisfied: messages.some(({ content }) => content === 'mute has nothing to say.'),
@@ -61,7 +61,7 @@ describe('a task', () => {
     expect(result).toMatchObject({ status: 'ended', end: { reason: 'satisfied' }, rounds: 2 });
   });
 
-  test('[Q2] what everybody used is counted, the orchestrator included', async () => {
+  test('[fleet.1] what everybody used is counted, the orchestrator included', async () => {
     const crew = createCrew();
     const { totals } = await createRunner(crew).runner.run(TASK);
     expect(totals.modelCalls).toBe(crew.model.requests.length);
@@ -69,7 +69,7 @@ describe('a task', () => {
     expect(totals.costUsd).toBeCloseTo((totals.inputTokens + 2 * totals.outputTokens) / 1_000_000, 12);
   });
 
-  test('[Q1] the caller is told of ledgers, messages, words and calls, unless its flags say no', async () => {
+  test('[fleet.1] the caller is told of ledgers, messages, words and calls, unless its flags say no', async () => {
     const told = async (callbacks?: object) => {
       const kinds = new Set<string>();
       const crew = createCrew({}, callbacks === undefined ? {} : { callbacks });
@@ -90,7 +90,7 @@ describe('a task', () => {
 });
 
 describe('the progress ledger', () => {
-  test('[Q4] a model that answers nonsense is told what was wrong, three times at most', async () => {
+  test('[fleet.2] a model that answers nonsense is told what was wrong, three times at most', async () => {
     const questions: string[] = [];
     const crew = createCrew({
       assess: (request, asked) => {
@@ -104,7 +104,7 @@ describe('the progress ledger', () => {
     expect(questions[2]).toContain('"next_speaker" cannot be "nobody". Choose one of: researcher, writer.');
   });
 
-  test('[Q4] after three such answers the fleet is reset', async () => {
+  test('[fleet.2] after three such answers the fleet is reset', async () => {
     const crew = createCrew({ assess: (_, asked) => (asked <= 3 ? '{}' : { satisfied: true }) });
     const result = await createRunner(crew).runner.run(TASK);
     expect(result).toMatchObject({ status: 'ended', rounds: 2, resets: 1, end: { reason: 'satisfied' } });
@@ -118,7 +118,7 @@ describe('stalls and resets', () => {
   test.each([
     ['no progress', { progress: false }],
     ['a loop', { loop: true }],
-  ])('[Q5] %s is a stall; more than the limit of them make a reset', async (_, thought) => {
+  ])('[fleet.3] %s is a stall; more than the limit of them make a reset', async (_, thought) => {
     const stalls: number[] = [];
     const crew = createCrew(
       { assess: (_request, asked) => (asked > 5 ? { satisfied: true } : thought) },
@@ -132,7 +132,7 @@ describe('stalls and resets', () => {
     expect(result).toMatchObject({ resets: 1, rounds: 6, stalls: 0 });
   });
 
-  test('[Q5] progress takes a stall back, and never below none', async () => {
+  test('[fleet.3] progress takes a stall back, and never below none', async () => {
     const thoughts = [{}, { progress: false }, { loop: true }, {}, {}, {}, { satisfied: true }];
     const stalls: number[] = [];
     const crew = createCrew({ assess: (_, asked) => thoughts[asked - 1] ?? {} });
@@ -141,7 +141,7 @@ describe('stalls and resets', () => {
     expect(stalls).toEqual([0, 1, 2, 1, 0, 0, 0]);
   });
 
-  test('[Q6] a reset updates facts and plan, clears the conversation everywhere, and keeps task and rounds', async () => {
+  test('[fleet.3] a reset updates facts and plan, clears the conversation everywhere, and keeps task and rounds', async () => {
     let plans = 0;
     const crew = createCrew(
       {
@@ -170,7 +170,7 @@ describe('stalls and resets', () => {
 });
 
 describe('limits', () => {
-  test('[Q7] max_round_count ends with the best answer so far', async () => {
+  test('[fleet.4] max_round_count ends with the best answer so far', async () => {
     const crew = createCrew({ assess: () => ({}) }, { maxRoundCount: 4 });
     const { runner, checkpoints } = createRunner(crew);
     const result = await runner.run(TASK);
@@ -190,7 +190,7 @@ describe('limits', () => {
     });
   });
 
-  test('[Q7] the limits are 15 rounds, 3 stalls and 2 resets unless they are set', async () => {
+  test('[fleet.4] the limits are 15 rounds, 3 stalls and 2 resets unless they are set', async () => {
     expect(createCrew().fleet.record).toMatchObject({
       settings: { maxRoundCount: 15, maxStallCount: 3, maxResetCount: 2, planReview: false },
       roundLimit: 15,
@@ -198,7 +198,7 @@ describe('limits', () => {
     });
   });
 
-  test('[Q7] max_reset_count resets are allowed, and no more', async () => {
+  test('[fleet.4] max_reset_count resets are allowed, and no more', async () => {
     const crew = createCrew({ assess: () => ({ progress: false }) }, { maxStallCount: 0, maxResetCount: 2 });
     const result = await createRunner(crew).runner.run(TASK);
     expect(result).toMatchObject({ rounds: 3, resets: 2, end: { reason: 'max_resets', answer: 'The answer.' } });
@@ -207,7 +207,7 @@ describe('limits', () => {
   test.each([
     ['token_budget', { maxTokens: 1 }],
     ['cost_budget', { maxCostUsd: 0.000_001 }],
-  ])('[Q7] a %s ends without another call', async (reason, budget) => {
+  ])('[fleet.4] a %s ends without another call', async (reason, budget) => {
     const crew = createCrew({ assess: () => ({}) }, budget);
     const result = await createRunner(crew).runner.run(TASK);
     expect(result).toMatchObject({ rounds: 0, end: { reason, answer: '' } });
@@ -225,7 +225,7 @@ describe('limits', () => {
     [{ agents: [] }, 'A fleet needs at least one agent.'],
     [{ orchestratorName: 'writer' }, '"writer" is the name of two in the fleet.'],
     [{ model: undefined }, 'The orchestrator of a fleet needs a model or an llmConfig; it has neither.'],
-  ])('[Q7] %o is refused', (options, message) => {
+  ])('[fleet.4] %o is refused', (options, message) => {
     expect(() => createCrew({}, options as object)).toThrow(message);
   });
 });

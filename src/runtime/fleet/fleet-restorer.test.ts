@@ -28,7 +28,7 @@ async function endingOf(checkpoints: CheckpointManager, id: string | undefined) 
 }
 
 describe('continuing', () => {
-  test('[Q17] from every checkpoint a fleet is rebuilt and goes on as a new branch, to the same end', async () => {
+  test('[run.9] from every checkpoint a fleet is rebuilt and goes on as a new branch, to the same end', async () => {
     const { crew, checkpoints, all } = await finished();
     const expected = await endingOf(checkpoints, all.at(-1)?.id);
     const restorer = new FleetRestorer({ checkpoints, registry: crew.registry });
@@ -42,7 +42,7 @@ describe('continuing', () => {
     expect((await checkpoints.verify()).findings).toEqual([]);
   });
 
-  test('[Q17] a frozen continuation makes no call, and a recorded one none before it differs', async () => {
+  test('[run.9] a frozen continuation makes no call, and a recorded one none before it differs', async () => {
     const { crew, checkpoints, all } = await finished();
     const restorer = new FleetRestorer({ checkpoints, registry: crew.registry });
     const begun = all[1]?.id ?? '';
@@ -59,7 +59,7 @@ describe('continuing', () => {
     await expect(mismatch).rejects.toMatchObject({ code: 'REPLAY_MISMATCH' });
   });
 
-  test('[Q17] a frozen replay takes what people said from the recording', async () => {
+  test('[run.9] a frozen replay takes what people said from the recording', async () => {
     const crew = createCrew(long, { planReview: true, humanInTheLoop: { require_approval_for: ['look_up'] } });
     const { runner, checkpoints } = createRunner(crew);
     let result = await runner.run(TASK);
@@ -76,7 +76,7 @@ describe('continuing', () => {
     expect(crew.model.requests.length).toBe(calls);
   });
 
-  test('[Q17] a prompt at any checkpoint, and a number of rounds', async () => {
+  test('[run.9] a prompt at any checkpoint, and a number of rounds', async () => {
     const { crew, checkpoints, all } = await finished();
     const restorer = new FleetRestorer({ checkpoints, registry: crew.registry });
     const round = all.find(({ metadata }) => metadata?.round === 1)?.id ?? '';
@@ -91,7 +91,7 @@ describe('continuing', () => {
   });
 
   test.each(STORAGES.filter(([name]) => name === 'sqlite' || name === 'file'))(
-    '[Q17] by another process (%s)',
+    '[run.9] by another process (%s)',
     async (_, create) => {
       const { storage, reopen } = create();
       const { runner, checkpoints } = createRunner(createCrew(long), { storage });
@@ -106,7 +106,7 @@ describe('continuing', () => {
 });
 
 describe('what is not as it was', () => {
-  test('[Q18] what is not registered is listed item by item, and going on has to be allowed', async () => {
+  test('[run.7] what is not registered is listed item by item, and going on has to be allowed', async () => {
     const { checkpoints, all, crew } = await finished();
     const id = all[2]?.id ?? '';
     const empty = new FleetRestorer({ checkpoints, registry: new AgentRegistry() });
@@ -124,7 +124,7 @@ describe('what is not as it was', () => {
     expect(partial.report).toMatchObject({ status: 'partial', differences: [{ kind: 'missing' }] });
   });
 
-  test('[Q18] a changed tool is refused, reported or accepted; overrides are no difference', async () => {
+  test('[run.7] a changed tool is refused, reported or accepted; overrides are no difference', async () => {
     const { checkpoints, all, crew } = await finished();
     const id = all[2]?.id ?? '';
     const known = crew.registry.tool('look_up');
@@ -145,7 +145,7 @@ describe('what is not as it was', () => {
     await expect(nobody).rejects.toThrow('There is no agent "nobody" in the fleet. There are: researcher, writer.');
   });
 
-  test('[Q18] a checkpoint of something else, or of half a fleet, is refused with words that say so', async () => {
+  test('[run.7] a checkpoint of something else, or of half a fleet, is refused with words that say so', async () => {
     const { checkpoints, all } = await finished();
     const other = await checkpoints.save({ kind: 'group_chat' }, { sessionId: 'other' });
     const restorer = new FleetRestorer({ checkpoints });
@@ -157,7 +157,7 @@ describe('what is not as it was', () => {
     await expect(restorer.restore(less)).rejects.toThrow('names agents that it does not hold: researcher, writer.');
   });
 
-  test('[Q18] a fleet that lacks an agent cannot be resumed with it', async () => {
+  test('[run.7] a fleet that lacks an agent cannot be resumed with it', async () => {
     const { checkpoints } = await finished();
     const [first] = createCrew().fleet.agents;
     const crew = createCrew({}, { agents: first === undefined ? [] : [first], registry: new AgentRegistry() });

@@ -38,7 +38,7 @@ function openMemory() {
 }
 
 describe('checkpoints', () => {
-  test('[Q8] there is one after every round, and it holds both ledgers', async () => {
+  test('[fleet.5] there is one after every round, and it holds both ledgers', async () => {
     const { runner, checkpoints } = createRunner(createCrew(long));
     await runner.run(TASK);
     const { checkpoints: all } = await checkpoints.list({ sessionId: 'crew' });
@@ -58,7 +58,7 @@ describe('checkpoints', () => {
     }
   });
 
-  test('[Q8] an agent with checkpoint: false makes none after its rounds, and nothing of them is lost', async () => {
+  test('[fleet.5] an agent with checkpoint: false makes none after its rounds, and nothing of them is lost', async () => {
     const crew = createCrew(long, { researcher: { runtime: { checkpoint: false } } });
     const stop = new AbortController();
     let rounds = 0;
@@ -77,7 +77,7 @@ describe('checkpoints', () => {
   });
 });
 
-test('[N51] agents with store: true teach long-term memory, also with checkpoint: false', async () => {
+test('[run.14] agents with store: true teach long-term memory, also with checkpoint: false', async () => {
   const { checkpoints, memory, all } = openMemory();
   for (const checkpoint of [true, false]) {
     const crew = createCrew(long, { researcher: { runtime: { store: true, checkpoint } } });
@@ -91,7 +91,7 @@ test('[N51] agents with store: true teach long-term memory, also with checkpoint
 
 describe('resuming', () => {
   test.each(STORAGES.filter(([name]) => name !== 'postgres'))(
-    '[Q9] a resume reloads both ledgers exactly and goes on in another process (%s)',
+    '[fleet.5] a resume reloads both ledgers exactly and goes on in another process (%s)',
     async (_, create) => {
       const { storage, reopen } = create();
       const whole = await createRunner(createCrew(long)).runner.run(TASK);
@@ -123,7 +123,7 @@ describe('resuming', () => {
     },
   );
 
-  test('[Q12] rounds change nothing of a fleet that is satisfied: its head says how it ended', async () => {
+  test('[run.10] rounds change nothing of a fleet that is satisfied: its head says how it ended', async () => {
     const { runner, checkpoints } = createRunner(createCrew());
     const { checkpointId, rounds } = await runner.run(TASK);
     const more = await runner.resume({ rounds: 2 });
@@ -133,7 +133,7 @@ describe('resuming', () => {
     expect((await runner.resume({ rounds: 2, prompt: 'And in French?' })).rounds).toBeGreaterThan(rounds);
   });
 
-  test('[Q12] rounds also count if a limit was reached and the answer is not given yet', async () => {
+  test('[run.10] rounds also count if a limit was reached and the answer is not given yet', async () => {
     const crew = createCrew(long, { maxRoundCount: 2 });
     const checkpoints = createRunner(crew).checkpoints;
     for (const agent of crew.fleet.agents) agent.setStatus('running');
@@ -149,7 +149,7 @@ describe('resuming', () => {
     expect(await runner.resume({ rounds: 1 })).toMatchObject({ rounds: 3, end: { reason: 'max_rounds' } });
   });
 
-  test('[Q9] a resume in the middle of a round repeats no finished call', async () => {
+  test('[fleet.5] a resume in the middle of a round repeats no finished call', async () => {
     const storage = new InMemoryCheckpointStorage();
     const crew = createCrew({
       ...long,
@@ -173,7 +173,7 @@ describe('resuming', () => {
     expect(later.calls).toHaveLength(3);
   });
 
-  test('[Q10] a failed model call ends the run with a recovery checkpoint; resuming repeats only what failed', async () => {
+  test('[run.2] a failed model call ends the run with a recovery checkpoint; resuming repeats only what failed', async () => {
     let isDown = true;
     const crew = createCrew({
       speak: ({ messages }) => {
@@ -197,7 +197,7 @@ describe('resuming', () => {
     expect(result.totals.modelCalls).toBe(crew.model.requests.length - 1);
   });
 
-  test('[Q10] what the orchestrator was asked before a failure is neither asked nor counted twice', async () => {
+  test('[run.2] what the orchestrator was asked before a failure is neither asked nor counted twice', async () => {
     let isDown = true;
     const crew = createCrew({
       assess: (_, asked) => (asked === 1 ? 'Hm.' : isDown ? { status: 500 } : { satisfied: true }),
@@ -211,7 +211,7 @@ describe('resuming', () => {
     expect(result.totals.modelCalls).toBe(5);
   });
 
-  test('[Q9] run begins a new session, resume goes on with one; neither takes the place of the other', async () => {
+  test('[fleet.5] run begins a new session, resume goes on with one; neither takes the place of the other', async () => {
     const { runner } = createRunner(createCrew());
     await expect(runner.resume()).rejects.toMatchObject({ code: 'NOT_FOUND' });
     await expect(runner.run({ task: ' ' })).rejects.toThrow('The task is empty.');
@@ -220,7 +220,7 @@ describe('resuming', () => {
     expect(await runner.resume()).toMatchObject({ status: 'ended', end: { reason: 'satisfied' } });
   });
 
-  test('[Q9] a program that is simply started again begins or goes on, and a fleet that has worked takes no other task', async () => {
+  test('[fleet.5] a program that is simply started again begins or goes on, and a fleet that has worked takes no other task', async () => {
     const storage = new InMemoryCheckpointStorage();
     const crew = createCrew({}, { planReview: true });
     const first = createRunner(crew, { storage }).runner;
@@ -232,7 +232,7 @@ describe('resuming', () => {
     await expect(other.run(TASK)).rejects.toThrow('This fleet has worked on a task already.');
   });
 
-  test('[Q10] a save that fails does not stop the fleet: it is reported, and the next one holds it', async () => {
+  test('[run.2] a save that fails does not stop the fleet: it is reported, and the next one holds it', async () => {
     let saves = 0;
     const storage = new FullDisk(() => ++saves === 3);
     const { runner, checkpoints } = createRunner(createCrew(long), { storage });
@@ -244,7 +244,7 @@ describe('resuming', () => {
 });
 
 describe('resuming with a prompt', () => {
-  test('[Q12] the prompt is a user turn of the restored conversation, heard by all, and the request from then on', async () => {
+  test('[run.10] the prompt is a user turn of the restored conversation, heard by all, and the request from then on', async () => {
     const crew = createCrew();
     const { runner, checkpoints } = createRunner(crew);
     const first = await runner.run(TASK);
@@ -264,7 +264,7 @@ describe('resuming with a prompt', () => {
     expect(all.map(({ trigger }) => trigger)).toContain('resumed');
   });
 
-  test('[Q12] limits count anew from the prompt, and more rounds can be granted', async () => {
+  test('[run.10] limits count anew from the prompt, and more rounds can be granted', async () => {
     const crew = createCrew({ assess: () => ({}) }, { maxRoundCount: 2 });
     const { runner } = createRunner(crew);
     expect(await runner.run(TASK)).toMatchObject({ end: { reason: 'max_rounds' }, rounds: 2 });
@@ -277,7 +277,7 @@ describe('resuming with a prompt', () => {
     );
   });
 
-  test('[Q12] a prompt survives a reset: it is part of the request', async () => {
+  test('[run.10] a prompt survives a reset: it is part of the request', async () => {
     const crew = createCrew(
       { assess: (_, asked) => (asked === 4 ? { progress: false } : { satisfied: asked > 4 || asked === 3 }) },
       { maxStallCount: 0 },
@@ -289,7 +289,7 @@ describe('resuming with a prompt', () => {
     expect(result.messages[0]?.content).toContain('Later the user said: And in French?');
   });
 
-  test('[Q12] an empty prompt is refused', async () => {
+  test('[run.10] an empty prompt is refused', async () => {
     const { runner } = createRunner(createCrew());
     await runner.run(TASK);
     await expect(runner.resume({ prompt: '  ' })).rejects.toThrow('The prompt is empty.');

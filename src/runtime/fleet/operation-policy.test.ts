@@ -4,7 +4,7 @@ import { createPolicy, findOperation } from './operation-policy.ts';
 const tool = (name: string) => ({ kind: 'tool', name }) as const;
 const CODE = { kind: 'code', name: 'runner' } as const;
 
-test('[Q11] require_approval_for names tools, what tools do, code, and patterns of them', () => {
+test('[fleet.6] require_approval_for names tools, what tools do, code, and patterns of them', () => {
   const policy = createPolicy(
     { require_approval_for: ['code_execution', 'external_api_calls', 'delete_file', 'send_*'] },
     { fetch_page: 'external_api_calls' },
@@ -17,7 +17,7 @@ test('[Q11] require_approval_for names tools, what tools do, code, and patterns 
   expect(findOperation(policy, tool('web_search'))).toBeUndefined();
 });
 
-test('[Q11] trusted_operations need nobody: also where a pattern would ask', () => {
+test('[fleet.6] trusted_operations need nobody: also where a pattern would ask', () => {
   const policy = createPolicy(
     { require_approval_for: ['*', 'write_file'], trusted_operations: ['web_search', 'read_*', 'data_analysis'] },
     { average: 'data_analysis', write_file: 'data_analysis' },
@@ -28,19 +28,19 @@ test('[Q11] trusted_operations need nobody: also where a pattern would ask', () 
   expect(findOperation(policy, tool('write_file'))).toBe('write_file');
 });
 
-test('[Q11] enabled: false asks nobody, and so do no settings', () => {
+test('[fleet.6] enabled: false asks nobody, and so do no settings', () => {
   const off = createPolicy({ enabled: false, require_approval_for: ['*'] });
   expect(findOperation(off, CODE)).toBeUndefined();
   expect(findOperation(createPolicy(undefined), CODE)).toBeUndefined();
 });
 
-test('[Q11] one operation in both lists is refused', () => {
+test('[fleet.6] one operation in both lists is refused', () => {
   expect(() => createPolicy({ require_approval_for: ['pay'], trusted_operations: ['pay'] })).toThrow(
     '"pay" is in require_approval_for and in trusted_operations. Decide for one of them.',
   );
 });
 
-test('[Q11] a pattern means what it says, and dots are dots', () => {
+test('[fleet.6] a pattern means what it says, and dots are dots', () => {
   const policy = createPolicy({ require_approval_for: ['a.c*'] });
   expect(findOperation(policy, tool('a.cd'))).toBe('a.cd');
   expect(findOperation(policy, tool('abcd'))).toBeUndefined();

@@ -21,7 +21,7 @@ function toolResults(requests: readonly ModelRequest[]): string[] {
 }
 
 describe('operations', () => {
-  test('[Q15] a tool that needs it waits for a person, in the checkpoint, and its turn goes on where it was', async () => {
+  test('[fleet.8] a tool that needs it waits for a person, in the checkpoint, and its turn goes on where it was', async () => {
     const storage = new InMemoryCheckpointStorage();
     const crew = createCrew(once, GATED);
     const first = createRunner(crew, { storage });
@@ -52,7 +52,7 @@ describe('operations', () => {
     expect(result.totals.modelCalls).toBe(crew.model.requests.length + later.model.requests.length);
   });
 
-  test('[Q15] what is rejected is not done, and the agent is told by whom', async () => {
+  test('[fleet.8] what is rejected is not done, and the agent is told by whom', async () => {
     const crew = createCrew(once, GATED);
     const { runner } = createRunner(crew);
     await runner.run(TASK);
@@ -64,7 +64,7 @@ describe('operations', () => {
     );
   });
 
-  test('[Q15] several calls of one turn are asked for one after the other', async () => {
+  test('[fleet.8] several calls of one turn are asked for one after the other', async () => {
     const crew = createCrew(
       {
         ...once,
@@ -89,7 +89,7 @@ describe('operations', () => {
     expect(crew.model.requests.filter(({ system }) => system === 'You look things up.')).toHaveLength(2);
   });
 
-  test('[Q15] trusted operations and others need nobody', async () => {
+  test('[fleet.8] trusted operations and others need nobody', async () => {
     const crew = createCrew(once, {
       humanInTheLoop: { require_approval_for: ['*'], trusted_operations: ['data_analysis'] },
       operations: { look_up: 'data_analysis' },
@@ -98,7 +98,7 @@ describe('operations', () => {
     expect(crew.calls).toHaveLength(1);
   });
 
-  test('[Q15] running code is the operation code_execution', async () => {
+  test('[fleet.8] running code is the operation code_execution', async () => {
     const workDir = join(temporaryFolder(), 'work');
     const model = createCrew({
       assess: ({ messages }) => ({
@@ -120,7 +120,7 @@ describe('operations', () => {
     expect(result.messages.at(-1)?.content).toContain('code_execution was rejected by Ann, so it was not done.');
   });
 
-  test('[Q15] a person behind an agent is asked for its words, and they live in the checkpoint, too', async () => {
+  test('[fleet.8] a person behind an agent is asked for its words, and they live in the checkpoint, too', async () => {
     const crew = createCrew(once, { researcher: { humanInputMode: 'ALWAYS' } });
     const { runner } = createRunner(crew);
     expect(await runner.run(TASK)).toMatchObject({
@@ -132,7 +132,7 @@ describe('operations', () => {
     expect(result.messages.at(-1)).toMatchObject({ name: 'researcher', content: 'I know it.' });
   });
 
-  test('[Q15] a run that is stopped while somebody thinks leaves the request open', async () => {
+  test('[fleet.8] a run that is stopped while somebody thinks leaves the request open', async () => {
     const stop = new AbortController();
     const crew = createCrew(once, GATED);
     const { runner, checkpoints } = createRunner(crew, {
@@ -150,7 +150,7 @@ describe('operations', () => {
     expect([...crew.calls, ...later.calls]).toHaveLength(1);
   });
 
-  test('[Q15] such a person can end it', async () => {
+  test('[fleet.8] such a person can end it', async () => {
     const crew = createCrew(once, { researcher: { humanInputMode: 'ALWAYS' } });
     const { runner } = createRunner(crew, { ask: async () => ({ answer: 'exit' }) });
     expect(await runner.run(TASK)).toMatchObject({ status: 'ended', end: { reason: 'exit' } });
@@ -162,7 +162,7 @@ describe('nobody answers', () => {
     humanInTheLoop: { ...GATED.humanInTheLoop, approval_timeout_seconds: 300, ...settings },
   });
 
-  test('[Q16] approval_timeout_seconds with auto_reject_on_timeout rejects when the time is over, and not before', async () => {
+  test('[fleet.8] approval_timeout_seconds with auto_reject_on_timeout rejects when the time is over, and not before', async () => {
     const clock = new TestClock();
     const checkpoints = new CheckpointManager({ storage: new InMemoryCheckpointStorage(), now: clock.now });
     const crew = createCrew(once, within({ auto_reject_on_timeout: true }));
@@ -184,7 +184,7 @@ describe('nobody answers', () => {
     await expect(late).rejects.toThrow('already answered by timeout');
   });
 
-  test('[Q16] without auto_reject_on_timeout the request stays open', async () => {
+  test('[fleet.8] without auto_reject_on_timeout the request stays open', async () => {
     const clock = new TestClock();
     const checkpoints = new CheckpointManager({ storage: new InMemoryCheckpointStorage(), now: clock.now });
     const crew = createCrew(once, within({ auto_reject_on_timeout: false }));
@@ -198,7 +198,7 @@ describe('nobody answers', () => {
     expect(crew.calls).toHaveLength(1);
   });
 
-  test('[Q16] a person who is asked at once and does not answer in time is not waited for', async () => {
+  test('[fleet.8] a person who is asked at once and does not answer in time is not waited for', async () => {
     const crew = createCrew(once, within({ auto_reject_on_timeout: true, approval_timeout_seconds: 0.05 }));
     let wasTold = false;
     const { runner } = createRunner(crew, {
@@ -213,7 +213,7 @@ describe('nobody answers', () => {
     expect([wasTold, crew.calls]).toEqual([true, []]);
   });
 
-  test('[Q16] an answer that was left in time counts, also if it is read late', async () => {
+  test('[fleet.8] an answer that was left in time counts, also if it is read late', async () => {
     const clock = new TestClock();
     const checkpoints = new CheckpointManager({ storage: new InMemoryCheckpointStorage(), now: clock.now });
     const crew = createCrew(once, within({ auto_reject_on_timeout: true }));

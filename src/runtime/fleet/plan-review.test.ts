@@ -17,7 +17,7 @@ async function begin(script = {}) {
 
 describe('plan review', () => {
   test.each(STORAGES.filter(([name]) => name !== 'postgres'))(
-    '[Q13] a plan waits in the checkpoint for its review, in any process, and is asked for once (%s)',
+    '[fleet.7] a plan waits in the checkpoint for its review, in any process, and is asked for once (%s)',
     async (_, create) => {
       const { storage, reopen } = create();
       const first = createRunner(createCrew({}, REVIEWED), { storage });
@@ -51,7 +51,7 @@ describe('plan review', () => {
     },
   );
 
-  test('[Q13] edit puts the plan of the person in its place', async () => {
+  test('[fleet.7] edit puts the plan of the person in its place', async () => {
     const { runner, crew } = await begin();
     await runner.answer({ requestId: 'plan-1', answer: 'edit', by: 'Ann', value: 'Ask a librarian.' });
     const result = await runner.resume();
@@ -60,7 +60,7 @@ describe('plan review', () => {
     expect(crew.asked.filter((kind) => kind === 'plan')).toHaveLength(1);
   });
 
-  test('[Q13] revise has it made again with what the person wants, and reviewed again', async () => {
+  test('[fleet.7] revise has it made again with what the person wants, and reviewed again', async () => {
     let plans = 0;
     const { runner, crew } = await begin({ plan: () => `Plan ${++plans}.` });
     await runner.answer({ requestId: 'plan-1', answer: 'revise', by: 'Ann', value: 'Be quick.' });
@@ -72,7 +72,7 @@ describe('plan review', () => {
     expect(await runner.resume()).toMatchObject({ status: 'ended', taskLedger: { plan: 'Plan 2.' } });
   });
 
-  test('[Q13] reject ends it', async () => {
+  test('[fleet.7] reject ends it', async () => {
     const { runner, crew } = await begin();
     await runner.answer({ requestId: 'plan-1', answer: 'reject', by: 'Ann' });
     expect(await runner.resume()).toMatchObject({ status: 'ended', end: { reason: 'plan_rejected' }, rounds: 0 });
@@ -84,7 +84,7 @@ describe('plan review', () => {
     expect(lastQuestion(crew.model.requests.at(-1) ?? { messages: [] })).toContain('Then ask a librarian.');
   });
 
-  test('[Q13] a new plan after a reset is reviewed, too, and says that the work was stuck', async () => {
+  test('[fleet.7] a new plan after a reset is reviewed, too, and says that the work was stuck', async () => {
     const crew = createCrew(
       { assess: (_, asked) => ({ progress: asked > 1, satisfied: asked > 1 }) },
       { ...REVIEWED, maxStallCount: 0 },
@@ -95,7 +95,7 @@ describe('plan review', () => {
     expect(await runner.run(TASK)).toMatchObject({ status: 'waiting', request: { id: 'plan-2', isStalled: true } });
   });
 
-  test('[Q13] a prompt instead of an answer makes the plan again, and the old request is closed', async () => {
+  test('[fleet.7] a prompt instead of an answer makes the plan again, and the old request is closed', async () => {
     const { runner } = await begin();
     expect(await runner.resume({ prompt: 'In French.' })).toMatchObject({
       status: 'waiting',
@@ -106,7 +106,7 @@ describe('plan review', () => {
     await expect(late).rejects.toMatchObject({ code: 'NOT_FOUND' });
   });
 
-  test('[Q13] whoever is there is asked at once, and the request is stored before', async () => {
+  test('[fleet.7] whoever is there is asked at once, and the request is stored before', async () => {
     const crew = createCrew({}, REVIEWED);
     let stored: unknown;
     const { runner, checkpoints } = createRunner(crew, {
@@ -123,7 +123,7 @@ describe('plan review', () => {
 });
 
 describe('answers', () => {
-  test('[Q14] what cannot be an answer is refused, and says what can', async () => {
+  test('[run.1] what cannot be an answer is refused, and says what can', async () => {
     const { runner } = await begin();
     const give = (answer: string, requestId = 'plan-1') => runner.answer({ requestId, answer, by: 'Ann' });
     await expect(give('aprove')).rejects.toThrow('Did you mean "approve"? It takes: approve, edit, revise, reject.');
@@ -136,7 +136,7 @@ describe('answers', () => {
     expect(await runner.pending()).toHaveLength(1);
   });
 
-  test('[Q14] a fork of a waiting fleet asks for itself', async () => {
+  test('[run.1] a fork of a waiting fleet asks for itself', async () => {
     const { checkpoints, waiting, crew } = await begin();
     await checkpoints.fork(waiting.checkpointId ?? '', { branch: 'what-if' });
     const on = (branch: string) => new FleetRunner({ fleet: crew.fleet, checkpoints, sessionId: 'crew', branch });
@@ -147,7 +147,7 @@ describe('answers', () => {
     expect(await on('main').resume()).toMatchObject({ end: { reason: 'satisfied' } });
   });
 
-  test('[Q14] whoever is asked at once may be too late, and then the faster answer counts', async () => {
+  test('[run.1] whoever is asked at once may be too late, and then the faster answer counts', async () => {
     const storage = new InMemoryCheckpointStorage();
     const crew = createCrew({}, REVIEWED);
     const elsewhere = createRunner(createCrew(), { storage });

@@ -34,11 +34,11 @@ describe('what is understood', () => {
     ['keys in another style', GOOD.replace('is_in_loop', 'isInLoop').replace('next_speaker', 'Next Speaker')],
     ['a name in another case', GOOD.replace('"answer":"coder"', '"answer":"CODER"')],
     ['a name in a sentence', GOOD.replace('"answer":"coder"', '"answer":"The coder, please."')],
-  ])('[Q3] %s', (_, text) => {
+  ])('[fleet.2] %s', (_, text) => {
     expect(parseProgressLedger(text, TEAM).ledger).toEqual(LEDGER);
   });
 
-  test('[Q3] single quotes and bare keys', () => {
+  test('[fleet.2] single quotes and bare keys', () => {
     const text = `{is_request_satisfied: {reason: 'no', answer: false}, is_in_loop: false, is_progress_being_made: {answer: true}, next_speaker: 'Web Surfer', instruction_or_question: 'Go.'}`;
     expect(parseProgressLedger(text, TEAM).ledger).toEqual({
       is_request_satisfied: { reason: 'no', answer: false },
@@ -49,7 +49,7 @@ describe('what is understood', () => {
     });
   });
 
-  test('[Q3] whoever is satisfied need not say who goes on', () => {
+  test('[fleet.2] whoever is satisfied need not say who goes on', () => {
     const text =
       '{"is_request_satisfied": true, "is_in_loop": false, "is_progress_being_made": true, "next_speaker": null}';
     expect(parseProgressLedger(text, TEAM).ledger).toMatchObject({
@@ -72,15 +72,15 @@ describe('what is not', () => {
       '"next_speaker" cannot be "the researcher or the coder". Choose one of: researcher, Web Surfer, coder.',
     ],
     [GOOD.replace(/"answer":"Say.*?"\}\}$/, '"answer":"  "}}'), '"instruction_or_question" cannot be "  ".'],
-  ])('[Q3] %s', (text, problem) => {
+  ])('[fleet.2] %s', (text, problem) => {
     expect(parseProgressLedger(text, TEAM).problems).toEqual([problem]);
   });
 
-  test('[Q3] every problem is named at once', () => {
+  test('[fleet.2] every problem is named at once', () => {
     expect(parseProgressLedger('{"is_in_loop": false}', TEAM).problems).toHaveLength(4);
   });
 
-  test('[Q3] whatever a model says, there is a ledger or a problem', () => {
+  test('[fleet.2] whatever a model says, there is a ledger or a problem', () => {
     const piece = fc.constantFrom(
       '{',
       '}',
@@ -110,7 +110,7 @@ describe('what is not', () => {
     );
   });
 
-  test('[Q3] a text of nothing but braces takes no time', () => {
+  test('[fleet.2] a text of nothing but braces takes no time', () => {
     const startedAtMs = performance.now();
     expect(parseProgressLedger('{'.repeat(20_000), TEAM).problems).toHaveLength(1);
     expect(performance.now() - startedAtMs).toBeLessThan(2_000);

@@ -25,7 +25,7 @@ async function supervise(yaml: string, speak: (call: number) => string | { statu
   return { result: await supervised, crew, pauses };
 }
 
-test('[Q28] auto_resume_on_failure: true resumes from the last checkpoint, after growing pauses', async () => {
+test('[run.5] auto_resume_on_failure: true resumes from the last checkpoint, after growing pauses', async () => {
   const yaml = 'auto_resume_on_failure: true, auto_resume_backoff_seconds: 2';
   const { result, crew, pauses } = await supervise(yaml, (call) => (call < 3 ? { status: 500 + call } : 'Found.'));
   expect(result).toMatchObject({ status: 'ended', verdict: 'ended', attempts: 3 });
@@ -33,13 +33,13 @@ test('[Q28] auto_resume_on_failure: true resumes from the last checkpoint, after
   expect(crew.asked.filter((kind) => kind !== 'progress')).toEqual(['facts', 'plan', 'answer']);
 });
 
-test('[Q28] auto_resume_on_failure: false runs once', async () => {
+test('[run.5] auto_resume_on_failure: false runs once', async () => {
   const { result, pauses } = await supervise('auto_resume_on_failure: false', () => ({ status: 500 }));
   expect(result).toMatchObject({ status: 'failed', verdict: 'failed', attempts: 1 });
   expect(pauses).toEqual([]);
 });
 
-test('[Q28] what fails in the same way every time is reported as deterministic after auto_resume_limit, and not looped', async () => {
+test('[run.5] what fails in the same way every time is reported as deterministic after auto_resume_limit, and not looped', async () => {
   const yaml = 'auto_resume_on_failure: true, auto_resume_limit: 2';
   expect((await supervise(yaml, () => ({ status: 401 }))).result).toMatchObject({
     verdict: 'deterministic',
@@ -49,7 +49,7 @@ test('[Q28] what fails in the same way every time is reported as deterministic a
   expect(other.result).toMatchObject({ verdict: 'exhausted', attempts: 3, status: 'failed' });
 });
 
-test('[Q28] a storage that fails before the first checkpoint is tried again; a fleet that waits is not', async () => {
+test('[run.5] a storage that fails before the first checkpoint is tried again; a fleet that waits is not', async () => {
   let failures = 2;
   class Starting extends InMemoryCheckpointStorage {
     override async commit(commit: Commit) {

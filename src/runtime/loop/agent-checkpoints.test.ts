@@ -43,7 +43,7 @@ const failIf = (body: unknown): void => {
   if (body === 'fail') throw new Error('it failed');
 };
 
-test('[Y52] an operation that succeeded is not done again because its checkpoint was deleted meanwhile', async () => {
+test('[loop.15] an operation that succeeded is not done again because its checkpoint was deleted meanwhile', async () => {
   const calls: string[] = [];
   let isDeleting = false;
   const world: World = new World(
@@ -64,7 +64,7 @@ test('[Y52] an operation that succeeded is not done again because its checkpoint
   expect(life.events.filter(({ kind }) => kind === 'turn')).toMatchObject([{ status: 'done' }, { status: 'done' }]);
 });
 
-test('[Y52] nor because the storage does not take the mark; that is tried again with the next one', async () => {
+test('[loop.15] nor because the storage does not take the mark; that is tried again with the next one', async () => {
   const calls: string[] = [];
   let isFailing = true;
   const world = new World(
@@ -86,7 +86,7 @@ test('[Y52] nor because the storage does not take the mark; that is tried again 
   expect(await world.history({ type: 'pre_operation' })).toEqual([]);
 });
 
-test('[Y53] checkpoints of interrupted operations go when one of their name succeeds; before, two are kept', async () => {
+test('[loop.15] checkpoints of interrupted operations go when one of their name succeeds; before, two are kept', async () => {
   const world = new World();
   const calls: string[] = [];
   const kept = async () => (await world.history({ type: 'pre_operation' })).length;
@@ -114,7 +114,7 @@ test('[Y53] checkpoints of interrupted operations go when one of their name succ
   expect(last.loop.state.mailbox.setAside.map(({ message }) => message.id)).toEqual(['m1', 'm2', 'm3', 'm4']);
 });
 
-test('[Y53] one that is under way is not given up because another of its name ends', async () => {
+test('[loop.15] one that is under way is not given up because another of its name ends', async () => {
   const world = new World();
   const ends: (() => void)[] = [];
   const createAgent = (): LoopAgent => ({
@@ -134,7 +134,7 @@ test('[Y53] one that is under way is not given up because another of its name en
   expect(await world.history({ type: 'pre_operation' })).toEqual([]);
 });
 
-test('[Y53] of operations with ever new names that never succeed the last 100 are kept', async () => {
+test('[loop.15] of operations with ever new names that never succeed the last 100 are kept', async () => {
   const world = new World();
   const createAgent = (): LoopAgent => ({
     tools: { act: { run: () => failIf('fail') } },
@@ -150,7 +150,7 @@ test('[Y53] of operations with ever new names that never succeed the last 100 ar
   expect(names.at(-1)).toBe('deploy m105');
 });
 
-test('[Y54] a tag that someone removed by hand is no obstacle', async () => {
+test('[loop.12] a tag that someone removed by hand is no obstacle', async () => {
   const world = new World();
   let status: 'healthy' | 'suspect' = 'suspect';
   const read = () => ({ status, score: 0, signals: [], summary: '' });

@@ -21,7 +21,7 @@ const handling = (handle: (message: Message, turn: Turn) => unknown) => () =>
   ({ handle: async (message: Message, turn: Turn) => void (await handle(message, turn)) }) satisfies LoopAgent;
 
 describe('turns', () => {
-  test('[Y1] messages are handled one by one, in the order in which they came', async () => {
+  test('[loop.1] messages are handled one by one, in the order in which they came', async () => {
     const world = new World();
     const heard: string[] = [];
     const { loop, ended } = await world.start({ createAgent: adder(heard) });
@@ -36,7 +36,7 @@ describe('turns', () => {
     expect(loop.status).toBe('ended');
   });
 
-  test('[Y2] after a crash turns that ended count, without being taken again', async () => {
+  test('[loop.2] after a crash turns that ended count, without being taken again', async () => {
     const world = new World();
     const heard: string[] = [];
     const first = await world.start({ createAgent: adder(heard) });
@@ -53,7 +53,7 @@ describe('turns', () => {
     expect((await world.history()).map(({ trigger }) => trigger)).toEqual(['started']);
   });
 
-  test('[Y2] the turn that was under way is taken up: its steps that ended are not done again', async () => {
+  test('[loop.2] the turn that was under way is taken up: its steps that ended are not done again', async () => {
     const world = new World();
     const outside: string[] = [];
     let isStuck = true;
@@ -75,7 +75,7 @@ describe('turns', () => {
     expect(second.loop.state.memory.session).toEqual({ attempt: 2 });
   });
 
-  test('[Y2] work and messages are gone through in the order in which they happened', async () => {
+  test('[loop.2] work and messages are gone through in the order in which they happened', async () => {
     const world = new World();
     const createAgent = (): LoopAgent => ({
       handle({ id }, { state }) {
@@ -101,7 +101,7 @@ describe('turns', () => {
     expect(second.loop.state.memory.session.log).toEqual(log);
   });
 
-  test('[Y3] a turn that fails changes nothing, and a handler cannot change the state later', async () => {
+  test('[loop.4] a turn that fails changes nothing, and a handler cannot change the state later', async () => {
     const world = new World();
     let kept: Turn['state'] | undefined;
     const createAgent = handling(({ body }, turn) => {
@@ -118,7 +118,7 @@ describe('turns', () => {
     expect(() => (loop.state.context.goals as string[]).push('mine')).toThrow(TypeError);
   });
 
-  test('[Y4] a task goes on by itself while it is active; after failures in a row it is given up with a note', async () => {
+  test('[loop.1] a task goes on by itself while it is active; after failures in a row it is given up with a note', async () => {
     const world = new World();
     let rounds = 0;
     const createAgent = (): LoopAgent => ({
@@ -142,7 +142,7 @@ describe('turns', () => {
 });
 
 describe('the mailbox', () => {
-  test('[Y5] a message is durable when deliver resolves', async () => {
+  test('[loop.5] a message is durable when deliver resolves', async () => {
     const world = new World();
     const heard: string[] = [];
     const first = await world.start({ createAgent: adder(heard) }, { run: false });
@@ -155,7 +155,7 @@ describe('the mailbox', () => {
     expect(second.loop.state.mailbox.pending).toEqual([{ id: 'm1', body: { deep: [1] }, failures: 0 }]);
   });
 
-  test('[Y5] messages from several starts without a checkpoint in between are all there', async () => {
+  test('[loop.5] messages from several starts without a checkpoint in between are all there', async () => {
     const world = new World();
     const heard: string[] = [];
     for (const id of ['m1', 'm2', 'm3']) {
@@ -169,7 +169,7 @@ describe('the mailbox', () => {
     expect(last.loop.state.memory.session).toEqual({ sum: 3 });
   });
 
-  test('[Y6] a message that comes again is the same message, also at once, later, and after a restart', async () => {
+  test('[loop.5] a message that comes again is the same message, also at once, later, and after a restart', async () => {
     const world = new World();
     const heard: string[] = [];
     const first = await world.start({ createAgent: adder(heard) });
@@ -185,7 +185,7 @@ describe('the mailbox', () => {
     expect(heard).toEqual(['m1']);
   });
 
-  test('[Y6] what cannot be a message is refused', async () => {
+  test('[loop.5] what cannot be a message is refused', async () => {
     const { loop } = await new World().start({ createAgent: adder([]) });
     const bad = [
       { id: '', body: 1 },
@@ -199,7 +199,7 @@ describe('the mailbox', () => {
   test.each([
     ['at-least-once', ['m1', 'm1'], []],
     ['at-most-once', ['m1'], ['m1']],
-  ] as const)('[Y7] in flight at a crash, %s', async (delivery, entered, setAside) => {
+  ] as const)('[loop.6] in flight at a crash, %s', async (delivery, entered, setAside) => {
     const world = new World();
     const heard: string[] = [];
     const createAgent = handling(async ({ id }) => {
@@ -216,7 +216,7 @@ describe('the mailbox', () => {
     expect(loop.state.mailbox.setAside.map(({ message }) => message.id)).toEqual(setAside);
   });
 
-  test('[Y7] a message that waited behind one in flight is handled, whatever its delivery', async () => {
+  test('[loop.6] a message that waited behind one in flight is handled, whatever its delivery', async () => {
     const world = new World();
     const heard: string[] = [];
     const createAgent = handling(async ({ id }) => {
@@ -233,7 +233,7 @@ describe('the mailbox', () => {
     expect(heard).toEqual(['m1', 'm1', 'm2']);
   });
 
-  test('[Y8] a failed message keeps its place, rests longer each time, and is set aside in the end', async () => {
+  test('[loop.7] a failed message keeps its place, rests longer each time, and is set aside in the end', async () => {
     const world = new World();
     const at: [string, number][] = [];
     const startMs = world.clock.now();
@@ -259,7 +259,7 @@ describe('the mailbox', () => {
     expect(at.length).toBe(5);
   });
 
-  test('[Y9] a message that kills its process again and again is set aside', async () => {
+  test('[loop.6] a message that kills its process again and again is set aside', async () => {
     const world = new World();
     const heard: string[] = [];
     const createAgent = handling(async ({ id }) => {
@@ -281,7 +281,7 @@ describe('the mailbox', () => {
     ]);
   });
 
-  test('[Y10] too many messages set aside call a person, and none is lost', async () => {
+  test('[loop.7] too many messages set aside call a person, and none is lost', async () => {
     const world = new World();
     const createAgent = handling(() => {
       throw new Error('no');
@@ -306,7 +306,7 @@ describe('the mailbox', () => {
 });
 
 describe('listeners', () => {
-  test('[Y64] one that rejects is told like one that throws, and breaks nothing', async () => {
+  test('[loop.9] one that rejects is told like one that throws, and breaks nothing', async () => {
     const world = new World();
     const heard: string[] = [];
     const { loop } = await world.start({ createAgent: adder(heard) }, { run: false });
@@ -330,7 +330,7 @@ describe('listeners', () => {
 });
 
 describe('trouble outside', () => {
-  test('[Y11] a storage that fails at the first checkpoint holds the clocks up, and does not stop them', async () => {
+  test('[loop.9] a storage that fails at the first checkpoint holds the clocks up, and does not stop them', async () => {
     let isBroken = false;
     const commits = new Proxy({}, { get: () => (isBroken ? 'fails' : undefined) });
     const world = new World(faultyStorage(new InMemoryCheckpointStorage(), { commits }));
@@ -347,7 +347,7 @@ describe('trouble outside', () => {
     await life.loop.stop();
   });
 
-  test('[Y11] a storage that fails for a while is waited for, and told of', async () => {
+  test('[loop.9] a storage that fails for a while is waited for, and told of', async () => {
     let isBroken = false;
     const commits = new Proxy({}, { get: () => (isBroken ? 'fails' : undefined) });
     const storage = faultyStorage(new InMemoryCheckpointStorage(), { commits });
@@ -366,7 +366,7 @@ describe('trouble outside', () => {
     expect(heard).toEqual(['m1', 'm2']);
   });
 
-  test('[Y12] a process whose agent another one drives ends with CONFLICT', async () => {
+  test('[loop.8] a process whose agent another one drives ends with CONFLICT', async () => {
     const world = new World();
     const heard: string[] = [];
     const first = await world.start({ createAgent: adder(heard) });
@@ -379,7 +379,7 @@ describe('trouble outside', () => {
     expect(heard).toEqual(['m1']);
   });
 
-  test('[Y12] with a lease the second one is refused at once', async () => {
+  test('[loop.8] with a lease the second one is refused at once', async () => {
     const world = new World();
     await world.start({ createAgent: adder([]), lease: { owner: 'one' } });
     await expect(world.start({ createAgent: adder([]), lease: { owner: 'two' } })).rejects.toMatchObject({
@@ -387,7 +387,7 @@ describe('trouble outside', () => {
     });
   });
 
-  test('[Y13] a listener that throws breaks nothing; unknown settings are refused', async () => {
+  test('[input.1] a listener that throws breaks nothing; unknown settings are refused', async () => {
     const world = new World();
     const heard: string[] = [];
     const { loop } = await world.start({ createAgent: adder(heard) }, { run: false });
@@ -409,7 +409,7 @@ describe('trouble outside', () => {
 });
 
 describe('a person', () => {
-  test('[Y67] who resumes a loop before it runs is told to run it; during the start it is waited for', async () => {
+  test('[loop.7] who resumes a loop before it runs is told to run it; during the start it is waited for', async () => {
     const world = new World();
     const life = await world.start({ createAgent: adder([]) }, { run: false });
     await expect(life.loop.resume()).rejects.toMatchObject({
@@ -423,7 +423,7 @@ describe('a person', () => {
     await expect(life.loop.resume()).rejects.toMatchObject({ code: 'CLOSED' });
   });
 
-  test('[Y67] who resumes a loop that ends before its agent is awake is told so', async () => {
+  test('[loop.7] who resumes a loop that ends before its agent is awake is told so', async () => {
     const world = new World();
     const createAgent = (): LoopAgent => {
       throw new Error('no key');
@@ -435,7 +435,7 @@ describe('a person', () => {
     await expect(run).rejects.toThrow('no key');
   });
 
-  test('[Y67] who names a message that is not set aside is told so, and nothing is resumed', async () => {
+  test('[loop.7] who names a message that is not set aside is told so, and nothing is resumed', async () => {
     const world = new World();
     const createAgent = handling(({ id }) => {
       if (id === 'm1') throw new Error('no');
@@ -452,7 +452,7 @@ describe('a person', () => {
 });
 
 describe('a loop whose agent another one took over', () => {
-  test('[Y68] ends when it is given a message, and says why; none is lost or handled twice', async () => {
+  test('[loop.8] ends when it is given a message, and says why; none is lost or handled twice', async () => {
     const world = new World();
     const heard: string[] = [];
     const first = await world.start({ createAgent: adder(heard) });

@@ -67,7 +67,7 @@ function longestPause(minutes: readonly number[], endMinutes: number): number {
 }
 
 describe.each(JUMPS)('a clock that is set %s', (_, jumpMs) => {
-  test('[Y60] moves no checkpoint, refresh or heartbeat by more than its interval', async () => {
+  test('[loop.10] moves no checkpoint, refresh or heartbeat by more than its interval', async () => {
     const world = new SettableWorld();
     const life = await world.start({ createAgent: idle, heartbeatMs: MINUTE });
     await world.clock.pass(10 * MINUTE);
@@ -86,7 +86,7 @@ describe.each(JUMPS)('a clock that is set %s', (_, jumpMs) => {
     expect(Math.min(...world.clock.delaysMs)).toBeGreaterThan(0);
   });
 
-  test('[Y60] after it the grid is where it was', async () => {
+  test('[loop.10] after it the grid is where it was', async () => {
     const world = new SettableWorld();
     const life = await world.start({ createAgent: idle });
     const startMs = world.clock.now();
@@ -103,7 +103,7 @@ describe.each(JUMPS)('a clock that is set %s', (_, jumpMs) => {
     expect(offGrid.every((offMs) => offMs === 0)).toBe(true);
   });
 
-  test('[Y61] makes no rest longer: a message that failed is tried again after a second', async () => {
+  test('[loop.10] makes no rest longer: a message that failed is tried again after a second', async () => {
     const world = new SettableWorld();
     let tries = 0;
     const createAgent = (): LoopAgent => ({
@@ -125,7 +125,7 @@ describe.each(JUMPS)('a clock that is set %s', (_, jumpMs) => {
     expect(tries).toBe(3);
   });
 
-  test('[Y61] does not make a turn overdue before its time, nor later', async () => {
+  test('[loop.10] does not make a turn overdue before its time, nor later', async () => {
     const world = new SettableWorld();
     const createAgent = (): LoopAgent => ({ handle: () => new Promise(() => undefined) });
     const life = await world.start({ createAgent, heartbeatMs: MINUTE });
@@ -145,7 +145,7 @@ describe('the rest between two restores', () => {
     ['a day back', -DAY],
     ['30 days back', -30 * DAY],
     ['a day forward', DAY],
-  ])('[Y61] is no longer if the clock is set %s', async (_, jumpMs) => {
+  ])('[loop.10] is no longer if the clock is set %s', async (_, jumpMs) => {
     const world = new SettableWorld();
     const drifting: DriftReading = { status: 'drifting', score: 1, signals: ['mine'], summary: 'It is lost.' };
     const healthy: DriftReading = { status: 'healthy', score: 0, signals: [], summary: '' };
@@ -179,7 +179,7 @@ describe('the rest between two restores', () => {
 });
 
 describe('times that are noted', () => {
-  test('[Y61] and lie ahead, because the clock was set back, count as just now', () => {
+  test('[loop.10] and lie ahead, because the clock was set back, count as just now', () => {
     const limit = new RateLimit({ cooldownMs: 10, max: 2, windowMs: 100 }, [1000, 1005]);
     expect(limit.timesMs(500)).toEqual([500, 500]);
     expect(limit.isUsedUp(599)).toBe(true);
@@ -189,7 +189,7 @@ describe('times that are noted', () => {
 });
 
 describe('a grid', () => {
-  test('[Y60] whose timers come a little early, as timers do, has no point twice and none less', () => {
+  test('[loop.10] whose timers come a little early, as timers do, has no point twice and none less', () => {
     let nowMs = 0;
     let fire = (): void => undefined;
     let delayMs = 0;
@@ -207,7 +207,7 @@ describe('a grid', () => {
     expect(at).toEqual(Array.from({ length: 100 }, (_, index) => (index + 1) * 1000 - 1));
   });
 
-  test('[Y60] has its next point within the interval, wherever the clock is', () => {
+  test('[loop.10] has its next point within the interval, wherever the clock is', () => {
     for (const nowMs of [-1e13, -1, 0, 1, 1e13])
       for (const startMs of [0, 1_767_225_600_000]) {
         const waitMs = nextPoint({ startMs, everyMs: 1_800_000 }, nowMs) - nowMs;

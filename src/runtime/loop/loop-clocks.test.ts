@@ -13,7 +13,7 @@ async function minutesOf(world: World, startMs: number, type: string): Promise<n
 }
 
 describe('the schedule', () => {
-  test('[Y14] a new agent is saved at once, and then every 30 minutes', async () => {
+  test('[loop.10] a new agent is saved at once, and then every 30 minutes', async () => {
     const world = new World();
     const startMs = world.clock.now();
     await world.start({ createAgent: idle });
@@ -22,7 +22,7 @@ describe('the schedule', () => {
     expect((await world.history()).map(({ trigger }) => trigger)).toEqual(['started', 'schedule', 'schedule']);
   });
 
-  test('[R22] with each checkpoint it prunes its own session only', async () => {
+  test('[retention.14] with each checkpoint it prunes its own session only', async () => {
     const world = new World();
     const past = new CheckpointManager({ storage: world.storage, now: () => world.clock.now() - 192 * HOUR });
     const ids: string[] = [];
@@ -34,7 +34,7 @@ describe('the schedule', () => {
     expect(left.map(({ id }) => ids.indexOf(id))).toEqual([1, 3]);
   });
 
-  test('[Y14] the grid does not move: late timers, pauses and restarts change nothing', async () => {
+  test('[loop.10] the grid does not move: late timers, pauses and restarts change nothing', async () => {
     const world = new World();
     const startMs = world.clock.now();
     const first = await world.start({ createAgent: idle });
@@ -49,7 +49,7 @@ describe('the schedule', () => {
     expect(await minutesOf(world, startMs, 'routine')).toEqual([60, 120, 150]);
   });
 
-  test('[Y14] points of a grid stay where they are, and what was missed together is one point', () => {
+  test('[loop.10] points of a grid stay where they are, and what was missed together is one point', () => {
     const grid = { startMs: 1000, everyMs: 30 };
     expect(nextPoint(grid, 1000)).toBe(1030);
     expect(nextPoint(grid, 1029.5)).toBe(1030);
@@ -58,7 +58,7 @@ describe('the schedule', () => {
     expect(nextPoint(grid, 0)).toBe(10);
   });
 
-  test('[Y15] during a turn too: what the turn did so far is in the checkpoint, and is not done again', async () => {
+  test('[loop.11] during a turn too: what the turn did so far is in the checkpoint, and is not done again', async () => {
     const world = new World();
     const outside: string[] = [];
     let isStuck = true;
@@ -83,7 +83,7 @@ describe('the schedule', () => {
     expect(second.loop.state).toMatchObject({ memory: { session: { isDone: true } }, mailbox: { processedCount: 1 } });
   });
 
-  test('[Y16] after 2 hours it is saved for recovery and goes on as a new agent with clean context', async () => {
+  test('[loop.12] after 2 hours it is saved for recovery and goes on as a new agent with clean context', async () => {
     const world = new World();
     const startMs = world.clock.now();
     let made = 0;
@@ -120,7 +120,7 @@ describe('the schedule', () => {
     expect(loop.state.memory).toEqual({ shortTerm: {}, session: { fact: 'a fact' } });
   });
 
-  test('[Y16] or the run ends for a new process to go on', async () => {
+  test('[loop.12] or the run ends for a new process to go on', async () => {
     const world = new World();
     const createAgent = (): LoopAgent => ({
       handle(_, { state }) {
@@ -138,7 +138,7 @@ describe('the schedule', () => {
     expect(second.loop.status).toBe('running');
   });
 
-  test('[Y16] a refresh waits for the turn under way', async () => {
+  test('[loop.12] a refresh waits for the turn under way', async () => {
     const world = new World();
     let finish: () => void = () => undefined;
     const createAgent = (): LoopAgent => ({
@@ -156,7 +156,7 @@ describe('the schedule', () => {
     expect(life.kinds().filter((kind) => kind === 'refreshed' || kind === 'turn')).toEqual(['turn', 'refreshed']);
   });
 
-  test('[Y17] a heartbeat is told while no turn is overdue; an overdue turn is aborted', async () => {
+  test('[loop.13] a heartbeat is told while no turn is overdue; an overdue turn is aborted', async () => {
     const world = new World();
     const seen: Turn[] = [];
     const createAgent = (): LoopAgent => ({
@@ -179,7 +179,7 @@ describe('the schedule', () => {
 });
 
 describe('stopping', () => {
-  test('[Y18] saves once more, and the next process goes on from there', async () => {
+  test('[loop.14] saves once more, and the next process goes on from there', async () => {
     const world = new World();
     const createAgent = (): LoopAgent => ({
       handle({ id }, { state }) {
@@ -201,7 +201,7 @@ describe('stopping', () => {
     await first.loop.stop();
   });
 
-  test('[Y18] a turn that does not end in time is aborted and taken up again', async () => {
+  test('[loop.14] a turn that does not end in time is aborted and taken up again', async () => {
     const world = new World();
     const outside: string[] = [];
     let isSlow = true;

@@ -23,7 +23,7 @@ async function team() {
   return { world, loops: [a, b], tell, manager, members };
 }
 
-test('[T19] loops are saved as members of a cut, in their own sessions, and go on', async () => {
+test('[loop.11] loops are saved as members of a cut, in their own sessions, and go on', async () => {
   const { world, loops, tell, manager, members } = await team();
   await tell('m1');
   const group = await manager.saveGroup(members, { groupId: 'team' });
@@ -46,7 +46,7 @@ test('[T19] loops are saved as members of a cut, in their own sessions, and go o
   }
 });
 
-test('[T19] the loops of a group come back together, each by restoreFrom, and keep their mail', async () => {
+test('[loop.11] the loops of a group come back together, each by restoreFrom, and keep their mail', async () => {
   const { world, loops, tell, manager, members } = await team();
   await tell('m1');
   const group = await manager.saveGroup(members, { groupId: 'team' });
@@ -62,7 +62,7 @@ test('[T19] the loops of a group come back together, each by restoreFrom, and ke
   }
 });
 
-test('[T19] a loop is saved by the manager as by itself; another session, a restore into it and an ended one are refused', async () => {
+test('[loop.11] a loop is saved by the manager as by itself; another session, a restore into it and an ended one are refused', async () => {
   const { loops, tell, manager, members } = await team();
   const [loop] = loops;
   await tell('m1');
@@ -80,7 +80,7 @@ test('[T19] a loop is saved by the manager as by itself; another session, a rest
   await expect(manager.saveGroup(members, { groupId: 'team' })).rejects.toMatchObject({ code: 'CLOSED' });
 });
 
-test('[T19] an agent in the middle of a turn is saved with what it has done', async () => {
+test('[loop.11] an agent in the middle of a turn is saved with what it has done', async () => {
   const world = new World();
   let go: (value: unknown) => void = () => undefined;
   const busy = (): LoopAgent => ({

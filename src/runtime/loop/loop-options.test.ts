@@ -76,26 +76,29 @@ const OTHER_BAD_OPTIONS: readonly [string, object][] = [
 ];
 
 describe('what is said to open', () => {
-  test.each(BAD_OPTIONS)('[Y62] is refused, with what is allowed, and before anything is taken: %s', async (_, bad) => {
-    const { manager, commits } = countCommits();
-    const options = { manager, agentId: 'a', createAgent, lease: { owner: 'me' }, ...bad } as AgentLoopOptions;
-    await expect(AgentLoop.open(options)).rejects.toMatchObject(REFUSAL_WITH_HELP);
-    expect(commits()).toBe(0);
-  });
+  test.each(BAD_OPTIONS)(
+    '[input.1] is refused, with what is allowed, and before anything is taken: %s',
+    async (_, bad) => {
+      const { manager, commits } = countCommits();
+      const options = { manager, agentId: 'a', createAgent, lease: { owner: 'me' }, ...bad } as AgentLoopOptions;
+      await expect(AgentLoop.open(options)).rejects.toMatchObject(REFUSAL_WITH_HELP);
+      expect(commits()).toBe(0);
+    },
+  );
 
-  test.each(OTHER_BAD_OPTIONS)('[Y62] is refused before anything is taken: %s', async (_, bad) => {
+  test.each(OTHER_BAD_OPTIONS)('[input.1] is refused before anything is taken: %s', async (_, bad) => {
     const { manager, commits } = countCommits();
     const options = { manager, agentId: 'a', createAgent, lease: { owner: 'me' }, ...bad } as AgentLoopOptions;
     await expect(AgentLoop.open(options)).rejects.toMatchObject(REFUSAL);
     expect(commits()).toBe(0);
   });
 
-  test('[Y62] is refused if it is nothing at all', async () => {
+  test('[input.1] is refused if it is nothing at all', async () => {
     for (const bad of [undefined, null, 5, []])
       await expect(AgentLoop.open(bad as unknown as AgentLoopOptions)).rejects.toMatchObject(REFUSAL_WITH_HELP);
   });
 
-  test('[Y62] may be undefined where it may be left out', async () => {
+  test('[input.1] may be undefined where it may be left out', async () => {
     const { manager } = countCommits();
     const left = { sessionId: undefined, agentType: undefined, userId: undefined, initial: { task: undefined } };
     const rest = { settings: { maxFailures: undefined }, refresh: undefined, drift: undefined, lease: undefined };
@@ -106,7 +109,7 @@ describe('what is said to open', () => {
     await loop.stop();
   });
 
-  test('[Y62] may begin with goals alone, or with one half of the memory', async () => {
+  test('[input.1] may begin with goals alone, or with one half of the memory', async () => {
     const { manager } = countCommits();
     const initial = { context: { goals: ['write it'], notes: undefined }, memory: { session: { city: 'Oslo' } } };
     const loop = await AgentLoop.open({ manager, agentId: 'a', createAgent, initial });
@@ -126,7 +129,7 @@ describe('what is said to open', () => {
     ['a tool that is a function', () => ({ ...createAgent(), tools: { look: () => 1 } })],
     ['an unknown section', () => ({ ...createAgent(), sections: { memories: {} } })],
     ['a hook that is no function', () => ({ ...createAgent(), sections: { memory: { collect: 5 } } })],
-  ])('[Y62] a createAgent that answers %s ends the run, and says so', async (_, create) => {
+  ])('[input.1] a createAgent that answers %s ends the run, and says so', async (_, create) => {
     const world = new World();
     const life = await world.start({ createAgent: create as () => LoopAgent });
     await life.loop.deliver({ id: 'm1', body: 1 });
@@ -141,7 +144,7 @@ describe('what is said to open', () => {
 });
 
 describe('a lease', () => {
-  test('[Y63] is not left behind by an open that fails', async () => {
+  test('[loop.8] is not left behind by an open that fails', async () => {
     const { manager } = countCommits();
     let isBroken = true;
     const list = manager.list.bind(manager);
@@ -158,7 +161,7 @@ describe('a lease', () => {
     await loop.stop();
   });
 
-  test('[Y63] of another stays what it is', async () => {
+  test('[loop.8] of another stays what it is', async () => {
     const { manager } = countCommits();
     const first = await AgentLoop.open({ manager, agentId: 'a', createAgent, lease: { owner: 'one' } });
     const again = { manager, agentId: 'a', createAgent, lease: { owner: 'two' } };
@@ -171,20 +174,20 @@ describe('a lease', () => {
 });
 
 describe('what is said to a loop', () => {
-  test('[Y62] deliver refuses what is no message, or has what would be lost', async () => {
+  test('[input.1] deliver refuses what is no message, or has what would be lost', async () => {
     const { loop } = await new World().start({ createAgent });
     const bad = [null, undefined, 5, 'm1', [], {}, { id: 'm', body: 1, to: 'x' }, { id: 'm', body: 1, from: 5 }];
     for (const message of bad) await expect(loop.deliver(message as never)).rejects.toMatchObject(REFUSAL);
     expect(loop.state.mailbox.pending).toEqual([]);
   });
 
-  test('[Y62] resume refuses what is no list of ids', async () => {
+  test('[input.1] resume refuses what is no list of ids', async () => {
     const { loop } = await new World().start({ createAgent });
     const bad = [null, 5, { retry: 'm1' }, { retry: 5 }, { retry: [5] }, { again: ['m1'] }];
     for (const options of bad) await expect(loop.resume(options as never)).rejects.toMatchObject(REFUSAL_WITH_HELP);
   });
 
-  test('[Y62] stop and onTerminate refuse what they cannot do, and the loop goes on', async () => {
+  test('[input.1] stop and onTerminate refuse what they cannot do, and the loop goes on', async () => {
     const { loop } = await new World().start({ createAgent });
     const bad = [
       null,

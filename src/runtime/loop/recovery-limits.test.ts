@@ -73,7 +73,7 @@ describe('a task after a drift', () => {
     ...part,
   });
 
-  test('[Y50] one that was given since stays, from its beginning, and goes on', async () => {
+  test('[loop.19] one that was given since stays, from its beginning, and goes on', async () => {
     const given = task('new', { progress: 0.8, details: { of: 'm2' } });
     const none = await drifted({ before: null, since: given });
     expect(none.worked).toEqual(['new from 0']);
@@ -83,7 +83,7 @@ describe('a task after a drift', () => {
     expect(other.worked).toEqual(['new from 0']);
   });
 
-  test('[Y50] also if its work is what drifted, as the built-in detector sees it', async () => {
+  test('[loop.19] also if its work is what drifted, as the built-in detector sees it', async () => {
     const world = new World();
     const createAgent = (): LoopAgent => ({
       tools: { search: { run: () => 'nothing found' } },
@@ -103,12 +103,12 @@ describe('a task after a drift', () => {
     expect(life.loop.state).toMatchObject({ task: { id: 'find it', status: 'done' }, mailbox: { processedCount: 1 } });
   });
 
-  test('[Y50] so does one that was over and was given again', async () => {
+  test('[loop.19] so does one that was over and was given again', async () => {
     const { worked } = await drifted({ before: task('old', { status: 'done', progress: 1 }), since: task('old') });
     expect(worked).toEqual(['old from 0']);
   });
 
-  test('[Y50] one that the checkpoint has goes back with it', async () => {
+  test('[loop.19] one that the checkpoint has goes back with it', async () => {
     const { worked, task: now, notes } = await drifted({ before: task('old'), since: task('old', { progress: 0.9 }) });
     expect(worked).toEqual([]);
     expect(now).toEqual(task('old', { status: 'waiting', progress: 0.5 }));
@@ -116,13 +116,13 @@ describe('a task after a drift', () => {
     expect((await drifted({ before: task('old'), since: null })).task?.id).toBe('old');
   });
 
-  test('[Y50] what is over stays over', async () => {
+  test('[loop.19] what is over stays over', async () => {
     const done = task('new', { status: 'done', progress: 1 });
     expect(await drifted({ before: task('old'), since: done })).toMatchObject({ task: done, worked: [] });
   });
 });
 
-test('[Y51] what could not be read of the checkpoint that a drift goes back to is reported', async () => {
+test('[loop.24] what could not be read of the checkpoint that a drift goes back to is reported', async () => {
   const world = new World();
   const watch = new ScriptedWatch();
   const session = await world.look().session('agent-1');
@@ -166,7 +166,7 @@ describe('a storage that fails during a recovery', () => {
     },
   });
 
-  test('[Y28] a restore that was not stored is done again before any turn is taken', async () => {
+  test('[loop.22] a restore that was not stored is done again before any turn is taken', async () => {
     const plan = { isFailing: true };
     const storage = new Proxy(new InMemoryCheckpointStorage(), {
       get: (target, name) => {
@@ -200,7 +200,7 @@ describe('a storage that fails during a recovery', () => {
     expect(loop.state.context.decisions).toEqual(['m1', 'm3']);
   });
 
-  test('[Y27] a damaged checkpoint cannot be gone back to: a person is called', async () => {
+  test('[loop.21] a damaged checkpoint cannot be gone back to: a person is called', async () => {
     const plan: FaultPlan = {};
     const world = new World(faultyStorage(new InMemoryCheckpointStorage(), plan));
     const watch = new ScriptedWatch();
@@ -224,7 +224,7 @@ describe('an agent that waits for a person', () => {
     },
   });
 
-  test.each(['in-process', 'exit'] as const)('[Y54] is not declared healthy by a refresh (%s)', async (refresh) => {
+  test.each(['in-process', 'exit'] as const)('[loop.12] is not declared healthy by a refresh (%s)', async (refresh) => {
     const world = new World();
     const watch = new ScriptedWatch();
     const settings = { maxRestoresPerDay: 1, restoreCooldownMs: 1 };
@@ -265,7 +265,7 @@ describe('an agent that cannot be made', () => {
     return { made, createAgent };
   };
 
-  test('[Y57] at a refresh: it is told, the old one goes on, and the next refresh tries again', async () => {
+  test('[loop.22] at a refresh: it is told, the old one goes on, and the next refresh tries again', async () => {
     const world = new World();
     const watch = new ScriptedWatch();
     const { made, createAgent } = factory(watch);
@@ -286,7 +286,7 @@ describe('an agent that cannot be made', () => {
     expect(made.count).toBe(2);
   });
 
-  test('[Y57] after a drift: no turn is taken; it is tried again, and then a person is called', async () => {
+  test('[loop.22] after a drift: no turn is taken; it is tried again, and then a person is called', async () => {
     const world = new World();
     const watch = new ScriptedWatch();
     const { made, createAgent } = factory(watch);
@@ -313,7 +313,7 @@ describe('an agent that cannot be made', () => {
   });
 });
 
-test('[Y24] turns and operations that fail share one cool-down', async () => {
+test('[loop.16] turns and operations that fail share one cool-down', async () => {
   const world = new World();
   const createAgent = (): LoopAgent => ({
     async handle({ body }, turn) {
@@ -341,7 +341,7 @@ test('[Y24] turns and operations that fail share one cool-down', async () => {
   expect(failed.length).toBe(4); // all are told
 });
 
-test('[Y59] a session whose state is no object is begun anew, and the report says so', async () => {
+test('[loop.24] a session whose state is no object is begun anew, and the report says so', async () => {
   const world = new World();
   const session = await world.look().session('agent-1');
   await session.save(null);

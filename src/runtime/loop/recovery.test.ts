@@ -52,7 +52,7 @@ const rememberer = (): LoopAgent => ({
 });
 
 describe('errors', () => {
-  test('[Y24] an error is saved for recovery, but a storm of errors is not', async () => {
+  test('[loop.16] an error is saved for recovery, but a storm of errors is not', async () => {
     const world = new World();
     const createAgent = (): LoopAgent => ({
       handle() {
@@ -70,7 +70,7 @@ describe('errors', () => {
     expect(loop.state.mailbox.setAside.length).toBe(90);
   });
 
-  test('[Y24] nor are more than so many a day, also when the process starts again and again', async () => {
+  test('[loop.16] nor are more than so many a day, also when the process starts again and again', async () => {
     const world = new World();
     const settings = { maxFailures: 1, refreshEveryMs: 100 * HOUR };
     const errors = async () => (await world.history({ type: 'recovery' })).length;
@@ -92,7 +92,7 @@ describe('errors', () => {
 });
 
 describe('drift', () => {
-  test('[Y25] it is saved, and goes on from the last healthy state with clean context and a note', async () => {
+  test('[loop.18] it is saved, and goes on from the last healthy state with clean context and a note', async () => {
     const world = new World();
     const watch = new ScriptedWatch();
     const life = await world.start({ createAgent: rememberer, drift: { watch } });
@@ -135,7 +135,7 @@ describe('drift', () => {
     expect(watch.resets).toBe(1);
   });
 
-  test('[Y25] the state must be from before the drift began', async () => {
+  test('[loop.18] the state must be from before the drift began', async () => {
     const world = new World();
     const watch = new ScriptedWatch();
     const life = await world.start({ createAgent: rememberer, drift: { watch } });
@@ -150,7 +150,7 @@ describe('drift', () => {
     expect(life.loop.state.context.decisions).toEqual(['m1']);
   });
 
-  test('[Y25] a turn that drifts is ended, and its message is handled again after the restore', async () => {
+  test('[loop.18] a turn that drifts is ended, and its message is handled again after the restore', async () => {
     const world = new World();
     const heard: string[] = [];
     const createAgent = (): LoopAgent => ({
@@ -172,7 +172,7 @@ describe('drift', () => {
     expect(life.loop.state.context.notes[0]?.text).toMatch(/search|repeat|same/i);
   });
 
-  test('[Y26] while it is not well, its last healthy checkpoint is not pushed out', async () => {
+  test('[loop.20] while it is not well, its last healthy checkpoint is not pushed out', async () => {
     const world = new World();
     const watch = new ScriptedWatch();
     const life = await world.start({
@@ -202,7 +202,7 @@ describe('drift', () => {
     ]);
   });
 
-  test('[Y37] what the watch knows against an agent is saved with it; of a healthy one nothing is', async () => {
+  test('[loop.20] what the watch knows against an agent is saved with it; of a healthy one nothing is', async () => {
     const world = new World();
     const watch = new ScriptedWatch();
     const first = await world.start({ createAgent: rememberer, drift: { watch } });
@@ -220,7 +220,7 @@ describe('drift', () => {
     expect((await world.history()).map(({ metadata }) => metadata?.health)).toEqual(['healthy', 'suspect', 'suspect']);
   });
 
-  test('[Y37] what another detector remembered is no obstacle', async () => {
+  test('[loop.20] what another detector remembered is no obstacle', async () => {
     const world = new World();
     const watch = new ScriptedWatch();
     const first = await world.start({ createAgent: rememberer, drift: { watch } });
@@ -232,7 +232,7 @@ describe('drift', () => {
     expect(loop.state.context.decisions).toEqual(['m1']);
   });
 
-  test('[Y27] it rests between restores; after too many a person is called, also across a restart', async () => {
+  test('[loop.21] it rests between restores; after too many a person is called, also across a restart', async () => {
     const world = new World();
     const watch = new ScriptedWatch();
     const at: number[] = [];
@@ -265,7 +265,7 @@ describe('drift', () => {
     expect(at.length).toBeGreaterThan(4);
   });
 
-  test('[Y27] one that drifts and has no healthy checkpoint is not restored', async () => {
+  test('[loop.21] one that drifts and has no healthy checkpoint is not restored', async () => {
     const world = new World();
     const watch = new ScriptedWatch();
     const life = await world.start({ createAgent: rememberer, drift: { watch } });
@@ -284,7 +284,7 @@ describe('drift', () => {
     expect(life.kinds()).not.toContain('restored');
   });
 
-  test('[Y28] a crash at any commit of a recovery: it is brought back all the same, once', async () => {
+  test('[loop.22] a crash at any commit of a recovery: it is brought back all the same, once', async () => {
     const run = async (dieAt: number) => {
       const world = new World();
       const watches = [new ScriptedWatch(), new ScriptedWatch()] as const;

@@ -7,7 +7,7 @@ const handling =
   (): LoopAgent => ({ tools, handle });
 
 describe('a message that is tried again', () => {
-  test('[Y70] does not repeat steps that ended; what did not keeps its key, and the turn keeps its own', async () => {
+  test('[loop.3] does not repeat steps that ended; what did not keeps its key, and the turn keeps its own', async () => {
     const world = new World();
     const keys: string[] = [];
     const mails: string[] = [];
@@ -36,7 +36,7 @@ describe('a message that is tried again', () => {
     expect(new Set(turns).size).toBe(2);
   });
 
-  test('[Y70] goes on so in another process, from any moment', async () => {
+  test('[loop.3] goes on so in another process, from any moment', async () => {
     const run = async (dieAt: number): Promise<boolean> => {
       const world = new World();
       const charges: string[] = [];
@@ -71,7 +71,7 @@ describe('a message that is tried again', () => {
     expect(dieAt).toBeGreaterThan(8);
   });
 
-  test('[Y70] that was set aside and taken back does not repeat them either', async () => {
+  test('[loop.3] that was set aside and taken back does not repeat them either', async () => {
     const world = new World();
     let charged = 0;
     let isDown = true;
@@ -95,7 +95,7 @@ describe('a message that is tried again', () => {
     expect(charged).toBe(1);
   });
 
-  test('[Y70] a task whose work fails does not repeat what the work had done', async () => {
+  test('[loop.3] a task whose work fails does not repeat what the work had done', async () => {
     const world = new World();
     const done: string[] = [];
     const createAgent = (): LoopAgent => ({
@@ -120,7 +120,7 @@ describe('a message that is tried again', () => {
 });
 
 describe('the drift watch and the loop itself', () => {
-  test('[Y71] one transient failure is no drift', async () => {
+  test('[loop.29] one transient failure is no drift', async () => {
     const world = new World();
     let tries = 0;
     const createAgent = handling(
@@ -146,7 +146,7 @@ describe('the drift watch and the loop itself', () => {
     expect(life.loop.state.context.notes).toEqual([]);
   });
 
-  test('[Y71] a day with two single failures an hour: every message is handled once, nothing drifts', async () => {
+  test('[loop.29] a day with two single failures an hour: every message is handled once, nothing drifts', async () => {
     const world = new World();
     const failed = new Set<string>();
     const handled: string[] = [];
@@ -182,7 +182,7 @@ describe('the drift watch and the loop itself', () => {
     expect(life.kinds().filter((kind) => ['drift', 'restored', 'escalated', 'set_aside'].includes(kind))).toEqual([]);
   });
 
-  test('[Y25] after a drift, what the turn did is not done again, and the note says so', async () => {
+  test('[loop.18] after a drift, what the turn did is not done again, and the note says so', async () => {
     const world = new World();
     const keys: string[] = [];
     let thoughts = 0;
@@ -215,7 +215,7 @@ describe('work that gets nowhere', () => {
   const idle = (work: LoopAgent['work']) => (): LoopAgent => ({ handle: () => undefined, ...(work && { work }) });
   const initial = { task: { id: 't', status: 'active', progress: 0.3 } } as const;
 
-  test('[Y72] slows down, also without a watch, and messages do not wait for it', async () => {
+  test('[loop.31] slows down, also without a watch, and messages do not wait for it', async () => {
     const world = new World();
     let turns = 0;
     const life = await world.start({ createAgent: idle(() => void turns++), initial, drift: false });
@@ -236,7 +236,7 @@ describe('work that gets nowhere', () => {
         memory.shortTerm.isOdd = memory.shortTerm.isOdd !== true;
       },
     ],
-  ])('[Y72] is noticed as a stall if a turn brings %s', async (_, work) => {
+  ])('[loop.31] is noticed as a stall if a turn brings %s', async (_, work) => {
     const world = new World();
     const life = await world.start({ createAgent: idle(work), initial });
     await world.clock.pass(HOUR);
@@ -246,7 +246,7 @@ describe('work that gets nowhere', () => {
     });
   });
 
-  test('[Y72] messages that change nothing are no stall, however many', async () => {
+  test('[loop.31] messages that change nothing are no stall, however many', async () => {
     const world = new World();
     const life = await world.start({ createAgent: idle(() => undefined) });
     for (let n = 0; n < 50; n++) {
@@ -257,7 +257,7 @@ describe('work that gets nowhere', () => {
     expect(life.kinds()).not.toContain('drift');
   });
 
-  test('[Y72] work that changes the state each time is neither', async () => {
+  test('[loop.31] work that changes the state each time is neither', async () => {
     const world = new World();
     const work = (turn: Turn) => {
       const { task } = turn.state;

@@ -23,7 +23,7 @@ async function lived(agentId = 'agent-1') {
 const statuses = ({ checks }: Awaited<ReturnType<typeof verifyAgent>>) =>
   Object.fromEntries(checks.map(({ name, status }) => [name, status]));
 
-test('[Y31] an agent that is well passes; the report is plain data, and Markdown for people', async () => {
+test('[loop.25] an agent that is well passes; the report is plain data, and Markdown for people', async () => {
   const world = await lived();
   const report = await verifyAgent(world.look(), 'agent-1', { createAgent: agent });
   expect(report.status).toBe('passed');
@@ -42,7 +42,7 @@ test('[Y31] an agent that is well passes; the report is plain data, and Markdown
   expect(markdown).toContain('| restore | passed | 5 checkpoints restored into a scratch agent |');
 });
 
-test('[Y31] only exactly this agent is looked at', async () => {
+test('[loop.25] only exactly this agent is looked at', async () => {
   const world = await lived('agent-10');
   const report = await verifyAgent(world.look(), 'agent-1');
   expect(report).toMatchObject({ status: 'failed', checkpoints: { total: 0 }, newest: null });
@@ -50,7 +50,7 @@ test('[Y31] only exactly this agent is looked at', async () => {
   expect(formatAgentReport(report)).toContain('There is no routine checkpoint.');
 });
 
-test('[Y31] gaps between scheduled checkpoints are named', async () => {
+test('[loop.25] gaps between scheduled checkpoints are named', async () => {
   const world = new World();
   const life = await world.start({ createAgent: agent });
   await world.clock.pass(65 * MINUTE);
@@ -63,7 +63,7 @@ test('[Y31] gaps between scheduled checkpoints are named', async () => {
   expect(formatAgentReport(report)).toContain('## intervals');
 });
 
-test('[Y31] a restore that loses something is found, as are damaged bytes and missing fields', async () => {
+test('[loop.25] a restore that loses something is found, as are damaged bytes and missing fields', async () => {
   const storage = new InMemoryCheckpointStorage();
   const world = new World(storage);
   const life = await world.start({ createAgent: agent });
@@ -90,7 +90,7 @@ test('[Y31] a restore that loses something is found, as are damaged bytes and mi
   expect(report.checks.find(({ name }) => name === 'integrity')?.findings).toContain(`${newest?.id} is damaged.`);
 });
 
-test('[Y58] an agent that should be running, and took no checkpoint for too long, is found; one that was stopped is not', async () => {
+test('[loop.25] an agent that should be running, and took no checkpoint for too long, is found; one that was stopped is not', async () => {
   const freshness = async (world: World, options = {}) =>
     (await verifyAgent(world.look(), 'agent-1', options)).checks.find(({ name }) => name === 'freshness');
   const world = new World();
@@ -114,7 +114,7 @@ test('[Y58] an agent that should be running, and took no checkpoint for too long
   expect(await freshness(stopped)).toMatchObject({ status: 'skipped', summary: expect.stringContaining('stopped') });
 });
 
-test('[Y58] a question that means nothing is not answered', async () => {
+test('[loop.25] a question that means nothing is not answered', async () => {
   const world = await lived();
   const nothing = undefined as unknown as string;
   await expect(verifyAgent(world.look(), nothing)).rejects.toMatchObject({ code: 'INVALID_INPUT' });
@@ -129,7 +129,7 @@ test('[Y58] a question that means nothing is not answered', async () => {
     await expect(verifyAgent(world.look(), 'agent-1', options)).rejects.toMatchObject({ code: 'INVALID_INPUT' });
 });
 
-test('[Y31] a hook that fails in the scratch agent is found, not thrown', async () => {
+test('[loop.25] a hook that fails in the scratch agent is found, not thrown', async () => {
   const world = await lived();
   const createAgent = (): LoopAgent => ({
     sections: {

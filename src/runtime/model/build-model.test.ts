@@ -75,7 +75,7 @@ const WAYS = Object.keys(PATHS).flatMap((path) => [
 ]);
 
 describe('the real packages against a server', () => {
-  test.each(WAYS)('[B1] $path answers, streamed: $isStreamed', async ({ path, isStreamed }) => {
+  test.each(WAYS)('[model.1] $path answers, streamed: $isStreamed', async ({ path, isStreamed }) => {
     await serve([{ text: 'Hello there, you.', usage: { inputTokens: 12, outputTokens: 5 } }]);
     expect(await ask(path, HELLO, isStreamed)).toMatchObject({
       text: 'Hello there, you.',
@@ -88,7 +88,7 @@ describe('the real packages against a server', () => {
   });
 
   test.each(WAYS)(
-    '[B2] $path calls tools and gets their results, streamed: $isStreamed',
+    '[model.2] $path calls tools and gets their results, streamed: $isStreamed',
     async ({ path, isStreamed }) => {
       const toolCalls = [
         { id: 'one', name: 'add', input: { a: 1 } },
@@ -129,7 +129,7 @@ describe('the real packages against a server', () => {
     ['azure v1', '/openai/v1/chat/completions', {}],
     ['azure deployment', '/openai/deployments/mine/chat/completions', { 'api-version': '2024-10-21' }],
     ['openai-compatible', '/v1/chat/completions', {}],
-  ])('[B12] %s asks %s', async (path, address, query) => {
+  ])('[model.10] %s asks %s', async (path, address, query) => {
     await serve(['ok']);
     await ask(path, HELLO, false);
     expect(server.requests).toHaveLength(1);
@@ -138,7 +138,7 @@ describe('the real packages against a server', () => {
     expect(path.startsWith('azure') ? headers?.['api-key'] : headers?.authorization).toContain(KEY);
   });
 
-  test('[B12] an Azure resource has the address that Azure documents', async () => {
+  test('[model.10] an Azure resource has the address that Azure documents', async () => {
     await serve(['one', 'two']);
     const asked: string[] = [];
     const redirect: typeof fetch = (input, init) => {
@@ -160,7 +160,7 @@ describe('the real packages against a server', () => {
     ]);
   });
 
-  test('[B1] settings reach the server; those of the request go before those of the configuration', async () => {
+  test('[model.1] settings reach the server; those of the request go before those of the configuration', async () => {
     await serve(['ok']);
     const model = open('openai chat', {
       temperature: 0.1,
@@ -185,7 +185,7 @@ describe('the real packages against a server', () => {
     });
   });
 
-  test('[B15] costs are told if prices are given, and only then', async () => {
+  test('[model.1] costs are told if prices are given, and only then', async () => {
     const usage = { inputTokens: 1_000_000, outputTokens: 500_000 };
     await serve([
       { text: 'a', usage },
@@ -199,13 +199,13 @@ describe('the real packages against a server', () => {
   test.each([
     { path: 'openai chat', isStreamed: false },
     { path: 'openai-compatible', isStreamed: true },
-  ])('[B16] $path is asked again if it hangs, streamed: $isStreamed', async ({ path, isStreamed }) => {
+  ])('[model.7] $path is asked again if it hangs, streamed: $isStreamed', async ({ path, isStreamed }) => {
     await serve([{ hang: true }, 'Awake.']);
     expect((await ask(path, { ...HELLO, settings: { timeoutMs: 1000 } }, isStreamed)).text).toBe('Awake.');
     expect(server.requests).toHaveLength(2);
   });
 
-  test('[B16] the idempotency key of a step reaches the server with every attempt', async () => {
+  test('[model.7] the idempotency key of a step reaches the server with every attempt', async () => {
     await serve([{ status: 503 }, 'ok']);
     await open('openai chat').reply(HELLO, { idempotencyKey: 'eff_1' });
     expect(server.requests.map(({ headers }) => headers['idempotency-key'])).toEqual(['eff_1', 'eff_1']);
@@ -213,7 +213,7 @@ describe('the real packages against a server', () => {
 });
 
 describe('what a provider wants back', () => {
-  test.each([false, true])('[B3] reasoning goes back verbatim, streamed: %s', async (isStreamed) => {
+  test.each([false, true])('[model.3] reasoning goes back verbatim, streamed: %s', async (isStreamed) => {
     const reasoning = { text: 'I think.', encrypted: 'gAAAAABo+opaque/signature==' };
     await serve([{ text: 'So.', reasoning }, 'ok']);
     const config: LlmConfig = { provider: 'openai', model: 'o4-mini', baseUrl: server.url, api: 'responses' };
@@ -231,7 +231,7 @@ describe('what a provider wants back', () => {
     });
   });
 
-  test('[B14] the responses API keeps nothing, so that an edited message reaches the model', async () => {
+  test('[model.3] the responses API keeps nothing, so that an edited message reaches the model', async () => {
     await serve(['The answer is 41.', 'ok']);
     const first = await open('openai responses').reply(HELLO);
     const text = JSON.stringify(first.messages).replace('41', '42');
@@ -258,7 +258,7 @@ describe('models that return nonsense', () => {
   const request: ModelRequest = { ...HELLO, tools: [ADD] };
 
   test.each(WAYS)(
-    '[B4] garbage is MODEL and retryable for $path, streamed: $isStreamed',
+    '[model.4] garbage is MODEL and retryable for $path, streamed: $isStreamed',
     async ({ path, isStreamed }) => {
       // A stream of the other API is told apart by the package: the configuration is wrong, and asking again does not help.
       const garbages = path === 'openai responses' ? GARBAGE.filter((text) => !text.includes('choices')) : GARBAGE;
@@ -272,36 +272,41 @@ describe('models that return nonsense', () => {
     },
   );
 
-  test.each(WAYS)('[B4] odd replies are replies for $path, streamed: $isStreamed', async ({ path, isStreamed }) => {
-    const answers: ScriptedAnswer[] = [
-      '',
-      { toolCalls: [{ id: 'x', name: 'add', input: '{"a":' }] },
-      { toolCalls: [{ id: 'y', name: 'nope', input: {} }] },
-    ];
-    await serve(answers);
-    const replies: ModelReply[] = [];
-    for (const _ of answers) replies.push(await ask(path, request, isStreamed));
-    expect(replies[0]).toMatchObject({ text: '', messages: [], toolCalls: [], finishReason: 'stop' });
-    expect(replies[1]?.toolCalls).toEqual([
-      { id: 'x', name: 'add', input: '{"a":', problem: expect.stringContaining('not valid JSON') },
-    ]);
-    expect(replies[2]?.toolCalls).toEqual([{ id: 'y', name: 'nope', input: {}, problem: 'There is no tool "nope".' }]);
-    // A provider wants an answer to each of them, and objects for input.
-    expect(replies.slice(1).map(({ messages }) => messages)).toMatchObject([
-      [{ role: 'assistant', content: [{ type: 'tool-call', toolCallId: 'x', input: {} }] }],
-      [{ role: 'assistant', content: [{ type: 'tool-call', toolCallId: 'y', input: {} }] }],
-    ]);
-  });
+  test.each(WAYS)(
+    '[model.4] odd replies are replies for $path, streamed: $isStreamed',
+    async ({ path, isStreamed }) => {
+      const answers: ScriptedAnswer[] = [
+        '',
+        { toolCalls: [{ id: 'x', name: 'add', input: '{"a":' }] },
+        { toolCalls: [{ id: 'y', name: 'nope', input: {} }] },
+      ];
+      await serve(answers);
+      const replies: ModelReply[] = [];
+      for (const _ of answers) replies.push(await ask(path, request, isStreamed));
+      expect(replies[0]).toMatchObject({ text: '', messages: [], toolCalls: [], finishReason: 'stop' });
+      expect(replies[1]?.toolCalls).toEqual([
+        { id: 'x', name: 'add', input: '{"a":', problem: expect.stringContaining('not valid JSON') },
+      ]);
+      expect(replies[2]?.toolCalls).toEqual([
+        { id: 'y', name: 'nope', input: {}, problem: 'There is no tool "nope".' },
+      ]);
+      // A provider wants an answer to each of them, and objects for input.
+      expect(replies.slice(1).map(({ messages }) => messages)).toMatchObject([
+        [{ role: 'assistant', content: [{ type: 'tool-call', toolCallId: 'x', input: {} }] }],
+        [{ role: 'assistant', content: [{ type: 'tool-call', toolCallId: 'y', input: {} }] }],
+      ]);
+    },
+  );
 
   test.each(['openai chat', 'openai-compatible', 'azure v1'])(
-    '[B4] an unknown finish reason is "other" for %s',
+    '[model.4] an unknown finish reason is "other" for %s',
     async (path) => {
       await serve([{ text: 'x', finishReason: 'banana' }]);
       expect((await ask(path, HELLO, true)).finishReason).toBe('other');
     },
   );
 
-  test.each(WAYS)('[B5] half a reply is none for $path, streamed: $isStreamed', async ({ path, isStreamed }) => {
+  test.each(WAYS)('[model.4] half a reply is none for $path, streamed: $isStreamed', async ({ path, isStreamed }) => {
     await serve([
       { cut: 'connection', text: 'The answer is' },
       { cut: 'stream', text: 'The answer is' },
@@ -317,45 +322,48 @@ describe('models that return nonsense', () => {
       HELLO,
       isStreamed ? { onText: (delta) => (heard += delta), onRestart: () => (heard = '') } : {},
     );
-    if (isStreamed) expect(heard, '[B9] text of attempts that broke off is taken back').toBe(reply.text);
+    if (isStreamed) expect(heard, '[model.7] text of attempts that broke off is taken back').toBe(reply.text);
     return reply;
   }
 });
 
 describe('keys', () => {
-  test.each(Object.keys(PATHS))('[B13] the key of %s is in no request, reply, configuration or error', async (path) => {
-    const echo = `Incorrect API key provided: ${KEY}.`;
-    await serve(['ok', { status: 401, message: echo }]);
-    const { config } = (PATHS[path] ?? missing)(server.url);
-    const request: ModelRequest = { ...HELLO };
-    const reply = await open(path).reply(request);
-    const error = (await open(path)
-      .reply(request)
-      .catch((thrown: unknown) => thrown)) as Error & { readonly cause: Error };
-    const { message, stack, cause } = error;
-    const told = JSON.stringify([
-      config,
-      request,
-      reply,
-      error,
-      message,
-      stack,
-      { ...cause },
-      cause.message,
-      cause.stack,
-    ]);
-    expect(told).not.toContain(KEY);
-    expect(message).toContain('[secret apiKey]');
-    expect(error).toMatchObject({ code: 'MODEL', details: { status: 401, retryable: false } });
-    expect(JSON.stringify(server.requests[0]?.headers), 'the server did get it').toContain(KEY);
-  });
+  test.each(Object.keys(PATHS))(
+    '[model.8] the key of %s is in no request, reply, configuration or error',
+    async (path) => {
+      const echo = `Incorrect API key provided: ${KEY}.`;
+      await serve(['ok', { status: 401, message: echo }]);
+      const { config } = (PATHS[path] ?? missing)(server.url);
+      const request: ModelRequest = { ...HELLO };
+      const reply = await open(path).reply(request);
+      const error = (await open(path)
+        .reply(request)
+        .catch((thrown: unknown) => thrown)) as Error & { readonly cause: Error };
+      const { message, stack, cause } = error;
+      const told = JSON.stringify([
+        config,
+        request,
+        reply,
+        error,
+        message,
+        stack,
+        { ...cause },
+        cause.message,
+        cause.stack,
+      ]);
+      expect(told).not.toContain(KEY);
+      expect(message).toContain('[secret apiKey]');
+      expect(error).toMatchObject({ code: 'MODEL', details: { status: 401, retryable: false } });
+      expect(JSON.stringify(server.requests[0]?.headers), 'the server did get it').toContain(KEY);
+    },
+  );
 
   test.each([
     ['openai', {}, 'OPENAI_API_KEY'],
     ['azure', { resourceName: 'r' }, 'AZURE_OPENAI_API_KEY'],
     ['openai', { apiKey: 'env:WORK_KEY' }, 'WORK_KEY'],
     ['ollama', { apiKey: 'env:WORK_KEY' }, 'WORK_KEY'],
-  ] as const)('[B11] %s with %o and no key is refused, and names %s', async (provider, more, variable) => {
+  ] as const)('[model.9] %s with %o and no key is refused, and names %s', async (provider, more, variable) => {
     await serve([]);
     const build = () => buildModel({ provider, model: 'm', ...more }, { env: { OTHER: 'x', [variable]: '  ' } });
     expect(build).toThrow(
@@ -363,7 +371,7 @@ describe('keys', () => {
     );
   });
 
-  test("[B11] local servers need no key, and never get OpenAI's", async () => {
+  test("[model.9] local servers need no key, and never get OpenAI's", async () => {
     server = await startModelServer({ answer: ['one', 'two', 'three', 'four'] });
     for (const provider of ['openai-compatible', 'ollama', 'vllm', 'lmstudio'] as const) {
       const env = { OPENAI_API_KEY: KEY, AZURE_OPENAI_API_KEY: KEY };
@@ -373,7 +381,7 @@ describe('keys', () => {
     expect(JSON.stringify(server.requests)).not.toContain(KEY);
   });
 
-  test('[B11] a secret reference in the place of the key means the variable of the provider, or the one it names', async () => {
+  test('[model.9] a secret reference in the place of the key means the variable of the provider, or the one it names', async () => {
     await serve(['one', 'two']);
     const config = { provider: 'openai', model: 'm', baseUrl: server.url } as const;
     const options = { env: { OPENAI_API_KEY: KEY, WORK_KEY: 'wrong' } };
@@ -382,7 +390,7 @@ describe('keys', () => {
     await expect(wrong).rejects.toMatchObject({ details: { status: 401 } });
   });
 
-  test('[B11] the address comes from the configuration, then from the environment, and must be one', async () => {
+  test('[model.9] the address comes from the configuration, then from the environment, and must be one', async () => {
     await serve(['ok']);
     const config = { provider: 'openai', model: 'm' } as const;
     await buildModel(config, { env: { OPENAI_API_KEY: KEY, OPENAI_BASE_URL: server.url } }).reply(HELLO);
@@ -394,7 +402,7 @@ describe('keys', () => {
     expect(build({ provider: 'azure' }, { AZURE_OPENAI_API_KEY: 'k' })).toThrow(/resourceName.*AZURE_OPENAI_ENDPOINT/);
   });
 
-  test('[B11] with allowed hosts a configuration cannot send the key elsewhere', async () => {
+  test('[model.9] with allowed hosts a configuration cannot send the key elsewhere', async () => {
     await serve(['ok']);
     const config = { provider: 'openai', model: 'm', baseUrl: server.url } as const;
     const env = { OPENAI_API_KEY: KEY };

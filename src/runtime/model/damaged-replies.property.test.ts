@@ -79,7 +79,7 @@ function bodyOf({
     .slice(0, cutAt);
 }
 
-test('[B4] whatever is damaged in a reply, the outcome is a reply that can be stored, or MODEL', async () => {
+test('[model.4] whatever is damaged in a reply, the outcome is a reply that can be stored, or MODEL', async () => {
   const seen = { replies: 0, failures: 0 };
   await fc.assert(
     fc.asyncProperty(bodies, async (plan) => {

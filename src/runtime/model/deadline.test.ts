@@ -10,18 +10,18 @@ const heeding = (signal: AbortSignal) =>
     signal.addEventListener('abort', () => reject(new Error('its own')));
   });
 
-test('[B16] what is thrown is that the time is over, and not how the work took it', async () => {
+test('[model.7] what is thrown is that the time is over, and not how the work took it', async () => {
   await expect(withDeadline({ signal: undefined, timeoutMs: 1, onTimeout: () => late }, heeding)).rejects.toBe(late);
 });
 
-test('[B16] what ends in time is as it ended, however long it may take', async () => {
+test('[model.7] what ends in time is as it ended, however long it may take', async () => {
   const deadline = { signal: undefined, timeoutMs: Number.POSITIVE_INFINITY, onTimeout: () => late };
   expect(await withDeadline(deadline, async () => 'done')).toBe('done');
   const error = new Error('failed');
   await expect(withDeadline(deadline, () => Promise.reject(error))).rejects.toBe(error);
 });
 
-test('[B6] nothing is begun under a signal that is aborted', async () => {
+test('[model.5] nothing is begun under a signal that is aborted', async () => {
   let isBegun = false;
   const begin = async () => {
     isBegun = true;
@@ -31,7 +31,7 @@ test('[B6] nothing is begun under a signal that is aborted', async () => {
   expect(isBegun).toBe(false);
 });
 
-test('[B12] a package that is not installed is named', async () => {
+test('[model.10] a package that is not installed is named', async () => {
   const name = 'no-such-package';
   await expect(importPeer(name, () => import(name))).rejects.toMatchObject({
     code: 'UNSUPPORTED',

@@ -97,22 +97,19 @@ const EXPECTED: ModelReply = {
 test.each<[string, () => LanguageModel]>([
   ['v3', () => version3()],
   ['v2', () => version2()],
-])(
-  '[B1] a model of version %s gives the same reply at once and streamed, and prints nothing [B17]',
-  async (_, make) => {
-    const printed = (['log', 'info', 'warn', 'error'] as const).map((name) => vi.spyOn(console, name));
-    const model = fromLanguageModel(make());
-    const request = { ...HELLO, tools: [ADD] };
-    expect(await model.reply(request)).toEqual(EXPECTED);
-    const deltas: string[] = [];
-    expect(await model.reply(request, { onText: (delta) => deltas.push(delta) })).toEqual(EXPECTED);
-    expect(deltas).toEqual(['Hello ', 'there.']);
-    for (const spy of printed) expect(spy).not.toHaveBeenCalled();
-    vi.restoreAllMocks();
-  },
-);
+])('[model.1] a model of version %s gives the same reply at once and streamed, and prints nothing', async (_, make) => {
+  const printed = (['log', 'info', 'warn', 'error'] as const).map((name) => vi.spyOn(console, name));
+  const model = fromLanguageModel(make());
+  const request = { ...HELLO, tools: [ADD] };
+  expect(await model.reply(request)).toEqual(EXPECTED);
+  const deltas: string[] = [];
+  expect(await model.reply(request, { onText: (delta) => deltas.push(delta) })).toEqual(EXPECTED);
+  expect(deltas).toEqual(['Hello ', 'there.']);
+  for (const spy of printed) expect(spy).not.toHaveBeenCalled();
+  vi.restoreAllMocks();
+});
 
-test('[B3] what a provider put on a message comes back to it verbatim, also from a checkpoint', async () => {
+test('[model.3] what a provider put on a message comes back to it verbatim, also from a checkpoint', async () => {
   const mock = version3();
   const model = fromLanguageModel(mock);
   const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
@@ -136,7 +133,7 @@ test('[B3] what a provider put on a message comes back to it verbatim, also from
   await manager.close();
 });
 
-test('[B2] system message and tools reach the model as they were given, and a tool choice that is not met is a reply', async () => {
+test('[model.2] system message and tools reach the model as they were given, and a tool choice that is not met is a reply', async () => {
   const mock = version3({
     doGenerate: {
       content: [{ type: 'text', text: 'No.' }],
@@ -154,7 +151,7 @@ test('[B2] system message and tools reach the model as they were given, and a to
   });
 });
 
-test('[B17] warnings of the provider are in the reply', async () => {
+test('[model.1] warnings of the provider are in the reply', async () => {
   const mock = version3({
     doGenerate: {
       content: [],
@@ -173,12 +170,12 @@ test('[B17] warnings of the provider are in the reply', async () => {
   vi.restoreAllMocks();
 });
 
-test('[B15] cached input is counted at its own price', async () => {
+test('[model.1] cached input is counted at its own price', async () => {
   const prices = { inputPerMillionUsd: 100_000, outputPerMillionUsd: 200_000, cachedInputPerMillionUsd: 50_000 };
   expect((await fromLanguageModel(version3(), { prices }).reply(HELLO)).costUsd).toBeCloseTo(0.6 + 0.2 + 1);
 });
 
-test('[B4] counts that a provider leaves out are 0', async () => {
+test('[model.4] counts that a provider leaves out are 0', async () => {
   const usage = {
     inputTokens: { total: undefined, noCache: undefined, cacheRead: undefined, cacheWrite: undefined },
     outputTokens: { total: Number.NaN, text: undefined, reasoning: undefined },
@@ -196,12 +193,12 @@ test('[B4] counts that a provider leaves out are 0', async () => {
 describe('what ends a call', () => {
   const hanging = () => version3({ doGenerate: () => new Promise(() => undefined) });
 
-  test('[B16] an attempt takes no longer than timeoutMs, even if the model does not heed its signal', async () => {
+  test('[model.7] an attempt takes no longer than timeoutMs, even if the model does not heed its signal', async () => {
     const reply = fromLanguageModel(hanging()).reply({ ...HELLO, settings: { timeoutMs: 5 } });
     await expect(reply).rejects.toMatchObject({ code: 'MODEL', details: { reason: 'timeout', retryable: true } });
   });
 
-  test('[B16] a model that heeds its signal with an error of its own took too long all the same', async () => {
+  test('[model.7] a model that heeds its signal with an error of its own took too long all the same', async () => {
     const heeding = version3({
       doGenerate: ({ abortSignal }) =>
         new Promise((_, reject) => {
@@ -212,7 +209,7 @@ describe('what ends a call', () => {
     await expect(reply).rejects.toMatchObject({ code: 'MODEL', details: { reason: 'timeout', retryable: true } });
   });
 
-  test('[B6] an abort rejects with its own reason', async () => {
+  test('[model.5] an abort rejects with its own reason', async () => {
     const controller = new AbortController();
     const reply = fromLanguageModel(hanging()).reply(HELLO, { signal: controller.signal });
     const reason = new Error('enough');
@@ -221,7 +218,7 @@ describe('what ends a call', () => {
     await expect(fromLanguageModel(version3()).reply(HELLO, { signal: controller.signal })).rejects.toBe(reason);
   });
 
-  test('[B6] an error of the listener is the caller’s own', async () => {
+  test('[model.5] an error of the listener is the caller’s own', async () => {
     const error = new TypeError('listener');
     const onText = () => {
       throw error;
@@ -229,7 +226,7 @@ describe('what ends a call', () => {
     await expect(fromLanguageModel(version3()).reply(HELLO, { onText })).rejects.toBe(error);
   });
 
-  test('[B9] a model that talks on after its time is over is not heard', async () => {
+  test('[model.7] a model that talks on after its time is over is not heard', async () => {
     let controller: ReadableStreamDefaultController<StreamPartV3> | undefined;
     const stream = new ReadableStream<StreamPartV3>({
       start(given) {
@@ -249,7 +246,7 @@ describe('what ends a call', () => {
     expect(heard).toEqual(['in time']);
   });
 
-  test('[B6] a request that cannot be sent is the caller’s fault', async () => {
+  test('[model.5] a request that cannot be sent is the caller’s fault', async () => {
     const model = fromLanguageModel(version3());
     await expect(model.reply({ messages: [] })).rejects.toMatchObject({ code: 'INVALID_INPUT' });
     const unanswered: ModelRequest = { messages: [...HELLO.messages, ...EXPECTED.messages, ...HELLO.messages] };
@@ -263,7 +260,7 @@ describe('what ends a call', () => {
     ['a text', 'odd'],
     ['an object', { message: 'odd', code: 7 }],
     ['nothing', undefined],
-  ])('[B6] whatever a model throws, here %s, is MODEL', async (_, thrown) => {
+  ])('[model.5] whatever a model throws, here %s, is MODEL', async (_, thrown) => {
     const mock = version3({ doGenerate: () => Promise.reject(thrown) });
     const error = await fromLanguageModel(mock, { id: 'odd-model' })
       .reply(HELLO)
@@ -277,7 +274,7 @@ describe('a failure', () => {
   let server: ModelServer;
   afterEach(() => server.close());
 
-  test('[B6] can be recorded with its step, without the request, and is there in a frozen replay', async () => {
+  test('[model.5] can be recorded with its step, without the request, and is there in a frozen replay', async () => {
     server = await startModelServer({ answer: [{ status: 500, message: 'out of order' }] });
     const config = { provider: 'vllm', model: 'm', baseUrl: server.url, retry: { maxAttempts: 1 } } as const;
     const model = buildModel(config, { env: {} });
@@ -302,7 +299,7 @@ describe('a failure', () => {
     await manager.close();
   });
 
-  test('[B6] a server that is not there is a lost connection', async () => {
+  test('[model.5] a server that is not there is a lost connection', async () => {
     server = await startModelServer({ answer: [] });
     await server.close();
     const config = { provider: 'vllm', model: 'm', baseUrl: server.url, retry: { maxAttempts: 1 } } as const;

@@ -39,7 +39,7 @@ function refusal(value: unknown): string {
 
 const openai = (more: object) => ({ provider: 'openai', model: 'm', ...more });
 
-test('[B10] a configuration is plain data: it comes back from JSON and from a checkpoint as it was', async () => {
+test('[model.8] a configuration is plain data: it comes back from JSON and from a checkpoint as it was', async () => {
   expect(parseLlmConfig(FULL)).toEqual(FULL);
   expect(parseLlmConfig(JSON.parse(JSON.stringify(FULL)))).toEqual(FULL);
   const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
@@ -50,7 +50,7 @@ test('[B10] a configuration is plain data: it comes back from JSON and from a ch
   await manager.close();
 });
 
-test('[B10] a secret reference may stand for the key, also after JSON', () => {
+test('[model.8] a secret reference may stand for the key, also after JSON', () => {
   const apiKey = new SecretRef('apiKey');
   expect(parseLlmConfig(openai({ apiKey })).apiKey).toEqual(apiKey);
   const { apiKey: read } = parseLlmConfig(JSON.parse(JSON.stringify(openai({ apiKey }))));
@@ -58,7 +58,7 @@ test('[B10] a secret reference may stand for the key, also after JSON', () => {
 });
 
 test.each(['sk-proj-0123456789abcdefghij', 'env:', 'env:not a name', 'file:/key', '', 42, null, ['env:X']])(
-  '[B10] %j is no reference to a key; it is refused and not shown',
+  '[model.8] %j is no reference to a key; it is refused and not shown',
   (apiKey) => {
     const said = refusal(openai({ apiKey }));
     expect(said).toContain('apiKey');
@@ -76,13 +76,13 @@ describe('unknown keys', () => {
     ['api_key', 'apiKey'],
     ['timeout', 'timeoutMs'],
     ['topp', 'topP'],
-  ])('[B10] %s is refused, and %s suggested', (key, meant) => {
+  ])('[model.8] %s is refused, and %s suggested', (key, meant) => {
     const said = refusal(openai({ [key]: 'sk-0123456789abcdefghij' }));
     expect(JSON.parse(said)[0]).toContain(`"${key}" is unknown, did you mean "${meant}"?`);
     expect(said).not.toContain('sk-0123456789');
   });
 
-  test('[B10] a key that is like none gets no suggestion; those of inner objects are named with their path', () => {
+  test('[model.8] a key that is like none gets no suggestion; those of inner objects are named with their path', () => {
     expect(JSON.parse(refusal(openai({ zzzzzz: 1 })))[0]).toMatch(/"zzzzzz" is unknown\.$/);
     const inner = JSON.parse(refusal(openai({ retry: { maxAtempts: 1 } })))[0];
     expect(inner).toContain('"retry.maxAtempts" is unknown, did you mean "maxAttempts"?');
@@ -111,22 +111,22 @@ test.each([
   ],
   ['a list', [], ''],
   ['nothing', undefined, ''],
-])('[B10] %s is refused by name', (_, value, name) => {
+])('[model.8] %s is refused by name', (_, value, name) => {
   expect(JSON.parse(refusal(value))[0]).toContain(name);
 });
 
-test('[B10] a password in the address is refused and not shown', () => {
+test('[model.8] a password in the address is refused and not shown', () => {
   const said = refusal(openai({ baseUrl: 'https://me:hunter2@example.com/v1' }));
   expect(said).toContain('baseUrl');
   expect(said).not.toContain('hunter2');
 });
 
-test('[B10] all that is wrong is told at once', () => {
+test('[model.8] all that is wrong is told at once', () => {
   const [message] = JSON.parse(refusal({ provider: 'x', model: '', temprature: 1 })) as [string];
   for (const name of ['provider', 'model', 'temprature']) expect(message).toContain(name);
 });
 
-test('[B14] the settings of a configuration are what belongs into a request', () => {
+test('[model.3] the settings of a configuration are what belongs into a request', () => {
   const OTHERS = 'provider model baseUrl api apiVersion resourceName deployment apiKey prices retry'.split(' ');
   const settings = Object.fromEntries(Object.entries(FULL).filter(([key]) => !OTHERS.includes(key)));
   expect(requestSettings(FULL)).toEqual({

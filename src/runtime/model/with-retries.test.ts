@@ -20,20 +20,20 @@ test.each<[string, ScriptedAnswer]>([
   ['503', { status: 503 }],
   ['a lost connection', { cut: 'connection' }],
   ['garbage', { garbage: '<html>' }],
-])('[B7] after %s it asks again, with the same request', async (_, failure) => {
+])('[model.6] after %s it asks again, with the same request', async (_, failure) => {
   const { model, retried } = retrying([failure, 'ok']);
   expect((await retried.reply(HELLO, { idempotencyKey: 'k' })).text).toBe('ok');
   expect(model.requests).toEqual([HELLO, HELLO]);
   expect(model.idempotencyKeys).toEqual(['k', 'k']);
 });
 
-test('[B7] a timeout is a failure to ask again after', async () => {
+test('[model.6] a timeout is a failure to ask again after', async () => {
   const { model, retried } = retrying([{ hang: true }, 'ok']);
   expect((await retried.reply({ ...HELLO, settings: { timeoutMs: 5 } })).text).toBe('ok');
   expect(model.requests).toHaveLength(2);
 });
 
-test('[B7] it gives up after the last attempt, and says how many there were', async () => {
+test('[model.6] it gives up after the last attempt, and says how many there were', async () => {
   const { model, slept, retried } = retrying([{ status: 500 }, { status: 502 }, { status: 503 }, 'never'], {
     maxAttempts: 3,
   });
@@ -45,13 +45,13 @@ test('[B7] it gives up after the last attempt, and says how many there were', as
   expect(slept).toHaveLength(2);
 });
 
-test.each([400, 401, 403, 404, 422])('[B7] status %i is final', async (status) => {
+test.each([400, 401, 403, 404, 422])('[model.6] status %i is final', async (status) => {
   const { model, retried } = retrying([{ status }, 'never']);
   await expect(retried.reply(HELLO)).rejects.toMatchObject({ details: { status, attempts: 1, retryable: false } });
   expect(model.requests).toHaveLength(1);
 });
 
-test('[B7] errors that are not the provider’s pass at once', async () => {
+test('[model.6] errors that are not the provider’s pass at once', async () => {
   const error = new InvalidInputError('no');
   let calls = 0;
   const failing: ChatModel = {
@@ -65,7 +65,7 @@ test('[B7] errors that are not the provider’s pass at once', async () => {
   expect(calls).toBe(1);
 });
 
-test('[B7] waits double up to the longest, less a random part', async () => {
+test('[model.6] waits double up to the longest, less a random part', async () => {
   const failures = Array.from({ length: 5 }, () => ({ status: 500 }));
   const policy = { maxAttempts: 6, initialDelayMs: 100, maxDelayMs: 500 };
   const most = retrying([...failures, 'ok'], policy, () => 1);
@@ -76,20 +76,20 @@ test('[B7] waits double up to the longest, less a random part', async () => {
   expect(least.slept).toEqual([50, 100, 200, 250, 250]);
 });
 
-test('[B8] it waits as long as the server says', async () => {
+test('[model.6] it waits as long as the server says', async () => {
   const { slept, retried } = retrying([{ status: 429, retryAfterMs: 7000 }, 'ok'], { initialDelayMs: 1 });
   await retried.reply(HELLO);
   expect(slept).toEqual([7000]);
 });
 
-test('[B8] a server that wants a longer wait than the policy allows is not asked again', async () => {
+test('[model.6] a server that wants a longer wait than the policy allows is not asked again', async () => {
   const { model, slept, retried } = retrying([{ status: 429, retryAfterMs: 7000 }, 'never'], { maxDelayMs: 6999 });
   await expect(retried.reply(HELLO)).rejects.toMatchObject({ details: { attempts: 1, retryAfterMs: 7000 } });
   expect(model.requests).toHaveLength(1);
   expect(slept).toEqual([]);
 });
 
-test('[B9] before streamed text begins anew, the caller is told', async () => {
+test('[model.7] before streamed text begins anew, the caller is told', async () => {
   const { retried } = retrying([{ cut: 'connection', text: 'The ans' }, { status: 500 }, 'The answer.']);
   const heard: string[] = [];
   await retried.reply(HELLO, { onText: (delta) => heard.push(delta), onRestart: () => heard.push('|') });
@@ -97,7 +97,7 @@ test('[B9] before streamed text begins anew, the caller is told', async () => {
 });
 
 describe('abort', () => {
-  test('[B7] ends a wait with the reason of the caller', async () => {
+  test('[model.6] ends a wait with the reason of the caller', async () => {
     const controller = new AbortController();
     const reason = new Error('enough');
     const model = scriptedModel([{ status: 429, retryAfterMs: 30_000 }, 'never']);
@@ -109,7 +109,7 @@ describe('abort', () => {
     expect(model.requests).toHaveLength(1);
   });
 
-  test('[B7] after a wait that did not heed it, nothing more is asked', async () => {
+  test('[model.6] after a wait that did not heed it, nothing more is asked', async () => {
     const controller = new AbortController();
     let calls = 0;
     const busy: ChatModel = {
@@ -132,7 +132,7 @@ test.each([
   { maxAttempts: 1.5 },
   { initialDelayMs: -1 },
   { maxDelayMs: Number.NaN },
-])('[B7] the policy %o is refused', (policy) => {
+])('[model.6] the policy %o is refused', (policy) => {
   expect(() => withRetries(scriptedModel([]), policy)).toThrow(expect.objectContaining({ code: 'INVALID_INPUT' }));
 });
 
@@ -158,12 +158,12 @@ describe('what servers send', () => {
     [{ 'retry-after': '-1' }, undefined],
     [{ 'retry-after': '' }, undefined],
     [{}, undefined],
-  ])('[B8] %o means %s ms', async (headers, retryAfterMs) => {
+  ])('[model.6] %o means %s ms', async (headers, retryAfterMs) => {
     const error = (await failWith(headers as Record<string, string>)) as { details: { retryAfterMs?: number } };
     expect(error.details.retryAfterMs).toBe(retryAfterMs);
   });
 
-  test('[B7] who has no credit left is not helped by waiting', async () => {
+  test('[model.6] who has no credit left is not helped by waiting', async () => {
     const body = { error: { message: 'You exceeded your quota', code: 'insufficient_quota' } };
     expect(await failWith({}, body)).toMatchObject({ details: { status: 429, retryable: false } });
   });

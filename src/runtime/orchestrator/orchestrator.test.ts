@@ -32,7 +32,7 @@ const nextTick = () => new Promise((resolve) => setImmediate(resolve));
 const heardBy = (state: AgentState | undefined) => state?.histories.user?.map(({ content }) => content);
 
 describe('automatic checkpointing', () => {
-  test('[Q19] autoCheckpoint: true saves every agent on every change of its state', async () => {
+  test('[orchestrator.1] autoCheckpoint: true saves every agent on every change of its state', async () => {
     const [ann, bob] = [agentNamed('ann'), agentNamed('bob')];
     const { orchestrator, checkpointManager } = createWorld([ann, bob]);
     ann.setStatus('running');
@@ -57,7 +57,7 @@ describe('automatic checkpointing', () => {
     });
   });
 
-  test('[Q19] the changes of one tick are one checkpoint, and it holds the last state of the tick', async () => {
+  test('[orchestrator.1] the changes of one tick are one checkpoint, and it holds the last state of the tick', async () => {
     const ann = agentNamed('ann');
     const { orchestrator, checkpointManager } = createWorld([ann]);
     for (let tick = 0; tick < 5; tick++) {
@@ -70,7 +70,7 @@ describe('automatic checkpointing', () => {
   });
 
   test.each(STORAGES.filter(([name]) => name !== 'postgres'))(
-    '[Q19] no state that a tick ended with is skipped, and they are stored in order (%s)',
+    '[orchestrator.1] no state that a tick ended with is skipped, and they are stored in order (%s)',
     async (_, create) => {
       const { storage } = create();
       const checkpointManager = new CheckpointManager({ storage });
@@ -94,7 +94,7 @@ describe('automatic checkpointing', () => {
     },
   );
 
-  test('[Q19] autoCheckpoint is off unless it is asked for', async () => {
+  test('[orchestrator.1] autoCheckpoint is off unless it is asked for', async () => {
     const ann = agentNamed('ann');
     const { orchestrator, checkpointManager } = createWorld([ann], { autoCheckpoint: false });
     hear(ann, 'one');
@@ -102,7 +102,7 @@ describe('automatic checkpointing', () => {
     expect(await checkpointManager.latest()).toBeUndefined();
   });
 
-  test('[Q19] what has not changed is not saved again, and nothing is after close', async () => {
+  test('[orchestrator.1] what has not changed is not saved again, and nothing is after close', async () => {
     const ann = agentNamed('ann');
     const { orchestrator, checkpointManager } = createWorld([ann]);
     for (let time = 0; time < 3; time++) {
@@ -120,7 +120,7 @@ describe('automatic checkpointing', () => {
     expect(await savedOf(checkpointManager, 'ann')).toHaveLength(2);
   });
 
-  test('[Q20] a save that fails stops nobody: it is told, and the state is stored with the next change or flush', async () => {
+  test('[orchestrator.1] a save that fails stops nobody: it is told, and the state is stored with the next change or flush', async () => {
     let isFull = true;
     class FullDisk extends InMemoryCheckpointStorage {
       override async commit(commit: Commit) {
@@ -162,7 +162,7 @@ describe('manual checkpointing', () => {
     }
   }
 
-  test('[Q21] an agent saves itself before something risky with the manager the orchestrator gave it', async () => {
+  test('[orchestrator.2] an agent saves itself before something risky with the manager the orchestrator gave it', async () => {
     const agent = new MyAgent({ name: 'mine' });
     const { orchestrator, checkpointManager } = createWorld([], { agents: [agent], autoCheckpoint: false });
     expect(agent.checkpointManager).toBe(checkpointManager);
@@ -173,7 +173,7 @@ describe('manual checkpointing', () => {
     expect((await checkpointManager.latest())?.agentType).toBe('MyAgent');
   });
 
-  test('[Q21] its own saves and those of the orchestrator are in one session, in order', async () => {
+  test('[orchestrator.2] its own saves and those of the orchestrator are in one session, in order', async () => {
     const agent = new MyAgent({ name: 'mine' });
     const { orchestrator, checkpointManager } = createWorld([], { agents: [agent] });
     await agent.onRunning();
@@ -188,7 +188,7 @@ describe('manual checkpointing', () => {
 });
 
 describe('runtime flags', () => {
-  test('[Q22] checkpoint: false agents are not saved by themselves', async () => {
+  test('[orchestrator.3] checkpoint: false agents are not saved by themselves', async () => {
     const [ann, bob] = [agentNamed('ann', { runtime: { checkpoint: false } }), agentNamed('bob')];
     const { orchestrator, checkpointManager } = createWorld([ann, bob]);
     for (const agent of [ann, bob]) hear(agent, 'one');
@@ -196,7 +196,7 @@ describe('runtime flags', () => {
     expect((await checkpointManager.list()).checkpoints.map(({ sessionId }) => sessionId)).toEqual(['bob']);
   });
 
-  test('[Q22] stream decides whether words are told as they come', async () => {
+  test('[orchestrator.3] stream decides whether words are told as they come', async () => {
     const model = scriptedModel(() => 'Two words.', { id: 'm' });
     const agents = [true, false].map(
       (stream) => new StandardAgent({ name: `stream-${stream}`, model, runtime: { stream } }),
@@ -211,7 +211,7 @@ describe('runtime flags', () => {
     await orchestrator.close();
   });
 
-  test('[Q22] store is kept and can be asked for; other agents get their flags from the orchestrator', () => {
+  test('[orchestrator.3] store is kept and can be asked for; other agents get their flags from the orchestrator', () => {
     const counter = { name: 'counter' };
     const { orchestrator } = createWorld([], {
       agents: [agentNamed('ann', { runtime: { store: true } }), agentNamed('bob'), counter],
@@ -243,7 +243,7 @@ describe('other agents', () => {
     collectedFields: Record<string, string> = {};
   }
 
-  test('[Q23] flush saves every agent as it is, whatever its fields are', async () => {
+  test('[orchestrator.4] flush saves every agent as it is, whatever its fields are', async () => {
     const plain = { name: 'plain', n: 0, deep: { list: [1] } };
     const [worker, secretive] = [new Worker(), Object.assign(new Secretive(), { name: 'secretive' })];
     const collecting = new Collecting({ name: 'collecting' });
@@ -271,7 +271,7 @@ describe('other agents', () => {
     expect(await savedOf<object>(checkpointManager, 'late')).toHaveLength(2);
   });
 
-  test('[Q23] agents that do not tell of their changes are looked at every second, and only changes are saved', async () => {
+  test('[orchestrator.4] agents that do not tell of their changes are looked at every second, and only changes are saved', async () => {
     const clock = new TestClock();
     const checkpointManager = new CheckpointManager({
       storage: new InMemoryCheckpointStorage(),
@@ -292,7 +292,7 @@ describe('other agents', () => {
     expect(await saved()).toEqual([0, 1]);
   });
 
-  test('[Q23] an agent that says it changed is saved at the end of the turn', async () => {
+  test('[orchestrator.4] an agent that says it changed is saved at the end of the turn', async () => {
     const plain = { name: 'plain', n: 0 };
     const { orchestrator, checkpointManager } = createWorld([], { agents: [plain] });
     for (plain.n = 1; plain.n < 4; plain.n++) {
@@ -304,7 +304,7 @@ describe('other agents', () => {
     expect(() => orchestrator.changed({ name: 'stranger' })).toThrow('"stranger" is not one of the orchestrator');
   });
 
-  test('[Q21] checkpoints are of the user of the orchestrator, unless an agent has one of its own', async () => {
+  test('[orchestrator.2] checkpoints are of the user of the orchestrator, unless an agent has one of its own', async () => {
     const [ann, worker] = [agentNamed('ann'), new Worker()];
     const agents = [ann, worker, { name: 'bob', userId: 'bob' }];
     const { orchestrator, checkpointManager } = createWorld([], { agents, userId: 'u' });
@@ -318,7 +318,7 @@ describe('other agents', () => {
     ]);
   });
 
-  test('[Q24] restore brings every agent back, and saves go on from there', async () => {
+  test('[orchestrator.2] restore brings every agent back, and saves go on from there', async () => {
     const first = createWorld([agentNamed('ann'), agentNamed('bob')]);
     const ann = first.orchestrator.agent('ann') as StandardAgent;
     hear(ann, 'one');
@@ -334,7 +334,7 @@ describe('other agents', () => {
     expect((await checkpointManager.branches('ann')).map(({ branch }) => branch)).toEqual(['main']);
   });
 
-  test('[Q24] agents have names of their own; sessions are named after ids, or a prefix and the name', async () => {
+  test('[orchestrator.2] agents have names of their own; sessions are named after ids, or a prefix and the name', async () => {
     const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
     const pair = () => new Orchestrator({ agents: [agentNamed('ann'), agentNamed('ann')], checkpointManager: manager });
     expect(pair).toThrow('Two agents have the name "ann".');

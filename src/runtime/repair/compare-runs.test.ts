@@ -19,7 +19,7 @@ async function record() {
 }
 
 describe('a comparison of runs', () => {
-  test('[X20] lays messages beside each other and names the first divergence with its checkpoints', async () => {
+  test('[repair.10] lays messages beside each other and names the first divergence with its checkpoints', async () => {
     const { parts, checkpoints, checkpointId } = await record();
     const edit = { message: 2, replacement: 'No.', rounds: 2, branch: 'fix', logs: false } as const;
     const { editedId, baseId } = await intervene(parts, checkpointId, edit);
@@ -46,7 +46,7 @@ describe('a comparison of runs', () => {
     expect(text).toContain('messages: 4 same, 1 changed, 2 only in a, 0 only in b');
   });
 
-  test('[X21] equal runs are identical, and a shorter one is over where it is', async () => {
+  test('[repair.10] equal runs are identical, and a shorter one is over where it is', async () => {
     const { parts, checkpoints, checkpointId } = await record();
     const same = await compareRuns(parts, checkpointId, checkpointId);
     expect(same).toMatchObject({ isIdentical: true, firstDivergence: undefined, commonAncestorId: checkpointId });
@@ -59,7 +59,7 @@ describe('a comparison of runs', () => {
     expect(formatRunComparison(cut)).toContain('a: is over; b: message 2 of critic');
   });
 
-  test('[X21] runs of different sessions have no ancestor in common, and unknown ones are named', async () => {
+  test('[repair.10] runs of different sessions have no ancestor in common, and unknown ones are named', async () => {
     const { parts, checkpoints, checkpointId } = await record();
     const { chat } = createTeam({ maxRounds: 1 });
     const other = new CheckpointingGroupChatManager({ chat, checkpoints, sessionId: 'other', logs: false });
@@ -70,7 +70,7 @@ describe('a comparison of runs', () => {
     await expect(missing).rejects.toMatchObject({ code: 'NOT_FOUND' });
   });
 
-  test('[X22] the same words after another answer of a tool are a change', () => {
+  test('[repair.10] the same words after another answer of a tool are a change', () => {
     const say = (value: string): ChatMessage => ({
       name: 'solver',
       content: 'Done.',
@@ -87,7 +87,7 @@ describe('a comparison of runs', () => {
     expect(keyOf({ ...say('1'), turn: [renamed], edited: { originalChars: 1 } })).toBe(keyOf(say('1')));
   });
 
-  test('[X22] every message of both runs is in exactly one step, in order, and the first step that is not the same is where they part', () => {
+  test('[repair.10] every message of both runs is in exactly one step, in order, and the first step that is not the same is where they part', () => {
     const message = fc.record({ name: fc.constantFrom('a', 'b', 'c'), content: fc.constantFrom('1', '2', '3') });
     const list = fc.array(message, { maxLength: 30 });
     fc.assert(

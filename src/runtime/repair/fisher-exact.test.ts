@@ -67,13 +67,13 @@ describe("Fisher's exact test", () => {
       ],
       6.015355e-12,
     ],
-  ])('[X10] %j has p = %d', (table, p) => {
+  ])('[repair.8] %j has p = %d', (table, p) => {
     const found = fisherExact(table);
     expect(Math.abs(found - p) / p).toBeLessThan(1e-2);
     if (p > 1e-6) expect(found).toBeCloseTo(p, 6);
   });
 
-  test('[X10] is the same whichever group or outcome comes first, and never above 1', () => {
+  test('[repair.8] is the same whichever group or outcome comes first, and never above 1', () => {
     const count = fc.nat({ max: 60 });
     const counts = fc.tuple(count, count, count, count);
     fc.assert(
@@ -103,7 +103,7 @@ describe("Fisher's exact test", () => {
     );
   });
 
-  test('[X10] adds up what a count with whole numbers adds up', () => {
+  test('[repair.8] adds up what a count with whole numbers adds up', () => {
     const choose = (n: number, k: number): bigint => {
       let result = 1n;
       for (let i = 1; i <= k; i++) result = (result * BigInt(n - k + i)) / BigInt(i);
@@ -129,7 +129,7 @@ describe("Fisher's exact test", () => {
     );
   });
 
-  test('[X10] refuses what are no counts', () => {
+  test('[repair.8] refuses what are no counts', () => {
     expect(() =>
       fisherExact([
         [1.5, 0],

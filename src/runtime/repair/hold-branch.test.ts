@@ -44,7 +44,7 @@ describe('an intervened branch', () => {
     ['a model selects', { speakerSelection: 'auto', allowRepeatSpeaker: true }],
     ['chance selects', { speakerSelection: 'random', allowRepeatSpeaker: true, seed: 7 }],
     ['a person selects', { speakerSelection: 'manual' }],
-  ])("[X9] when %s, a turn taken again with the tool's own answer makes no call", async (_, options) => {
+  ])("[repair.6] when %s, a turn taken again with the tool's own answer makes no call", async (_, options) => {
     const checkpoints = open();
     const selector = scriptedModel(selecting, { id: 'selector' });
     const team = createTeam({ maxRounds: 6, ...options, selector });
@@ -69,7 +69,7 @@ describe('an intervened branch', () => {
     expect(countCalls()).toEqual(calls);
   });
 
-  test('[X18] belongs to the user of the conversation', async () => {
+  test('[repair.2] belongs to the user of the conversation', async () => {
     const checkpoints = open();
     const { parts, id } = await hold(createTeam({ maxRounds: 2 }), checkpoints, { userId: 'ada' });
     const { branch } = await intervene(parts, id, { message: 1, replacement: 'No.', rounds: 1, logs: false });
@@ -78,7 +78,7 @@ describe('an intervened branch', () => {
     for (const { userId } of all) expect(userId).toBe('ada');
   });
 
-  test('[X18] has files of its own, which name its origin', async () => {
+  test('[repair.2] has files of its own, which name its origin', async () => {
     const checkpoints = open();
     const { parts, id } = await hold(createTeam({ maxRounds: 2 }), checkpoints);
     const logs = temporaryFolder();
@@ -91,7 +91,7 @@ describe('an intervened branch', () => {
     expect(readdirSync(logs).length).toBe(1);
   });
 
-  test('[X1] the first message is the problem', async () => {
+  test('[repair.1] the first message is the problem', async () => {
     const checkpoints = open();
     const { parts, id } = await hold(createTeam({ maxRounds: 2 }), checkpoints);
     const { editedId } = await intervene(parts, id, { message: 0, replacement: 'Good-bye.', rounds: 1, logs: false });
@@ -101,7 +101,7 @@ describe('an intervened branch', () => {
       expect(histories.chat_manager?.at(-1)?.content).toBe('Good-bye.');
   });
 
-  test('[X1] of messages with the same words, only the one that is meant is changed, in every copy', async () => {
+  test('[repair.1] of messages with the same words, only the one that is meant is changed, in every copy', async () => {
     const checkpoints = open();
     const agents = ['clerk', 'scribe'].map((name) => new StandardAgent({ name, defaultReply: 'Noted.' }));
     const chat = new GroupChat({ agents, speakerSelection: 'round_robin', maxRounds: 4 });
@@ -113,7 +113,7 @@ describe('an intervened branch', () => {
     for (const copy of copies) expect(copy?.map(({ name, content }) => `${name}: ${content}`)).toEqual(expected);
   });
 
-  test('[X14] what a run was given stays as it is when it is resumed', async () => {
+  test('[repair.9] what a run was given stays as it is when it is resumed', async () => {
     const checkpoints = open();
     const agents = ['clerk', 'scribe'].map((name) => new StandardAgent({ name, defaultReply: 'Noted.' }));
     const chat = new GroupChat({ agents, speakerSelection: 'round_robin', maxRounds: 2 });
@@ -127,7 +127,7 @@ describe('an intervened branch', () => {
     expect(resumed.control.runs).toMatchObject([{ status: 'ended', newMessages: 4 }]);
   });
 
-  test('[X6] what is not registered is named before a branch is made', async () => {
+  test('[repair.4] what is not registered is named before a branch is made', async () => {
     const checkpoints = open();
     const { id } = await hold(createTeam({ maxRounds: 2 }), checkpoints);
     const attempt = intervene({ checkpoints, registry: new AgentRegistry() }, id, {
@@ -140,7 +140,7 @@ describe('an intervened branch', () => {
     expect((await checkpoints.branches('team')).length).toBe(1);
   });
 
-  test('[X6] in a conversation taken over from a file, only what came after it can be edited', async () => {
+  test('[repair.4] in a conversation taken over from a file, only what came after it can be edited', async () => {
     const checkpoints = open();
     const folder = temporaryFolder();
     const team = createTeam({ maxRounds: 2 });
@@ -164,7 +164,7 @@ describe('an intervened branch', () => {
     await expect(intervene(parts, checkpointId, { ...edit, message: 1 })).rejects.toThrow(/taken over from elsewhere/);
   });
 
-  test('[X13] a run that waits for a person is an error of its own', async () => {
+  test('[repair.9] a run that waits for a person is an error of its own', async () => {
     const checkpoints = open();
     const agents = [
       new StandardAgent({ name: 'clerk', defaultReply: 'Noted.' }),
@@ -180,7 +180,7 @@ describe('an intervened branch', () => {
     expect(answered).toMatchObject({ edited: { successes: 1 }, control: { successes: 1 } });
   });
 
-  test('[X16] runs that would share a working directory are not made at once', async () => {
+  test('[repair.4] runs that would share a working directory are not made at once', async () => {
     const checkpoints = open();
     const agents = [
       new StandardAgent({ name: 'coder', defaultReply: 'Noted.', codeExecution: { workDir: temporaryFolder() } }),

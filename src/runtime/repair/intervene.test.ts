@@ -50,7 +50,7 @@ function words(state: ChatState, agent: string): string[] {
 }
 
 describe.each(KEPT)('an intervention in %s storage', (_, create) => {
-  test('[X1] an edited message is in the transcript and every private copy, and what came after it is gone', async () => {
+  test('[repair.1] an edited message is in the transcript and every private copy, and what came after it is gone', async () => {
     const checkpoints = new CheckpointManager({ storage: create().storage });
     const { parts, original, lastId } = await record(checkpoints);
     const before = original.map(({ stateDigest }) => stateDigest);
@@ -83,7 +83,7 @@ describe.each(KEPT)('an intervention in %s storage', (_, create) => {
     await checkpoints.close();
   });
 
-  test('[X2] counts of replies begin anew, and everything else is as it was at that message', async () => {
+  test('[repair.1] counts of replies begin anew, and everything else is as it was at that message', async () => {
     const checkpoints = new CheckpointManager({ storage: create().storage });
     const { parts, original, lastId } = await record(checkpoints);
     const { editedId, baseId } = await intervene(parts, lastId, { ...RUN, message: 4, replacement: 'No.' });
@@ -102,7 +102,7 @@ describe.each(KEPT)('an intervention in %s storage', (_, create) => {
 });
 
 describe('an intervention', () => {
-  test('[X3] its branch says who, why and what', async () => {
+  test('[repair.2] its branch says who, why and what', async () => {
     const checkpoints = open();
     const { parts, lastId } = await record(checkpoints);
     const request = { ...RUN, message: 1, replacement: 'It is 5.', reason: 'wrong sum', author: 'ada', branch: 'fix' };
@@ -122,7 +122,7 @@ describe('an intervention', () => {
     for (const { metadata } of branch) expect(metadata?.intervention).toEqual(expected);
   });
 
-  test('[X4] another prompt or model is for the rest of the branch alone', async () => {
+  test('[repair.3] another prompt or model is for the rest of the branch alone', async () => {
     const checkpoints = open();
     const { parts, original, lastId } = await record(checkpoints);
     const at = original[1]?.id ?? '';
@@ -144,7 +144,7 @@ describe('an intervention', () => {
     await expect(intervene(parts, at, { ...RUN, llmConfig: warmer })).rejects.toMatchObject({ code: 'INVALID_INPUT' });
   });
 
-  test('[X5] with another answer of a tool the turn is taken again from the call on, and the tool is not run', async () => {
+  test('[repair.3] with another answer of a tool the turn is taken again from the call on, and the tool is not run', async () => {
     const checkpoints = open();
     const { parts, team, lastId } = await record(checkpoints);
     const asked = team.model.requests.length;
@@ -169,7 +169,7 @@ describe('an intervention', () => {
     expect(byMessage.messages.at(-1)?.content).toBe('The square is 17.');
   });
 
-  test('[X5] calls made at the same time keep their answers', async () => {
+  test('[repair.3] calls made at the same time keep their answers', async () => {
     const checkpoints = open();
     const both = ({ messages, system = '' }: ModelRequest) => {
       const last = messages.at(-1);
@@ -194,7 +194,7 @@ describe('an intervention', () => {
     expect(team.calls.length).toBe(calls);
   });
 
-  test('[X6] what cannot be found is named, and nothing is written', async () => {
+  test('[repair.4] what cannot be found is named, and nothing is written', async () => {
     const checkpoints = open();
     const { parts, lastId } = await record(checkpoints);
     const refused: [Intervention, RegExp][] = [
@@ -222,7 +222,7 @@ describe('an intervention', () => {
     expect((await checkpoints.branches('team')).map(({ branch }) => branch)).toEqual(['main']);
   });
 
-  test('[X6] a checkpoint that was deleted is said to be', async () => {
+  test('[repair.4] a checkpoint that was deleted is said to be', async () => {
     const checkpoints = open();
     const { parts, original, lastId } = await record(checkpoints);
     const appended = original.filter(({ trigger }) => trigger === 'message_appended');
@@ -233,7 +233,7 @@ describe('an intervention', () => {
     expect(later.messages[3]?.content).toBe('No.');
   });
 
-  test('[X7] the last message is what was said last, also if only its speaker knows it yet', async () => {
+  test('[repair.5] the last message is what was said last, also if only its speaker knows it yet', async () => {
     const checkpoints = open();
     const { parts, original } = await record(checkpoints);
     const half = original.filter(({ trigger }) => trigger === 'speaker_reply_generated')[2];
@@ -243,7 +243,7 @@ describe('an intervention', () => {
     for (const agent of ['solver', 'critic']) expect(words(state, agent).at(-1)).toBe('Nine.');
   });
 
-  test('[X7] a message that ended the conversation, edited, ends it no more', async () => {
+  test('[repair.5] a message that ended the conversation, edited, ends it no more', async () => {
     const checkpoints = open();
     const { parts, lastId } = await record(checkpoints, { end: { signals: ['seen 3'] } });
     const result = await intervene(parts, lastId, { ...RUN, message: 'last', replacement: 'Go on.' });
@@ -252,7 +252,7 @@ describe('an intervention', () => {
     expect(ended).toMatchObject({ newMessages: 0, end: { reason: 'signal', signal: 'seen 3' } });
   });
 
-  test('[X8] branches of branches can be edited at any of their messages', async () => {
+  test('[repair.5] branches of branches can be edited at any of their messages', async () => {
     const checkpoints = open();
     const { parts, lastId } = await record(checkpoints);
     const first = await intervene(parts, lastId, { ...RUN, message: 2, replacement: 'No.' });
@@ -269,7 +269,7 @@ describe('an intervention', () => {
     expect(fourth.messages.map(({ content }) => content).slice(2)).toEqual(['Never.', 'The square is 1.']);
   });
 
-  test('[X8] a turn that failed once and was resumed can be taken again', async () => {
+  test('[repair.5] a turn that failed once and was resumed can be taken again', async () => {
     const checkpoints = open();
     let failures = 0;
     // The solver's second turn fails at first.
@@ -285,7 +285,7 @@ describe('an intervention', () => {
     expect(failures).toBe(2);
   });
 
-  test('[X9] the same words again change nothing: in recorded mode no call is made and nothing diverges', async () => {
+  test('[repair.6] the same words again change nothing: in recorded mode no call is made and nothing diverges', async () => {
     const checkpoints = open();
     const { parts, team, lastId } = await record(checkpoints);
     const { messages } = (await load(checkpoints, lastId)).chat;
@@ -306,7 +306,7 @@ describe('an intervention', () => {
     expect(team.calls.length).toBe(3);
   });
 
-  test('[X9] other words in recorded mode use no recording that does not fit', async () => {
+  test('[repair.6] other words in recorded mode use no recording that does not fit', async () => {
     const checkpoints = open();
     const { parts, team, lastId } = await record(checkpoints);
     const asked = team.model.requests.length;

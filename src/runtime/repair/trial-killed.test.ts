@@ -30,7 +30,7 @@ const CHANGES: [string, Intervention][] = [
 ];
 
 describe.each(CHANGES)('a trial of %s', (_, intervention) => {
-  test('[X14] killed at any commit and resumed, it finds the same, and only the call in flight is made again', async () => {
+  test('[repair.9] killed at any commit and resumed, it finds the same, and only the call in flight is made again', async () => {
     const judge = ({ messages }: { readonly messages: readonly { readonly content: string }[] }) =>
       messages.some(({ content }) => content === 'The square is 5.');
     const options = { intervention, judge, repeats: 1, rounds: 1, name: 'killed' };

@@ -44,7 +44,7 @@ const HINT = { message: 2, replacement: 'Use the mean.' } as const;
 const TRIAL: TrialOptions = { intervention: HINT, repeats: 8, rounds: 2, judge: isRight };
 
 describe.each(KEPT)('a trial in %s storage', (_, create) => {
-  test('[X11] shows that a change helps, with the runs side by side', async () => {
+  test('[repair.7] shows that a change helps, with the runs side by side', async () => {
     const checkpoints = new CheckpointManager({ storage: create().storage });
     const { parts, checkpointId } = await record(checkpoints);
     const report = await trial(parts, checkpointId, { ...TRIAL, reason: 'nobody named a method' });
@@ -72,7 +72,7 @@ describe.each(KEPT)('a trial in %s storage', (_, create) => {
     await checkpoints.close();
   });
 
-  test('[X14] a trial that was stopped is resumed by its name, and no finished run or call is made again', async () => {
+  test('[repair.9] a trial that was stopped is resumed by its name, and no finished run or call is made again', async () => {
     const { storage, reopen } = create();
     const checkpoints = new CheckpointManager({ storage });
     const { parts, checkpointId, team } = await record(checkpoints);
@@ -113,7 +113,7 @@ describe.each(KEPT)('a trial in %s storage', (_, create) => {
 });
 
 describe('a trial', () => {
-  test('[X12] a change without effect is not taken for one', async () => {
+  test('[repair.8] a change without effect is not taken for one', async () => {
     const { parts, checkpointId } = await record(open());
     let asked = 0;
     const judge = () => [true, true, false, false][asked++ % 4] === true;
@@ -127,7 +127,7 @@ describe('a trial', () => {
     expect(harm.conclusion).toBe('harms');
   });
 
-  test('[X13] runs and judges that fail are outcomes of their own and lose nothing', async () => {
+  test('[repair.9] runs and judges that fail are outcomes of their own and lose nothing', async () => {
     const script = createScript();
     let calls = 0;
     const broken = (request: ModelRequest) => (++calls === 9 ? { status: 503 } : script(request));
@@ -153,7 +153,7 @@ describe('a trial', () => {
     expect(calls).toBe(4 + 6 * 2 + 1);
   });
 
-  test('[X15] several runs at once give what one after the other gives', async () => {
+  test('[repair.7] several runs at once give what one after the other gives', async () => {
     const { parts, checkpointId } = await record(open());
     const seen: number[] = [];
     const report = await trial(parts, checkpointId, { ...TRIAL, concurrency: 5, onRun: ({ run }) => seen.push(run) });
@@ -162,7 +162,7 @@ describe('a trial', () => {
     expect(seen.length).toBe(16);
   });
 
-  test('[X15] without an intervention only the unedited runs are made', async () => {
+  test('[repair.7] without an intervention only the unedited runs are made', async () => {
     const { parts, checkpointId } = await record(open());
     const report = await trial(parts, checkpointId, { repeats: 2, rounds: 1, judge: () => true });
     expect(report).toMatchObject({
@@ -174,7 +174,7 @@ describe('a trial', () => {
     expect(formatTrial(report)).toContain('nothing is compared');
   });
 
-  test("[X11] the control of a tool's answer takes the same turn again with the original answer", async () => {
+  test("[repair.7] the control of a tool's answer takes the same turn again with the original answer", async () => {
     const checkpoints = open();
     const team = createTeam({ maxRounds: 4 });
     const manager = new CheckpointingGroupChatManager({ chat: team.chat, checkpoints, sessionId: 'team', logs: false });
@@ -194,7 +194,7 @@ describe('a trial', () => {
     expect(team.calls.length).toBe(calls);
   });
 
-  test('[X16] senseless options are refused before anything runs', async () => {
+  test('[repair.4] senseless options are refused before anything runs', async () => {
     const checkpoints = open();
     const { parts, checkpointId } = await record(checkpoints);
     for (const wrong of [
@@ -211,7 +211,7 @@ describe('a trial', () => {
     expect((await checkpoints.branches('team')).length).toBe(1);
   });
 
-  test('[X17] a report is plain data, and reads as Markdown whatever was said', async () => {
+  test('[repair.11] a report is plain data, and reads as Markdown whatever was said', async () => {
     const { parts, checkpointId } = await record(open());
     const judge = (result: ChatRunResult) => ({ success: isRight(result), score: 0.5, note: 'a | b\n# c' });
     const report = await trial(parts, checkpointId, {

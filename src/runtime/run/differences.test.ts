@@ -54,7 +54,7 @@ async function stopped() {
 }
 
 describe('code that changed while a conversation was stopped', () => {
-  test('[N32] a prompt is refused at resume, and nothing is written', async () => {
+  test('[run.7] a prompt is refused at resume, and nothing is written', async () => {
     const { checkpoints, manage, prompts } = await stopped();
     const before = (await checkpoints.list()).checkpoints.length;
     await expect(manage({ a: { systemMessage: 'NEW' } }).resume()).rejects.toMatchObject({
@@ -68,7 +68,7 @@ describe('code that changed while a conversation was stopped', () => {
   test.each([
     ['warn', 'OLD'],
     ['accept', 'NEW'],
-  ] as const)('[N32] with %s the prompt is %s', async (onDifference, expected) => {
+  ] as const)('[run.7] with %s the prompt is %s', async (onDifference, expected) => {
     const { manage, prompts } = await stopped();
     const changed = manage({ a: { systemMessage: 'NEW' } });
     await expect(changed.resume()).rejects.toThrow('The prompt of "a" changed.');
@@ -98,7 +98,7 @@ describe('code that changed while a conversation was stopped', () => {
       { a: { model: scriptedModel(() => 'y', { id: 'other' }) } },
       'changed: The model of "a" changed.',
     ],
-  ])('[N32] one list, and one option: %s', async (_, code, text) => {
+  ])('[run.7] one list, and one option: %s', async (_, code, text) => {
     const { manage } = await stopped();
     const found = (differences: readonly { kind: string; text: string }[]) =>
       differences.map((difference) => `${difference.kind}: ${difference.text}`);
@@ -108,7 +108,7 @@ describe('code that changed while a conversation was stopped', () => {
     expect((await manage(code).prompt('More.', { rounds: 1 })).differences).toEqual([]);
   });
 
-  test('[N32] with accept a new agent has heard everything, one that is gone is not waited for, and limits hold', async () => {
+  test('[run.7] with accept a new agent has heard everything, one that is gone is not waited for, and limits hold', async () => {
     const { manage } = await stopped();
     const agents = [
       new StandardAgent({ name: 'a', defaultReply: 'y' }),
@@ -121,7 +121,7 @@ describe('code that changed while a conversation was stopped', () => {
     expect(result.messages.map(({ name }) => name)).toEqual(['user', 'a', 'b', 'a', 'c', 'a']);
   });
 
-  test('[N32] overrides and edits of the state are no differences; a change of the code under them is', async () => {
+  test('[run.7] overrides and edits of the state are no differences; a change of the code under them is', async () => {
     const { checkpoints, manage, model, prompts } = await stopped();
     const id = (await checkpoints.latest({ sessionId: 's' }))?.id ?? '';
     const { branch } = await checkpoints.fork(id, {
@@ -148,14 +148,14 @@ describe('code that changed while a conversation was stopped', () => {
     expect(third.differences).toEqual([]);
   });
 
-  test('[N32] rounds that a run grants are no difference', async () => {
+  test('[run.7] rounds that a run grants are no difference', async () => {
     const { manage } = open();
     const first = await manage({}).run({ message: 'hi', rounds: 1 });
     expect(first).toMatchObject({ end: { detail: '1 of 1 rounds were run.' } });
     expect(await manage({}).resume({ rounds: 2 })).toMatchObject({ newMessages: 2, differences: [] });
   });
 
-  test('[N32] a model without its code is missing, and not another one', async () => {
+  test('[run.7] a model without its code is missing, and not another one', async () => {
     const { checkpoints, manage } = await stopped();
     const id = (await checkpoints.latest({ sessionId: 's' }))?.id ?? '';
     const registry = new AgentRegistry({ tools: [tool('old')] });
@@ -165,7 +165,7 @@ describe('code that changed while a conversation was stopped', () => {
   });
 });
 
-test('[Q18] a fleet whose prompt or limits changed in the code is refused, told or accepted at resume, too', async () => {
+test('[run.7] a fleet whose prompt or limits changed in the code is refused, told or accepted at resume, too', async () => {
   const { checkpoints } = await (async () => {
     const begun = createRunner(createCrew({}, { planReview: true }));
     expect((await begun.runner.run({ task: 'Find out what is known.' })).status).toBe('waiting');

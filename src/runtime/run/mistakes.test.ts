@@ -31,7 +31,7 @@ function run(chat: GroupChat, checkpoints = openManager()) {
 }
 
 describe('a factory', () => {
-  test('[M1] must return an agent, at once', async () => {
+  test('[save.1] must return an agent, at once', async () => {
     const manager = openManager();
     const id = await manager.save(new StandardAgent({ name: 'ann' }));
     const nothing = { factory: (() => undefined) as never };
@@ -42,7 +42,7 @@ describe('a factory', () => {
     await expect(manager.restore(id)).rejects.toThrow('must return an agent');
   });
 
-  test('[M1] so must the makers of a team', async () => {
+  test('[save.1] so must the makers of a team', async () => {
     class Clerk extends StandardAgent {}
     const checkpoints = openManager();
     const agents = [new Clerk({ name: 'ann', defaultReply: 'Yes.' })];
@@ -58,14 +58,14 @@ describe('a factory', () => {
   });
 });
 
-test('[N12] nobody but the person has its name, in fleets and replies, too', async () => {
+test('[chat.5] nobody but the person has its name, in fleets and replies, too', async () => {
   const agents = [new StandardAgent({ name: 'user', defaultReply: 'Yes.' })];
   const model = scriptedModel([], { id: 'm' });
   expect(() => new Fleet({ agents, model })).toThrow('"user" is the name of the person');
   await expect(agents[0]?.reply('Hello.')).rejects.toThrow('the name of the agent itself');
 });
 
-test('[H10] an agent that is asked on its own is running, and then waits', async () => {
+test('[agent.3] an agent that is asked on its own is running, and then waits', async () => {
   let seen: string | undefined;
   const model = scriptedModel(
     () => {
@@ -83,21 +83,21 @@ test('[H10] an agent that is asked on its own is running, and then waits', async
 });
 
 describe('the end of a conversation', () => {
-  test('[N12] a pattern may be a string or a regular expression', async () => {
+  test('[chat.5] a pattern may be a string or a regular expression', async () => {
     for (const pattern of ['DO.E', /do.e/i, { source: 'do.e', flags: 'i' }])
       expect(await run(chatOf({ pattern }))).toMatchObject({ end: { reason: 'signal', signal: 'DONE' } });
     expect(await run(chatOf({ pattern: 'NEVER' }))).toMatchObject({ end: { reason: 'max_rounds' } });
   });
 
   test.each([null, { signals: 'DONE' }, { pattern: 5 }, { pattern: '' }, { pattern: '(' }, { signals: [''] }])(
-    '[N12] %j is refused when the chat is made',
+    '[chat.5] %j is refused when the chat is made',
     (end) => {
       expect(() => chatOf(end)).toThrow(expect.objectContaining({ code: 'INVALID_INPUT' }));
     },
   );
 });
 
-test('[M25] a number is the id of a user in lists, too', async () => {
+test('[save.7] a number is the id of a user in lists, too', async () => {
   const manager = openManager();
   await manager.save({ id: 'a', userId: 9 });
   expect(await manager.listByUser(9)).toHaveLength(1);
@@ -106,7 +106,7 @@ test('[M25] a number is the id of a user in lists, too', async () => {
 });
 
 describe('whoever goes on from a checkpoint', () => {
-  test('[M17] is an event, with its report', async () => {
+  test('[save.8] is an event, with its report', async () => {
     const checkpoints = openManager();
     const told: [string, RestoreReport][] = [];
     checkpoints.on('checkpoint_restored', (checkpoint, _, report) => told.push([checkpoint.id, report]));
@@ -126,7 +126,7 @@ describe('whoever goes on from a checkpoint', () => {
     expect(told).toEqual(Array(3).fill([checkpointId, report]));
   });
 
-  test('[M17] workflows, too', async () => {
+  test('[save.8] workflows, too', async () => {
     const manager = openManager();
     const told: string[] = [];
     manager.on('checkpoint_restored', (checkpoint) => told.push(checkpoint.id));
@@ -138,7 +138,7 @@ describe('whoever goes on from a checkpoint', () => {
     expect(told).toEqual([checkpointId, checkpointId]);
   });
 
-  test('[M17] fleets and loops, too', async () => {
+  test('[save.8] fleets and loops, too', async () => {
     const { runner, checkpoints } = createRunner(createCrew());
     const told: string[] = [];
     checkpoints.on('checkpoint_restored', (checkpoint) => told.push(checkpoint.id));
@@ -180,12 +180,12 @@ describe('a storage of three methods', () => {
     };
   }
 
-  test.each([undefined, 'row-7', 5])('[M21] save that returns %j is refused', async (id) => {
+  test.each([undefined, 'row-7', 5])('[whole.1] save that returns %j is refused', async (id) => {
     const manager = new CheckpointManager({ storage: table(() => id) });
     await expect(manager.save({ id: 'a' })).rejects.toThrow('must return the id of the checkpoint');
   });
 
-  test('[M21] teams and workflows say at once that they need another', async () => {
+  test('[whole.1] teams and workflows say at once that they need another', async () => {
     const manager = new CheckpointManager({ storage: table(({ id }) => id) });
     const needs = { code: 'UNSUPPORTED', message: expect.stringContaining('records steps') };
     await expect(run(chatOf(undefined), manager)).rejects.toMatchObject(needs);

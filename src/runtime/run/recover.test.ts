@@ -42,7 +42,7 @@ function chatOf(manager: CheckpointManager, signal?: AbortSignal, fails = false)
   return new CheckpointingGroupChatManager({ chat, checkpoints: manager, sessionId: 'work', logs: false, ...options });
 }
 
-test('[N27] a conversation whose process died is found and gone on with; one that fails comes up again', async () => {
+test('[run.4] a conversation whose process died is found and gone on with; one that fails comes up again', async () => {
   const recover = await abandon((manager, signal) => chatOf(manager, signal).run({ message: 'Well?' }));
   const failing = await recover(
     (manager) => (session, recovery) => chatOf(manager, undefined, true).recover(session, recovery),
@@ -50,7 +50,7 @@ test('[N27] a conversation whose process died is found and gone on with; one tha
   expect(failing).toMatchObject({ counts: { failed: 1 }, failed: [{ error: { message: 'down' } }] });
 });
 
-test('[N27] a recovered conversation ends as it would have', async () => {
+test('[run.4] a recovered conversation ends as it would have', async () => {
   const recover = await abandon((manager, signal) => chatOf(manager, signal).run({ message: 'Well?' }));
   const results: unknown[] = [];
   const handler =
@@ -62,7 +62,7 @@ test('[N27] a recovered conversation ends as it would have', async () => {
   expect(await recover(handler)).toMatchObject({ counts: { recovered: 0 } });
 });
 
-test('[N27] a fleet whose process died is found and gone on with', async () => {
+test('[run.4] a fleet whose process died is found and gone on with', async () => {
   const fleetOf = (checkpoints: CheckpointManager, options: { signal?: AbortSignal } = {}) =>
     new FleetRunner({ fleet: createCrew().fleet, checkpoints, sessionId: 'work', ...options });
   const recover = await abandon((manager, signal) => fleetOf(manager, { signal }).run({ task: 'Find out.' }));

@@ -60,9 +60,9 @@ const beginChat: Begin = async (checkpoints) => {
 };
 
 describe.each([
-  ['[N20] a conversation', ChatAnswers, beginChat],
-  ['[J16] a workflow', Answers, beginWorkflow],
-  ['[Q14] a fleet', FleetAnswers, beginFleet],
+  ['[run.1] a conversation', ChatAnswers, beginChat],
+  ['[run.1] a workflow', Answers, beginWorkflow],
+  ['[run.1] a fleet', FleetAnswers, beginFleet],
 ] as const)('%s that asks', (_, Inbox, begin) => {
   test.each(STORAGES)(
     'hears one of many answers from many processes, and the others are told whose (%s)',

@@ -54,7 +54,7 @@ describe('options of teams', () => {
     [{ end: { signal: ['x'] } }, 'The option "end" of new GroupChat() has the unknown key "signal"'],
     [{ end: { maxTokens: Number.NaN } }, '"end.maxTokens"'],
     [{ agents: undefined }, '"agents" of new GroupChat() must be a list'],
-  ])('[I4] a group with %j is not made', (options, message) => {
+  ])('[input.1] a group with %j is not made', (options, message) => {
     expect(() => new GroupChat({ agents: agents(), ...options } as never)).toThrow(message);
   });
 
@@ -63,7 +63,7 @@ describe('options of teams', () => {
     [{ maxRoundCount: '3' }, 'found "3"'],
     [{ maxTokens: -1 }, 'found -1'],
     [{ callbacks: { stream: true } }, 'did you mean "streaming"?'],
-  ])('[I4] a fleet with %j is not made', (options, message) => {
+  ])('[input.1] a fleet with %j is not made', (options, message) => {
     expect(() => new Fleet({ agents: agents(), model: scriptedModel([]), ...options } as never)).toThrow(message);
   });
 
@@ -155,11 +155,11 @@ describe('options of teams', () => {
     ['a code executor', (given) => new LocalCodeExecutor({ workDir: '.' }, given), { killGraceMS: 1 }, 'killGraceMs'],
     ['run() of one', (given) => new LocalCodeExecutor({ workDir: '.' }).run(BLOCK, given), { signl: 1 }, 'signal'],
     ['scriptedModel()', (given) => scriptedModel([], given), { price: {} }, 'prices'],
-  ])('[I4] %s refuses what it does not know before it reads anything', async (_, call, ...[options, meant]) => {
+  ])('[input.1] %s refuses what it does not know before it reads anything', async (_, call, ...[options, meant]) => {
     await expect((async () => call(options as never))()).rejects.toThrow(`did you mean "${meant}"?`);
   });
 
-  test('[I4] what must be given is asked for', async () => {
+  test('[input.1] what must be given is asked for', async () => {
     await expect(chats().continue('chk_1', {} as never)).rejects.toThrow(
       '"rounds" of continue() must be a whole number',
     );
@@ -182,20 +182,20 @@ describe('options of teams', () => {
   });
 
   test.each(['round', 'speaker', 'messages', 'endReason', 'signal', 'continuedFrom'])(
-    '[I4] metadata of a chat cannot say "%s", which the run sets itself',
+    '[input.1] metadata of a chat cannot say "%s", which the run sets itself',
     (key) => {
       const options = { ...ofChat(), metadata: { topic: 'x', [key]: 'mine' } };
       expect(() => new CheckpointingGroupChatManager(options)).toThrow(`has the key "${key}"`);
     },
   );
 
-  test('[I4] metadata of a workflow cannot say "step", which the run sets itself', async () => {
+  test('[input.1] metadata of a workflow cannot say "step", which the run sets itself', async () => {
     const run = new WorkflowExecutor(ofExecutor).run({ workflow: 'w', metadata: { step: 'mine' } });
     await expect(run).rejects.toThrow('has the key "step"');
   });
 
   test.each(['round', 'stalls', 'resets', 'phase', 'endReason', 'continuedFrom'])(
-    '[I4] metadata of a fleet cannot say "%s", which the run sets itself',
+    '[input.1] metadata of a fleet cannot say "%s", which the run sets itself',
     (key) => {
       const options = { ...ofFleet(), metadata: { topic: 'x', [key]: 'mine' } };
       expect(() => new FleetRunner(options)).toThrow(`has the key "${key}"`);

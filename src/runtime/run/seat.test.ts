@@ -17,7 +17,7 @@ function team(storage: InMemoryCheckpointStorage, model: ReturnType<typeof scrip
   return new CheckpointingGroupChatManager({ chat, checkpoints, sessionId: 'trip', logs: false });
 }
 
-test('[N26] a second run of a session is refused at once; the first ends as if alone', async () => {
+test('[run.3] a second run of a session is refused at once; the first ends as if alone', async () => {
   const storage = new InMemoryCheckpointStorage();
   const second = team(
     storage,
@@ -43,7 +43,7 @@ test('[N26] a second run of a session is refused at once; the first ends as if a
   expect(await later.prompt('Second thing', { rounds: 1 })).toMatchObject({ status: 'ended', newMessages: 2 });
 });
 
-test('[N26] the lease of a process of this machine that is gone is taken over at once, that of another machine is not', async () => {
+test('[run.3] the lease of a process of this machine that is gone is taken over at once, that of another machine is not', async () => {
   const { owner, end } = beginOwner();
   const [machine = ''] = owner.split('/');
   const { pid } = spawnSync(process.execPath, ['-e', '']);

@@ -33,7 +33,7 @@ function world() {
 const charge = { name: 'charge', input: { order: 17 } };
 const mail = { name: 'mail', input: 'done' };
 
-test('[E17] the next attempt makes only calls that did not end, with the keys they had', async () => {
+test('[effect.7] the next attempt makes only calls that did not end, with the keys they had', async () => {
   const { ran, failing, open, perform } = world();
   const work = Work.open(await open(), 'message 7');
   const { key } = work;
@@ -51,7 +51,7 @@ test('[E17] the next attempt makes only calls that did not end, with the keys th
   expect(work.record).toMatchObject({ name: 'message 7', origin: 'main', attempt: 2 });
 });
 
-test('[E17] equal calls are different calls in one attempt, and a failed one gives its place to the next', async () => {
+test('[effect.7] equal calls are different calls in one attempt, and a failed one gives its place to the next', async () => {
   const { ran, failing, keys, open, perform } = world();
   const work = Work.open(await open(), 'w');
   const poll = { name: 'poll', input: {} };
@@ -66,7 +66,7 @@ test('[E17] equal calls are different calls in one attempt, and a failed one giv
   expect(ran.length).toBe(4);
 });
 
-test('[E17] a work goes on in another process, from the log and from a checkpoint, and on a fork with the same keys', async () => {
+test('[effect.7] a work goes on in another process, from the log and from a checkpoint, and on a fork with the same keys', async () => {
   const { ran, failing, open, manager, perform } = world();
   const session = await open();
   const work = Work.open(session, 'w');
@@ -88,7 +88,7 @@ test('[E17] a work goes on in another process, from the log and from a checkpoin
   expect(new Set(ran.slice(1).map(([, key]) => key)).size).toBe(1);
 });
 
-test('[E17] after a drift what has an input is kept, once, and steps without one run again under their key', async () => {
+test('[effect.7] after a drift what has an input is kept, once, and steps without one run again under their key', async () => {
   const { ran, open, perform } = world();
   const work = Work.open(await open(), 'w');
   await work.call({ name: 'think' }, perform('think'));
@@ -108,7 +108,7 @@ test('[E17] after a drift what has an input is kept, once, and steps without one
   expect(ran.length).toBe(1);
 });
 
-test('[E17] a call that was taken back is made anew, under another key', async () => {
+test('[effect.7] a call that was taken back is made anew, under another key', async () => {
   const { ran, keys, open, perform } = world();
   const work = Work.open(await open(), 'w');
   await work.call(charge, perform('charge'));
@@ -122,7 +122,7 @@ test('[E17] a call that was taken back is made anew, under another key', async (
   expect(ran.length).toBe(2);
 });
 
-test('[E17] what an older version recorded under a plain name is found', async () => {
+test('[effect.7] what an older version recorded under a plain name is found', async () => {
   const { ran, open, perform } = world();
   await (await open()).step('model:ann', perform('old'), { input: 'hello' });
   const work = Work.open(await open(), 'message 1');
@@ -131,7 +131,7 @@ test('[E17] what an older version recorded under a plain name is found', async (
   expect(ran.length).toBe(1);
 });
 
-test('[E9] a result that cannot be saved is in no record of the work', async () => {
+test('[value.5] a result that cannot be saved is in no record of the work', async () => {
   const { open } = world();
   const work = Work.open(await open(), 'w');
   await expect(work.call({ name: 'odd' }, () => ({ f: () => 1 }))).rejects.toMatchObject({ code: 'INVALID_INPUT' });
@@ -150,7 +150,7 @@ const turn: fc.Arbitrary<Turn> = fc.record({
   end: fc.constantFrom('again', 'save', 'die'),
 });
 
-test('[E17] attempts, saves and deaths in any order: what ended is not done again, and a call has one key', async () => {
+test('[effect.7] attempts, saves and deaths in any order: what ended is not done again, and a call has one key', async () => {
   const property = fc.asyncProperty(fc.array(turn, { maxLength: 8 }), fc.boolean(), async (turns, isParallel) => {
     const { ran, open } = world();
     const ended = new Map<number, string>();
@@ -186,7 +186,7 @@ test('[E17] attempts, saves and deaths in any order: what ended is not done agai
 const TOKENS = [`sk_live_${'a1B2c3D4'.repeat(3)}`, `sk_live_${'z9Y8x7W6'.repeat(3)}`] as const;
 const pay = (token: string) => ({ name: 'pay', input: { order: 17, token } });
 
-test('[E17] calls whose inputs differ only in a secret are told apart, in any order, also by another process', async () => {
+test('[effect.7] calls whose inputs differ only in a secret are told apart, in any order, also by another process', async () => {
   const { ran, open, manager, perform } = world();
   const work = Work.open(await open(), 'w');
   for (const token of TOKENS) await work.call(pay(token), perform('pay', token.slice(8, 12)));
@@ -202,7 +202,7 @@ test('[E17] calls whose inputs differ only in a secret are told apart, in any or
   expect(ran).toHaveLength(2);
 });
 
-test('[E17] a call whose secrets a restore left out finds what ended with them, and what older versions noted', async () => {
+test('[effect.7] a call whose secrets a restore left out finds what ended with them, and what older versions noted', async () => {
   const { ran, open, perform } = world();
   const work = Work.open(await open(), 'w');
   for (const token of TOKENS) await work.call(pay(token), perform('pay', token));

@@ -37,7 +37,7 @@ function sizeOf({ checkpoint, chunks = [], effects = [] }: Commit): number {
 }
 
 describe.each([false, true])('a long run, with a checkpoint after each step: %s', (checkpoint) => {
-  test('[J28] a step writes as much at the end as at the beginning', async () => {
+  test('[workflow.15] a step writes as much at the end as at the beginning', async () => {
     const count = 800;
     const commits: number[] = [];
     const storage = watched(new InMemoryCheckpointStorage(), (name, commit) => {
@@ -57,7 +57,7 @@ describe.each([false, true])('a long run, with a checkpoint after each step: %s'
     expect(sum(middle.slice(-tenth)) / sum(middle.slice(tenth, 2 * tenth))).toBeLessThanOrEqual(1.3);
   });
 
-  test('[J28] a resume reads in bulk: as often after many steps as after few', async () => {
+  test('[workflow.15] a resume reads in bulk: as often after many steps as after few', async () => {
     const readsAfter = async (count: number): Promise<number> => {
       const path = join(temporaryFolder(), 'long.db');
       const workflow = long(count + 10, checkpoint);

@@ -51,7 +51,7 @@ async function completed() {
 }
 
 describe('a changed definition', () => {
-  test('[J19] also of a completed run: an added step runs, and a changed one is refused unless it is accepted', async () => {
+  test('[workflow.10] also of a completed run: an added step runs, and a changed one is refused unless it is accepted', async () => {
     const { process, sessionId, calls } = await completed();
     const changed = flow({ ...a, input: 9 }, b, c);
     await expect(process().run({ workflow: changed, sessionId })).rejects.toMatchObject({
@@ -80,18 +80,21 @@ describe('a changed definition', () => {
     ['a step that is gone', [b, c], 'b'],
     ['another name', [{ ...a, id: 'other' }, b, c], 'other'],
     ['an error that is passed over now', [{ ...a, on_error: 'continue' }, b, c], 'a'],
-  ])('[J19] %s is refused before anything runs, by the name of the first changed step', async (_, changed, step) => {
-    const { process, sessionId, calls } = await stopped();
-    const before = (await process().manager.list({ sessionId })).checkpoints.length;
-    const refusal = await process()
-      .run({ workflow: flow(...changed), sessionId })
-      .catch((error: unknown) => error);
-    expect(refusal).toMatchObject({ code: 'UNSUPPORTED', details: { workflow: 'flow', step } });
-    expect(String(refusal)).toContain(`step "${step}" is not what it was`);
-    expect(calls).toEqual([]);
-    expect((await process().manager.list({ sessionId })).checkpoints).toHaveLength(before);
-    expect(await process().run({ workflow: flow(a, b, c), sessionId })).toMatchObject({ status: 'completed' });
-  });
+  ])(
+    '[workflow.10] %s is refused before anything runs, by the name of the first changed step',
+    async (_, changed, step) => {
+      const { process, sessionId, calls } = await stopped();
+      const before = (await process().manager.list({ sessionId })).checkpoints.length;
+      const refusal = await process()
+        .run({ workflow: flow(...changed), sessionId })
+        .catch((error: unknown) => error);
+      expect(refusal).toMatchObject({ code: 'UNSUPPORTED', details: { workflow: 'flow', step } });
+      expect(String(refusal)).toContain(`step "${step}" is not what it was`);
+      expect(calls).toEqual([]);
+      expect((await process().manager.list({ sessionId })).checkpoints).toHaveLength(before);
+      expect(await process().run({ workflow: flow(a, b, c), sessionId })).toMatchObject({ status: 'completed' });
+    },
+  );
 
   test.each<[what: string, changed: StepDefinition[], ran: string[]]>([
     ['a step that has not begun', [a, b, { ...c, function: 'g', input: 4 }], ['b', 'c']],
@@ -106,7 +109,7 @@ describe('a changed definition', () => {
       ],
       ['b', 'c'],
     ],
-  ])('[J19] %s may change', async (_, changed, ran) => {
+  ])('[workflow.10] %s may change', async (_, changed, ran) => {
     const { process, sessionId, calls } = await stopped();
     const result = await process().run({ workflow: flow(...changed), sessionId });
     expect(result.status).toBe('completed');
@@ -117,7 +120,7 @@ describe('a changed definition', () => {
     });
   });
 
-  test('[J19] what ended after the last checkpoint counts as begun, and so does what was running', async () => {
+  test('[workflow.10] what ended after the last checkpoint counts as begun, and so does what was running', async () => {
     for (const [changed, step] of [
       [[{ ...a, input: 9 }, b, c], 'a'],
       [[a, { ...b, input: 9 }, c], 'b'],
@@ -137,7 +140,7 @@ describe('a changed definition', () => {
     }
   });
 
-  test('[J19] onDifference: accept keeps results as they are', async () => {
+  test('[workflow.10] onDifference: accept keeps results as they are', async () => {
     const { process, sessionId, calls } = await stopped();
     const changed = flow({ ...a, input: 9 }, { ...b, input: 8 }, c);
     const result = await process().run({ workflow: changed, sessionId, onDifference: 'accept' });
@@ -149,7 +152,7 @@ describe('a changed definition', () => {
     expect(calls).toEqual(['b', 'c']);
   });
 
-  test('[J19] a change inside a sub-workflow is a change', async () => {
+  test('[workflow.10] a change inside a sub-workflow is a change', async () => {
     const sub = (input: number) =>
       defineWorkflow({ workflow: { name: 'sub' }, steps: [{ id: 'x', function: 'f', input }, b] });
     const whole = flow({ id: 's', workflow: 'sub' });
@@ -168,7 +171,7 @@ describe('migrations', () => {
   const from = fingerprintOf(flow(a, b, c)).digest;
   const renamed = flow({ id: 'alpha', function: 'g', input: 9 }, { ...b, id: 'beta' }, c);
 
-  test('[J20] a declared migration moves results to their new steps', async () => {
+  test('[workflow.10] a declared migration moves results to their new steps', async () => {
     const { process, sessionId, calls } = await stopped();
     const migration: WorkflowMigration = { workflow: 'flow', from, steps: { a: 'alpha', b: 'beta' } };
     const result = await process([migration]).run({ workflow: renamed, sessionId });
@@ -184,7 +187,7 @@ describe('migrations', () => {
     expect(triggers).toContain('workflow_migrated');
   });
 
-  test('[J20] a result can be forgotten, so that its step runs again', async () => {
+  test('[workflow.10] a result can be forgotten, so that its step runs again', async () => {
     const { process, sessionId, calls } = await stopped();
     const changed = flow({ ...a, input: 9 }, b, c);
     const migration: WorkflowMigration = { workflow: 'flow', from, steps: { a: null } };
@@ -193,7 +196,7 @@ describe('migrations', () => {
     expect(calls).toEqual(['a', 'b', 'c']);
   });
 
-  test('[J20] what a migration does not mention is refused', async () => {
+  test('[workflow.10] what a migration does not mention is refused', async () => {
     const { process, sessionId, calls } = await stopped();
     const migration: WorkflowMigration = { workflow: 'flow', from, steps: { b: 'beta' } };
     await expect(process([migration]).run({ workflow: renamed, sessionId })).rejects.toMatchObject({
@@ -202,7 +205,7 @@ describe('migrations', () => {
     expect(calls).toEqual([]);
   });
 
-  test('[J20] what ended after the last checkpoint is moved too; what was running must end first', async () => {
+  test('[workflow.10] what ended after the last checkpoint is moved too; what was running must end first', async () => {
     const world = createWorld();
     const hanging: StepFunction = (input, context) => (context.step === 'b' ? new Promise(() => undefined) : input);
     const crashed = new WorkflowExecutor({ manager: world.process().manager, registry: { functions: { f: hanging } } });
@@ -220,7 +223,7 @@ describe('migrations', () => {
     expect(world.calls).toEqual(['b', 'c']);
   });
 
-  test('[J20] an open request moves with its step', async () => {
+  test('[workflow.10] an open request moves with its step', async () => {
     const world = createWorld();
     const ask = (id: string): StepDefinition => ({ id, approval: { message: 'Well?' } });
     const { sessionId } = await world.process().run({ workflow: flow(ask('old')) });

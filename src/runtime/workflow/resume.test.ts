@@ -76,7 +76,7 @@ describe.each([false, true])('resuming, with a checkpoint after each step: %s', 
   );
 
   test.each(STORAGES)(
-    '[J12] after a crash finished steps are not done again, and the one in flight has its key (%s)',
+    '[workflow.8] after a crash finished steps are not done again, and the one in flight has its key (%s)',
     async (_, create) => {
       const { storage } = create();
       const world = new World(storage);
@@ -91,7 +91,7 @@ describe.each([false, true])('resuming, with a checkpoint after each step: %s', 
     },
   );
 
-  test('[J12] a step that failed is run again, as the next attempt with the same key', async () => {
+  test('[workflow.8] a step that failed is run again, as the next attempt with the same key', async () => {
     const world = new World();
     const first = await world.process({ work: echo, other: fail }).run({ workflow, input: 5 });
     expect(first).toMatchObject({ status: 'failed', failure: { path: 'b', attempts: 1, error: { message: 'down' } } });
@@ -105,7 +105,7 @@ describe.each([false, true])('resuming, with a checkpoint after each step: %s', 
     expect(world.keysOf('b')).toBe(1);
   });
 
-  test('[J12] a run that is completed answers the same and runs nothing', async () => {
+  test('[workflow.8] a run that is completed answers the same and runs nothing', async () => {
     const world = new World();
     const first = await world.process({ work: echo, other: echo }).run({ workflow, input: 5, sessionId: 's' });
     const calls = world.calls.length;
@@ -116,7 +116,7 @@ describe.each([false, true])('resuming, with a checkpoint after each step: %s', 
 });
 
 describe('what is done again', () => {
-  test('[J13] of a group that failed in part only what failed is run again', async () => {
+  test('[workflow.8] of a group that failed in part only what failed is run again', async () => {
     const world = new World();
     const workflow = chain([
       {
@@ -134,7 +134,7 @@ describe('what is done again', () => {
     expect([world.callsOf('a'), world.callsOf('b'), world.callsOf('c')]).toEqual([[1], [1, 2], [1]]);
   });
 
-  test('[J13] of a loop only the turns that did not end well, also inside sub-workflows', async () => {
+  test('[workflow.8] of a loop only the turns that did not end well, also inside sub-workflows', async () => {
     const world = new World();
     const sub = defineWorkflow({
       workflow: { name: 'sub' },
@@ -162,7 +162,7 @@ describe('what is done again', () => {
     ]);
   });
 
-  test('[J13] what ended while a sibling was cut off by a crash is not done again', async () => {
+  test('[workflow.8] what ended while a sibling was cut off by a crash is not done again', async () => {
     const world = new World();
     const workflow = chain([
       {
@@ -182,7 +182,7 @@ describe('what is done again', () => {
     expect(world.keysOf('b')).toBe(1);
   });
 
-  test('[J13] attempts are counted on also for a step that could not begin again before the next crash', async () => {
+  test('[workflow.8] attempts are counted on also for a step that could not begin again before the next crash', async () => {
     const world = new World();
     const workflow = chain([
       {
@@ -208,7 +208,7 @@ describe('what is done again', () => {
     expect([world.keysOf('a'), world.keysOf('b')]).toEqual([1, 1]);
   });
 
-  test('[J14] after a crash retries and their pauses go on where they were', async () => {
+  test('[workflow.8] after a crash retries and their pauses go on where they were', async () => {
     const world = new World();
     const workflow = chain([{ id: 'a', function: 'flaky', retry: { max_attempts: 4, delay: '60s', factor: 1 } }]);
     const flaky = (_: unknown, { attempt }: StepContext): string => (attempt < 4 ? fail() : 'ok');
@@ -226,7 +226,7 @@ describe('what is done again', () => {
     expect(world.keysOf('a')).toBe(1);
   });
 
-  test('[J14] a failure that was passed over is not tried again after a crash', async () => {
+  test('[workflow.8] a failure that was passed over is not tried again after a crash', async () => {
     const world = new World();
     const workflow = chain([
       { id: 'a', function: 'bad', on_error: { goto: 'c' } },
@@ -251,7 +251,7 @@ describe('from a checkpoint', () => {
     true,
   );
 
-  test('[J21] an older checkpoint is resumed in a branch of its own: what came after it is done again, with keys of its own', async () => {
+  test('[workflow.11] an older checkpoint is resumed in a branch of its own: what came after it is done again, with keys of its own', async () => {
     const world = new World();
     const executor = world.process({ f: echo });
     const { sessionId } = await executor.run({ workflow, input: 1 });
@@ -272,7 +272,7 @@ describe('from a checkpoint', () => {
     expect((await executor.run({ workflow, checkpointId: prefix }).catch(String)).toString()).not.toMatch(/TypeError/);
   });
 
-  test('[J21] what does not fit is refused before anything runs', async () => {
+  test('[workflow.11] what does not fit is refused before anything runs', async () => {
     const world = new World();
     const executor = world.process({ f: echo });
     const { sessionId, checkpointId } = await executor.run({ workflow, input: 1 });
@@ -294,7 +294,7 @@ describe('from a checkpoint', () => {
     expect(world.calls).toHaveLength(calls);
   });
 
-  test('[J22] a step is followed by a checkpoint if it, or the workflow, says so', async () => {
+  test('[workflow.12] a step is followed by a checkpoint if it, or the workflow, says so', async () => {
     const world = new World();
     const executor = world.process({ f: echo });
     const steps = [
@@ -310,7 +310,7 @@ describe('from a checkpoint', () => {
   });
 
   test.each(STORAGES.filter(([name]) => name !== 'postgres'))(
-    '[J22] steps that end at the same time are each followed by a checkpoint that holds them (%s)',
+    '[workflow.12] steps that end at the same time are each followed by a checkpoint that holds them (%s)',
     async (_, create) => {
       const { storage } = create();
       const world = new World(storage);
@@ -337,7 +337,7 @@ describe('from a checkpoint', () => {
     },
   );
 
-  test('[J22] checkpoints say whose they are and what they are of', async () => {
+  test('[workflow.12] checkpoints say whose they are and what they are of', async () => {
     const executor = new World().process({ f: echo });
     const { checkpointId } = await executor.run({ workflow, userId: 'ann', metadata: { order: 7 } });
     expect(await executor.manager.get(checkpointId)).toMatchObject({
@@ -375,7 +375,7 @@ describe('trouble', () => {
     });
   }
 
-  test('[J22] a checkpoint after a step that cannot be stored does not stop the run, and is told', async () => {
+  test('[workflow.12] a checkpoint after a step that cannot be stored does not stop the run, and is told', async () => {
     let hits = 0;
     const storage = failing(
       new InMemoryCheckpointStorage(),
@@ -390,7 +390,7 @@ describe('trouble', () => {
     expect((await executor.manager.verify()).findings).toEqual([]);
   });
 
-  test('[J27] when results cannot be recorded nothing new begins, and that is no failure of a step', async () => {
+  test('[workflow.14] when results cannot be recorded nothing new begins, and that is no failure of a step', async () => {
     let isDown = false;
     const inner = new InMemoryCheckpointStorage();
     const world = new World(failing(inner, () => isDown));
@@ -411,7 +411,7 @@ describe('trouble', () => {
     expect([world.callsOf('a'), world.callsOf('b'), world.callsOf('c')]).toEqual([[1], [1, 2], [1]]);
   });
 
-  test('[J27] an aborted run stops where it is; the step that was cut off runs again', async () => {
+  test('[workflow.14] an aborted run stops where it is; the step that was cut off runs again', async () => {
     const world = new World();
     const stop = new AbortController();
     const f = (input: unknown, { step, signal }: StepContext): unknown => {
@@ -429,7 +429,7 @@ describe('trouble', () => {
     expect(world.keysOf('b')).toBe(1);
   });
 
-  test('[J27] a function that stops its own run and throws at once is cut off like any other', async () => {
+  test('[workflow.14] a function that stops its own run and throws at once is cut off like any other', async () => {
     const world = new World();
     const stop = new AbortController();
     const f = (): never => {
@@ -441,7 +441,7 @@ describe('trouble', () => {
     expect(world.callsOf('a')).toEqual([1, 2]);
   });
 
-  test('[J23] one process at a time has a run; when it dies another recovers it', async () => {
+  test('[run.4] one process at a time has a run; when it dies another recovers it', async () => {
     const world = new World();
     const dead = world.process({ f: hang }, { lease: { owner: 'worker-1' } });
     world.leave(dead.run({ workflow, input: 1, sessionId: 's' }));
@@ -462,7 +462,7 @@ describe('trouble', () => {
     expect(await recover()).toMatchObject({ counts: { recovered: 0 } });
   });
 
-  test('[J23] of two processes that begin the same run one does it, and the other waits for it if asked to', async () => {
+  test('[run.4] of two processes that begin the same run one does it, and the other waits for it if asked to', async () => {
     const world = new World();
     const run = (waitMs: number) => {
       const executor = world.process(
@@ -482,7 +482,7 @@ describe('trouble', () => {
     expect([world.callsOf('a'), world.callsOf('b'), world.callsOf('c')]).toEqual([[1], [1], [1]]);
   });
 
-  test('[J12] steps may be called as what every object has', async () => {
+  test('[workflow.8] steps may be called as what every object has', async () => {
     const world = new World();
     const odd = chain([
       { id: 'constructor', function: 'f', retry: { max_attempts: 2, delay: 0 } },
@@ -502,7 +502,7 @@ describe('trouble', () => {
     expect(() => chain([{ id: '__proto__', function: 'f' }])).toThrow(/must begin with a letter/);
   });
 
-  test('[J12] the caller’s input stays its own', async () => {
+  test('[workflow.8] the caller’s input stays its own', async () => {
     const input = { list: [1] };
     const result = await new World().process({ f: echo }).run({ workflow, input });
     input.list.push(2);
@@ -510,7 +510,7 @@ describe('trouble', () => {
     expect(Object.isFrozen(result.output)).toBe(true);
   });
 
-  test('[J23] a run that fails when it is recovered comes up again, and is poisoned after its last attempt', async () => {
+  test('[run.4] a run that fails when it is recovered comes up again, and is poisoned after its last attempt', async () => {
     const world = new World();
     world.leave(world.process({ f: hang }).run({ workflow, sessionId: 's' }));
     await world.die();

@@ -43,20 +43,20 @@ const failUntil = (good: number) => (call: number) => {
 };
 
 describe('supervision', () => {
-  test('[J24] auto_resume_on_failure: true resumes from the last checkpoint, after growing pauses', async () => {
+  test('[run.5] auto_resume_on_failure: true resumes from the last checkpoint, after growing pauses', async () => {
     const { run, calls, pauses } = setUp(failUntil(3), 'auto_resume_on_failure: true, auto_resume_backoff_seconds: 2');
     expect(await run()).toMatchObject({ status: 'completed', verdict: 'completed', attempts: 3, output: 'ok' });
     expect(calls).toEqual({ once: 1, flaky: 3 });
     expect(pauses).toEqual([2_000, 4_000]);
   });
 
-  test('[J24] auto_resume_on_failure: false runs once', async () => {
+  test('[run.5] auto_resume_on_failure: false runs once', async () => {
     const { run, calls } = setUp(failUntil(3), 'auto_resume_on_failure: false');
     expect(await run('s')).toMatchObject({ status: 'failed', verdict: 'failed', attempts: 1, sessionId: 's' });
     expect(calls.flaky).toBe(1);
   });
 
-  test('[J24] a step that fails in the same way every time is reported as deterministic after auto_resume_limit', async () => {
+  test('[run.5] a step that fails in the same way every time is reported as deterministic after auto_resume_limit', async () => {
     const same = setUp(() => Promise.reject(new Error('always')), 'auto_resume_on_failure: true, auto_resume_limit: 2');
     expect(await same.run()).toMatchObject({
       verdict: 'deterministic',
@@ -71,7 +71,7 @@ describe('supervision', () => {
     ]);
   });
 
-  test('[J24] what cannot be retried is not, and other errors are the caller’s', async () => {
+  test('[run.5] what cannot be retried is not, and other errors are the caller’s', async () => {
     const hopeless = setUp(
       () => Promise.reject(Object.assign(new Error('no'), { retryable: false })),
       'auto_resume_on_failure: true',

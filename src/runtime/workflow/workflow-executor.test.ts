@@ -31,7 +31,7 @@ function setUp(steps: readonly StepDefinition[], { clock, ...registry }: Given =
 const echo = (input: unknown): unknown => input;
 
 describe('running', () => {
-  test('[J3] steps run in order, members of a group at the same time, and outputs go where they are referred to', async () => {
+  test('[workflow.3] steps run in order, members of a group at the same time, and outputs go where they are referred to', async () => {
     const order: string[] = [];
     let open = 0;
     let most = 0;
@@ -77,7 +77,7 @@ describe('running', () => {
     ]);
   });
 
-  test('[J3] a step without an input gets the output of what it needs, or the input of the workflow', async () => {
+  test('[workflow.3] a step without an input gets the output of what it needs, or the input of the workflow', async () => {
     const { run } = setUp(
       [
         { id: 'a', function: 'echo' },
@@ -89,7 +89,7 @@ describe('running', () => {
     expect((await run(7)).output).toEqual({ a: 7, b: 7 });
   });
 
-  test('[J3] no more steps run at the same time than the executor is told', async () => {
+  test('[workflow.3] no more steps run at the same time than the executor is told', async () => {
     let open = 0;
     let most = 0;
     const { manager, workflow } = setUp([
@@ -106,7 +106,7 @@ describe('running', () => {
     expect(() => new WorkflowExecutor({ manager, registry: {}, maxConcurrency: 0 })).toThrow(/maxConcurrency/);
   });
 
-  test('[J5] a step whose condition does not hold is skipped, and what follows runs', async () => {
+  test('[workflow.5] a step whose condition does not hold is skipped, and what follows runs', async () => {
     const { run } = setUp(
       [
         { id: 'a', function: 'echo', when: 'input.go' },
@@ -126,7 +126,7 @@ describe('running', () => {
     expect((await run({ go: true })).steps.every(({ status }) => status === 'done')).toBe(true);
   });
 
-  test('[J6] for_each does something for every item, a few at a time, and answers in the order of the items', async () => {
+  test('[workflow.6] for_each does something for every item, a few at a time, and answers in the order of the items', async () => {
     let open = 0;
     let most = 0;
     const slow = async ({ item, index }: { item: number; index: number }): Promise<string> => {
@@ -155,7 +155,7 @@ describe('running', () => {
     });
   });
 
-  test('[J6] repeat goes on until its condition holds; reaching the limit is a failure', async () => {
+  test('[workflow.6] repeat goes on until its condition holds; reaching the limit is a failure', async () => {
     const add = ({ previous, by }: { previous: number | null; by: number }): number => (previous ?? 0) + by;
     const { run } = setUp(
       [
@@ -175,7 +175,7 @@ describe('running', () => {
     });
   });
 
-  test('[J7] a failing step is tried again after growing pauses, with the same key', async () => {
+  test('[workflow.7] a failing step is tried again after growing pauses, with the same key', async () => {
     const clock = new TestClock();
     const seen: { at: number; attempt: number; key: string }[] = [];
     const flaky = (_: unknown, { attempt, idempotencyKey }: StepContext): string => {
@@ -198,7 +198,7 @@ describe('running', () => {
     expect(new Set(seen.map(({ key }) => key)).size).toBe(1);
   });
 
-  test('[J7] after the last attempt it has failed; an error that says it cannot be retried is not', async () => {
+  test('[workflow.7] after the last attempt it has failed; an error that says it cannot be retried is not', async () => {
     const clock = new TestClock();
     let calls = 0;
     const broken = (isFinal: boolean): never => {
@@ -218,7 +218,7 @@ describe('running', () => {
     expect(calls).toBe(4);
   });
 
-  test('[J7] a step that takes too long is aborted and has failed, also if it does not listen', async () => {
+  test('[workflow.7] a step that takes too long is aborted and has failed, also if it does not listen', async () => {
     const clock = new TestClock();
     const reasons: unknown[] = [];
     const listens = (_: unknown, { signal }: StepContext): Promise<never> =>
@@ -238,7 +238,7 @@ describe('running', () => {
     expect(reasons).toHaveLength(1);
   });
 
-  test('[J7] a result that is no data is a failure that is not tried again', async () => {
+  test('[workflow.7] a result that is no data is a failure that is not tried again', async () => {
     let calls = 0;
     const odd = (): unknown => ({ at: { calls: ++calls, call: () => undefined } });
     const { run } = setUp([{ id: 'a', function: 'odd', retry: { max_attempts: 3 } }], { functions: { odd } });
@@ -249,7 +249,7 @@ describe('running', () => {
     expect(calls).toBe(1);
   });
 
-  test('[J8] on_error: stop begins nothing new, but lets end what has begun', async () => {
+  test('[workflow.5] on_error: stop begins nothing new, but lets end what has begun', async () => {
     const ran: string[] = [];
     const work = async (name: string): Promise<void> => {
       for (let turns = name === 'slow' ? 20 : 1; turns > 0; turns--)
@@ -276,7 +276,7 @@ describe('running', () => {
     expect(result.steps.map(({ path }) => path)).toEqual(['slow']);
   });
 
-  test('[J8] on_error: continue goes on; later steps can look at the error', async () => {
+  test('[workflow.5] on_error: continue goes on; later steps can look at the error', async () => {
     const { run } = setUp(
       [
         { id: 'a', function: 'bad', on_error: 'continue' },
@@ -291,7 +291,7 @@ describe('running', () => {
     });
   });
 
-  test('[J8] on_error: goto skips what lies between', async () => {
+  test('[workflow.5] on_error: goto skips what lies between', async () => {
     const steps: StepDefinition[] = [
       { id: 'a', function: 'maybe', on_error: { goto: 'undo' } },
       { id: 'b', function: 'echo' },
@@ -308,7 +308,7 @@ describe('running', () => {
     expect(await statuses(false)).toEqual(['done', 'done', 'done', 'skipped']);
   });
 
-  test('[J9] a sub-workflow has steps, input and output of its own, also inside a loop', async () => {
+  test('[workflow.6] a sub-workflow has steps, input and output of its own, also inside a loop', async () => {
     const double = defineWorkflow({
       workflow: { name: 'double', output: { twice: '{{ steps.add.output }}', of: '{{ input }}' } },
       steps: [{ id: 'add', function: 'add', input: ['{{ input }}', '{{ input }}'] }],
@@ -326,7 +326,7 @@ describe('running', () => {
     expect(steps.map(({ path }) => path)).toEqual(['each[0]/add', 'each[0]', 'each[1]/add', 'each[1]', 'each']);
   });
 
-  test('[J22] a checkpoint says after which step it was taken, and the result where to resume after each', async () => {
+  test('[workflow.12] a checkpoint says after which step it was taken, and the result where to resume after each', async () => {
     const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
     const process = () => new WorkflowExecutor({ manager, registry: { functions: { f: (input: unknown) => input } } });
     const workflow = defineWorkflow({
@@ -350,7 +350,7 @@ describe('running', () => {
     expect(resumed.steps[1]?.checkpointId).not.toBe(second?.checkpointId);
   });
 
-  test('[J26] a StandardAgent can be the agent of a step, and knows of no other', async () => {
+  test('[workflow.13] a StandardAgent can be the agent of a step, and knows of no other', async () => {
     const seen: unknown[] = [];
     const model = scriptedModel(
       ({ messages }) => {
@@ -375,7 +375,7 @@ describe('running', () => {
     expect({ ...helper.saveState(), totals, status }).toEqual(before);
   });
 
-  test('[J26] an agent gets a text and replies with a text', async () => {
+  test('[workflow.13] an agent gets a text and replies with a text', async () => {
     const prompts: string[] = [];
     const agents = {
       Plain: { reply: async (prompt: string) => `${prompts.push(prompt)} plain` },
@@ -392,7 +392,7 @@ describe('running', () => {
     expect(prompts).toEqual(['{"question":"why"}', '1 plain']);
   });
 
-  test('[J11] names that the registry does not have are told, all of them, before anything runs', async () => {
+  test('[workflow.2] names that the registry does not have are told, all of them, before anything runs', async () => {
     let calls = 0;
     const sub = defineWorkflow({ workflow: { name: 'sub' }, steps: [{ id: 'x', function: 'nothere' }] });
     const self = defineWorkflow({ workflow: { name: 'self' }, steps: [{ id: 'x', workflow: 'self' }] });
@@ -421,7 +421,7 @@ describe('running', () => {
     expect((await manager.stats()).sessions).toBe(0);
   });
 
-  test('[J1] a workflow is run by its object, its name in the registry, or the path of its file', async () => {
+  test('[workflow.1] a workflow is run by its object, its name in the registry, or the path of its file', async () => {
     const path = join(temporaryFolder(), 'workflow.yaml');
     writeFileSync(path, 'workflow: { checkpoint: true }\nsteps:\n  - name: only\n    function: echo\n');
     const { executor, workflow } = setUp([{ id: 'a', function: 'echo' }]);

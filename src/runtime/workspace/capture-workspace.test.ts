@@ -36,7 +36,7 @@ const file = ({ entries }: WorkspaceState, path: string) => entries[path] as Wor
 /** Sees every file as long settled, so that the cache is used at once. */
 const settledCache = () => new WorkspaceCache({ now: () => Date.now() + 60_000 });
 
-describe('[W9] a capture', () => {
+describe('[workspace.1] a capture', () => {
   test('holds files, folders and links by relative path, with permissions and contents', async () => {
     write('a.txt', 'héllo');
     write('bin/run.sh', '#!/bin/sh\n');
@@ -124,7 +124,7 @@ describe('[W9] a capture', () => {
   });
 });
 
-describe('[W10] limits', () => {
+describe('[workspace.1] limits', () => {
   test('a file over its limit keeps its digest, and is named', async () => {
     write('big', 'x'.repeat(101));
     write('fits', 'x'.repeat(100));
@@ -166,7 +166,7 @@ describe('[W10] limits', () => {
   });
 });
 
-describe('[W12] the ignore list of a capture', () => {
+describe('[workspace.2] the ignore list of a capture', () => {
   test('leaves out what can be made again and what is there to hold secrets', async () => {
     for (const path of [
       'node_modules/a/index.js',
@@ -193,7 +193,7 @@ describe('[W12] the ignore list of a capture', () => {
   });
 });
 
-describe('[W11] secrets', () => {
+describe('[workspace.2] secrets', () => {
   const redact = (text: string) => (text.includes('sk-secret') ? JSON.stringify('[left out]') : undefined);
 
   function store(state: WorkspaceState) {
@@ -218,7 +218,7 @@ describe('[W11] secrets', () => {
   });
 });
 
-describe('[W13] a capture with a cache', () => {
+describe('[workspace.3] a capture with a cache', () => {
   test('is the same object if nothing changed, and has the same parts where nothing did', async () => {
     for (const path of ['a', 'b/c', 'b/d']) write(path);
     write('z.bin', Uint8Array.of(0, 1, 2));
@@ -293,7 +293,7 @@ describe('[W13] a capture with a cache', () => {
   });
 });
 
-describe('[W14] saving a capture', () => {
+describe('[workspace.3] saving a capture', () => {
   const FILES = 2000;
 
   async function prepare() {

@@ -37,7 +37,7 @@ afterEach(() => rmSync(base, { recursive: true, force: true }));
 
 const at = (path: string) => join(folder, path);
 
-describe.each<Anchor>(['descriptor', 'path'])('[W16] a folder held by its %s', (anchor) => {
+describe.each<Anchor>(['descriptor', 'path'])('[workspace.5] a folder held by its %s', (anchor) => {
   let open: OpenFolder;
   beforeEach(async () => {
     open = await OpenFolder.open(folder, anchor);
@@ -85,7 +85,7 @@ describe.each<Anchor>(['descriptor', 'path'])('[W16] a folder held by its %s', (
   });
 });
 
-describe('[W16] a folder that is moved away while it is open', () => {
+describe('[workspace.5] a folder that is moved away while it is open', () => {
   test('is still the one that is written to', async () => {
     mkdirSync(at('a'));
     const open = await OpenFolder.open(folder, 'descriptor');
@@ -112,7 +112,7 @@ describe('[W16] a folder that is moved away while it is open', () => {
   });
 });
 
-describe('[W16] someone who keeps swapping a folder for a link', () => {
+describe('[workspace.5] someone who keeps swapping a folder for a link', () => {
   const SWAPPER = `
     const { renameSync, symlinkSync, unlinkSync } = require('node:fs');
     const [, folder, outside, aside] = process.argv;
@@ -197,21 +197,24 @@ describe('without the rights of the system', () => {
     }
   }
 
-  test.runIf(isRoot)('[W17] folders that do not let themselves be changed are restored all the same', async () => {
-    mkdirSync(at('locked/inner'), { recursive: true });
-    writeFileSync(at('locked/inner/file'), 'old');
-    writeFileSync(at('locked/gone'), 'gone');
-    chmodSync(at('locked/inner'), 0o555);
-    chmodSync(at('locked'), 0o555);
-    const state = await captureWorkspace(folder);
-    writeFileSync(at('locked/inner/file'), 'new');
-    unlinkSync(at('locked/gone'));
-    const report = await asNobody(async () => applyRestore(await planRestore(state, folder)));
-    expect(report).toMatchObject({ status: 'complete', failed: [] });
-    expect(await captureWorkspace(folder)).toEqual(state);
-  });
+  test.runIf(isRoot)(
+    '[workspace.6] folders that do not let themselves be changed are restored all the same',
+    async () => {
+      mkdirSync(at('locked/inner'), { recursive: true });
+      writeFileSync(at('locked/inner/file'), 'old');
+      writeFileSync(at('locked/gone'), 'gone');
+      chmodSync(at('locked/inner'), 0o555);
+      chmodSync(at('locked'), 0o555);
+      const state = await captureWorkspace(folder);
+      writeFileSync(at('locked/inner/file'), 'new');
+      unlinkSync(at('locked/gone'));
+      const report = await asNobody(async () => applyRestore(await planRestore(state, folder)));
+      expect(report).toMatchObject({ status: 'complete', failed: [] });
+      expect(await captureWorkspace(folder)).toEqual(state);
+    },
+  );
 
-  test.runIf(isRoot)('[W9] what cannot be read is listed, and [W18] left alone', async () => {
+  test.runIf(isRoot)('[workspace.1] what cannot be read is listed, and [workspace.7] left alone', async () => {
     writeFileSync(at('closed'), 'x', { mode: 0o000 });
     mkdirSync(at('dark'), { mode: 0o000 });
     writeFileSync(at('open'), 'x');
@@ -230,7 +233,7 @@ describe('without the rights of the system', () => {
     expect(readdirSync(folder).sort()).toEqual(['closed', 'dark', 'open']);
   });
 
-  test.runIf(isRoot)('[W20] a file that cannot be replaced is reported', async () => {
+  test.runIf(isRoot)('[workspace.6] a file that cannot be replaced is reported', async () => {
     mkdirSync(at('theirs'));
     for (const path of ['theirs/file', 'mine']) writeFileSync(at(path), 'captured');
     const state = await captureWorkspace(folder);

@@ -6,7 +6,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { IgnoreList } from './ignore-list.ts';
 
-describe('[W12] the ignore list', () => {
+describe('[workspace.2] the ignore list', () => {
   test.each([
     ['*.pyc', 'a.pyc', true],
     ['*.pyc', 'deep/er/a.pyc', true],

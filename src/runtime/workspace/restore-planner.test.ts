@@ -39,7 +39,7 @@ function plan(entries: object, options: Partial<PlannerInput> & { there?: readon
   };
 }
 
-describe('[W18] names that mean something else elsewhere', () => {
+describe('[workspace.7] names that mean something else elsewhere', () => {
   const twins = { A: folderEntry, 'A/x': fileEntry('1'), a: linkEntry('b'), b: fileEntry('2') };
 
   test('are put back one by one where case counts', () => {

@@ -87,7 +87,7 @@ function roundTrip(state: unknown): unknown {
   return codec.decode(root, (digest) => known.get(digest) as never);
 }
 
-describe('[W17] whatever happens to a folder', () => {
+describe('[workspace.6] whatever happens to a folder', () => {
   test('plan and apply bring back what was captured, byte for byte', async () => {
     await fc.assert(
       fc.asyncProperty(tree, tree, fc.boolean(), async (before, after, isCached) => {

@@ -74,7 +74,7 @@ async function restore(state: unknown, into = folder) {
   return applyRestore(await planRestore(state, into));
 }
 
-describe('[W15] a plan', () => {
+describe('[workspace.4] a plan', () => {
   test('lists what would be created, changed, deleted and given other permissions, with sizes', async () => {
     for (const path of ['gone/deep/file', 'changed', 'same', 'mode']) write(path);
     symlinkSync('same', at('link'));
@@ -124,7 +124,7 @@ describe('[W15] a plan', () => {
   });
 });
 
-describe('[W17] a restore', () => {
+describe('[workspace.6] a restore', () => {
   test('brings back deleted and changed files and takes away added ones', async () => {
     for (const path of ['a/b/c', 'changed', 'deleted']) write(path);
     write('tool', '#!/bin/sh');
@@ -216,7 +216,7 @@ describe('[W17] a restore', () => {
   });
 });
 
-describe('[W18] what a restore leaves alone', () => {
+describe('[workspace.7] what a restore leaves alone', () => {
   test('ignored files, and folders for their sake', async () => {
     write('a');
     const state = await captureWorkspace(folder);
@@ -283,7 +283,7 @@ describe('[W18] what a restore leaves alone', () => {
   });
 });
 
-describe('[W16] no state reaches outside the folder', () => {
+describe('[workspace.5] no state reaches outside the folder', () => {
   test.each(['../escape', '/escape', 'a/../../escape', 'x\0y', '..', 'a//b'])(
     'the path %j is refused whole',
     async (path) => {
@@ -400,7 +400,7 @@ describe('[W16] no state reaches outside the folder', () => {
   });
 });
 
-describe('[W19] a folder that changed since the plan', () => {
+describe('[workspace.4] a folder that changed since the plan', () => {
   const changes: [string, () => void, string][] = [
     ['a file was changed', () => write('a', 'changed again'), 'a'],
     ['one that the plan leaves alone was changed', () => write('same', 'x'), 'same'],
@@ -458,7 +458,7 @@ describe('[W19] a folder that changed since the plan', () => {
   });
 });
 
-describe('[W20] failures', () => {
+describe('[workspace.6] failures', () => {
   test('are reported by path, and the rest goes on', async () => {
     for (const path of ['a', 'b', 'c']) write(path);
     const state = await captureWorkspace(folder);

@@ -23,7 +23,7 @@ async function openSession() {
   return { manager, session: await manager.session('files') };
 }
 
-test('[W17] the files of every checkpoint of a session come back, in any order', async () => {
+test('[workspace.6] the files of every checkpoint of a session come back, in any order', async () => {
   const { manager, session } = await openSession();
   const cache = new WorkspaceCache();
   const executor = new LocalCodeExecutor({ workDir: folder });
@@ -44,7 +44,7 @@ test('[W17] the files of every checkpoint of a session come back, in any order',
   }
 });
 
-test('[W11] a secret in a file is not stored, and [W18] the file is left alone and named', async () => {
+test('[workspace.2] a secret in a file is not stored, and [workspace.7] the file is left alone and named', async () => {
   const { manager, session } = await openSession();
   const secret = `OPENAI_API_KEY=sk-proj-${'a1B2c3D4'.repeat(6)}\n`;
   mkdirSync(join(folder, 'conf'));

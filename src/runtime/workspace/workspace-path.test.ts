@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { comparePaths, findPathFault, findReservedName, foldCase, staysInside } from './workspace-path.ts';
 
-describe('[W16] paths of a state', () => {
+describe('[workspace.5] paths of a state', () => {
   test.each([
     '../x',
     'a/../../x',

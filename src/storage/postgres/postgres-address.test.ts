@@ -4,7 +4,7 @@ import { PostgresCheckpointStorage } from './postgres-storage.ts';
 /** Longer than an address that never answered is tried, and shorter than a lost connection is. */
 const SOON_MS = 20_000;
 
-test('[P2] an address that never answered is not tried for as long as a lost connection', {
+test('[postgres.2] an address that never answered is not tried for as long as a lost connection', {
   timeout: SOON_MS,
 }, async () => {
   const storage = new PostgresCheckpointStorage({ connectionString: 'postgres://u:secret@127.0.0.1:1/app' });

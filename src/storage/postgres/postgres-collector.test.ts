@@ -16,14 +16,14 @@ async function openWithGarbage(): Promise<{ storage: PostgresCheckpointStorage; 
   return { storage, tenant };
 }
 
-test('[P22] rows copied from another server are collected, although their transactions lie in the future here', async () => {
+test('[postgres.10] rows copied from another server are collected, although their transactions lie in the future here', async () => {
   const { storage, tenant } = await openWithGarbage();
   const admin = await adminClient();
   await admin.query(`UPDATE "${schema}".chunk SET stored = stored + 1000000000 WHERE tenant = $1`, [tenant]);
   expect((await storage.collect()).chunks).toBe(1);
 });
 
-test('[P22] what a transaction brings that is still open is left alone', async () => {
+test('[postgres.10] what a transaction brings that is still open is left alone', async () => {
   const { storage, tenant } = await openWithGarbage();
   const open = await adminClient();
   await open.query('BEGIN');
@@ -35,7 +35,7 @@ test('[P22] what a transaction brings that is still open is left alone', async (
   expect((await storage.collect()).chunks).toBe(1);
 });
 
-test('[P22] a collection that is told to stop says so, and one with two connections ends', async () => {
+test('[postgres.10] a collection that is told to stop says so, and one with two connections ends', async () => {
   const { storage } = await openWithGarbage();
   await expect(storage.collect({ signal: AbortSignal.abort() })).rejects.toMatchObject({ name: 'AbortError' });
   expect((await storage.collect()).chunks).toBe(1);

@@ -50,7 +50,7 @@ async function saveMany(storage: PostgresCheckpointStorage, sessionId: string, c
   return ids;
 }
 
-test('[P18] a watcher is told of what others store, each once, and each session in its order', async () => {
+test('[save.9] a watcher is told of what others store, each once, and each session in its order', async () => {
   const tenant = randomUUID();
   const before = await saveMany(openAs(tenant), 'earlier', 3);
   const told = await watch(openAs(tenant));
@@ -62,7 +62,7 @@ test('[P18] a watcher is told of what others store, each once, and each session 
   for (const own of saved) expect(ids.filter((id) => own.includes(id))).toEqual(own);
 });
 
-test('[P18] nothing of another tenant is told, and nothing after closing', async () => {
+test('[save.9] nothing of another tenant is told, and nothing after closing', async () => {
   const [mine, theirs] = [randomUUID(), randomUUID()];
   const storage = openAs(mine);
   const told = await watch(storage);
@@ -75,7 +75,7 @@ test('[P18] nothing of another tenant is told, and nothing after closing', async
   expect(told.ids).toEqual(own);
 });
 
-test('[P19] what is stored while the connection is away is told when it is back', async () => {
+test('[save.9] what is stored while the connection is away is told when it is back', async () => {
   const tenant = randomUUID();
   const proxy = await TcpProxy.listen({ target: proxyTargetOf(postgresUrl()) });
   onTestFinished(() => proxy.close());
@@ -90,7 +90,7 @@ test('[P19] what is stored while the connection is away is told when it is back'
   expect(await told.until(12)).toEqual(saved);
 });
 
-test('[P19] what a transaction stores that was open all the while is told when it ends', async () => {
+test('[save.9] what a transaction stores that was open all the while is told when it ends', async () => {
   const tenant = randomUUID();
   const storage = openAs(tenant);
   await saveMany(storage, 'source', 1);
@@ -110,7 +110,7 @@ test('[P19] what a transaction stores that was open all the while is told when i
   expect((await told.until(7)).filter((id) => id === copied.rows[0].id)).toHaveLength(1);
 });
 
-test('[P20] commits notify only while somebody listens', async () => {
+test('[postgres.4] commits notify only while somebody listens', async () => {
   const tenant = randomUUID();
   const storage = openAs(tenant);
   await storage.commit({ sessionId: 's' as SessionId });

@@ -28,23 +28,26 @@ const CHANGES: readonly [string, (path: string) => void][] = [
   ['left without the index of its log', (path) => rmSync(`${path}-shm`)],
 ];
 
-test.each(CHANGES)('[G16] a database that is %s while it is open acknowledges nothing more', async (_, change) => {
-  const { path, manager, session, id } = await openSession();
-  change(path);
-  const refused = { code: 'STORAGE', message: expect.stringContaining('open it again') };
-  await expect(session.save({ n: 2 })).rejects.toMatchObject({ ...refused, details: { outcome: 'unknown' } });
-  await expect(session.step('pay', () => 1)).rejects.toMatchObject(refused);
-  await expect(manager.load(id)).rejects.toMatchObject(refused);
-  await expect(manager.list()).rejects.toMatchObject(refused);
-  await expect(manager.tag(id, 'good')).rejects.toMatchObject(refused);
-  await expect(manager.delete(id)).rejects.toMatchObject(refused);
-  const report = await manager.verify();
-  expect(report.status).toBe('damaged');
-  expect(report.findings[0]?.problem).toContain('open it again');
-  await manager.close();
-});
+test.each(CHANGES)(
+  '[durability.8] a database that is %s while it is open acknowledges nothing more',
+  async (_, change) => {
+    const { path, manager, session, id } = await openSession();
+    change(path);
+    const refused = { code: 'STORAGE', message: expect.stringContaining('open it again') };
+    await expect(session.save({ n: 2 })).rejects.toMatchObject({ ...refused, details: { outcome: 'unknown' } });
+    await expect(session.step('pay', () => 1)).rejects.toMatchObject(refused);
+    await expect(manager.load(id)).rejects.toMatchObject(refused);
+    await expect(manager.list()).rejects.toMatchObject(refused);
+    await expect(manager.tag(id, 'good')).rejects.toMatchObject(refused);
+    await expect(manager.delete(id)).rejects.toMatchObject(refused);
+    const report = await manager.verify();
+    expect(report.status).toBe('damaged');
+    expect(report.findings[0]?.problem).toContain('open it again');
+    await manager.close();
+  },
+);
 
-test('[G16] a database that is put back is used again', async () => {
+test('[durability.8] a database that is put back is used again', async () => {
   const { path, manager, session } = await openSession();
   renameSync(path, `${path}.old`);
   await expect(session.save({ n: 2 })).rejects.toMatchObject({ code: 'STORAGE' });
@@ -54,7 +57,7 @@ test('[G16] a database that is put back is used again', async () => {
   await manager.close();
 });
 
-test('[G16] the database of a long-term memory that is deleted while it is open acknowledges nothing more', async () => {
+test('[durability.8] the database of a long-term memory that is deleted while it is open acknowledges nothing more', async () => {
   const path = join(temporaryFolder(), 'memory.db');
   const storage = new SqliteMemoryStorage({ path });
   rmSync(path);

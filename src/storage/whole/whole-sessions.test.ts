@@ -49,7 +49,7 @@ async function fill(storage: CheckpointStorage) {
   return first;
 }
 
-test('[M21] with listBySession, sessions and saves of objects go on in another process', async () => {
+test('[whole.1] with listBySession, sessions and saves of objects go on in another process', async () => {
   const storage = new TableBySession();
   const first = await fill(storage);
   const manager = new CheckpointManager({ storage });
@@ -64,7 +64,7 @@ test('[M21] with listBySession, sessions and saves of objects go on in another p
   expect((await other.tree('a')).roots).toEqual([first]);
 });
 
-test('[M21] long sessions are read page by page', async () => {
+test('[whole.1] long sessions are read page by page', async () => {
   const storage = new TableBySession();
   const manager = new CheckpointManager({ storage });
   const agent = { id: 'a', n: 0 };
@@ -73,7 +73,7 @@ test('[M21] long sessions are read page by page', async () => {
   expect([state, head?.sequence]).toEqual([{ id: 'a', n: 450 }, 450]);
 });
 
-test('[M21] without it, a session that this process did not save is refused', async () => {
+test('[whole.1] without it, a session that this process did not save is refused', async () => {
   const storage = new Table();
   await fill(storage);
   const manager = new CheckpointManager({ storage });
@@ -92,7 +92,7 @@ function reorder(value: unknown): unknown {
   return Object.fromEntries(entries.toSorted(([a], [b]) => a.length - b.length || (a < b ? -1 : 1)));
 }
 
-test('[M21] a storage that puts keys into another order is told so', async () => {
+test('[whole.1] a storage that puts keys into another order is told so', async () => {
   const storage = new Table();
   const id = await new CheckpointManager({ storage }).save({ zebra: 1, ant: 2 });
   storage.change = reorder;

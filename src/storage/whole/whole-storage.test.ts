@@ -44,7 +44,7 @@ storageContract('WholeCheckpointStorage on three methods', {
 });
 
 test.each([[undefined], [5], [[undefined]], [['x']]])(
-  '[M21] listByUser that returns %j is an error with a code',
+  '[whole.1] listByUser that returns %j is an error with a code',
   async (answer) => {
     const inner = Object.assign(new TableStorage(), { listByUser: async () => answer as never });
     const storage = new WholeCheckpointStorage(inner, new StateCodec());

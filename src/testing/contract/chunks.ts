@@ -31,7 +31,7 @@ const TEXTS: readonly string[] = [
 
 export const chunkRules = [
   rule(
-    '[C10] chunks come in the order asked for, repeats included, undefined where absent',
+    '[storage.5] chunks come in the order asked for, repeats included, undefined where absent',
     async ({ storage, make }) => {
       const [a, b, c] = [make.chunk(), make.chunk(), make.chunk()];
       await storage.commit({ sessionId: session('s-1'), chunks: [a, b, c] });
@@ -46,7 +46,7 @@ export const chunkRules = [
     },
   ),
 
-  rule('[C10] any number of chunks can be asked for at once', async ({ storage, make }) => {
+  rule('[storage.5] any number of chunks can be asked for at once', async ({ storage, make }) => {
     const chunk = make.chunk();
     await storage.commit({ sessionId: session('s-1'), chunks: [chunk] });
     const asked = Array.from({ length: MANY_DIGESTS }, (_, n) => digestText(`${n}`));
@@ -56,7 +56,7 @@ export const chunkRules = [
     assertSame(found.at(-1), chunk);
   }),
 
-  rule('[C10] what is no digest is not found', async ({ storage, make }) => {
+  rule('[storage.5] what is no digest is not found', async ({ storage, make }) => {
     const chunk = make.chunk();
     await storage.commit({ sessionId: session('s-1'), chunks: [chunk] });
     const near = [chunk.digest.slice(0, -1), chunk.digest.toUpperCase(), `${chunk.digest}0`, chunk.digest.slice(0, 32)];
@@ -64,7 +64,7 @@ export const chunkRules = [
     assert.ok(found.every((item) => item === undefined));
   }),
 
-  rule('[C11] a chunk brought twice is stored once', async ({ storage, make }) => {
+  rule('[storage.5] a chunk brought twice is stored once', async ({ storage, make }) => {
     const [a, b] = [make.chunk(), make.chunk()];
     await storage.commit({ sessionId: session('s-1'), chunks: [a, b, a] });
     await storage.commit({ sessionId: session('s-2'), chunks: [b, createChunk(a)] });
@@ -73,7 +73,7 @@ export const chunkRules = [
     assertSame(await storage.readChunks([a.digest, b.digest]), [a, b]);
   }),
 
-  rule('[C12] texts with every kind of character come back as they went in', async ({ storage, make }) => {
+  rule('[storage.6] texts with every kind of character come back as they went in', async ({ storage, make }) => {
     const chunks = TEXTS.map((text) => make.chunk([], text));
     const checkpoints = TEXTS.map((text, n) => make.checkpoint({ root: chunks[n] ?? { text, refs: [] }, note: text }));
     const effects = TEXTS.map((text, ordinal) => make.effect({ ordinal, body: text, result: { text, refs: [] } }));
@@ -92,7 +92,7 @@ export const chunkRules = [
     assertSame(await storage.readEffects({ sessionId: 's-1' }), effects);
   }),
 
-  rule('[C12] a text of a megabyte comes back as it went in', async ({ storage, make }) => {
+  rule('[storage.6] a text of a megabyte comes back as it went in', async ({ storage, make }) => {
     const text = JSON.stringify(Array.from({ length: 40_000 }, (_, n) => `${n} "zeile" 😀 \\ é\n`));
     assert.ok(text.length > 1_000_000);
     const chunk = make.chunk([], text);
@@ -107,7 +107,7 @@ export const chunkRules = [
     assert.ok(row?.body === checkpoint.body);
   }),
 
-  rule('[C13] references keep their order and their repeats', async ({ storage, make }) => {
+  rule('[storage.6] references keep their order and their repeats', async ({ storage, make }) => {
     const [a, b] = [make.chunk(), make.chunk()];
     const node = createChunk(contentOf(b, a, b, b, a));
     const checkpoint = make.checkpoint({ root: contentOf(node, a, node) });
@@ -118,7 +118,7 @@ export const chunkRules = [
     assertSame(await storage.readEffects({ sessionId: 's-1' }), [effect]);
   }),
 
-  rule('[C13] a chunk and a root may have a thousand references', async ({ storage, make }) => {
+  rule('[storage.6] a chunk and a root may have a thousand references', async ({ storage, make }) => {
     const leaves = Array.from({ length: 1_000 }, () => make.chunk());
     const node = createChunk(contentOf(...leaves));
     const checkpoint = make.checkpoint({ root: contentOf(...leaves, node) });
@@ -129,7 +129,7 @@ export const chunkRules = [
   }),
 
   rule(
-    '[C50] reading what is reachable gives every chunk below, each once, and leaves out what is not there',
+    '[storage.5] reading what is reachable gives every chunk below, each once, and leaves out what is not there',
     async ({ storage, make }) => {
       const leaves = Array.from({ length: 3_000 }, () => make.chunk());
       const nodes = [createChunk(contentOf(...leaves.slice(0, 1_500))), createChunk(contentOf(...leaves.slice(1_400)))];
@@ -147,7 +147,7 @@ export const chunkRules = [
     },
   ),
 
-  rule('[C14] listing chunks gives each digest once, ascending, page by page', async ({ storage, make }) => {
+  rule('[storage.5] listing chunks gives each digest once, ascending, page by page', async ({ storage, make }) => {
     const chunks = Array.from({ length: 25 }, () => make.chunk());
     await storage.commit({ sessionId: session('s-1'), chunks });
     const found: Digest[] = [];
@@ -160,7 +160,7 @@ export const chunkRules = [
     assertSame(await storage.listChunks({ limit: 0 }), []);
   }),
 
-  rule('[C15] a checkpoint is read with its root; an unknown one is undefined', async ({ storage, make }) => {
+  rule('[storage.5] a checkpoint is read with its root; an unknown one is undefined', async ({ storage, make }) => {
     const [a, b] = [make.checkpoint(), make.checkpoint({ root: { text: '[]', refs: [] } })];
     await storage.commit(commitOf(a));
     await storage.commit(commitOf(b));

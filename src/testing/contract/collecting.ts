@@ -57,25 +57,28 @@ async function bringAgain(storage: ChunkStorage, make: Builders, hot: Chunk): Pr
 }
 
 export const collectingRules = [
-  rule('[C37] a collection removes what nothing reaches, and only that, and counts it', async ({ storage, make }) => {
-    const [leaf, deadLeaf, orphan] = [make.chunk(), make.chunk(), make.chunk()];
-    const node = createChunk(contentOf(leaf));
-    const deadNode = createChunk(contentOf(deadLeaf, leaf));
-    const live = make.checkpoint({ root: contentOf(node) });
-    const dead = make.checkpoint({ root: contentOf(deadNode, node) });
-    await storage.commit(commitOf(live, { chunks: [leaf, node, orphan] }));
-    await storage.commit(commitOf(dead, { chunks: [deadNode, deadLeaf] }));
-    assert.equal((await storage.collect()).chunks, 1);
-    await storage.deleteCheckpoints([deletionOf(dead)]);
-    const { chunks, bytes } = await storage.collect();
-    assert.equal(chunks, 2);
-    assert.ok(bytes >= 0 && Number.isFinite(bytes));
-    assertSame(await listDigests(storage), digestsOf(leaf, node));
-    assertSame(await storage.readChunks([deadNode.digest, leaf.digest]), [undefined, leaf]);
-    assert.equal((await storage.collect()).chunks, 0);
-  }),
+  rule(
+    '[storage.16] a collection removes what nothing reaches, and only that, and counts it',
+    async ({ storage, make }) => {
+      const [leaf, deadLeaf, orphan] = [make.chunk(), make.chunk(), make.chunk()];
+      const node = createChunk(contentOf(leaf));
+      const deadNode = createChunk(contentOf(deadLeaf, leaf));
+      const live = make.checkpoint({ root: contentOf(node) });
+      const dead = make.checkpoint({ root: contentOf(deadNode, node) });
+      await storage.commit(commitOf(live, { chunks: [leaf, node, orphan] }));
+      await storage.commit(commitOf(dead, { chunks: [deadNode, deadLeaf] }));
+      assert.equal((await storage.collect()).chunks, 1);
+      await storage.deleteCheckpoints([deletionOf(dead)]);
+      const { chunks, bytes } = await storage.collect();
+      assert.equal(chunks, 2);
+      assert.ok(bytes >= 0 && Number.isFinite(bytes));
+      assertSame(await listDigests(storage), digestsOf(leaf, node));
+      assertSame(await storage.readChunks([deadNode.digest, leaf.digest]), [undefined, leaf]);
+      assert.equal((await storage.collect()).chunks, 0);
+    },
+  ),
 
-  rule('[C37] a collection gives space back', async ({ storage, make }) => {
+  rule('[storage.16] a collection gives space back', async ({ storage, make }) => {
     const noise = () => Array.from({ length: 20_000 }, () => make.random.below(36).toString(36)).join('');
     const chunks = Array.from({ length: 50 }, () => make.chunk([], JSON.stringify(noise())));
     const checkpoint = make.checkpoint({ root: contentOf(...chunks) });
@@ -88,16 +91,19 @@ export const collectingRules = [
     assert.ok((await storage.stats()).bytes < before / 2, 'the storage is not smaller');
   }),
 
-  rule('[C37] a collection of an empty storage, or one told to stop, loses nothing', async ({ storage, make }) => {
-    assert.equal((await storage.collect()).chunks, 0);
-    const chunk = make.chunk();
-    await storage.commit(commitOf(make.checkpoint({ root: contentOf(chunk) }), { chunks: [chunk] }));
-    await storage.collect({ signal: AbortSignal.abort() }).catch(() => undefined);
-    await storage.collect({ signal: new AbortController().signal });
-    assertSame(await storage.readChunks([chunk.digest]), [chunk]);
-  }),
+  rule(
+    '[storage.16] a collection of an empty storage, or one told to stop, loses nothing',
+    async ({ storage, make }) => {
+      assert.equal((await storage.collect()).chunks, 0);
+      const chunk = make.chunk();
+      await storage.commit(commitOf(make.checkpoint({ root: contentOf(chunk) }), { chunks: [chunk] }));
+      await storage.collect({ signal: AbortSignal.abort() }).catch(() => undefined);
+      await storage.collect({ signal: new AbortController().signal });
+      assertSame(await storage.readChunks([chunk.digest]), [chunk]);
+    },
+  ),
 
-  rule('[C38] a chunk lives as long as one checkpoint of any session reaches it', async ({ storage, make }) => {
+  rule('[storage.17] a chunk lives as long as one checkpoint of any session reaches it', async ({ storage, make }) => {
     const shared = make.chunk();
     const users = ['s-1', 's-1', 's-2'].map((sessionId) => make.checkpoint({ sessionId, root: contentOf(shared) }));
     for (const checkpoint of users) await storage.commit(commitOf(checkpoint, { chunks: [shared] }));
@@ -109,7 +115,7 @@ export const collectingRules = [
   }),
 
   rule(
-    '[C38] effects keep their chunks until they are replaced or their session is deleted',
+    '[storage.17] effects keep their chunks until they are replaced or their session is deleted',
     async ({ storage, make }) => {
       const sessionId = session('s-1');
       const [leaf, second] = [make.chunk(), make.chunk()];
@@ -131,7 +137,7 @@ export const collectingRules = [
     },
   ),
 
-  rule('[C39] chains of references may be of any depth', async ({ storage, make }) => {
+  rule('[storage.6] chains of references may be of any depth', async ({ storage, make }) => {
     const chain = [make.chunk()];
     while (chain.length < CHAIN_LENGTH) chain.push(createChunk(contentOf(...chain.slice(-1))));
     const checkpoint = make.checkpoint({ root: contentOf(...chain.slice(-1)) });
@@ -141,7 +147,7 @@ export const collectingRules = [
     assert.equal((await storage.collect()).chunks, CHAIN_LENGTH);
   }),
 
-  rule('[C40] a chunk that is brought again after it became garbage stays', async ({ storage, make }) => {
+  rule('[storage.16] a chunk that is brought again after it became garbage stays', async ({ storage, make }) => {
     const chunk = make.chunk();
     const [a, b] = [make.checkpoint({ root: contentOf(chunk) }), make.checkpoint({ root: contentOf(chunk) })];
     await storage.commit(commitOf(a, { chunks: [chunk] }));
@@ -155,7 +161,7 @@ export const collectingRules = [
     assertSame(await storage.readChunks([chunk.digest]), [chunk]);
   }),
 
-  rule('[C41] commits beside collections lose nothing', async ({ storage, make }) => {
+  rule('[storage.18] commits beside collections lose nothing', async ({ storage, make }) => {
     const writers = Array.from({ length: WRITERS }, (_, n) => writeAndForget(storage, make, `writer-${n}`));
     const work = Promise.all(writers);
     await collectDuring(storage, work);
@@ -167,7 +173,7 @@ export const collectingRules = [
   }),
 
   rule(
-    '[C41] a chunk that is garbage and brought again beside collections is there when it is needed',
+    '[storage.18] a chunk that is garbage and brought again beside collections is there when it is needed',
     async ({ storage, make }) => {
       const hot = make.chunk();
       const writers = Array.from({ length: 4 }, () => bringAgain(storage, make, hot));
@@ -177,7 +183,7 @@ export const collectingRules = [
     },
   ),
 
-  rule('[C41] collections at the same time are harmless', async ({ storage, make }) => {
+  rule('[storage.18] collections at the same time are harmless', async ({ storage, make }) => {
     const [live, dead] = [make.chunk(), make.chunk()];
     await storage.commit(commitOf(make.checkpoint({ root: contentOf(live) }), { chunks: [live, dead] }));
     const results = await Promise.all([storage.collect(), storage.collect(), storage.collect()]);

@@ -28,7 +28,7 @@ function fullCommit(make: Builders, parts: CheckpointParts = {}, rest: Partial<C
 }
 
 export const commitRules = [
-  rule('[C1] a commit stores its chunks, row, effects and refs together', async ({ storage, make }) => {
+  rule('[storage.1] a commit stores its chunks, row, effects and refs together', async ({ storage, make }) => {
     const commit = fullCommit(make);
     assertSame(await storage.commit(commit), { status: 'stored' });
     const { checkpoint, chunks = [], effects } = commit;
@@ -43,7 +43,7 @@ export const commitRules = [
     );
   }),
 
-  rule('[C1] a commit whose expectation fails leaves nothing', async ({ storage, make }) => {
+  rule('[storage.1] a commit whose expectation fails leaves nothing', async ({ storage, make }) => {
     await storage.commit(fullCommit(make));
     const before = await readAll(storage);
     const refused = fullCommit(
@@ -64,15 +64,18 @@ export const commitRules = [
     assertSame(await readAll(storage), before);
   }),
 
-  rule('[C1] a refused first commit of a session leaves no session and no used key', async ({ storage, make }) => {
-    const refused = fullCommit(make, { sessionId: 's-2' }, { requires: [make.id()] });
-    await assertRejects(storage.commit(refused), 'CONFLICT');
-    await assertNoTrace(storage, session('s-2'));
-    assertSame(await listDigests(storage), []);
-    assertSame(await storage.commit({ ...refused, requires: [] }), { status: 'stored' });
-  }),
+  rule(
+    '[storage.1] a refused first commit of a session leaves no session and no used key',
+    async ({ storage, make }) => {
+      const refused = fullCommit(make, { sessionId: 's-2' }, { requires: [make.id()] });
+      await assertRejects(storage.commit(refused), 'CONFLICT');
+      await assertNoTrace(storage, session('s-2'));
+      assertSame(await listDigests(storage), []);
+      assertSame(await storage.commit({ ...refused, requires: [] }), { status: 'stored' });
+    },
+  ),
 
-  rule('[C2] a ref moves if it is where the commit expects it, and not otherwise', async ({ storage, make }) => {
+  rule('[storage.2] a ref moves if it is where the commit expects it, and not otherwise', async ({ storage, make }) => {
     const [a, b, c] = [make.checkpoint(), make.checkpoint(), make.checkpoint()];
     await storage.commit(commitOf(a, { refs: [moveBranch('main', a)] }));
     await storage.commit(commitOf(b, { refs: [moveBranch('main', b, a.header.id)] }));
@@ -81,14 +84,14 @@ export const commitRules = [
     assert.equal(ref?.target, b.header.id);
   }),
 
-  rule('[C2] a ref that does not exist is not where anyone expects it', async ({ storage, make }) => {
+  rule('[storage.2] a ref that does not exist is not where anyone expects it', async ({ storage, make }) => {
     const a = make.checkpoint();
     await assertRejects(storage.commit(commitOf(a, { refs: [moveBranch('main', a, ABSENT)] })), 'CONFLICT');
     await assertRejects(storage.commit(commitOf(a, { refs: [moveBranch('main', a, '')] })), 'CONFLICT');
     assertSame(await storage.readRefs(), []);
   }),
 
-  rule('[C2] the same name of another session or kind is another ref', async ({ storage, make }) => {
+  rule('[storage.2] the same name of another session or kind is another ref', async ({ storage, make }) => {
     const [a, b] = [make.checkpoint({ sessionId: 's-1' }), make.checkpoint({ sessionId: 's-2' })];
     await storage.commit(commitOf(a, { refs: [moveBranch('main', a, null)] }));
     await storage.commit(commitOf(b, { refs: [moveBranch('main', b, null)] }));
@@ -97,7 +100,7 @@ export const commitRules = [
     assert.equal((await storage.readRefs({ name: 'main' })).length, 3);
   }),
 
-  rule('[C3] `expect: null` takes a ref only if it does not exist', async ({ storage, make }) => {
+  rule('[storage.2] `expect: null` takes a ref only if it does not exist', async ({ storage, make }) => {
     const [a, b] = [make.checkpoint(), make.checkpoint()];
     await storage.commit(commitOf(a, { refs: [moveBranch('main', a, null)] }));
     await assertRejects(storage.commit(commitOf(b, { refs: [moveBranch('main', b, null)] })), 'CONFLICT');
@@ -110,7 +113,7 @@ export const commitRules = [
     assert.equal(ref?.target, b.header.id);
   }),
 
-  rule('[C4] without `expect` a ref is set whatever it is', async ({ storage, make }) => {
+  rule('[storage.2] without `expect` a ref is set whatever it is', async ({ storage, make }) => {
     const [a, b] = [make.checkpoint(), make.checkpoint()];
     await storage.commit(commitOf(a, { refs: [moveBranch('main', a)] }));
     await storage.commit(commitOf(b, { refs: [moveBranch('main', b)] }));
@@ -118,7 +121,7 @@ export const commitRules = [
     assert.equal(ref?.target, b.header.id);
   }),
 
-  rule('[C4] `target: null` removes a ref, under the same expectations', async ({ storage, make }) => {
+  rule('[storage.2] `target: null` removes a ref, under the same expectations', async ({ storage, make }) => {
     const [a, sessionId] = [make.checkpoint(), session('s-1')];
     await storage.commit(commitOf(a, { refs: [moveBranch('main', a), moveBranch('side', a)] }));
     const remove = { kind: 'branch', name: 'main', target: null } as const;
@@ -133,25 +136,28 @@ export const commitRules = [
     );
   }),
 
-  rule('[C5] a failed expectation is a CONFLICT that says what was expected and found', async ({ storage, make }) => {
-    const [a, b] = [make.checkpoint(), make.checkpoint()];
-    await storage.commit(commitOf(a, { refs: [moveBranch('main', a)] }));
-    const place = { sessionId: 's-1', kind: 'branch', name: 'main' };
-    const moved = await assertRejects(
-      storage.commit(commitOf(b, { refs: [moveBranch('main', b, ABSENT)] })),
-      'CONFLICT',
-    );
-    assertSame(moved.details, { ...place, expected: ABSENT, found: a.header.id });
-    const exists = await assertRejects(
-      storage.commit(commitOf(b, { refs: [moveBranch('main', b, null)] })),
-      'CONFLICT',
-    );
-    assertSame(exists.details, { ...place, expected: null, found: a.header.id });
-    const gone = await assertRejects(storage.commit(commitOf(b, { refs: [moveBranch('x', b, ABSENT)] })), 'CONFLICT');
-    assertSame(gone.details, { ...place, name: 'x', expected: ABSENT, found: null });
-  }),
+  rule(
+    '[storage.3] a failed expectation is a CONFLICT that says what was expected and found',
+    async ({ storage, make }) => {
+      const [a, b] = [make.checkpoint(), make.checkpoint()];
+      await storage.commit(commitOf(a, { refs: [moveBranch('main', a)] }));
+      const place = { sessionId: 's-1', kind: 'branch', name: 'main' };
+      const moved = await assertRejects(
+        storage.commit(commitOf(b, { refs: [moveBranch('main', b, ABSENT)] })),
+        'CONFLICT',
+      );
+      assertSame(moved.details, { ...place, expected: ABSENT, found: a.header.id });
+      const exists = await assertRejects(
+        storage.commit(commitOf(b, { refs: [moveBranch('main', b, null)] })),
+        'CONFLICT',
+      );
+      assertSame(exists.details, { ...place, expected: null, found: a.header.id });
+      const gone = await assertRejects(storage.commit(commitOf(b, { refs: [moveBranch('x', b, ABSENT)] })), 'CONFLICT');
+      assertSame(gone.details, { ...place, name: 'x', expected: ABSENT, found: null });
+    },
+  ),
 
-  rule('[C6] a commit needs the checkpoints it requires, of any session', async ({ storage, make }) => {
+  rule('[storage.3] a commit needs the checkpoints it requires, of any session', async ({ storage, make }) => {
     const [a, b] = [make.checkpoint({ sessionId: 's-1' }), make.checkpoint({ sessionId: 's-2' })];
     await storage.commit(commitOf(a));
     assertSame(await storage.commit(commitOf(b, { requires: [a.header.id] })), { status: 'stored' });
@@ -162,7 +168,7 @@ export const commitRules = [
     assertSame(await storage.readCheckpoint(c.header.id), undefined);
   }),
 
-  rule('[C6] a deleted checkpoint is not there to build on', async ({ storage, make }) => {
+  rule('[storage.3] a deleted checkpoint is not there to build on', async ({ storage, make }) => {
     const [a, b] = [make.checkpoint(), make.checkpoint()];
     await storage.commit(commitOf(a));
     await storage.deleteCheckpoints([deletionOf(a)]);
@@ -172,7 +178,7 @@ export const commitRules = [
   }),
 
   rule(
-    '[C7] a second commit with a used idempotency key writes nothing and names the first',
+    '[storage.4] a second commit with a used idempotency key writes nothing and names the first',
     async ({ storage, make }) => {
       const first = fullCommit(make);
       await storage.commit(first);
@@ -183,18 +189,21 @@ export const commitRules = [
     },
   ),
 
-  rule('[C7] a used key is answered before requirements and expectations are looked at', async ({ storage, make }) => {
-    const first = fullCommit(make);
-    await storage.commit(first);
-    const stale: Partial<Commit> = {
-      requires: [make.id()],
-      refs: [{ kind: 'branch', name: 'main', expect: ABSENT, target: null }],
-    };
-    const result = await storage.commit(fullCommit(make, {}, stale));
-    assertSame(result, { status: 'duplicate', id: first.checkpoint?.header.id });
-  }),
+  rule(
+    '[storage.4] a used key is answered before requirements and expectations are looked at',
+    async ({ storage, make }) => {
+      const first = fullCommit(make);
+      await storage.commit(first);
+      const stale: Partial<Commit> = {
+        requires: [make.id()],
+        refs: [{ kind: 'branch', name: 'main', expect: ABSENT, target: null }],
+      };
+      const result = await storage.commit(fullCommit(make, {}, stale));
+      assertSame(result, { status: 'duplicate', id: first.checkpoint?.header.id });
+    },
+  ),
 
-  rule('[C7] of commits with one key at the same time, one is stored', async ({ storage, make }) => {
+  rule('[storage.4] of commits with one key at the same time, one is stored', async ({ storage, make }) => {
     const commits = Array.from({ length: 10 }, () => fullCommit(make));
     const results = await Promise.all(commits.map((commit) => storage.commit(commit)));
     const rows = await storage.listCheckpoints({ limit: 20 });
@@ -203,13 +212,13 @@ export const commitRules = [
     for (const result of results) if (result.status === 'duplicate') assert.equal(result.id, rows[0]?.id);
   }),
 
-  rule('[C8] an idempotency key belongs to its session', async ({ storage, make }) => {
+  rule('[storage.4] an idempotency key belongs to its session', async ({ storage, make }) => {
     for (const sessionId of ['s-1', 's-10', 'S-1', 's']) {
       assertSame(await storage.commit(fullCommit(make, { sessionId })), { status: 'stored' });
     }
   }),
 
-  rule('[C8] a key is free again when its checkpoint or its session is deleted', async ({ storage, make }) => {
+  rule('[storage.4] a key is free again when its checkpoint or its session is deleted', async ({ storage, make }) => {
     const first = make.checkpoint({ idempotencyKey: 'once' });
     await storage.commit(commitOf(first));
     await storage.deleteCheckpoints([deletionOf(first)]);
@@ -219,7 +228,7 @@ export const commitRules = [
     assertSame(await storage.commit(commitOf(make.checkpoint({ idempotencyKey: 'once' }))), { status: 'stored' });
   }),
 
-  rule('[C9] a stored checkpoint is never replaced, not even a deleted one', async ({ storage, make }) => {
+  rule('[storage.3] a stored checkpoint is never replaced, not even a deleted one', async ({ storage, make }) => {
     const [a, b] = [make.checkpoint(), make.checkpoint()];
     await storage.commit(commitOf(a));
     await storage.commit(commitOf(b));
@@ -234,29 +243,32 @@ export const commitRules = [
     assertSame(await readAll(storage), before);
   }),
 
-  rule('[C9] a used id is refused before requirements and expectations are looked at', async ({ storage, make }) => {
-    const [a, b] = [make.checkpoint(), make.checkpoint()];
-    await storage.commit(commitOf(a, { refs: [moveBranch('main', a)] }));
-    await storage.commit(commitOf(b, { refs: [moveBranch('main', b, a.header.id)] }));
-    const again = make.checkpoint({ id: a.header.id, note: 'other' });
-    const stale: Partial<Commit>[] = [
-      { refs: [moveBranch('main', again, null)] },
-      { refs: [moveBranch('main', again, ABSENT)], requires: [b.header.id] },
-      { requires: [make.id()] },
-    ];
-    for (const rest of stale) {
-      const error = await assertRejects(storage.commit(commitOf(again, rest)), 'CONFLICT');
-      assertSame(error.details, { id: a.header.id });
-    }
-  }),
+  rule(
+    '[storage.3] a used id is refused before requirements and expectations are looked at',
+    async ({ storage, make }) => {
+      const [a, b] = [make.checkpoint(), make.checkpoint()];
+      await storage.commit(commitOf(a, { refs: [moveBranch('main', a)] }));
+      await storage.commit(commitOf(b, { refs: [moveBranch('main', b, a.header.id)] }));
+      const again = make.checkpoint({ id: a.header.id, note: 'other' });
+      const stale: Partial<Commit>[] = [
+        { refs: [moveBranch('main', again, null)] },
+        { refs: [moveBranch('main', again, ABSENT)], requires: [b.header.id] },
+        { requires: [make.id()] },
+      ];
+      for (const rest of stale) {
+        const error = await assertRejects(storage.commit(commitOf(again, rest)), 'CONFLICT');
+        assertSame(error.details, { id: a.header.id });
+      }
+    },
+  ),
 
-  rule('[C6] a missing requirement is refused before expectations are looked at', async ({ storage, make }) => {
+  rule('[storage.3] a missing requirement is refused before expectations are looked at', async ({ storage, make }) => {
     const [a, missing] = [make.checkpoint(), make.id()];
     const refused = storage.commit(commitOf(a, { requires: [missing], refs: [moveBranch('main', a, ABSENT)] }));
     assertSame((await assertRejects(refused, 'CONFLICT')).details, { missing });
   }),
 
-  rule('[C9] an empty commit and a relaxed commit are commits', async ({ storage, make }) => {
+  rule('[storage.3] an empty commit and a relaxed commit are commits', async ({ storage, make }) => {
     assertSame(await storage.commit({ sessionId: session('s-1') }), { status: 'stored' });
     const a = make.checkpoint();
     assertSame(await storage.commit(commitOf(a, { durability: 'relaxed' })), { status: 'stored' });

@@ -13,7 +13,7 @@ export type ContractContext = {
   readonly reopen: (storage: ChunkStorage) => Promise<ChunkStorage>;
 };
 
-/** One test of the contract. The title starts with the rule it shows: `[C1] ...`. */
+/** One test of the contract. The title starts with the rule it shows: `[storage.1] ...`. */
 export type ContractTest = {
   readonly title: string;
   readonly needsReopen: boolean;

@@ -5,7 +5,7 @@ import { assertNoTrace, assertSame, everything, listDigests, readAll, rule } fro
 import { HOSTILE_NAMES, HOSTILE_TEXTS } from './hostile-text.ts';
 
 export const deletingRules = [
-  rule('[C31] a deleted checkpoint leaves its tombstone and no root', async ({ storage, make }) => {
+  rule('[storage.13] a deleted checkpoint leaves its tombstone and no root', async ({ storage, make }) => {
     const a = make.checkpoint({ note: 'secret' });
     const b = make.checkpoint({ parent: a });
     await storage.commit(commitOf(a));
@@ -17,7 +17,7 @@ export const deletingRules = [
     assertSame(await storage.readCheckpoint(b.header.id), rowWithRootOf(b));
   }),
 
-  rule('[C32] branches, tags and pins protect what they point at', async ({ storage, make }) => {
+  rule('[storage.14] branches, tags and pins protect what they point at', async ({ storage, make }) => {
     for (const kind of ['branch', 'tag', 'pin'] as const) {
       const [held, free] = [make.checkpoint(), make.checkpoint()];
       await storage.commit(commitOf(held, { refs: [{ kind, name: 'holds', target: held.header.id }] }));
@@ -31,30 +31,33 @@ export const deletingRules = [
     }
   }),
 
-  rule('[C32] a mark protects nothing', async ({ storage, make }) => {
+  rule('[storage.14] a mark protects nothing', async ({ storage, make }) => {
     const a = make.checkpoint();
     await storage.commit(commitOf(a, { refs: [{ kind: 'mark', name: 'seen', target: a.header.id }] }));
     assertSame(await storage.deleteCheckpoints([deletionOf(a)]), [a.header.id]);
     assertSame(await storage.readCheckpoint(a.header.id), tombstoneRowOf(a));
   }),
 
-  rule('[C33] `force` deletes what is protected and removes the refs that held it', async ({ storage, make }) => {
-    const [a, b] = [make.checkpoint(), make.checkpoint()];
-    const target = a.header.id;
-    const holders = (['branch', 'tag', 'pin'] as const).map((kind) => ({ kind, name: 'holds', target }));
-    await storage.commit(commitOf(a, { refs: holders }));
-    await storage.commit(commitOf(b, { refs: [moveBranch('other', b)] }));
-    assertSame(await storage.deleteCheckpoints([deletionOf(a)], { force: false }), []);
-    assertSame(await storage.deleteCheckpoints([deletionOf(a)], { force: true }), [a.header.id]);
-    const refs = await storage.readRefs();
-    assertSame(
-      refs.map(({ kind, name }) => [kind, name]),
-      [['branch', 'other']],
-    );
-  }),
+  rule(
+    '[storage.14] `force` deletes what is protected and removes the refs that held it',
+    async ({ storage, make }) => {
+      const [a, b] = [make.checkpoint(), make.checkpoint()];
+      const target = a.header.id;
+      const holders = (['branch', 'tag', 'pin'] as const).map((kind) => ({ kind, name: 'holds', target }));
+      await storage.commit(commitOf(a, { refs: holders }));
+      await storage.commit(commitOf(b, { refs: [moveBranch('other', b)] }));
+      assertSame(await storage.deleteCheckpoints([deletionOf(a)], { force: false }), []);
+      assertSame(await storage.deleteCheckpoints([deletionOf(a)], { force: true }), [a.header.id]);
+      const refs = await storage.readRefs();
+      assertSame(
+        refs.map(({ kind, name }) => [kind, name]),
+        [['branch', 'other']],
+      );
+    },
+  ),
 
   rule(
-    '[C34] the answer names what was deleted now: not the unknown, not the deleted, none twice',
+    '[storage.13] the answer names what was deleted now: not the unknown, not the deleted, none twice',
     async ({ storage, make }) => {
       const [a, b] = [make.checkpoint(), make.checkpoint()];
       await storage.commit(commitOf(a));
@@ -78,7 +81,7 @@ export const deletingRules = [
     },
   ),
 
-  rule('[C34] a thousand checkpoints can be deleted at once', async ({ storage, make }) => {
+  rule('[storage.13] a thousand checkpoints can be deleted at once', async ({ storage, make }) => {
     const checkpoints = Array.from({ length: 1_000 }, () => make.checkpoint());
     await Promise.all(checkpoints.map((checkpoint) => storage.commit(commitOf(checkpoint))));
     const deleted = await storage.deleteCheckpoints(checkpoints.map(deletionOf));
@@ -87,7 +90,7 @@ export const deletingRules = [
     assert.equal((await storage.stats()).tombstones, 1_000);
   }),
 
-  rule('[C35] a deleted session leaves nothing', async ({ storage, make }) => {
+  rule('[storage.15] a deleted session leaves nothing', async ({ storage, make }) => {
     const [a, b, chunk, resultChunk] = [make.checkpoint(), make.checkpoint(), make.chunk(), make.chunk()];
     const c = make.checkpoint({ root: contentOf(chunk) });
     await storage.commit(commitOf(a));
@@ -106,7 +109,7 @@ export const deletingRules = [
     assertSame(counts, { checkpoints: 0, tombstones: 0, chunks: 0, sessions: 0 });
   }),
 
-  rule('[C35] deleting a session says whether it was there', async ({ storage, make }) => {
+  rule('[storage.15] deleting a session says whether it was there', async ({ storage, make }) => {
     assert.equal(await storage.deleteSession(session('s-1')), false);
     const a = make.checkpoint();
     await storage.commit(commitOf(a));
@@ -115,20 +118,23 @@ export const deletingRules = [
     assert.equal(await storage.deleteSession(session('s-1')), false);
   }),
 
-  rule('[C35] with `ifRefs` a session is deleted only if its refs are exactly these', async ({ storage, make }) => {
-    const [a, b] = [make.checkpoint(), make.checkpoint()];
-    await storage.commit(commitOf(a, { refs: [moveBranch('main', a, null)] }));
-    const before = await storage.readRefs({ sessionId: 's-1' });
-    await storage.commit(commitOf(b, { refs: [moveBranch('main', b, a.header.id)] }));
-    const now = await storage.readRefs({ sessionId: 's-1' });
-    for (const ifRefs of [before, [], [...now, ...before]])
-      assert.equal(await storage.deleteSession(session('s-1'), { ifRefs }), false);
-    assert.equal((await storage.listCheckpoints(everything())).length, 2);
-    assert.equal(await storage.deleteSession(session('s-1'), { ifRefs: now }), true);
-    await assertNoTrace(storage, session('s-1'));
-  }),
+  rule(
+    '[storage.15] with `ifRefs` a session is deleted only if its refs are exactly these',
+    async ({ storage, make }) => {
+      const [a, b] = [make.checkpoint(), make.checkpoint()];
+      await storage.commit(commitOf(a, { refs: [moveBranch('main', a, null)] }));
+      const before = await storage.readRefs({ sessionId: 's-1' });
+      await storage.commit(commitOf(b, { refs: [moveBranch('main', b, a.header.id)] }));
+      const now = await storage.readRefs({ sessionId: 's-1' });
+      for (const ifRefs of [before, [], [...now, ...before]])
+        assert.equal(await storage.deleteSession(session('s-1'), { ifRefs }), false);
+      assert.equal((await storage.listCheckpoints(everything())).length, 2);
+      assert.equal(await storage.deleteSession(session('s-1'), { ifRefs: now }), true);
+      await assertNoTrace(storage, session('s-1'));
+    },
+  ),
 
-  rule('[C35] a session can be used again after it was deleted', async ({ storage, make }) => {
+  rule('[storage.15] a session can be used again after it was deleted', async ({ storage, make }) => {
     const [a, b] = [make.checkpoint(), make.checkpoint()];
     await storage.commit(commitOf(a, { refs: [moveBranch('main', a, null)] }));
     await storage.deleteSession(session('s-1'));
@@ -137,7 +143,7 @@ export const deletingRules = [
   }),
 
   rule(
-    '[C36] deleting a session or checkpoint touches no other, however alike the names',
+    '[storage.15] deleting a session or checkpoint touches no other, however alike the names',
     async ({ storage, make }) => {
       const names = [...HOSTILE_NAMES, 'a-1', 'a-10', 'a-1%', 'A-1'];
       const shared = make.chunk();
@@ -160,7 +166,7 @@ export const deletingRules = [
   ),
 
   rule(
-    '[C36] deleting an ancestor or its session leaves the state of what was built on it',
+    '[storage.15] deleting an ancestor or its session leaves the state of what was built on it',
     async ({ storage, make }) => {
       const shared = make.chunk();
       const a = make.checkpoint({ sessionId: 's-1', root: contentOf(shared) });

@@ -60,7 +60,7 @@ const CALLS: readonly ((storage: ChunkStorage, make: Builders) => Promise<unknow
 ];
 
 export const lifetimeRules = [
-  rule('[C42] a hundred commits at once on a hundred sessions are all stored', async ({ storage, make }) => {
+  rule('[storage.18] a hundred commits at once on a hundred sessions are all stored', async ({ storage, make }) => {
     const shared = make.chunk();
     const checkpoints = Array.from({ length: 100 }, (_, n) =>
       make.checkpoint({ sessionId: `s-${n}`, root: contentOf(shared) }),
@@ -76,7 +76,7 @@ export const lifetimeRules = [
   }),
 
   rule(
-    '[C43] of twenty commits at once on one branch, one wins and the others leave nothing',
+    '[storage.18] of twenty commits at once on one branch, one wins and the others leave nothing',
     async ({ storage, make }) => {
       const base = make.checkpoint();
       await storage.commit(commitOf(base, { refs: [moveBranch('main', base)] }));
@@ -100,7 +100,7 @@ export const lifetimeRules = [
     },
   ),
 
-  rule('[C43] a refused commit does not hurt those that are under way beside it', async ({ storage, make }) => {
+  rule('[storage.18] a refused commit does not hurt those that are under way beside it', async ({ storage, make }) => {
     const commits = Array.from({ length: 40 }, (_, n): Commit => {
       const checkpoint = make.checkpoint({ sessionId: `s-${n}` });
       return commitOf(checkpoint, n % 2 === 0 ? {} : { requires: [make.id()] });
@@ -116,7 +116,7 @@ export const lifetimeRules = [
   }),
 
   rule(
-    '[C44] a closed storage refuses every call with CLOSED, and closing again is harmless',
+    '[storage.19] a closed storage refuses every call with CLOSED, and closing again is harmless',
     async ({ storage, make }) => {
       await storage.commit(commitOf(make.checkpoint()));
       await Promise.all([storage.close(), storage.close()]);
@@ -129,7 +129,7 @@ export const lifetimeRules = [
     },
   ),
 
-  rule('[C45] closing waits for the commits under way', async ({ storage, make }) => {
+  rule('[storage.19] closing waits for the commits under way', async ({ storage, make }) => {
     let stored = 0;
     const commits = Array.from({ length: 20 }, async (_, n) => {
       const result = await storage.commit(commitOf(make.checkpoint({ sessionId: `s-${n}` })));
@@ -143,7 +143,7 @@ export const lifetimeRules = [
   }),
 
   reopenRule(
-    '[C45] commits that were under way at closing are there after opening again',
+    '[storage.19] commits that were under way at closing are there after opening again',
     async ({ storage, make, reopen }) => {
       const checkpoints = Array.from({ length: 20 }, (_, n) => make.checkpoint({ sessionId: `s-${n}` }));
       const commits = checkpoints.map((checkpoint) => storage.commit(commitOf(checkpoint)));
@@ -153,7 +153,7 @@ export const lifetimeRules = [
     },
   ),
 
-  reopenRule('[C46] everything is there after opening again', async ({ storage, make, reopen }) => {
+  reopenRule('[storage.20] everything is there after opening again', async ({ storage, make, reopen }) => {
     await populate(storage, make);
     const [before, { bytes: _, ...counts }] = [await readAll(storage), await storage.stats()];
     const again = await reopen(storage);
@@ -164,24 +164,27 @@ export const lifetimeRules = [
     assertSame(await readAll(await reopen(again)), before);
   }),
 
-  reopenRule('[C46] keys, expectations and filters hold across opening again', async ({ storage, make, reopen }) => {
-    await populate(storage, make);
-    const again = await reopen(storage);
-    const [head] = await again.readRefs({ sessionId: 's-1', kind: 'branch' });
-    const repeated = make.checkpoint({ sessionId: 's-1', idempotencyKey: 'once' });
-    assertSame(await again.commit(commitOf(repeated)), { status: 'duplicate', id: head?.target });
-    const stale = make.checkpoint({ sessionId: 's-1' });
-    await assertRejects(again.commit(commitOf(stale, { refs: [moveBranch('main', stale, null)] })), 'CONFLICT');
-    assertSame(await again.commit(commitOf(stale, { refs: [moveBranch('main', stale, head?.target ?? '')] })), {
-      status: 'stored',
-    });
-    assertSame((await again.listCheckpoints(everything({ userId: 'u', include: 'all' }))).length, 0);
-    const found = await again.listCheckpoints(everything({ sessionId: 's-1', branch: 'main', include: 'all' }));
-    assert.equal(found.length, 3);
-  }),
+  reopenRule(
+    '[storage.20] keys, expectations and filters hold across opening again',
+    async ({ storage, make, reopen }) => {
+      await populate(storage, make);
+      const again = await reopen(storage);
+      const [head] = await again.readRefs({ sessionId: 's-1', kind: 'branch' });
+      const repeated = make.checkpoint({ sessionId: 's-1', idempotencyKey: 'once' });
+      assertSame(await again.commit(commitOf(repeated)), { status: 'duplicate', id: head?.target });
+      const stale = make.checkpoint({ sessionId: 's-1' });
+      await assertRejects(again.commit(commitOf(stale, { refs: [moveBranch('main', stale, null)] })), 'CONFLICT');
+      assertSame(await again.commit(commitOf(stale, { refs: [moveBranch('main', stale, head?.target ?? '')] })), {
+        status: 'stored',
+      });
+      assertSame((await again.listCheckpoints(everything({ userId: 'u', include: 'all' }))).length, 0);
+      const found = await again.listCheckpoints(everything({ sessionId: 's-1', branch: 'main', include: 'all' }));
+      assert.equal(found.length, 3);
+    },
+  ),
 
   reopenRule(
-    '[C46] what was deleted and collected stays away after opening again',
+    '[storage.20] what was deleted and collected stays away after opening again',
     async ({ storage, make, reopen }) => {
       await populate(storage, make);
       for (const sessionId of await storage.listSessions({ limit: ALL })) {
@@ -196,20 +199,23 @@ export const lifetimeRules = [
     },
   ),
 
-  rule('[C47] stats count checkpoints, tombstones, chunks and sessions, and bytes grow', async ({ storage, make }) => {
-    const { bytes: emptyBytes, ...empty } = await storage.stats();
-    assertSame(empty, { checkpoints: 0, tombstones: 0, chunks: 0, sessions: 0 });
-    const chunk = make.chunk([], JSON.stringify(Array.from({ length: 30_000 }, () => make.random.below(1_000_000))));
-    const [a, b] = [make.checkpoint({ root: contentOf(chunk) }), make.checkpoint({ sessionId: 's-2' })];
-    await storage.commit(commitOf(a, { chunks: [chunk] }));
-    await storage.commit(commitOf(b));
-    await storage.deleteCheckpoints([deletionOf(b)]);
-    const { bytes, ...counts } = await storage.stats();
-    assertSame(counts, { checkpoints: 1, tombstones: 1, chunks: 1, sessions: 2 });
-    assert.ok(bytes > emptyBytes);
-  }),
+  rule(
+    '[storage.21] stats count checkpoints, tombstones, chunks and sessions, and bytes grow',
+    async ({ storage, make }) => {
+      const { bytes: emptyBytes, ...empty } = await storage.stats();
+      assertSame(empty, { checkpoints: 0, tombstones: 0, chunks: 0, sessions: 0 });
+      const chunk = make.chunk([], JSON.stringify(Array.from({ length: 30_000 }, () => make.random.below(1_000_000))));
+      const [a, b] = [make.checkpoint({ root: contentOf(chunk) }), make.checkpoint({ sessionId: 's-2' })];
+      await storage.commit(commitOf(a, { chunks: [chunk] }));
+      await storage.commit(commitOf(b));
+      await storage.deleteCheckpoints([deletionOf(b)]);
+      const { bytes, ...counts } = await storage.stats();
+      assertSame(counts, { checkpoints: 1, tombstones: 1, chunks: 1, sessions: 2 });
+      assert.ok(bytes > emptyBytes);
+    },
+  ),
 
-  rule('[C48] a healthy storage finds nothing damaged', async ({ storage, make }) => {
+  rule('[storage.22] a healthy storage finds nothing damaged', async ({ storage, make }) => {
     assertSame(await storage.checkIntegrity(), []);
     await populate(storage, make);
     assertSame(await storage.checkIntegrity(), []);
@@ -218,7 +224,7 @@ export const lifetimeRules = [
     assertSame(await storage.checkIntegrity(), []);
   }),
 
-  rule('[C49] changing what was passed in changes nothing inside', async ({ storage, make }) => {
+  rule('[storage.23] changing what was passed in changes nothing inside', async ({ storage, make }) => {
     const chunk = make.chunk();
     const node = make.chunk([chunk.digest], '[{"$":0}]');
     const checkpoint = make.checkpoint({
@@ -242,7 +248,7 @@ export const lifetimeRules = [
     assert.equal((await storage.collect()).chunks, 0);
   }),
 
-  rule('[C49] changing what was returned changes nothing inside', async ({ storage, make }) => {
+  rule('[storage.23] changing what was returned changes nothing inside', async ({ storage, make }) => {
     await populate(storage, make);
     const before = await readAll(storage);
     const rows = await storage.listCheckpoints(everything({ include: 'all' }));

@@ -41,7 +41,7 @@ async function assertFinds(
 
 export const listingRules = [
   rule(
-    '[C16] checkpoints are listed newest first, or oldest first, whatever the order of arrival',
+    '[storage.7] checkpoints are listed newest first, or oldest first, whatever the order of arrival',
     async ({ storage, make }) => {
       const ascending = Array.from({ length: 30 }, () => make.checkpoint());
       const arriving = [...ascending].sort(() => make.random.below(3) - 1);
@@ -53,13 +53,13 @@ export const listingRules = [
     },
   ),
 
-  rule('[C16] order is by id and never by time', async ({ storage, make }) => {
+  rule('[storage.7] order is by id and never by time', async ({ storage, make }) => {
     const [a, b] = [make.checkpoint({ timestampMs: 2_000 }), make.checkpoint({ timestampMs: 1_000 })];
     await store(storage, [a, b]);
     assertSame(await storage.listCheckpoints({ limit: 2 }), [rowOf(b), rowOf(a)]);
   }),
 
-  rule('[C17] each filter selects by equality', async ({ storage, make }) => {
+  rule('[storage.8] each filter selects by equality', async ({ storage, make }) => {
     const fields = ['sessionId', 'branch', 'agentId', 'userId', 'type', 'status'] as const;
     const marked = await store(
       storage,
@@ -71,7 +71,7 @@ export const listingRules = [
     for (const field of fields) await assertFinds(storage, { [field]: 'unknown' }, []);
   }),
 
-  rule('[C17] filters are combined with "and"', async ({ storage, make }) => {
+  rule('[storage.8] filters are combined with "and"', async ({ storage, make }) => {
     const [a, b, c] = await store(storage, [
       make.checkpoint({ userId: 'u', agentId: 'a', metadata: { k: 1 } }),
       make.checkpoint({ userId: 'u', agentId: 'b', metadata: { k: 1 } }),
@@ -85,7 +85,7 @@ export const listingRules = [
     await assertFinds(storage, {}, [a, b, c]);
   }),
 
-  rule('[C17] bounds of time are inclusive', async ({ storage, make }) => {
+  rule('[storage.8] bounds of time are inclusive', async ({ storage, make }) => {
     const times = [0, 1_000, 2_000.5, 3_000];
     const [zero, a, b, c] = await store(
       storage,
@@ -99,7 +99,7 @@ export const listingRules = [
     await assertFinds(storage, { fromMs: 2_001, toMs: 2_999 }, []);
   }),
 
-  rule('[C18] `limit` and `offset` cut the answer', async ({ storage, make }) => {
+  rule('[storage.7] `limit` and `offset` cut the answer', async ({ storage, make }) => {
     const rows = (
       await store(
         storage,
@@ -115,7 +115,7 @@ export const listingRules = [
     assertSame(await storage.listCheckpoints({ order: 'oldest', after, limit: 2, offset: 1 }), rows.slice(6, 8));
   }),
 
-  rule('[C18] pages have no gaps and no repeats while new checkpoints arrive', async ({ storage, make }) => {
+  rule('[storage.7] pages have no gaps and no repeats while new checkpoints arrive', async ({ storage, make }) => {
     for (const order of ['oldest', 'newest'] as const) {
       const sessionId = `paged-${order}`;
       const old = await store(
@@ -137,7 +137,7 @@ export const listingRules = [
     }
   }),
 
-  rule('[C18] a cursor need not be the id of a checkpoint that is still there', async ({ storage, make }) => {
+  rule('[storage.7] a cursor need not be the id of a checkpoint that is still there', async ({ storage, make }) => {
     const [a, b, c] = await store(storage, [make.checkpoint(), make.checkpoint(), make.checkpoint()]);
     assert.ok(a && b && c);
     await storage.deleteCheckpoints([deletionOf(b)]);
@@ -146,7 +146,7 @@ export const listingRules = [
     assertSame(await storage.listCheckpoints({ order: 'oldest', after: '', limit: 9 }), [rowOf(a), rowOf(c)]);
   }),
 
-  rule('[C19] an id prefix is matched literally', async ({ storage, make }) => {
+  rule('[storage.9] an id prefix is matched literally', async ({ storage, make }) => {
     const [a, b] = await store(storage, [make.checkpoint(), make.checkpoint()]);
     assert.ok(a && b);
     await assertFinds(storage, { idPrefix: a.header.id }, [a]);
@@ -155,7 +155,7 @@ export const listingRules = [
     for (const idPrefix of strangers) await assertFinds(storage, { idPrefix }, []);
   }),
 
-  rule('[C20] a metadata filter compares whole JSON values', async ({ storage, make }) => {
+  rule('[storage.8] a metadata filter compares whole JSON values', async ({ storage, make }) => {
     const values = [...SCALARS, ...TEXTS_LIKE_SCALARS, ...STRUCTURES];
     const stored = await store(
       storage,
@@ -170,7 +170,7 @@ export const listingRules = [
     await assertFinds(storage, { metadata: {} }, [...stored, other, bare]);
   }),
 
-  rule('[C20] metadata keys and values may be any text', async ({ storage, make }) => {
+  rule('[storage.8] metadata keys and values may be any text', async ({ storage, make }) => {
     const keyed = await store(
       storage,
       HOSTILE_TEXTS.map((key) => make.checkpoint({ metadata: { [key]: 'here' } })),
@@ -191,7 +191,7 @@ export const listingRules = [
     await assertFinds(storage, { metadata: { ['__proto__']: {} } }, []);
   }),
 
-  rule('[C21] filter values are data: no text selects more than itself', async ({ storage, make }) => {
+  rule('[storage.9] filter values are data: no text selects more than itself', async ({ storage, make }) => {
     for (const field of ['sessionId', 'branch', 'agentId', 'userId', 'type', 'status'] as const) {
       const named = await store(
         storage,
@@ -204,7 +204,7 @@ export const listingRules = [
     }
   }),
 
-  rule('[C21] cursors and prefixes are data', async ({ storage, make }) => {
+  rule('[storage.9] cursors and prefixes are data', async ({ storage, make }) => {
     const stored = await store(storage, [make.checkpoint(), make.checkpoint()]);
     for (const text of HOSTILE_TEXTS) {
       await assertFinds(
@@ -220,7 +220,7 @@ export const listingRules = [
     }
   }),
 
-  rule('[C22] names match exactly: "a-1" is not "a-10", nor "A-1"', async ({ storage, make }) => {
+  rule('[storage.9] names match exactly: "a-1" is not "a-10", nor "A-1"', async ({ storage, make }) => {
     const names = ['a-1', 'a-10', 'a-', 'A-1', 'a-1 ', ' a-1', 'a_1', 'a-01'];
     for (const field of ['sessionId', 'branch', 'agentId', 'userId'] as const) {
       const stored = await store(
@@ -231,24 +231,27 @@ export const listingRules = [
     }
   }),
 
-  rule('[C23] tombstones are listed on request, and filtered by what they still say', async ({ storage, make }) => {
-    const [a, b] = await store(storage, [
-      make.checkpoint({ userId: 'u', metadata: { k: 1 } }),
-      make.checkpoint({ userId: 'u' }),
-    ]);
-    assert.ok(a && b);
-    await storage.deleteCheckpoints([deletionOf(a)]);
-    assertSame(await storage.listCheckpoints(everything()), [rowOf(b)]);
-    assertSame(await storage.listCheckpoints(everything({ include: 'live' })), [rowOf(b)]);
-    assertSame(await storage.listCheckpoints(everything({ include: 'all' })), [tombstoneRowOf(a), rowOf(b)]);
-    await assertFinds(storage, { include: 'all', branch: 'main', idPrefix: a.header.id }, [a]);
-    await assertFinds(storage, { include: 'all', sessionId: 's-1', toMs: a.header.timestampMs }, [a]);
-    await assertFinds(storage, { include: 'all', userId: 'u' }, [b]);
-    await assertFinds(storage, { include: 'all', type: 'routine' }, [b]);
-    await assertFinds(storage, { include: 'all', metadata: { k: 1 } }, []);
-  }),
+  rule(
+    '[storage.8] tombstones are listed on request, and filtered by what they still say',
+    async ({ storage, make }) => {
+      const [a, b] = await store(storage, [
+        make.checkpoint({ userId: 'u', metadata: { k: 1 } }),
+        make.checkpoint({ userId: 'u' }),
+      ]);
+      assert.ok(a && b);
+      await storage.deleteCheckpoints([deletionOf(a)]);
+      assertSame(await storage.listCheckpoints(everything()), [rowOf(b)]);
+      assertSame(await storage.listCheckpoints(everything({ include: 'live' })), [rowOf(b)]);
+      assertSame(await storage.listCheckpoints(everything({ include: 'all' })), [tombstoneRowOf(a), rowOf(b)]);
+      await assertFinds(storage, { include: 'all', branch: 'main', idPrefix: a.header.id }, [a]);
+      await assertFinds(storage, { include: 'all', sessionId: 's-1', toMs: a.header.timestampMs }, [a]);
+      await assertFinds(storage, { include: 'all', userId: 'u' }, [b]);
+      await assertFinds(storage, { include: 'all', type: 'routine' }, [b]);
+      await assertFinds(storage, { include: 'all', metadata: { k: 1 } }, []);
+    },
+  ),
 
-  rule('[C25] sessions are listed once each, in order, page by page', async ({ storage, make }) => {
+  rule('[storage.10] sessions are listed once each, in order, page by page', async ({ storage, make }) => {
     const names = ['b', 'a-10', 'a-1', 'a', 'A', 'a-2', 'c', 'Z'];
     await store(
       storage,

@@ -11,7 +11,7 @@ function post(path: string, body: object, headers: Record<string, string> = {}):
   return fetch(`${server.origin}${path}`, { method: 'POST', body: JSON.stringify(body), headers });
 }
 
-test('[B19] it records what it was asked, with headers and query', async () => {
+test('[model.11] it records what it was asked, with headers and query', async () => {
   server = await startModelServer({ answer: ['ok'] });
   await post('/v1/chat/completions?x=1', { model: 'm', messages: [] }, { authorization: 'Bearer secret' });
   expect(server.requests).toMatchObject([
@@ -25,13 +25,13 @@ test('[B19] it records what it was asked, with headers and query', async () => {
   ]);
 });
 
-test('[B19] it answers from a function of the request', async () => {
+test('[model.11] it answers from a function of the request', async () => {
   server = await startModelServer({ answer: ({ body }, index) => `${index} ${String(body.model)}` });
   const reply = await (await post('/v1/chat/completions', { model: 'm' })).json();
   expect(reply).toMatchObject({ choices: [{ message: { content: '0 m' }, finish_reason: 'stop' }] });
 });
 
-test('[B19] wrong keys, paths and scripts get a status', async () => {
+test('[model.11] wrong keys, paths and scripts get a status', async () => {
   server = await startModelServer({
     answer: () => {
       throw new Error('oops');
@@ -47,14 +47,14 @@ test('[B19] wrong keys, paths and scripts get a status', async () => {
   expect(await failed.text()).toContain('oops');
 });
 
-test('[B19] a list that has come to its end gets status 500', async () => {
+test('[model.11] a list that has come to its end gets status 500', async () => {
   server = await startModelServer({ answer: [] });
   const response = await post('/v1/chat/completions', {});
   expect(response.status).toBe(500);
   expect(await response.text()).toContain('no answer for request 0');
 });
 
-test('[B19] usage is streamed to those who ask for it', async () => {
+test('[model.11] usage is streamed to those who ask for it', async () => {
   server = await startModelServer({ answer: ['a b', 'a b'] });
   const without = await (await post('/v1/chat/completions', { stream: true })).text();
   expect(without).not.toContain('usage');
@@ -64,7 +64,7 @@ test('[B19] usage is streamed to those who ask for it', async () => {
   expect(withUsage.trimEnd().endsWith('data: [DONE]')).toBe(true);
 });
 
-test('[B19] it ends also with requests that hang, and twice', async () => {
+test('[model.11] it ends also with requests that hang, and twice', async () => {
   server = await startModelServer({ answer: [{ hang: true }] });
   const hanging = post('/v1/chat/completions', {}).catch((error: unknown) => error);
   while (server.requests.length === 0) await new Promise((resolve) => setImmediate(resolve));
@@ -73,7 +73,7 @@ test('[B19] it ends also with requests that hang, and twice', async () => {
   await server.close();
 });
 
-test('[B19] embeddings are the same in every run, and nearer for texts that share words', async () => {
+test('[model.11] embeddings are the same in every run, and nearer for texts that share words', async () => {
   server = await startModelServer({ answer: [] });
   const model = createOpenAI({ apiKey: 'k', baseURL: server.url }).embedding('text-embedding-3-small');
   const values = ['the cat sat on the mat', 'a cat on a mat', 'quarterly revenue grew'];

@@ -6,7 +6,7 @@ import { scriptedModel } from './scripted-model.ts';
 const HELLO: ModelRequest = { messages: [{ role: 'user', content: 'hello' }] };
 const ADD = { name: 'add', inputSchema: { type: 'object' } } as const;
 
-test('[B18] it answers from a list in order, and remembers what it was asked', async () => {
+test('[model.11] it answers from a list in order, and remembers what it was asked', async () => {
   const model = scriptedModel(['one', { text: 'two', finishReason: 'length' }], { id: 'mine' });
   const messages = [...HELLO.messages];
   const first = await model.reply({ messages }, { idempotencyKey: 'k1' });
@@ -25,18 +25,18 @@ test('[B18] it answers from a list in order, and remembers what it was asked', a
   expect(model.idempotencyKeys).toEqual(['k1', undefined]);
 });
 
-test('[B18] a list that has come to its end is INVALID_INPUT', async () => {
+test('[model.11] a list that has come to its end is INVALID_INPUT', async () => {
   const model = scriptedModel([]);
   await expect(model.reply(HELLO)).rejects.toMatchObject({ code: 'INVALID_INPUT' });
 });
 
-test('[B18] it answers from a function of the request', async () => {
+test('[model.11] it answers from a function of the request', async () => {
   const model = scriptedModel(async ({ messages }, index) => `${index}: ${messages.length} messages`);
   await model.reply(HELLO);
   expect((await model.reply({ messages: [...HELLO.messages, ...HELLO.messages] })).text).toBe('1: 2 messages');
 });
 
-test('[B18] it streams in the chunks of the script, or word by word', async () => {
+test('[model.11] it streams in the chunks of the script, or word by word', async () => {
   const model = scriptedModel([{ chunks: ['Hel', 'lo'] }, 'Hello there,\nyou']);
   const heard: string[] = [];
   const onText = (delta: string) => heard.push(delta);
@@ -45,7 +45,7 @@ test('[B18] it streams in the chunks of the script, or word by word', async () =
   expect(heard).toEqual(['Hel', 'lo', 'Hello ', 'there,\n', 'you']);
 });
 
-test('[B18] it calls tools, and calls that cannot be run have the problem a real model’s would have', async () => {
+test('[model.11] it calls tools, and calls that cannot be run have the problem a real model’s would have', async () => {
   const model = scriptedModel([
     {
       text: 'Let me see.',
@@ -86,11 +86,11 @@ test.each<[ScriptedAnswer, object]>([
   [{ status: 400 }, { reason: 'status', status: 400, retryable: false }],
   [{ cut: 'connection' }, { reason: 'connection', retryable: true }],
   [{ garbage: '?' }, { reason: 'unreadable', retryable: true }],
-])('[B18] %o fails as a real model does', async (answer, details) => {
+])('[model.11] %o fails as a real model does', async (answer, details) => {
   await expect(scriptedModel([answer]).reply(HELLO)).rejects.toMatchObject({ code: 'MODEL', details });
 });
 
-test('[B18] it takes its time, and hangs until it is stopped', async () => {
+test('[model.11] it takes its time, and hangs until it is stopped', async () => {
   const slept: number[] = [];
   const model = scriptedModel([{ text: 'late', delayMs: 60_000 }, { hang: true }, { hang: true }], {
     sleep: async (ms) => void slept.push(ms),
@@ -106,7 +106,7 @@ test('[B18] it takes its time, and hangs until it is stopped', async () => {
   });
 });
 
-test('[B18] a delay ends with the caller’s signal', async () => {
+test('[model.11] a delay ends with the caller’s signal', async () => {
   const controller = new AbortController();
   const reply = scriptedModel([{ text: 'late', delayMs: 60_000 }]).reply(HELLO, { signal: controller.signal });
   const outcome = reply.catch((error: unknown) => error);
@@ -115,7 +115,7 @@ test('[B18] a delay ends with the caller’s signal', async () => {
   expect(await outcome).toMatchObject({ message: 'enough' });
 });
 
-test('[B18] usage and costs are those of the script', async () => {
+test('[model.11] usage and costs are those of the script', async () => {
   const usage = { inputTokens: 1_000_000, outputTokens: 1_000_000 };
   const prices = { inputPerMillionUsd: 1, outputPerMillionUsd: 2 };
   const reply = await scriptedModel([{ text: 'x', usage }], { prices }).reply(HELLO);

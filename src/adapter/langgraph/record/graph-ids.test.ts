@@ -12,7 +12,7 @@ const NAMES = fc.oneof(
 );
 const THREADS = NAMES.filter((name) => name !== '');
 
-describe('[A2] a thread and a namespace are one session', () => {
+describe('[langgraph.2] a thread and a namespace are one session', () => {
   test('of any names, as a valid session id that can be read back', () => {
     fc.assert(
       fc.property(THREADS, NAMES, (threadId, namespace) => {
@@ -45,7 +45,7 @@ describe('[A2] a thread and a namespace are one session', () => {
   });
 });
 
-describe("[A3] our id follows from LangGraph's", () => {
+describe("[langgraph.2] our id follows from LangGraph's", () => {
   const session = sessionOf({ threadId: 't', namespace: '' });
   const other = sessionOf({ threadId: 't', namespace: 'child' });
 

@@ -42,7 +42,7 @@ async function readPage(saver: SavestateSaver): Promise<CheckpointTuple[]> {
 const messagesOf = ({ checkpoint }: CheckpointTuple) => checkpoint.channel_values.messages as HumanMessage[];
 
 test.each(['newest', 'oldest'])(
-  '[A16] tuples of a page share nothing, whichever is looked at first: the %s',
+  '[langgraph.9] tuples of a page share nothing, whichever is looked at first: the %s',
   async (first) => {
     const saver = await openHistory(30);
     const page = await readPage(saver);

@@ -46,7 +46,7 @@ async function expectWhole(
   expect(await messagesAt(graph)).toEqual([...expected, 'next', `echo ${expected.length + 1}`]);
 }
 
-describe.each(STORAGES)('[R19] delta channels on %s', (_, create) => {
+describe.each(STORAGES)('[langgraph.4] delta channels on %s', (_, create) => {
   test('survive prune: the checkpoints that hold their writes are kept, and the dry run says why', async () => {
     const { storage } = create();
     await converse(deltaGraph(new SavestateSaver(storage)), 6);
@@ -85,7 +85,7 @@ describe.each(STORAGES)('[R19] delta channels on %s', (_, create) => {
   });
 });
 
-describe('[R19] delta channels survive', () => {
+describe('[langgraph.4] delta channels survive', () => {
   test.each<[string, RetentionPolicy]>([
     ['a limit of all checkpoints', { maxCheckpoints: 3 }],
     ['a rule of their type', { types: { auto: { keepLast: 2 } } }],
@@ -182,7 +182,7 @@ describe('[R19] delta channels survive', () => {
   });
 });
 
-test('[A21] prune of the saver keeps what the delta channels of a tagged checkpoint need', async () => {
+test('[langgraph.12] prune of the saver keeps what the delta channels of a tagged checkpoint need', async () => {
   const storage = new InMemoryCheckpointStorage();
   const saver = new SavestateSaver(storage);
   const graph = deltaGraph(saver, 5);
@@ -198,7 +198,7 @@ test('[A21] prune of the saver keeps what the delta channels of a tagged checkpo
   await expectWhole(storage, dialogue(9), 5);
 });
 
-test('[R19] graphs without delta channels need no parents, whatever is done to them', async () => {
+test('[langgraph.4] graphs without delta channels need no parents, whatever is done to them', async () => {
   const storage = new InMemoryCheckpointStorage();
   const graph = valueGraph(new SavestateSaver(storage), 1);
   for (const note of ['a', 'b']) await graph.invoke({ note }, ROOT);

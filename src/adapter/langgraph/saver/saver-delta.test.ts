@@ -17,7 +17,7 @@ async function messagesAt(graph: DeltaGraph, config = ROOT): Promise<unknown[]> 
   return contents((await graph.getState(config)).values.messages);
 }
 
-describe.each(STORAGES)('[A6] delta channels on %s', (_, create) => {
+describe.each(STORAGES)('[langgraph.4] delta channels on %s', (_, create) => {
   test('two updates of one checkpoint keep their own writes, one after the other', async () => {
     const { storage } = create();
     const graph = deltaGraph(new SavestateSaver(storage));
@@ -63,7 +63,7 @@ describe.each(STORAGES)('[A6] delta channels on %s', (_, create) => {
   });
 });
 
-test('[A6] a run that begins in the past has nothing of what was written there before', async () => {
+test('[langgraph.4] a run that begins in the past has nothing of what was written there before', async () => {
   const saver = new SavestateSaver(new InMemoryCheckpointStorage());
   const graph = deltaGraph(saver);
   await graph.invoke({ messages: [human('hello')] }, ROOT);
@@ -76,7 +76,7 @@ test('[A6] a run that begins in the past has nothing of what was written there b
   expect(await messagesAt(graph, latest?.config)).toEqual(['hello', 'echo 1']);
 });
 
-describe('[A6] the history of delta channels', () => {
+describe('[langgraph.4] the history of delta channels', () => {
   test('is read in a few calls, however long it is', async () => {
     const storage = new InMemoryCheckpointStorage();
     const graph = deltaGraph(new SavestateSaver(storage));
@@ -111,7 +111,7 @@ describe('[A6] the history of delta channels', () => {
     });
   });
 
-  test('[A27] is refused, and not cut short, if a run in it was deleted; verify says so', async () => {
+  test('[langgraph.4] is refused, and not cut short, if a run in it was deleted; verify says so', async () => {
     const storage = new InMemoryCheckpointStorage();
     const saver = new SavestateSaver(storage);
     const graph = deltaGraph(saver);

@@ -10,7 +10,7 @@ import { SavestateSaver } from './savestate-saver.ts';
 const human = (content: string) => new HumanMessage({ content });
 
 describe.each(STORAGES)('forks on %s', (_, create) => {
-  test('[A5] two updates of one checkpoint keep each its own values, each in a branch', async () => {
+  test('[langgraph.3] two updates of one checkpoint keep each its own values, each in a branch', async () => {
     const { storage } = create();
     const graph = echoGraph(new SavestateSaver(storage));
     await graph.invoke({ messages: [human('hello')] }, ROOT);
@@ -27,7 +27,7 @@ describe.each(STORAGES)('forks on %s', (_, create) => {
     await storage.close();
   });
 
-  test('[A5] a run from an old checkpoint begins a branch there and leaves the other as it was', async () => {
+  test('[langgraph.3] a run from an old checkpoint begins a branch there and leaves the other as it was', async () => {
     const { storage } = create();
     const graph = echoGraph(new SavestateSaver({ storage, onConflict: 'error' }));
     await graph.invoke({ messages: [human('one')] }, ROOT);
@@ -84,7 +84,7 @@ const lines = async (saver: SavestateSaver): Promise<string[]> =>
   );
 
 describe.each(STORAGES)('two turns at once on %s', (_, create) => {
-  test('[A14] both are kept, the second in a branch of its own', async () => {
+  test('[langgraph.3] both are kept, the second in a branch of its own', async () => {
     const { storage } = create();
     const saver = new SavestateSaver(storage);
     await echoGraph(saver).invoke({ messages: [human('before')] }, ROOT);
@@ -101,7 +101,7 @@ describe.each(STORAGES)('two turns at once on %s', (_, create) => {
     await storage.close();
   });
 
-  test("[A14] with onConflict 'error' one of them gets a CONFLICT, and what it had not saved is not there", async () => {
+  test("[langgraph.3] with onConflict 'error' one of them gets a CONFLICT, and what it had not saved is not there", async () => {
     const { storage } = create();
     const saver = new SavestateSaver({ storage, onConflict: 'error' });
     await echoGraph(saver).invoke({ messages: [human('before')] }, ROOT);
@@ -115,7 +115,7 @@ describe.each(STORAGES)('two turns at once on %s', (_, create) => {
     await storage.close();
   });
 
-  test('[A14] a thread that two begin at once', async () => {
+  test('[langgraph.3] a thread that two begin at once', async () => {
     const { storage } = create();
     const outcomes = await race(new SavestateSaver({ storage, onConflict: 'error' }));
     expect(outcomes.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
@@ -128,7 +128,7 @@ describe.each(STORAGES)('two turns at once on %s', (_, create) => {
     await storage.close();
   });
 
-  test('[A15] savers of two processes', async () => {
+  test('[langgraph.8] savers of two processes', async () => {
     const { storage, reopen = () => storage } = create();
     const other = reopen();
     const [here, there] = [
@@ -147,7 +147,7 @@ describe.each(STORAGES)('two turns at once on %s', (_, create) => {
 });
 
 test.each(STORAGES)(
-  '[A14] on %s a put on a checkpoint that was lost in the race goes to a branch',
+  '[langgraph.3] on %s a put on a checkpoint that was lost in the race goes to a branch',
   async (_, create) => {
     const saver = new SavestateSaver(create().storage);
     const root = await putValues(saver, ROOT, { n: 0 });
@@ -161,7 +161,7 @@ test.each(STORAGES)(
   },
 );
 
-test('[A14] [I4] options are checked', () => {
+test('[langgraph.3] [input.1] options are checked', () => {
   const storage = new InMemoryCheckpointStorage();
   expect(() => new SavestateSaver({ storage, onConflict: 'ignore' as never })).toThrow(
     'The option "onConflict" of SavestateSaver must be one of',
@@ -180,7 +180,7 @@ test.each([
   ['an array', []],
   ['an object with path', { path: 'threads.db' }],
   ['the text "threads.db"', { storage: 'threads.db' }],
-])('[A80] what is no storage is refused, and named: %s', (found, given) => {
+])('[input.1] what is no storage is refused, and named: %s', (found, given) => {
   const refusal = { code: 'INVALID_INPUT', message: expect.stringContaining(`found ${found}. Give a storage`) };
   expect(() => new SavestateSaver(given as never)).toThrow(expect.objectContaining(refusal));
   expect(() => new SavestateStore(given as never)).toThrow(expect.objectContaining(refusal));

@@ -32,7 +32,7 @@ const CHILD = `
     .compile({ checkpointer: new SavestateSaver(new SqliteCheckpointStorage({ path: process.argv[1] })) });
   await graph.invoke({ log: [] }, { configurable: { thread_id: 'thread' } });`;
 
-test('[A25] a graph whose process was killed goes on where it was, and runs nothing again that had finished', async () => {
+test('[langgraph.1] a graph whose process was killed goes on where it was, and runs nothing again that had finished', async () => {
   const path = join(temporaryFolder(), 'test.db');
   const child = spawn(process.execPath, ['--input-type=module', '-e', CHILD, path], {
     stdio: ['ignore', 'ignore', 'inherit'],
@@ -94,7 +94,7 @@ const BUSY_CHILD = `
   setImmediate(() => process.exit(7));
   await graph.invoke({ count: 0 }, { configurable: { thread_id: 'thread' }, recursionLimit: 1_000 });`;
 
-describe('[A58] a graph that never lets the event loop turn', () => {
+describe('[langgraph.10] a graph that never lets the event loop turn', () => {
   test('is saved while it runs', async () => {
     const saver = await runBusy(false);
     const tuple = await saver.getTuple(ROOT);
@@ -124,7 +124,7 @@ async function runBusy(isInner: boolean): Promise<SavestateSaver> {
   return new SavestateSaver(storage);
 }
 
-test('[A24] a saver that knows a thread goes on with it after another process redacted it', async () => {
+test('[langgraph.13] a saver that knows a thread goes on with it after another process redacted it', async () => {
   const path = join(temporaryFolder(), 'test.db');
   const storage = new SqliteCheckpointStorage({ path });
   onTestFinished(() => storage.close());

@@ -49,7 +49,7 @@ async function historyOf(checkpointer: BaseCheckpointSaver, wait: () => unknown)
   return states;
 }
 
-describe.each(QUICK)('[A11] a graph on %s', (_, create) => {
+describe.each(QUICK)('[langgraph.6] a graph on %s', (_, create) => {
   test.each(WAITS)('whose node changes messages in place and waits for %s has the history it had', async (__, wait) => {
     const { storage } = create();
     expect(await historyOf(new SavestateSaver(storage), wait)).toEqual(await historyOf(new MemorySaver(), wait));
@@ -57,7 +57,7 @@ describe.each(QUICK)('[A11] a graph on %s', (_, create) => {
   });
 });
 
-describe.each(QUICK)('[A61] on %s', (_, create) => {
+describe.each(QUICK)('[langgraph.9] on %s', (_, create) => {
   test('a run that was aborted: the next one runs nothing again that had finished', async () => {
     const { storage } = create();
     const ran: number[] = [];
@@ -81,7 +81,7 @@ describe.each(QUICK)('[A61] on %s', (_, create) => {
   });
 });
 
-describe.each(STORAGES)('[A13] on %s', (_, create) => {
+describe.each(STORAGES)('[langgraph.7] on %s', (_, create) => {
   test('a saver that finds writes to a checkpoint adds its own, however close they come', async () => {
     const { storage } = create();
     const config = await putValues(new SavestateSaver(storage), ROOT, { n: 0 });
@@ -112,7 +112,7 @@ describe.each(STORAGES)('[A13] on %s', (_, create) => {
   });
 });
 
-test('[A13] threads do not get into each other’s way, however many are at work at once', async () => {
+test('[langgraph.7] threads do not get into each other’s way, however many are at work at once', async () => {
   const saver = new SavestateSaver(new InMemoryCheckpointStorage());
   const threads = Array.from({ length: 1100 }, (_, at) => {
     const [first, next] = [checkpointOf({}), checkpointOf({})];
@@ -131,7 +131,7 @@ test('[A13] threads do not get into each other’s way, however many are at work
   }
 });
 
-describe.each(STORAGES)('[A61] on %s a read sees', (_, create) => {
+describe.each(STORAGES)('[langgraph.9] on %s a read sees', (_, create) => {
   test('what was begun before it', async () => {
     const { storage } = create();
     const saver = new SavestateSaver(storage);
@@ -172,7 +172,7 @@ describe.each(STORAGES)('[A61] on %s a read sees', (_, create) => {
 describe('a save', () => {
   afterEach(() => vi.useRealTimers());
 
-  test.each(STORAGES)('[A60] on %s does not wait for timers that a test has replaced', async (_, create) => {
+  test.each(STORAGES)('[langgraph.10] on %s does not wait for timers that a test has replaced', async (_, create) => {
     const { storage } = create();
     vi.useFakeTimers();
     const saver = new SavestateSaver(storage);
@@ -183,7 +183,7 @@ describe('a save', () => {
     await storage.close();
   });
 
-  test('[A8] is not refused for writes before it that were too large', async () => {
+  test('[value.5] is not refused for writes before it that were too large', async () => {
     const saver = new SavestateSaver({ storage: new InMemoryCheckpointStorage(), limits: { maxBytes: 5000 } });
     const first = await putValues(saver, ROOT, { messages: [] });
     const message = new HumanMessage({ id: '1', content: 'short' });
@@ -199,7 +199,7 @@ describe('a save', () => {
     await putValues(saver, first, { messages: [message] });
   });
 
-  test('[A11] is that of the checkpoint it was called with', async () => {
+  test('[langgraph.6] is that of the checkpoint it was called with', async () => {
     const saver = new SavestateSaver(new InMemoryCheckpointStorage());
     const checkpoint = checkpointOf({ n: 1 });
     const { id } = checkpoint;
@@ -209,7 +209,7 @@ describe('a save', () => {
     expect((await saver.getTuple(threadConfig('thread', id)))?.checkpoint.id).toBe(id);
   });
 
-  test('[A12] after a step that failed in part has what its finished tasks wrote', async () => {
+  test('[langgraph.6] after a step that failed in part has what its finished tasks wrote', async () => {
     const outcome = async (checkpointer: BaseCheckpointSaver) => {
       const State = Annotation.Root({
         n: Annotation<number>({ reducer: (a, b) => a + b, default: () => 0 }),

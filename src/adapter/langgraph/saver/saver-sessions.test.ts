@@ -23,7 +23,7 @@ const human = (content: string) => new HumanMessage({ content, id: content });
 const managerOf = (storage: ChunkStorage) =>
   new CheckpointManager({ storage, classes: langGraphClasses, secrets: 'store-secrets-in-plain-text' });
 
-describe.each(STORAGES)('[A24] a thread is an ordinary session on %s', (_, create) => {
+describe.each(STORAGES)('[langgraph.13] a thread is an ordinary session on %s', (_, create) => {
   test('it can be listed, compared, forked, verified, exported and imported', async () => {
     const { storage } = create();
     const saver = new SavestateSaver(storage);
@@ -61,7 +61,7 @@ describe.each(STORAGES)('[A24] a thread is an ordinary session on %s', (_, creat
     await storage.close();
   });
 
-  test('[A59] retention also frees what tasks wrote to the checkpoints it deletes', async () => {
+  test('[langgraph.12] retention also frees what tasks wrote to the checkpoints it deletes', async () => {
     const { storage } = create();
     const draft = (step: number) => Array.from({ length: 40 }, (_, at) => `draft ${step}, line ${at}, `.repeat(40));
     const graph = new StateGraph(Annotation.Root({ step: Annotation<number>(), text: Annotation<string[]>() }))
@@ -105,7 +105,7 @@ describe.each(STORAGES)('[A24] a thread is an ordinary session on %s', (_, creat
   });
 });
 
-describe('[A24] a saver of a manager', () => {
+describe('[langgraph.13] a saver of a manager', () => {
   test('uses its storage, events, retention and secrets', async () => {
     const storage = new InMemoryCheckpointStorage();
     const manager = new CheckpointManager({
@@ -137,7 +137,7 @@ describe('[A24] a saver of a manager', () => {
   });
 });
 
-describe('[A17] what a save costs', () => {
+describe('[langgraph.8] what a save costs', () => {
   const message = (at: number) => new AIMessage({ content: `message ${at} `.repeat(40), id: `m${at}` });
 
   test('is what is new, in a conversation of 3,000 messages, and after each new turn', async () => {
@@ -220,7 +220,7 @@ describe('[A17] what a save costs', () => {
   });
 });
 
-describe.each(STORAGES)('[A17] on %s a put or write that failed', (_, create) => {
+describe.each(STORAGES)('[langgraph.8] on %s a put or write that failed', (_, create) => {
   const long = (text: string) => Array.from({ length: 8 }, (_, at) => `${text} ${at} `.repeat(50));
 
   test('leaves no trace, and the next one brings what it needs', async () => {

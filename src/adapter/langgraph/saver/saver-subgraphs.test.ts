@@ -58,7 +58,7 @@ async function story(open: () => BaseCheckpointSaver) {
   return { ran, outcomes, history };
 }
 
-describe.each(STORAGES)('[A28] on %s runs are as with the saver of LangGraph in memory', (_, create) => {
+describe.each(STORAGES)('[langgraph.1] on %s runs are as with the saver of LangGraph in memory', (_, create) => {
   test.each(['branch', 'error'] as const)(
     'subgraphs, interrupts, sends and time travel (onConflict: %s)',
     async (onConflict) => {

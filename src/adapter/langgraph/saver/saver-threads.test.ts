@@ -52,7 +52,7 @@ function nestedGraph(checkpointer: BaseCheckpointSaver) {
 }
 
 describe.each(STORAGES)('threads on %s', (_, create) => {
-  test('[A19] a deleted thread leaves no bytes, in any namespace, and others as they were', async () => {
+  test('[langgraph.11] a deleted thread leaves no bytes, in any namespace, and others as they were', async () => {
     const { storage } = create();
     const saver = new SavestateSaver(storage);
     await saver.deleteThread('thread');
@@ -79,7 +79,7 @@ describe.each(STORAGES)('threads on %s', (_, create) => {
     await storage.close();
   });
 
-  test('[A81] ids are given as a list; what is not there is not copied, and deletes nothing', async () => {
+  test('[langgraph.11] ids are given as a list; what is not there is not copied, and deletes nothing', async () => {
     const { storage } = create();
     const saver = new SavestateSaver(storage);
     await converse(saver, 'thread', ['stays']);
@@ -102,7 +102,7 @@ describe.each(STORAGES)('threads on %s', (_, create) => {
     await storage.close();
   });
 
-  test('[A19] writes that are under way when a thread is deleted are deleted with it', async () => {
+  test('[langgraph.11] writes that are under way when a thread is deleted are deleted with it', async () => {
     const { storage } = create();
     const saver = new SavestateSaver(storage);
     const config = await putValues(saver, ROOT, { a: 1 });
@@ -113,7 +113,7 @@ describe.each(STORAGES)('threads on %s', (_, create) => {
     await storage.close();
   });
 
-  test('[A20] a copy takes back what it wrote and nothing else, if somebody begins the target meanwhile', async () => {
+  test('[langgraph.11] a copy takes back what it wrote and nothing else, if somebody begins the target meanwhile', async () => {
     const { storage } = create();
     await converse(new SavestateSaver(storage), 'thread', ['one', 'two']);
     const other = new SavestateSaver(storage);
@@ -127,7 +127,7 @@ describe.each(STORAGES)('threads on %s', (_, create) => {
     expect((await new CheckpointManager({ storage }).verify()).findings).toEqual([]);
   });
 
-  test('[A20] a copied thread has all checkpoints, writes and branches, and goes its own way', async () => {
+  test('[langgraph.11] a copied thread has all checkpoints, writes and branches, and goes its own way', async () => {
     const { storage } = create();
     const saver = new SavestateSaver(storage);
     await converse(saver, 'thread', ['one', 'two']);
@@ -156,7 +156,7 @@ describe.each(STORAGES)('threads on %s', (_, create) => {
     await storage.close();
   });
 
-  test('[A21] prune keeps the latest checkpoint of each namespace, and what has a tag', async () => {
+  test('[langgraph.12] prune keeps the latest checkpoint of each namespace, and what has a tag', async () => {
     const { storage } = create();
     const saver = new SavestateSaver(storage);
     await converse(saver, 'thread', ['one', 'two']);
@@ -184,7 +184,7 @@ describe.each(STORAGES)('threads on %s', (_, create) => {
     await storage.close();
   });
 
-  test('[A22] the checkpoints of a run can be deleted', async () => {
+  test('[langgraph.11] the checkpoints of a run can be deleted', async () => {
     const { storage } = create();
     const saver = new SavestateSaver(storage);
     const run = (text: string, run_id: string) =>
@@ -202,7 +202,7 @@ describe.each(STORAGES)('threads on %s', (_, create) => {
 });
 
 test.each(STORAGES)(
-  '[A21] prune on %s keeps what the delta channels of the latest checkpoint need',
+  '[langgraph.12] prune on %s keeps what the delta channels of the latest checkpoint need',
   async (_, create) => {
     const saver = new SavestateSaver(create().storage);
     const graph = new StateGraph(new StateSchema({ messages: MessagesDeltaValue }))
@@ -218,7 +218,7 @@ test.each(STORAGES)(
   },
 );
 
-describe.each(STORAGES)('[A23] on %s a checkpoint that is put again', (_, create) => {
+describe.each(STORAGES)('[langgraph.8] on %s a checkpoint that is put again', (_, create) => {
   test('by a run that ends where it began counts from then on, and keeps its parent', async () => {
     const saver = new SavestateSaver({ storage: create().storage, onConflict: 'error' });
     const graph = nestedGraph(saver);
@@ -280,7 +280,7 @@ describe.each(STORAGES)('[A23] on %s a checkpoint that is put again', (_, create
   });
 });
 
-describe.each(STORAGES)('[A18] on %s lists', (_, create) => {
+describe.each(STORAGES)('[langgraph.9] on %s lists', (_, create) => {
   test('are in the order of ids, newest first, whatever order they were put in', async () => {
     const saver = new SavestateSaver(create().storage);
     const checkpoints = Array.from({ length: 9 }, (_, n) => checkpointOf({ n }));
@@ -330,7 +330,7 @@ describe.each(STORAGES)('[A18] on %s lists', (_, create) => {
   });
 });
 
-describe.each(STORAGES)('[A4] on %s the latest checkpoint', (_, create) => {
+describe.each(STORAGES)('[langgraph.3] on %s the latest checkpoint', (_, create) => {
   test('is a child of the one before, also if the clock that named it was slow', async () => {
     const saver = new SavestateSaver(create().storage);
     const early = checkpointOf({ n: 'child' });
@@ -342,7 +342,7 @@ describe.each(STORAGES)('[A4] on %s the latest checkpoint', (_, create) => {
     expect((await saver.getTuple(ROOT))?.config).toEqual(next);
   });
 
-  test('[A3] may have an id of any form', async () => {
+  test('[langgraph.2] may have an id of any form', async () => {
     const storage = create().storage;
     const saver = new SavestateSaver(storage);
     let config = ROOT;
@@ -357,7 +357,7 @@ describe.each(STORAGES)('[A4] on %s the latest checkpoint', (_, create) => {
     expect(await tuples(saver)).toHaveLength(4);
   });
 
-  test('[A24] stays what LangGraph saved last, whatever others save into its session', async () => {
+  test('[langgraph.13] stays what LangGraph saved last, whatever others save into its session', async () => {
     const storage = create().storage;
     const saver = new SavestateSaver(storage);
     const config = await putValues(saver, ROOT, { n: 1 });
@@ -371,7 +371,7 @@ describe.each(STORAGES)('[A4] on %s the latest checkpoint', (_, create) => {
   });
 });
 
-test('[A19] no text of a deleted thread is in the SQLite file any more', async () => {
+test('[langgraph.11] no text of a deleted thread is in the SQLite file any more', async () => {
   const folder = temporaryFolder();
   const path = join(folder, 'threads.db');
   const storage = new SqliteCheckpointStorage({ path });

@@ -69,7 +69,7 @@ const VALUES: [name: string, value: unknown][] = [
   ['large text', 'x'.repeat(200_000)],
 ];
 
-describe('[A7] what comes out is what went in', () => {
+describe('[langgraph.5] what comes out is what went in', () => {
   test.each(VALUES)('%s in a channel', async (_, value) => {
     const found = await roundTrip(value);
     expect(found).toStrictEqual(value);
@@ -144,7 +144,7 @@ class MySend extends Send {
 }
 
 describe.each(STORAGES)(
-  '[A8] on %s what cannot be saved is refused, with the path, and leaves nothing',
+  '[value.5] on %s what cannot be saved is refused, with the path, and leaves nothing',
   (_, create) => {
     const cycle: { self?: unknown } = {};
     cycle.self = cycle;
@@ -277,7 +277,7 @@ function toJson(message: BaseMessage): { id: string[]; kwargs: { [key: string]: 
   return JSON.parse(JSON.stringify(message, (_, value) => (typeof value === 'bigint' ? `${value}n` : value)));
 }
 
-describe('[A9] messages', () => {
+describe('[langgraph.5] messages', () => {
   test.each(MESSAGES)('%s comes back as it was', async (_, message) => {
     const [found] = (await roundTrip([message])) as [BaseMessage];
     expect(Object.getPrototypeOf(found)).toBe(Object.getPrototypeOf(message));
@@ -352,7 +352,7 @@ describe('[A9] messages', () => {
   });
 });
 
-describe("[A10] LangGraph's own values", () => {
+describe("[langgraph.5] LangGraph's own values", () => {
   test.each([
     ['Send', new Send('node', { a: [1n], lookalike: { node: 'x', args: 1 } })],
     ['Send with a timeout', new Send('node', {}, { timeout: 500 })],

@@ -18,7 +18,7 @@ import { STORAGES } from '../../../../test/support/storages.ts';
 import { InMemoryCheckpointStorage } from '../../../storage/memory/memory-storage.ts';
 import { SavestateSaver } from './savestate-saver.ts';
 
-describe.each(STORAGES)('[A13] writes on %s', (_, create) => {
+describe.each(STORAGES)('[langgraph.7] writes on %s', (_, create) => {
   test('may come before their checkpoint', async () => {
     const { storage } = create();
     const checkpoint = checkpointOf({ n: 1 });
@@ -84,7 +84,7 @@ describe.each(STORAGES)('[A13] writes on %s', (_, create) => {
   });
 });
 
-describe.each(STORAGES)('[A13] on %s writes', (_, create) => {
+describe.each(STORAGES)('[langgraph.7] on %s writes', (_, create) => {
   test('that are repeated are stored once', async () => {
     const { storage } = create();
     const saver = new SavestateSaver(storage);
@@ -161,7 +161,7 @@ describe.each(STORAGES)('[A13] on %s writes', (_, create) => {
   });
 });
 
-describe.each(STORAGES)('[A12] on %s channels', (_, create) => {
+describe.each(STORAGES)('[langgraph.6] on %s channels', (_, create) => {
   test('with a new version and no value are empty, those without a new version stay', async () => {
     const saver = new SavestateSaver(create().storage);
     const first = await putValues(saver, ROOT, { kept: 'kept', emptied: 'x', changed: 1 });
@@ -232,7 +232,7 @@ function fieldsOf(messages: unknown): object[] {
   return (messages as object[]).map((message) => ({ ...message, lc_kwargs: undefined }));
 }
 
-describe.each(STORAGES)('[A11] on %s a message that is changed in place', (_, create) => {
+describe.each(STORAGES)('[langgraph.6] on %s a message that is changed in place', (_, create) => {
   test.each(['content', 'nested', 'removed', 'extra'])('is saved as it is now: %s', async (how) => {
     const { storage } = create();
     const saver = new SavestateSaver(storage);
@@ -315,7 +315,7 @@ describe.each(STORAGES)('[A11] on %s a message that is changed in place', (_, cr
   });
 });
 
-test('[A60] a save reads its state at once, and leaves the rest for a little later', async () => {
+test('[langgraph.10] a save reads its state at once, and leaves the rest for a little later', async () => {
   let commits = 0;
   class Counting extends InMemoryCheckpointStorage {
     override commit(...args: Parameters<InMemoryCheckpointStorage['commit']>) {
@@ -346,31 +346,34 @@ test('[A60] a save reads its state at once, and leaves the rest for a little lat
   await Promise.all([written, third]);
 });
 
-test.each(STORAGES)('[A16] on %s nothing handed out leads back to what is stored or remembered', async (_, create) => {
-  const saver = new SavestateSaver(create().storage);
-  const config = await putValues(saver, ROOT, { messages: [new HumanMessage('one')], data: { list: [1] } });
-  await saver.putWrites(config, [['data', { list: [2] }]], 'task');
-  const spoil = (tuple: CheckpointTuple): void => {
-    const { messages, data } = tuple.checkpoint.channel_values as {
-      messages: [HumanMessage, ...HumanMessage[]];
-      data: { list: number[] };
+test.each(STORAGES)(
+  '[langgraph.9] on %s nothing handed out leads back to what is stored or remembered',
+  async (_, create) => {
+    const saver = new SavestateSaver(create().storage);
+    const config = await putValues(saver, ROOT, { messages: [new HumanMessage('one')], data: { list: [1] } });
+    await saver.putWrites(config, [['data', { list: [2] }]], 'task');
+    const spoil = (tuple: CheckpointTuple): void => {
+      const { messages, data } = tuple.checkpoint.channel_values as {
+        messages: [HumanMessage, ...HumanMessage[]];
+        data: { list: number[] };
+      };
+      messages[0].content = 'spoilt';
+      messages.push(new HumanMessage('more'));
+      data.list.push(9);
+      const [[, , written] = []] = tuple.pendingWrites ?? [];
+      (written as { list: number[] }).list.push(9);
+      Object.assign(tuple.metadata ?? {}, { step: 99 });
     };
-    messages[0].content = 'spoilt';
-    messages.push(new HumanMessage('more'));
-    data.list.push(9);
-    const [[, , written] = []] = tuple.pendingWrites ?? [];
-    (written as { list: number[] }).list.push(9);
-    Object.assign(tuple.metadata ?? {}, { step: 99 });
-  };
-  for (let time = 0; time < 3; time++) {
-    spoil((await saver.getTuple(config)) as CheckpointTuple);
-    for (const tuple of await tuples(saver)) spoil(tuple);
-  }
-  const tuple = await saver.getTuple(ROOT);
-  expect(tuple?.checkpoint.channel_values).toEqual({ messages: [new HumanMessage('one')], data: { list: [1] } });
-  expect(tuple?.pendingWrites).toEqual([['task', 'data', { list: [2] }]]);
-  expect(tuple?.metadata).toEqual(metadataOf());
-});
+    for (let time = 0; time < 3; time++) {
+      spoil((await saver.getTuple(config)) as CheckpointTuple);
+      for (const tuple of await tuples(saver)) spoil(tuple);
+    }
+    const tuple = await saver.getTuple(ROOT);
+    expect(tuple?.checkpoint.channel_values).toEqual({ messages: [new HumanMessage('one')], data: { list: [1] } });
+    expect(tuple?.pendingWrites).toEqual([['task', 'data', { list: [2] }]]);
+    expect(tuple?.metadata).toEqual(metadataOf());
+  },
+);
 
 async function history(graph: ReturnType<typeof echoGraph>) {
   const found = [];

@@ -14,7 +14,7 @@ import { SavestateSaver } from './savestate-saver.ts';
 Object.assign(globalThis, { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it });
 const { deltaChannelHistoryTests, specTest } = await import('@langchain/langgraph-checkpoint-validation');
 
-/** 718 of the suite and 8 about delta channels; see [A1]. */
+/** 718 of the suite and 8 about delta channels; see [langgraph.1]. */
 const SUITE_TESTS = 726;
 
 const folder = mkdtempSync(join(tmpdir(), 'savestate-langgraph-'));
@@ -35,7 +35,7 @@ const OPEN: readonly [name: string, open: () => ChunkStorage][] = [
   ],
 ];
 
-describe.each(OPEN)('[A1] the official suite on %s', (name, open) => {
+describe.each(OPEN)('[langgraph.1] the official suite on %s', (name, open) => {
   const storages = new Map<unknown, ChunkStorage>();
   const initializer = {
     checkpointerName: `savestate ${name}`,

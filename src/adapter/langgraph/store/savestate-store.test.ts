@@ -68,7 +68,7 @@ async function compare(writes: fc.Arbitrary<object>, reads: fc.Arbitrary<object>
   await fc.assert(property, { numRuns: 150 });
 }
 
-describe('[A26] the store', () => {
+describe('[langgraph.14] the store', () => {
   test("answers what LangGraph's own store in memory answers, in the same order", async () => {
     await compare(PUTS, fc.oneof(GETS, SEARCHES, LISTS));
   });
@@ -135,7 +135,7 @@ describe('[A26] the store', () => {
   });
 });
 
-describe.each(STORAGES)('[A26] the store on %s', (_, create) => {
+describe.each(STORAGES)('[langgraph.14] the store on %s', (_, create) => {
   test('is there when it is opened again, and takes writes of several at once', async () => {
     const { storage, reopen = () => storage } = create();
     const other = reopen();

@@ -50,7 +50,7 @@ async function fill(store: SavestateStore, [from, to]: [number, number], spread:
   await store.batch(numbers.map((n) => ({ namespace: spread(n), key: `k${n}`, value: value(n) })));
 }
 
-describe.each(SPREADS)('[A70] in %s', (_, spread) => {
+describe.each(SPREADS)('[langgraph.15] in %s', (_, spread) => {
   test('a put, also of an item that is there, and a deletion write what they change', async () => {
     const storage = new CountingStorage();
     const store = new SavestateStore(storage);
@@ -72,7 +72,7 @@ describe.each(SPREADS)('[A70] in %s', (_, spread) => {
     expect(large.chars).toBeLessThan(3.5 * small.chars);
   });
 
-  test('[A71] reading an item, or the first ones, reads what leads to them', async () => {
+  test('[langgraph.15] reading an item, or the first ones, reads what leads to them', async () => {
     const storage = new CountingStorage();
     await fill(new SavestateStore(storage), [0, 5000], spread);
     storage.reset();
@@ -92,7 +92,7 @@ describe.each(SPREADS)('[A70] in %s', (_, spread) => {
     expect(storage.read).toBe(repeated);
   });
 
-  test('[A71] what another store changed is read, and nothing else', async () => {
+  test('[langgraph.15] what another store changed is read, and nothing else', async () => {
     const storage = new CountingStorage();
     const [one, two] = [new SavestateStore(storage), new SavestateStore(storage)];
     await fill(one, [0, 2000], spread);
@@ -104,7 +104,7 @@ describe.each(SPREADS)('[A70] in %s', (_, spread) => {
   });
 });
 
-test('[A70] a batch that changes nothing makes no checkpoint', async () => {
+test('[langgraph.15] a batch that changes nothing makes no checkpoint', async () => {
   const storage = new CountingStorage();
   const store = new SavestateStore(storage);
   await store.delete(['n'], 'absent');
@@ -114,7 +114,7 @@ test('[A70] a batch that changes nothing makes no checkpoint', async () => {
   expect(storage.commits).toBe(1);
 });
 
-test('[A70] a store can be loaded and compared like any state, and nothing stored is out of reach', async () => {
+test('[langgraph.15] a store can be loaded and compared like any state, and nothing stored is out of reach', async () => {
   const storage = new CountingStorage();
   const store = new SavestateStore(storage);
   for (let n = 0; n < 140; n++) await store.put(['users', `u${n % 3}`], `k${n}`, value(n));

@@ -18,7 +18,7 @@ function openFile() {
   return { path, open: () => new SqliteCheckpointStorage({ path, durability: 'process' }) };
 }
 
-describe('[A72] stores that write at once', () => {
+describe('[langgraph.14] stores that write at once', () => {
   test('are never refused on one SQLite file, and lose nothing', async () => {
     const { open } = openFile();
     const storages = Array.from({ length: 6 }, open);
@@ -66,7 +66,7 @@ describe('[A72] stores that write at once', () => {
 });
 
 test.each(STORAGES)(
-  '[A24] on %s changes of a store are told of, and counted by the retention of its manager',
+  '[langgraph.13] on %s changes of a store are told of, and counted by the retention of its manager',
   async (_, create) => {
     const retention = { types: { auto: { keepLast: 2 } } };
     const manager = new CheckpointManager({ storage: create().storage, classes: langGraphClasses, retention });
@@ -90,7 +90,7 @@ test.each(STORAGES)(
   },
 );
 
-describe('[A75] prune', () => {
+describe('[langgraph.17] prune', () => {
   test('leaves the latest state, and nothing of what was deleted or replaced, not a byte in the file', async () => {
     const { path, open } = openFile();
     const storage = open();
@@ -154,7 +154,7 @@ describe('[A75] prune', () => {
   });
 });
 
-describe('[A76] a store of the first form', () => {
+describe('[langgraph.17] a store of the first form', () => {
   const item = (namespace: string[], key: string, n: number): Item => ({
     namespace,
     key,

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { KeptValues } from './store-kept.ts';
 
-test('[A71] what is kept is bounded: what came first goes first, and what is too large is not kept', () => {
+test('[langgraph.15] what is kept is bounded: what came first goes first, and what is too large is not kept', () => {
   const kept = new KeptValues<string, { size: number }>(10, ({ size }) => size);
   const keys = ['a', 'b', 'c', 'd'];
   const held = () => keys.filter((key) => kept.get(key) !== undefined);

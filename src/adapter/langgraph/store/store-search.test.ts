@@ -18,7 +18,7 @@ async function fill(storage: ChunkStorage): Promise<SavestateStore> {
 const keysOf = (items: readonly { namespace: string[]; key: string }[]) =>
   items.map(({ namespace, key }) => [...namespace, key].join('/'));
 
-describe.each(STORAGES)('[A73] on %s a query', (_, create) => {
+describe.each(STORAGES)('[langgraph.16] on %s a query', (_, create) => {
   const openFilled = () => fill(create().storage);
 
   test('ranks by words, whatever their form, best first with a score; the others follow in their order without one', async () => {
@@ -83,7 +83,7 @@ describe.each(STORAGES)('[A73] on %s a query', (_, create) => {
 });
 
 test.each(STORAGES)(
-  '[A74] on %s with an index a query goes by the fields it names, or not by this item at all',
+  '[langgraph.16] on %s with an index a query goes by the fields it names, or not by this item at all',
   async (_, create) => {
     const store = new SavestateStore(create().storage);
     const value = { title: 'harbour', body: { parts: [{ text: 'fog' }, { text: 'rain' }] } };

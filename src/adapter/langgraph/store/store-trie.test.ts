@@ -10,7 +10,7 @@ type Fields = { readonly n: number };
 
 const REF = createChunk({ text: '1', refs: [] }).digest;
 
-test('[A70] a trie holds what was put, whatever was put and deleted before, and shrinks to nothing', async () => {
+test('[langgraph.15] a trie holds what was put, whatever was put and deleted before, and shrinks to nothing', async () => {
   const keys = fc.integer({ min: 0, max: 120 }).map((n) => `k${n}`);
   const change = fc.tuple(
     keys,

@@ -25,7 +25,7 @@ async function ownThreads() {
 const byTask = ({ pendingWrites = [] }: CheckpointTuple) =>
   pendingWrites.toSorted(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
 
-describe('[A55] exported threads', () => {
+describe('[langgraph.22] exported threads', () => {
   test('give equal tuples in the official saver, and the report counts them', async () => {
     const { storage, saver } = await ownThreads();
     const target = new MemorySaver();
@@ -119,7 +119,7 @@ describe('[A55] exported threads', () => {
   });
 });
 
-describe('[A56] what the official serializer does not keep', () => {
+describe('[langgraph.22] what the official serializer does not keep', () => {
   const LOST: [name: string, lost: { readonly value: unknown; readonly path: string; readonly reason: RegExp }][] = [
     ['a Date', { value: { at: [new Date(0)] }, path: '$.at[0]', reason: /class Date into a string/ }],
     ['a URL', { value: new URL('https://example.org/'), path: '$', reason: /class URL into a string/ }],
@@ -207,7 +207,7 @@ describe('[A56] what the official serializer does not keep', () => {
   });
 });
 
-test('[A55] a saver that fails says so in our words', async () => {
+test('[langgraph.22] a saver that fails says so in our words', async () => {
   const saver = new SavestateSaver(new InMemoryCheckpointStorage());
   await putValues(saver, threadConfig('t'), { fine: 'text' });
   const target = new MemorySaver();
@@ -222,7 +222,7 @@ test('[A55] a saver that fails says so in our words', async () => {
   await expect(importThreads(target, target as never)).rejects.toMatchObject({ code: 'INVALID_INPUT' });
 });
 
-test('[A83] an export names what is not whole also of what an earlier one stored', async () => {
+test('[langgraph.21] an export names what is not whole also of what an earlier one stored', async () => {
   const { saver } = await ownThreads();
   const target = new MemorySaver();
   const first = await exportThreads(saver, target, { threads: THREADS });

@@ -69,7 +69,7 @@ async function historyOf(graph: Graph, threadId: string) {
   return history;
 }
 
-describe.each(SOURCES)('[A50] a database of the official %s', (name, open) => {
+describe.each(SOURCES)('[langgraph.18] a database of the official %s', (name, open) => {
   test('comes over with the states, metadata, parents and writes that it gives itself', async () => {
     const { saver, report } = await importGolden(open);
     const described = await readDescribed(name);
@@ -136,7 +136,7 @@ describe.each(SOURCES)('[A50] a database of the official %s', (name, open) => {
     expect(reported).toMatchObject({ done: 'send the letter: no', note: 'reported send the letter: no' });
   });
 
-  test('[A51] a second import finds everything there, and stores nothing', async () => {
+  test('[langgraph.19] a second import finds everything there, and stores nothing', async () => {
     const { source, saver, storage, report } = await importGolden(open);
     const before = await storage.stats();
     const again = await importThreads(source, saver, { storage });
@@ -145,7 +145,7 @@ describe.each(SOURCES)('[A50] a database of the official %s', (name, open) => {
     expect(await storage.stats()).toEqual(before);
   });
 
-  test('[A51] an import that was stopped goes on where it was, wherever that is', async () => {
+  test('[langgraph.19] an import that was stopped goes on where it was, wherever that is', async () => {
     const { saver: whole } = await importGolden(open);
     const storage = new InMemoryCheckpointStorage();
     const source = await open();
@@ -172,7 +172,7 @@ describe.each(SOURCES)('[A50] a database of the official %s', (name, open) => {
     expect(histories[0]).toEqual(histories[1]);
   });
 
-  test('[A53] what the official saver lost is named, and the rest comes over', async () => {
+  test('[langgraph.21] what the official saver lost is named, and the rest comes over', async () => {
     const { saver, report } = await importGolden(open);
     const stray = report.skipped.filter(({ threadId }) => threadId === 'stray');
     expect(stray).toMatchObject([
@@ -193,7 +193,7 @@ describe.each(SOURCES)('[A50] a database of the official %s', (name, open) => {
     expect(text).toContain('"before":"first"');
   });
 
-  test('[A54] some threads only; a name that is not there is an error', async () => {
+  test('[langgraph.19] some threads only; a name that is not there is an error', async () => {
     const source = await open();
     const saver = new SavestateSaver(new InMemoryCheckpointStorage());
     const report = await importThreads(source, saver, { threads: ['approval', 'nested'] });
@@ -207,7 +207,7 @@ describe.each(SOURCES)('[A50] a database of the official %s', (name, open) => {
     });
   });
 
-  test('[A54] progress is told after every checkpoint, and the report has the bytes before and after', async () => {
+  test('[langgraph.19] progress is told after every checkpoint, and the report has the bytes before and after', async () => {
     const source = await open();
     const storage = new InMemoryCheckpointStorage();
     const seen: number[] = [];
@@ -218,11 +218,11 @@ describe.each(SOURCES)('[A50] a database of the official %s', (name, open) => {
     expect(seen).toHaveLength(37);
     expect(seen.at(-1)).toBe(1);
     expect(report.bytesBefore).toBeGreaterThan(20_000);
-    expect(report.bytesAfter).toBe((await storage.stats()).bytes); // [C47]
+    expect(report.bytesAfter).toBe((await storage.stats()).bytes); // [storage.21]
   });
 });
 
-describe.each(STORAGES)('[A50] on %s', (_, create) => {
+describe.each(STORAGES)('[langgraph.18] on %s', (_, create) => {
   test('threads come over', async () => {
     const { storage, reopen = () => storage } = create();
     const source = await openSqlite();
@@ -236,7 +236,7 @@ describe.each(STORAGES)('[A50] on %s', (_, create) => {
   });
 });
 
-test('[A50] threads of a saver that is at hand come over through its public methods', async () => {
+test('[langgraph.18] threads of a saver that is at hand come over through its public methods', async () => {
   const official: BaseCheckpointSaver = new MemorySaver();
   await writeThreads(LIBRARY, official);
   const saver = new SavestateSaver(new InMemoryCheckpointStorage());
@@ -252,7 +252,7 @@ test('[A50] threads of a saver that is at hand come over through its public meth
 });
 
 test.each(['fails', 'loses_reply'] as const)(
-  '[A51] an import that ends because a commit %s, at any commit, is completed by the next',
+  '[langgraph.19] an import that ends because a commit %s, at any commit, is completed by the next',
   async (fault) => {
     const { saver: whole } = await importGolden(openSqlite);
     const expected = (await tuples(whole, {})).filter(({ config }) => config.configurable?.thread_id === 'delta');
@@ -277,7 +277,7 @@ test.each(['fails', 'loses_reply'] as const)(
   },
 );
 
-test('[A53] values that the PostgresSaver may have taken from another fork are named', async () => {
+test('[langgraph.21] values that the PostgresSaver may have taken from another fork are named', async () => {
   const { report } = await importGolden(openPostgres);
   const { histories } = await readDescribed('postgres-saver');
   const doubted = report.lossy.filter(({ threadId, channel }) => threadId === 'talk' && channel === 'messages');
@@ -288,7 +288,7 @@ test('[A53] values that the PostgresSaver may have taken from another fork are n
   expect(doubted[0]?.reason).toContain('keeps one value only');
 });
 
-describe('[A52] the source', () => {
+describe('[langgraph.20] the source', () => {
   test('is the same to the byte afterwards, and nothing is beside it', async () => {
     const path = join(temporaryFolder(), 'official.db');
     copyFileSync(SQLITE_FILE, path);
@@ -324,7 +324,7 @@ describe('[A52] the source', () => {
     writer.close();
   });
 
-  test('[A82] that cannot be read is named with what is there instead, and what to do', async () => {
+  test('[langgraph.20] that cannot be read is named with what is there instead, and what to do', async () => {
     const folder = temporaryFolder();
     const cut = join(folder, 'cut.db');
     writeFileSync(cut, readFileSync(SQLITE_FILE).subarray(0, 20_000));

@@ -54,7 +54,7 @@ function only(name: SignalName, events: readonly DriftEvent[], options: DriftOpt
 describe('repetition', () => {
   const poll = (text: (at: number) => string) => times(8, (at) => [call('fetch', { url: '/job/7' }), result(text(at))]);
 
-  test('[U2] the same call with the same result is a loop at the fourth time, not before', () => {
+  test('[drift.2] the same call with the same result is a loop at the fourth time, not before', () => {
     const events = poll(() => 'the job is still queued behind others');
     const { alarm } = watch(events);
     expect(alarm).toMatchObject({ index: 7, kinds: ['loop'], agent: 'worker', onset: 0 });
@@ -62,17 +62,17 @@ describe('repetition', () => {
     expect(alarm?.summary).toContain('The call of "fetch" is the same as before');
   });
 
-  test('[U2] the same call with a new result each time is polling, not a loop', () => {
+  test('[drift.2] the same call with a new result each time is polling, not a loop', () => {
     expect(watch(poll((at) => `${at * 10} percent of part ${at} are done`)).alarm).toBeUndefined();
   });
 
-  test('[U2] the same call that fails again is a loop at the third time', () => {
+  test('[drift.2] the same call that fails again is a loop at the third time', () => {
     const events = times(3, () => [call('shell', 'make all'), fails('make: no rule to make target all')]);
     expect(only('repetition', events).alarm).toMatchObject({ index: 5, kinds: ['loop'] });
     expect(only('repetition', events.slice(0, 4)).alarm).toBeUndefined();
   });
 
-  test('[U2] tools that are there to be polled may be polled', () => {
+  test('[drift.2] tools that are there to be polled may be polled', () => {
     const events = times(50, () => [
       call('check_mailbox', {}, { stateDigest: 'same' }),
       result('no new messages came in'),
@@ -81,12 +81,12 @@ describe('repetition', () => {
     expect(watch(events, { pollingTools: ['check_mailbox'] }).alarm).toBeUndefined();
   });
 
-  test('[U2] calls that are never answered count for less', () => {
+  test('[drift.2] calls that are never answered count for less', () => {
     const events = times(9, () => call('read', { path: 'a.ts' }));
     expect(only('repetition', events).alarm?.index).toBe(4);
   });
 
-  test('[U2] calls made at once do not repeat each other', () => {
+  test('[drift.2] calls made at once do not repeat each other', () => {
     const batch = [
       ...times(8, () => call('ask', 'what does the council say about the bridge')),
       ...times(8, (at) => result(`the council says ${page(at)}`)),
@@ -95,7 +95,7 @@ describe('repetition', () => {
     expect(watch([...warm, ...batch]).alarm).toBeUndefined();
   });
 
-  test('[U2] numbers and texts, and keys in another order, are the same input', () => {
+  test('[drift.2] numbers and texts, and keys in another order, are the same input', () => {
     const events = [
       ...times(2, () => [call('read', { from: 1, path: 'a.ts' }), result('one line of text')]),
       ...times(2, () => [call('read', { path: 'a.ts', from: '1' }), result('one line of text')]),
@@ -103,7 +103,7 @@ describe('repetition', () => {
     expect(only('repetition', events).alarm).toBeDefined();
   });
 
-  test('[U2] a call repeated now and then between new work is no loop', () => {
+  test('[drift.2] a call repeated now and then between new work is no loop', () => {
     const events = times(30, (at) => [
       call('edit', { path: `m${at}.ts`, text: page(at) }),
       result(page(at + 100)),
@@ -117,7 +117,7 @@ describe('repetition', () => {
 describe('near-duplicate', () => {
   const query = (words: string) => call('search', { query: words });
 
-  test('[U3] asking the same in other words or another order, for the same answers, is a loop', () => {
+  test('[drift.3] asking the same in other words or another order, for the same answers, is a loop', () => {
     const words = ['rainfall', 'records', 'of', 'the', 'lisbon', 'station', 'during', 'winter'];
     const events = times(10, (at) => [
       query([...words.slice(at % 8), ...words.slice(0, at % 8), at % 2 === 0 ? 'table' : 'list'].join(' ')),
@@ -128,7 +128,7 @@ describe('near-duplicate', () => {
     expect(signals).toContain('near-duplicate');
   });
 
-  test('[U3] the same done to one thing after another is work on a list', () => {
+  test('[drift.3] the same done to one thing after another is work on a list', () => {
     const events = times(60, (at) => [
       call('edit', { path: `src/module-${at}.ts`, text: 'add the licence header on top of this very file' }),
       result('ok'),
@@ -136,7 +136,7 @@ describe('near-duplicate', () => {
     expect(watch(events).alarm).toBeUndefined();
   });
 
-  test('[U3] different questions with different answers are no loop', () => {
+  test('[drift.3] different questions with different answers are no loop', () => {
     const events = times(30, (at) => [query(page(at).slice(0, 60)), result(page(at + 500))]);
     expect(watch(events).alarm).toBeUndefined();
   });
@@ -153,7 +153,7 @@ describe('re-asking', () => {
     result(answer, more),
   ];
 
-  test('[U3] asking an answered question twice more in known words is a loop, whatever the answers', () => {
+  test('[drift.3] asking an answered question twice more in known words is a loop, whatever the answers', () => {
     const events = [
       goal,
       ...ask('official rainfall records Lisbon station', page(1)),
@@ -164,12 +164,12 @@ describe('re-asking', () => {
     expect(only('re-asking', events.slice(0, 5)).alarm).toBeUndefined();
   });
 
-  test('[U3] a question with a new word in it is another question', () => {
+  test('[drift.3] a question with a new word in it is another question', () => {
     const years = times(20, (at) => ask(`official rainfall records Lisbon station ${1991 + at}`, page(at)));
     expect(watch([goal, ...years]).alarm).toBeUndefined();
   });
 
-  test('[U3] asking again after an error is a retry, and a command is no question', () => {
+  test('[drift.3] asking again after an error is a retry, and a command is no question', () => {
     const retries = times(3, (at) =>
       ask(`Lisbon rainfall records station ${'yearly '.repeat(at)}`, 'none', { isError: true }),
     );
@@ -182,7 +182,7 @@ describe('re-asking', () => {
 describe('alternation', () => {
   const round = [call('open', 'a'), result('file a has this content'), call('close', 'a'), result('file a is closed')];
 
-  test('[U4] two calls in turn, three times over, are named as a cycle', () => {
+  test('[drift.4] two calls in turn, three times over, are named as a cycle', () => {
     const { last } = only(
       'alternation',
       times(3, () => round),
@@ -201,7 +201,7 @@ describe('alternation', () => {
     expect(alarm?.evidence[0]?.reason).toBe('The last 6 calls are the same 2, 3 times over.');
   });
 
-  test('[U4] a cycle whose results move on is not one', () => {
+  test('[drift.4] a cycle whose results move on is not one', () => {
     const events = times(6, (at) => [
       call('build', {}),
       result(`build ${at} took long`),
@@ -211,14 +211,14 @@ describe('alternation', () => {
     expect(only('alternation', events).last?.scores.loop).toBeUndefined();
   });
 
-  test('[U4] one call over and over is a repetition, not an alternation', () => {
+  test('[drift.4] one call over and over is a repetition, not an alternation', () => {
     const events = times(12, () => [call('build', {}), result('nothing to do here')]);
     expect(only('alternation', events).last?.scores.loop).toBeUndefined();
   });
 });
 
 describe('state recurrence', () => {
-  test('[U6] it catches a loop in which every text differs', () => {
+  test('[drift.4] it catches a loop in which every text differs', () => {
     const events = times(4, (round) => [
       say(`Attempt ${page(round)}`),
       call('move', { to: 'left' }, { stateDigest: 'sha256-A' }),
@@ -233,14 +233,14 @@ describe('state recurrence', () => {
     expect(watch(events, { without: ['state-recurrence'] }).alarm).toBeUndefined();
   });
 
-  test('[U6] another act in the same state, and the same act in another state, are no witness', () => {
+  test('[drift.4] another act in the same state, and the same act in another state, are no witness', () => {
     const acts = times(20, (at) => call('try', { key: `k${at}` }, { stateDigest: 'sha256-A' }));
     expect(only('state-recurrence', acts).alarm).toBeUndefined();
     const states = times(20, (at) => call('step', {}, { stateDigest: `sha256-${at}` }));
     expect(only('state-recurrence', states).alarm).toBeUndefined();
   });
 
-  test('[U6] inputs are compared exactly: keys and types count, their order does not', () => {
+  test('[drift.4] inputs are compared exactly: keys and types count, their order does not', () => {
     const twins = [
       { a: 1, b: 2 },
       { b: 2, a: 1 },
@@ -251,7 +251,7 @@ describe('state recurrence', () => {
     expect(only('state-recurrence', others).last?.scores.loop).toBeUndefined();
   });
 
-  test('[U6] cycles in which nothing is done are no loop; [U9] more than four that leave the state as it was are a stall', () => {
+  test('[drift.4] cycles in which nothing is done are no loop; [drift.7] more than four that leave the state as it was are a stall', () => {
     const cycles = (digest: (at: number) => string | undefined) =>
       times(50, (at) => {
         const stateDigest = digest(at);
@@ -265,7 +265,7 @@ describe('state recurrence', () => {
     expect(watch(asked).alarm).toBeUndefined();
   });
 
-  test('[U6] an input that JSON cannot hold is no witness', () => {
+  test('[drift.4] an input that JSON cannot hold is no witness', () => {
     const ring: Record<string, unknown> = {};
     ring.self = ring;
     const events = times(5, () => call('x', ring, { stateDigest: 's' }));
@@ -276,7 +276,7 @@ describe('state recurrence', () => {
 describe('monologue and chant', () => {
   const words = 'I should now look into the settings of the build';
 
-  test('[U7] saying the same three times with nothing in between is a loop', () => {
+  test('[drift.6] saying the same three times with nothing in between is a loop', () => {
     expect(
       only(
         'monologue',
@@ -291,20 +291,20 @@ describe('monologue and chant', () => {
     ).toBeUndefined();
   });
 
-  test('[U7] saying the same between acts, or in turn with another, is no monologue', () => {
+  test('[drift.6] saying the same between acts, or in turn with another, is no monologue', () => {
     const acting = times(6, (at) => [say(words), call('read', `f${at}`), result(page(at))]);
     expect(only('monologue', acting).alarm).toBeUndefined();
     const talking = times(6, () => [say(words), say('Go on then, please.', 'other')]);
     expect(only('monologue', talking).alarm).toBeUndefined();
   });
 
-  test('[U7] one message that says one sentence over and over is a chant', () => {
+  test('[drift.6] one message that says one sentence over and over is a chant', () => {
     const sentence = 'I will check the file once more. ';
     expect(only('chant', [say(sentence.repeat(12))]).alarm?.index).toBe(0);
     expect(only('chant', [say(sentence.repeat(4))]).alarm).toBeUndefined();
   });
 
-  test('[U7] code, lists and tables may repeat themselves', () => {
+  test('[drift.6] code, lists and tables may repeat themselves', () => {
     const code = `\`\`\`\n${'  cells.push(new Cell(0, 0, 0));\n'.repeat(30)}\`\`\``;
     const list = '- the same line of a long list\n'.repeat(30);
     const table = '| zero | zero | zero | zero |\n'.repeat(30);
@@ -315,7 +315,7 @@ describe('monologue and chant', () => {
 describe('stall', () => {
   const order = 'Please look for the price list of the museum on its website';
 
-  test('[U8] a talk in which both say again what they said is a stall', () => {
+  test('[drift.6] a talk in which both say again what they said is a stall', () => {
     const events = times(6, (at) => [
       say(`${order}, page ${at}.`, 'lead'),
       say(`I looked at the website of the museum and found the opening hours, try ${at}.`, 'surfer'),
@@ -327,17 +327,17 @@ describe('stall', () => {
     );
   });
 
-  test('[U8] a talk that brings something new each time is none', () => {
+  test('[drift.6] a talk that brings something new each time is none', () => {
     const events = times(12, (at) => [say(page(at), 'lead'), say(page(at + 40), 'surfer')]);
     expect(only('stall', events).alarm).toBeUndefined();
   });
 
-  test('[U8] an agent that acts is judged by its acts, not by its words', () => {
+  test('[drift.6] an agent that acts is judged by its acts, not by its words', () => {
     const events = times(12, (at) => [say(order), call('open', `page-${at}`), result(page(at))]);
     expect(watch(events).alarm).toBeUndefined();
   });
 
-  test('[U8] who has set a task for others may urge them on; who has set its own may not', () => {
+  test('[drift.6] who has set a task for others may urge them on; who has set its own may not', () => {
     const task = { kind: 'goal', agent: 'proxy', role: 'agent', text: 'Solve the puzzle of the nine gates.' };
     const urged = times(8, (at) => [
       say('Continue. Please keep solving the puzzle until you are done.', 'proxy'),
@@ -348,7 +348,7 @@ describe('stall', () => {
     expect(only('stall', [task, ...alone]).alarm).toBeDefined();
   });
 
-  test('[U8] what people say is not watched', () => {
+  test('[drift.6] what people say is not watched', () => {
     const events = times(8, () => ({ kind: 'message', agent: 'user', role: 'user', text: order }));
     expect(watch(events).alarm).toBeUndefined();
   });
@@ -358,18 +358,18 @@ describe('idle steps and cycle count', () => {
   const idle = (count: number) =>
     times(count, (at) => [call(`tool${at % 7}`, `x${at}`), result('nothing was found there')]);
 
-  test('[U9] too many calls in a row that bring nothing new are a stall', () => {
+  test('[drift.7] too many calls in a row that bring nothing new are a stall', () => {
     expect(only('idle-steps', idle(40)).alarm).toMatchObject({ kinds: ['stall'] });
     expect(only('idle-steps', idle(12)).last?.scores.stall).toBeUndefined();
     expect(only('idle-steps', idle(12), { maxIdleSteps: 3 }).last?.scores.stall).toBeGreaterThan(0);
   });
 
-  test('[U9] one fruitful call begins the count anew', () => {
+  test('[drift.7] one fruitful call begins the count anew', () => {
     const events = times(8, (at) => [...idle(10), call('read', `p${at}`), result(page(at))]);
     expect(only('idle-steps', events).last?.scores.stall).toBeUndefined();
   });
 
-  test('[U9] the number of cycles is evidence only if one is expected', () => {
+  test('[drift.7] the number of cycles is evidence only if one is expected', () => {
     const cycles = times(200, () => ({ kind: 'cycle', agent: 'worker' }));
     expect(watch(cycles).alarm).toBeUndefined();
     const { alarm } = watch(cycles, { expectedCycles: 50 });
@@ -377,7 +377,7 @@ describe('idle steps and cycle count', () => {
     expect(alarm?.summary).toContain('expected to take 50');
   });
 
-  test('[U9] a new goal begins the count anew', () => {
+  test('[drift.7] a new goal begins the count anew', () => {
     const cycles = times(8, () => [{ kind: 'goal', text: 'next' }, ...times(45, () => ({ kind: 'cycle' }))]);
     expect(watch(cycles, { expectedCycles: 50 }).alarm).toBeUndefined();
   });
@@ -389,17 +389,17 @@ describe('error rate', () => {
     isError ? fails(`failure ${page(at + 9)}`) : result(page(at + 9)),
   ];
 
-  test('[U5] different steps that all fail are drift at the third, and one success delays it', () => {
+  test('[drift.5] different steps that all fail are drift at the third, and one success delays it', () => {
     expect(watch(times(5, (at) => step(at, true))).alarm).toMatchObject({ index: 5, kinds: ['error'] });
     const mended = times(5, (at) => step(at, at !== 2));
     expect(watch(mended).alarm?.index).toBe(9);
   });
 
-  test('[U5] one failure in five is healthy, however long it goes on', () => {
+  test('[drift.5] one failure in five is healthy, however long it goes on', () => {
     expect(watch(times(200, (at) => step(at, at % 5 === 0))).alarm).toBeUndefined();
   });
 
-  test('[U5] calls made at once that fail at once count once', () => {
+  test('[drift.5] calls made at once that fail at once count once', () => {
     const batch = (at: number) => [
       ...times(5, (nth) => call('buy', { item: `i${at}-${nth}` }, { callId: `${at}-${nth}` })),
       ...times(5, (nth) => result('budget exceeded', { isError: true, callId: `${at}-${nth}` })),
@@ -408,7 +408,7 @@ describe('error rate', () => {
     expect(only('error-rate', times(3, batch)).alarm).toBeDefined();
   });
 
-  test('[U5] talking about a failure is no success', () => {
+  test('[drift.5] talking about a failure is no success', () => {
     const events = times(4, (at) => [...step(at, true), say(`That failed. ${page(at + 70)}`)]);
     expect(only('error-rate', events).alarm?.index).toBe(7);
   });
@@ -423,7 +423,7 @@ describe('time and context', () => {
     });
   };
 
-  test('[U10] cycles that take ever longer than usual are drift', () => {
+  test('[drift.7] cycles that take ever longer than usual are drift', () => {
     const usual = times(30, (at) => 1000 + (at % 5) * 100);
     const { alarm } = watch(cycles([...usual, 60_000, 90_000, 120_000, 150_000]));
     expect(alarm).toMatchObject({ kinds: ['time'] });
@@ -431,11 +431,11 @@ describe('time and context', () => {
     expect(watch(cycles([...usual, 60_000, ...usual])).alarm).toBeUndefined();
   });
 
-  test('[U10] without times there is nothing to say of them', () => {
+  test('[drift.7] without times there is nothing to say of them', () => {
     expect(watch(times(50, () => ({ kind: 'cycle' }))).last?.scores).toEqual({});
   });
 
-  test('[U10] a context that stays nearly full, or is cut again and again, is drift', () => {
+  test('[drift.7] a context that stays nearly full, or is cut again and again, is drift', () => {
     const sizes = (list: readonly number[]) => list.map((contextTokens) => ({ kind: 'cycle', contextTokens }));
     const full = times(10, () => 95_000);
     expect(watch(sizes(full), { contextLimitTokens: 100_000 }).alarm?.kinds).toEqual(['context']);
@@ -451,23 +451,23 @@ describe('goal', () => {
   const plan = { kind: 'plan', agent: 'worker', text: 'Look the number up in the register of bridges.' };
   const answer = call('final_answer', { answer: 'six bridges' });
 
-  test('[U11] an answer after tools that told nothing is unfounded', () => {
+  test('[drift.8] an answer after tools that told nothing is unfounded', () => {
     const echo = [call('python', 'print("search: bridges of Porto")'), result('search: bridges of Porto')];
     const { alarm } = watch([goal, plan, ...echo, answer]);
     expect(alarm).toMatchObject({ index: 4, kinds: ['goal'] });
     expect(alarm?.summary).toMatch(/its tools have told it only \d+ words/);
   });
 
-  test('[U11] an answer after a page that was read is not, nor one that needed no tools', () => {
+  test('[drift.8] an answer after a page that was read is not, nor one that needed no tools', () => {
     expect(watch([goal, plan, call('open', 'register'), result(page(3)), answer]).alarm).toBeUndefined();
     expect(watch([goal, answer]).alarm).toBeUndefined();
   });
 
-  test('[U11] what an error says founds nothing', () => {
+  test('[drift.8] what an error says founds nothing', () => {
     expect(watch([goal, plan, call('open', 'register'), fails(page(3)), answer]).alarm).toBeDefined();
   });
 
-  test('[U11] a stated goal that fades from what is said is drift, and so is a given one', () => {
+  test('[drift.8] a stated goal that fades from what is said is drift, and so is a given one', () => {
     const stated = { kind: 'system', text: 'Your goal is to reduce the water consumption of the gardens.' };
     const off = times(60, (at) => [
       say(`Selling more tickets: ${page(at)}`),
@@ -492,13 +492,13 @@ describe('goal', () => {
     ['Chinese', '修复支付模块中失败的单元测试', '支付模块的测试现在因为这个原因失败了'],
     ['Japanese', '決済モジュールの失敗しているテストを直す', '決済のテストはまだ失敗しています'],
     ['Korean', '결제 모듈의 실패하는 테스트를 수정하세요', '결제 테스트가 아직 실패합니다. 이유는 다음과 같습니다'],
-  ])('[U11] a goal in %s counts as it is written', (_language, text, about) => {
+  ])('[drift.8] a goal in %s counts as it is written', (_language, text, about) => {
     const on = times(45, (at) => say(`${at % 3 === 0 ? about : 'The next thing that came up was'} ${page(at)}`));
     expect(watch([{ kind: 'goal', text }, ...off]).alarm?.kinds).toEqual(['goal']);
     expect(watch([{ kind: 'goal', text }, ...on]).alarm).toBeUndefined();
   });
 
-  test('[U11] calls count as messages do, unless they say too little to tell', () => {
+  test('[drift.8] calls count as messages do, unless they say too little to tell', () => {
     const told = { kind: 'goal', text: 'Fix the failing unit tests in the payment module' };
     const calls = (input: (at: number) => unknown) =>
       times(45, (at) => [call('look_up', input(at)), result(page(at + 200))]);
@@ -508,7 +508,7 @@ describe('goal', () => {
     expect(watch([told, ...calls((at) => ({ order: at }))]).alarm).toBeUndefined();
   });
 
-  test('[U11] who answers what a person asks does not lose its goal, and a new goal replaces the one before', () => {
+  test('[drift.8] who answers what a person asks does not lose its goal, and a new goal replaces the one before', () => {
     const told = { kind: 'goal', text: 'Keep the customers happy' };
     const asked = times(45, (at) => [
       { kind: 'message', role: 'user', text: `Where is the parcel with porcelain number ${at}?` },

@@ -26,7 +26,7 @@ describe('a judge that takes its time', () => {
   test.each([
     [undefined, 30_000],
     [50, 50],
-  ])('[U25] with a limit of %s ms it has failed after %i ms, and is told so', async (limit, waitedMs) => {
+  ])('[drift.12] with a limit of %s ms it has failed after %i ms, and is told so', async (limit, waitedMs) => {
     const signals: AbortSignal[] = [];
     const { detector, last } = inDoubt((_question, { signal }) => {
       signals.push(signal);
@@ -46,7 +46,7 @@ describe('a judge that takes its time', () => {
   test.each<[string, (settle: Settle) => void]>([
     ['an answer', ({ resolve }) => resolve({ unproductive: 1 })],
     ['an error', ({ reject }) => reject(new Error('too late'))],
-  ])('[U25] %s that comes later changes nothing', async (_name, settle) => {
+  ])('[drift.12] %s that comes later changes nothing', async (_name, settle) => {
     const { promise, ...settling } = deferred();
     const { detector, last } = inDoubt(() => promise, 50);
     const asked = detector.assess(last);
@@ -58,7 +58,7 @@ describe('a judge that takes its time', () => {
     expect(detector.snapshot()).toEqual(before);
   });
 
-  test('[U25] no timer is left behind by one that answers, or fails', async () => {
+  test('[drift.12] no timer is left behind by one that answers, or fails', async () => {
     for (const judge of [() => Promise.resolve({ unproductive: 0.5 }), () => Promise.reject(new Error('no model'))]) {
       const { detector, last } = inDoubt(judge);
       await detector.assess(last);
@@ -66,7 +66,7 @@ describe('a judge that takes its time', () => {
     }
   });
 
-  test('[U25] an answer about what was forgotten meanwhile is not counted', async () => {
+  test('[drift.12] an answer about what was forgotten meanwhile is not counted', async () => {
     const { promise, resolve } = deferred();
     const { detector, last } = inDoubt(() => promise);
     const asked = detector.assess(last);
@@ -77,7 +77,7 @@ describe('a judge that takes its time', () => {
   });
 });
 
-test('[U25] waiting for it does not keep the process alive', () => {
+test('[drift.12] waiting for it does not keep the process alive', () => {
   const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
   const { detector, last } = inDoubt(never);
   const before = timers();
@@ -90,7 +90,7 @@ test.each<[string, () => unknown, string]>([
   ['answers with a getter that throws', () => Object.defineProperty({}, 'unproductive', { get: fail }), 'No.'],
   ['throws at once', fail, 'No.'],
   ['throws what has no words', () => Promise.reject(Object.create(null)), 'The judge failed.'],
-])('[U16] a judge that %s is reported', async (_name, answer, problem) => {
+])('[drift.12] a judge that %s is reported', async (_name, answer, problem) => {
   const { detector, last } = inDoubt(answer as DriftJudge);
   expect((await detector.assess(last)).judgeProblem).toContain(problem);
 });
@@ -114,7 +114,7 @@ describe('what is kept for a judge', () => {
     ['fields that nobody knows', { more: () => 1 }],
   ];
 
-  test.each(odd)('[U26] a snapshot can be taken and saved after an event that holds %s', (_name, fields) => {
+  test.each(odd)('[drift.11] a snapshot can be taken and saved after an event that holds %s', (_name, fields) => {
     const { detector } = inDoubt(never);
     detector.observe({ kind: 'call', name: 'x', ...fields } as DriftEvent);
     const snapshot = detector.snapshot();
@@ -123,7 +123,7 @@ describe('what is kept for a judge', () => {
     expect(copy.snapshot().window).toEqual(snapshot.window);
   });
 
-  test('[U26] what it does to what it is shown changes nothing that is remembered', async () => {
+  test('[drift.11] what it does to what it is shown changes nothing that is remembered', async () => {
     const { detector, last } = inDoubt(({ window, evidence }) => {
       for (const shown of [...window, ...evidence]) Object.assign(shown, { text: () => 1, reason: () => 1 });
       return Promise.reject(new Error('no model'));
@@ -134,7 +134,7 @@ describe('what is kept for a judge', () => {
     expect(ledger.evidence.at(-1)?.reason).toMatch(/^The call of "look"/);
   });
 
-  test('[U26] it sees the fields of an event as plain values, inputs and outputs as text', async () => {
+  test('[drift.11] it sees the fields of an event as plain values, inputs and outputs as text', async () => {
     const questions: JudgeQuestion[] = [];
     const { detector, last } = inDoubt((question) => {
       questions.push(question);

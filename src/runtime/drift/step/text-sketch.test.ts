@@ -7,27 +7,27 @@ const words = (from: number, to: number) => Array.from({ length: to - from }, (_
 const alike = (a: string, b: string) => resemblance(sketchText(a).sketch.words, sketchText(b).sketch.words);
 
 describe('text sketch', () => {
-  test('[U3] resemblance follows the share of common words', () => {
+  test('[drift.3] resemblance follows the share of common words', () => {
     expect(alike(words(0, 200), words(0, 200))).toBe(1);
     expect(alike(words(0, 200), words(500, 700))).toBeLessThan(0.1);
     expect(alike(words(0, 200), words(100, 300))).toBeGreaterThan(0.2);
     expect(alike(words(0, 200), words(100, 300))).toBeLessThan(0.5);
   });
 
-  test('[U3] case, marks and the order of words do not matter to it', () => {
+  test('[drift.3] case, marks and the order of words do not matter to it', () => {
     expect(alike('The quick, brown fox!', 'fox BROWN quick the')).toBe(1);
     expect(alike('', '')).toBe(1);
     expect(alike('', 'fox')).toBe(0);
   });
 
-  test('[U3] the hash tells texts apart by their words in order', () => {
+  test('[drift.3] the hash tells texts apart by their words in order', () => {
     const hash = (text: string) => sketchText(text).sketch.hash;
     expect(hash('{"a": 1}')).toBe(hash('a=1'));
     expect(hash('one two')).not.toBe(hash('two one'));
     expect(hash(words(0, 5000))).not.toBe(hash(words(0, 5001)));
   });
 
-  test('[U3] what was learnt is not new, and what was added is', () => {
+  test('[drift.3] what was learnt is not new, and what was added is', () => {
     const known = new RecentSet(1024);
     const first = sketchText(words(0, 60));
     expect(novelty(first.runs, known)).toBe(1);
@@ -36,19 +36,19 @@ describe('text sketch', () => {
     expect(addition(sketchText('red green').sketch.words, sketchText('red').sketch.words)).toBe(0.5);
   });
 
-  test('[U3] scripts without spaces are read character by character', () => {
+  test('[drift.3] scripts without spaces are read character by character', () => {
     expect(sketchText('橋は六つ').sketch.wordCount).toBe(4);
     expect(alike('橋は六つあります', '橋は七つあります')).toBeGreaterThan(0.6);
   });
 
-  test('[U13] a long text costs no more than a page', () => {
+  test('[drift.10] a long text costs no more than a page', () => {
     const { sketch } = sketchText('word '.repeat(1_000_000));
     expect(sketch.wordCount).toBeLessThan(2000);
   });
 });
 
 describe('recent set', () => {
-  test('[U13] it never holds more than its slots, nor what it was not given', () => {
+  test('[drift.10] it never holds more than its slots, nor what it was not given', () => {
     const set = new RecentSet(256);
     for (let number = 1; number <= 10_000; number++) set.add(number);
     const held = Array.from({ length: 20_000 }, (_, number) => number + 1).filter((number) => set.has(number));
@@ -58,7 +58,7 @@ describe('recent set', () => {
     expect(set.has(20_000)).toBe(false);
   });
 
-  test('[U27] it is saved as a list while it holds little, packed from then on, and is the same set again', () => {
+  test('[drift.10] it is saved as a list while it holds little, packed from then on, and is the same set again', () => {
     const numbers = fc.integer({ min: 1, max: 2 ** 31 - 1 });
     fc.assert(
       fc.property(fc.array(numbers, { maxLength: 800 }), (added) => {

@@ -44,7 +44,7 @@ describe('a supervisor', () => {
     ['refreshCode 0', { command: 'node', refreshCode: 0 }],
     ['onEvent that is no function', { command: 'node', onEvent: 'log' }],
     ['onMessage that is no function', { command: 'node', onMessage: {} }],
-  ])('[Y62] refuses %s before it starts anything', (_, options) => {
+  ])('[input.1] refuses %s before it starts anything', (_, options) => {
     expect(() => superviseProcess(options as SuperviseOptions)).toThrow(
       expect.objectContaining({
         code: 'INVALID_INPUT',
@@ -53,12 +53,12 @@ describe('a supervisor', () => {
     );
   });
 
-  test('[Y62] takes an option that is undefined for one that was left out', async () => {
+  test('[input.1] takes an option that is undefined for one that was left out', async () => {
     const { supervised } = supervise('setTimeout(() => process.exit(0), 100)', { hangMs: undefined } as object);
     expect(await supervised.ended).toEqual({ status: 'done', restarts: 0 });
   });
 
-  test('[Y64] goes on if its listeners throw or reject', async () => {
+  test('[loop.9] goes on if its listeners throw or reject', async () => {
     const heard = warnings();
     let messages = 0;
     const { supervised } = supervise("process.send({ kind: 'heartbeat' }, () => process.exit(3))", {
@@ -78,7 +78,7 @@ describe('a supervisor', () => {
       expect(heard.some((text) => text.includes(what))).toBe(true);
   });
 
-  test('[Y64] goes on if its listener for messages throws at once, or what knows heartbeats does', async () => {
+  test('[loop.9] goes on if its listener for messages throws at once, or what knows heartbeats does', async () => {
     const heard = warnings();
     const fail = (): never => {
       throw new Error('mine');
@@ -92,13 +92,13 @@ describe('a supervisor', () => {
     expect(heard.filter((text) => text.includes('mine')).length).toBe(2);
   });
 
-  test('[Y64] takes a command that cannot even be tried for one that crashes', async () => {
+  test('[loop.9] takes a command that cannot even be tried for one that crashes', async () => {
     const { supervised, ends } = supervise('', { cwd: '/no/such/folder', maxRestarts: 2 });
     expect(await supervised.ended).toEqual({ status: 'gave_up', restarts: 2 });
     expect(ends()).toEqual(['crash', 'crash', 'crash']);
   });
 
-  test('[Y65] bears a process that asks for a new one at once only as often as crashes', async () => {
+  test('[loop.28] bears a process that asks for a new one at once only as often as crashes', async () => {
     const startMs = performance.now();
     const { supervised, ends } = supervise('process.exit(75)', { maxRestarts: 3, backoffMs: 40 });
     expect(await supervised.ended).toEqual({ status: 'gave_up', restarts: 3 });
@@ -106,7 +106,7 @@ describe('a supervisor', () => {
     expect(performance.now() - startMs).toBeGreaterThan(40 + 80 + 160);
   });
 
-  test('[Y65] gives one that was alive its successor as often as it asks', async () => {
+  test('[loop.28] gives one that was alive its successor as often as it asks', async () => {
     const program = "process.send({ kind: 'heartbeat' }, () => process.exit(75))";
     const { supervised, ends } = supervise(program, { maxRestarts: 1, backoffMs: 60_000 });
     while (ends().length < 5) await new Promise((resolve) => setTimeout(resolve, 10));

@@ -63,7 +63,7 @@ function naive([what, id]: [string, string], { pending, ...rest }: MailboxState)
 }
 
 describe('a mailbox', () => {
-  test('[Y66] does what lists would do, and every older version stays what it was', () => {
+  test('[loop.5] does what lists would do, and every older version stays what it was', () => {
     fc.assert(
       fc.property(fc.array(change, { maxLength: 120 }), fc.boolean(), (changes, isRead) => {
         const versions: { readonly mailbox: MailboxState; readonly expected: MailboxState }[] = [];
@@ -85,7 +85,7 @@ describe('a mailbox', () => {
     );
   });
 
-  test('[Y66] goes on from an older version as if the newer ones had never been', () => {
+  test('[loop.5] goes on from an older version as if the newer ones had never been', () => {
     const two = ['a', 'b'].reduce((mailbox, id) => addMessage(mailbox, { id, body: null }), EMPTY_MAILBOX);
     const left = addMessage(two, { id: 'left', body: null });
     const right = addMessage(finishMessage(two, 'a', 1), { id: 'right', body: null });
@@ -94,7 +94,7 @@ describe('a mailbox', () => {
     expect([isKnownIn(left, 'right'), isKnownIn(right, 'left'), isKnownIn(two, 'left')]).toEqual([false, false, false]);
   });
 
-  test('[Y66] makes no list for a message that comes, is looked for, fails, or is handled', () => {
+  test('[loop.5] makes no list for a message that comes, is looked for, fails, or is handled', () => {
     const WAITING = 3000;
     let mailbox = EMPTY_MAILBOX;
     let first: MailboxState | undefined;
@@ -123,7 +123,7 @@ describe('a mailbox', () => {
     expect(mailbox.pending.length).toBe(WAITING - WAITING / 4);
   });
 
-  test('[Y66] is plain data in what is stored, frozen, and gives up what is over', () => {
+  test('[loop.5] is plain data in what is stored, frozen, and gives up what is over', () => {
     const one = addMessage(EMPTY_MAILBOX, { id: 'm1', body: { deep: [1] } });
     expect(JSON.parse(JSON.stringify(one))).toEqual({
       pending: [{ id: 'm1', body: { deep: [1] }, failures: 0 }],

@@ -9,7 +9,7 @@ const fail = (): never => {
 
 const reportOf = (events: readonly LoopEvent[]) => events.find((event) => event.kind === 'started')?.report;
 
-test('[Y29] an agent may keep sections itself: they are collected after each turn and handed back', async () => {
+test('[loop.23] an agent may keep sections itself: they are collected after each turn and handed back', async () => {
   const world = new World();
   const files = new Map<string, number>();
   /** Keeps its memory in a place of its own, and knows that place only from `restore` and its own work. */
@@ -44,7 +44,7 @@ test('[Y29] an agent may keep sections itself: they are collected after each tur
   expect(reportOf(second.events)).toMatchObject({ status: 'complete' });
 });
 
-test('[Y29] what changes between turns is collected at checkpoints', async () => {
+test('[loop.23] what changes between turns is collected at checkpoints', async () => {
   const world = new World();
   let watched = 0;
   const createAgent = (): LoopAgent => ({
@@ -60,7 +60,7 @@ test('[Y29] what changes between turns is collected at checkpoints', async () =>
   expect(second.loop.state.context.decisions).toEqual([7]);
 });
 
-test('[Y30] a restore reports each section: problems, hooks that throw, secrets, unreadable and absent parts', async () => {
+test('[loop.24] a restore reports each section: problems, hooks that throw, secrets, unreadable and absent parts', async () => {
   const world = new World();
   const session = await world.look().session('agent-1');
   await session.save({
@@ -123,7 +123,7 @@ describe('the form of sections', () => {
     ],
     ['a context of no form', { context: { decisions: [] } }, '$.context.goals'],
     ['no memory', { memory: null }, '$.memory'],
-  ])('[Y51] a turn that leaves %s fails and changes nothing', async (_, body, path) => {
+  ])('[loop.24] a turn that leaves %s fails and changes nothing', async (_, body, path) => {
     const world = new World();
     const life = await world.start({ createAgent: setter, settings: { maxFailures: 1 } });
     await life.loop.deliver({ id: 'm1', body });
@@ -134,7 +134,7 @@ describe('the form of sections', () => {
     expect(life.loop.state).toMatchObject({ task: null, context: { decisions: ['m2'] }, memory: { shortTerm: {} } });
   });
 
-  test('[Y51] what a turn was allowed to leave is there after a restart; a sum of fractions is allowed', async () => {
+  test('[loop.24] what a turn was allowed to leave is there after a restart; a sum of fractions is allowed', async () => {
     const world = new World();
     const life = await world.start({ createAgent: setter });
     const progress = 1.0000000000000007;
@@ -147,7 +147,7 @@ describe('the form of sections', () => {
     expect(reportOf(events)).toMatchObject({ status: 'complete' });
   });
 
-  test('[Y51] of a stored section only what is wrong is repaired, and each repair is told', () => {
+  test('[loop.24] of a stored section only what is wrong is repaired, and each repair is told', () => {
     const { kept, problems } = readSections({
       task: { id: 't', status: 'active', progress: Number.NaN, details: 'of the agent' },
       mailbox: {
@@ -193,7 +193,7 @@ describe('the form of sections', () => {
 });
 
 describe('hooks', () => {
-  test('[Y55] are called as methods of their section', async () => {
+  test('[loop.23] are called as methods of their section', async () => {
     class Notes {
       readonly #notes = new Map<string, unknown>();
       collect(memory: AgentMemory): AgentMemory {
@@ -229,7 +229,7 @@ describe('hooks', () => {
     ['answers nothing', () => undefined],
     ['answers something of another form', () => ({ session: 5 })],
   ];
-  test.each(answers)('[Y55] a `collect` that %s is told; what the loop has is kept', async (_, collect) => {
+  test.each(answers)('[loop.23] a `collect` that %s is told; what the loop has is kept', async (_, collect) => {
     const world = new World();
     const createAgent = (): LoopAgent => ({
       sections: {
@@ -250,7 +250,7 @@ describe('hooks', () => {
     expect((await world.history({ type: 'routine' })).length).toBe(3);
   });
 
-  test('[Y55] what was collected and cannot be saved is not kept', async () => {
+  test('[loop.23] what was collected and cannot be saved is not kept', async () => {
     const world = new World();
     let isBroken = false;
     const createAgent = (): LoopAgent => ({
@@ -268,7 +268,7 @@ describe('hooks', () => {
     expect(life.kinds()).toContain('section_failed');
   });
 
-  test('[Y55] a `restore` that answers something else than problems makes the report partial', async () => {
+  test('[loop.23] a `restore` that answers something else than problems makes the report partial', async () => {
     const world = new World();
     const answer = (value: unknown) => ({ restore: () => value as undefined });
     const createAgent = (): LoopAgent => ({

@@ -34,7 +34,7 @@ function guarding(outside: string[], act: (turn: Turn) => Promise<unknown>): () 
   return () => ({ tools: toolsOn(outside), handle: async (_, turn) => void (await act(turn)) });
 }
 
-test('[Y19] an operation that succeeds leaves no checkpoint behind once retention ran', async () => {
+test('[loop.15] an operation that succeeds leaves no checkpoint behind once retention ran', async () => {
   const world = new World();
   const outside: string[] = [];
   let outcome: OperationOutcome<unknown> | undefined;
@@ -53,7 +53,7 @@ test('[Y19] an operation that succeeds leaves no checkpoint behind once retentio
   expect(await world.history({ type: 'recovery' })).toEqual([]);
 });
 
-test('[Y20] one that fails is saved for recovery; its calls are undone newest first', async () => {
+test('[loop.16] one that fails is saved for recovery; its calls are undone newest first', async () => {
   const world = new World();
   const outside: string[] = [];
   let outcome: OperationOutcome<unknown> | undefined;
@@ -89,7 +89,7 @@ test('[Y20] one that fails is saved for recovery; its calls are undone newest fi
   expect(recovery).toMatchObject({ trigger: 'operation_failed', note: 'RangeError: broken' });
 });
 
-test('[Y20] with rethrow nothing is undone, and the turn gets the error', async () => {
+test('[loop.16] with rethrow nothing is undone, and the turn gets the error', async () => {
   const world = new World();
   const outside: string[] = [];
   let thrown: unknown;
@@ -111,7 +111,7 @@ test('[Y20] with rethrow nothing is undone, and the turn gets the error', async 
   expect(outside).toEqual(['copy 1']);
 });
 
-test('[Y21] a crash at any commit of an operation and its rollback: each call and each undo happens once', async () => {
+test('[loop.17] a crash at any commit of an operation and its rollback: each call and each undo happens once', async () => {
   const run = async (dieAt: number) => {
     const world = new World();
     const outside: string[] = [];
@@ -150,7 +150,7 @@ test('[Y21] a crash at any commit of an operation and its rollback: each call an
   expect(dieAt).toBeGreaterThan(15);
 });
 
-test('[Y22] the checkpoint of a failed operation stays until one of its name succeeds; there is one per name', async () => {
+test('[loop.15] the checkpoint of a failed operation stays until one of its name succeeds; there is one per name', async () => {
   const world = new World();
   const outside: string[] = [];
   let isBroken = true;
@@ -169,7 +169,7 @@ test('[Y22] the checkpoint of a failed operation stays until one of its name suc
   expect(await world.history({ type: 'pre_operation' })).toEqual([]);
 });
 
-test('[Y23] a tool that does not exist is refused by name', async () => {
+test('[input.1] a tool that does not exist is refused by name', async () => {
   const world = new World();
   let thrown: unknown;
   const createAgent = guarding([], async (turn) => {
@@ -217,7 +217,7 @@ function withSlow(outside: string[]): { readonly [name: string]: LoopTool } {
   return { ...tools, slow };
 }
 
-test('[Y43] calls under way when an operation fails are waited for and undone; no other begins', async () => {
+test('[loop.17] calls under way when an operation fails are waited for and undone; no other begins', async () => {
   const refused: unknown[] = [];
   const { outside, outcome } = await guardOnce(withSlow, (turn) =>
     turn.guard('deploy', async (operation) => {
@@ -239,7 +239,7 @@ test('[Y43] calls under way when an operation fails are waited for and undone; n
   expect(refused).toMatchObject([{ code: 'CLOSED' }]);
 });
 
-test('[Y44] an operation inside another is refused, one side by side with another is not', async () => {
+test('[loop.17] an operation inside another is refused, one side by side with another is not', async () => {
   const { outside, outcome } = await guardOnce(withSlow, async (turn) => {
     const aside = turn.guard('aside', (operation) => operation.call('copy', 1));
     const failing = turn.guard('outer', async (operation) => {
@@ -253,7 +253,7 @@ test('[Y44] an operation inside another is refused, one side by side with anothe
   expect(outcome).toMatchObject([{ status: 'done' }, { status: 'rolled_back', error }]);
 });
 
-test('[Y70] another attempt at a message tries a failed operation again, with new calls for those that were undone', async () => {
+test('[loop.3] another attempt at a message tries a failed operation again, with new calls for those that were undone', async () => {
   const world = new World();
   const keys: string[] = [];
   const kept: string[] = [];
@@ -281,7 +281,7 @@ test('[Y70] another attempt at a message tries a failed operation again, with ne
   expect(kept.length).toBe(1); // a mail cannot be taken back, so it is not sent again
 });
 
-test('[Y20] an undo is called as the method of its tool', async () => {
+test('[loop.16] an undo is called as the method of its tool', async () => {
   class Shelf {
     readonly #outside: string[];
     constructor(outside: string[]) {
@@ -304,7 +304,7 @@ test('[Y20] an undo is called as the method of its tool', async () => {
   expect(outside).toEqual(['put 1', 'take 1']);
 });
 
-test('[Y13] a guard is not told to do what does not exist', async () => {
+test('[input.1] a guard is not told to do what does not exist', async () => {
   const { outside, outcome } = await guardOnce(toolsOn, (turn) =>
     turn.guard('deploy', (operation) => operation.call('copy', 1), { onFailure: 'rethow' as 'rethrow' }),
   );
@@ -313,7 +313,7 @@ test('[Y13] a guard is not told to do what does not exist', async () => {
   expect(String(outcome)).toContain('rethow');
 });
 
-test('[Y21] after a crash an undo that failed is not tried again, and an error is rethrown with its name and code', async () => {
+test('[loop.17] after a crash an undo that failed is not tried again, and an error is rethrown with its name and code', async () => {
   const world = new World();
   let life: Life | undefined;
   let attempts = 0;

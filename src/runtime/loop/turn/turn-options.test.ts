@@ -37,13 +37,13 @@ const BAD_CALLS: readonly [what: string, call: (turn: Turn) => Promise<unknown>,
   ['a tool without a name', (t) => t.call('', 1), /no tool ""/],
 ];
 
-test.each(BAD_CALLS)('[Y62] a turn refuses %s, before anything is done', async (_, call, says) => {
+test.each(BAD_CALLS)('[input.1] a turn refuses %s, before anything is done', async (_, call, says) => {
   const { thrown, operations } = await refusedIn(call);
   expect(thrown).toMatchObject({ code: 'INVALID_INPUT', message: expect.stringMatching(says) });
   expect(operations).toEqual([]);
 });
 
-test('[Y17] a step with a signal of its own is also ended with its turn', async () => {
+test('[loop.13] a step with a signal of its own is also ended with its turn', async () => {
   const world = new World();
   const reasons: unknown[] = [];
   const own = new AbortController();
@@ -70,7 +70,7 @@ test('[Y17] a step with a signal of its own is also ended with its turn', async 
 test.each([
   ['no function', undefined],
   ['a text', 'pay'],
-])('[I4] a step of a session with %s is refused and not recorded', async (_, run) => {
+])('[input.1] a step of a session with %s is refused and not recorded', async (_, run) => {
   const session = await new CheckpointManager({ storage: new InMemoryCheckpointStorage() }).session('s');
   await expect(session.step('pay', run as never)).rejects.toMatchObject({ code: 'INVALID_INPUT' });
   const attempts: number[] = [];
@@ -78,7 +78,7 @@ test.each([
   expect(attempts).toEqual([1]);
 });
 
-describe('[Y4] a task that is active needs work()', () => {
+describe('[loop.1] a task that is active needs work()', () => {
   const task = { id: 'count', status: 'active', progress: 0 } as const;
   const SAYS = { code: 'INVALID_INPUT', message: expect.stringMatching(/"count" is active.*no work\(turn\)/) };
 

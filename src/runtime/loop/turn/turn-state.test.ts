@@ -39,7 +39,7 @@ async function dieInTurn(act: (turn: Turn, die: () => Promise<void>) => unknown)
 }
 
 describe('the state of a turn', () => {
-  test('[Y40] is changed between steps: inside a step or an operation that is refused, with what to do', async () => {
+  test('[loop.4] is changed between steps: inside a step or an operation that is refused, with what to do', async () => {
     const world = new World();
     const refused: unknown[] = [];
     const createAgent = acting(async (turn) => {
@@ -76,7 +76,7 @@ describe('the state of a turn', () => {
     expect(loop.state.memory.session).toEqual({});
   });
 
-  test('[Y40] is what results lead to, also if the process dies later in the turn', async () => {
+  test('[loop.4] is what results lead to, also if the process dies later in the turn', async () => {
     let runs = 0;
     const { loop } = await dieInTurn(async (turn, die) => {
       const { decisions } = turn.state.context;
@@ -93,7 +93,7 @@ describe('the state of a turn', () => {
     expect(loop.state.context.decisions).toEqual(['in guard', 'in step 2', 'after']);
   });
 
-  test('[Y40] what an older version recorded of a step is read, and what the step changed is changed again', async () => {
+  test('[loop.4] what an older version recorded of a step is read, and what the step changed is changed again', async () => {
     const world = new World();
     const changes = [
       { op: 'add', path: ['context', 'decisions', 0], value: 'old' },
@@ -115,7 +115,7 @@ describe('the state of a turn', () => {
     expect(loop.state.memory.session).toEqual({ seen: [1] });
   });
 
-  test('[Y15] a checkpoint that an older version took during a turn is gone on from', async () => {
+  test('[loop.11] a checkpoint that an older version took during a turn is gone on from', async () => {
     const world = new World();
     const old = await world.look().session('agent-1');
     const results = new Map<string, unknown>([
@@ -171,7 +171,7 @@ describe('the state of a turn', () => {
     },
   };
 
-  test.each(Object.keys(edits))('[Y3] counts however a list is changed: %s', async (name) => {
+  test.each(Object.keys(edits))('[loop.4] counts however a list is changed: %s', async (name) => {
     const world = new World();
     const items = () => [{ n: 3 }, { n: 1 }, { n: 2 }];
     const expected = items();
@@ -191,7 +191,7 @@ describe('the state of a turn', () => {
     expect(loop.state.memory.session.list).toEqual(expected);
   });
 
-  test('[Y3] counts also where it was not made through `turn.state`', async () => {
+  test('[loop.4] counts also where it was not made through `turn.state`', async () => {
     const world = new World();
     const createAgent = acting((turn) => {
       const { session } = turn.state.memory;
@@ -213,7 +213,7 @@ describe('the state of a turn', () => {
     expect(loop.state.memory.session).toEqual({ made: { n: 2, at: new Date(2), tags: new Set(['a', 'b']) }, first });
   });
 
-  test('[Y40] a result that looks like a record of the loop is a result', async () => {
+  test('[loop.4] a result that looks like a record of the loop is a result', async () => {
     const results: unknown[] = [];
     const odd = { 'savestate:changes': [{ op: 'add', path: ['context', 'goals', 0], value: 'x' }], result: 1 };
     const { loop } = await dieInTurn(async (turn, die) => {
@@ -242,7 +242,7 @@ describe('values that freezing does not protect', () => {
     values.list[0]?.at.setTime(99);
   };
 
-  test('[Y3] changed in place in a turn that fails, or inside a step, they are as before', async () => {
+  test('[loop.4] changed in place in a turn that fails, or inside a step, they are as before', async () => {
     const world = new World();
     const createAgent = (): LoopAgent => ({
       async handle({ body }, turn) {
@@ -274,7 +274,7 @@ describe('values that freezing does not protect', () => {
     expect(loop.state.memory.session.values).toEqual(changed);
   });
 
-  test('[Y5] nor does what a handler does to a message change the mailbox', async () => {
+  test('[loop.5] nor does what a handler does to a message change the mailbox', async () => {
     const world = new World();
     const seen: number[] = [];
     const createAgent = (): LoopAgent => ({
@@ -298,7 +298,7 @@ describe('a state that cannot be saved', () => {
   delete holed[1];
   const unsavable = [Promise.resolve(), new Own(), () => 1, Symbol('s'), holed, { [Symbol('s')]: 1 }];
 
-  test.each(unsavable)('[Y41] fails its turn, and the loop goes on: %o', async (value) => {
+  test.each(unsavable)('[loop.4] fails its turn, and the loop goes on: %o', async (value) => {
     const world = new World();
     const createAgent = (): LoopAgent => ({
       handle({ body }, { state }) {
@@ -316,7 +316,7 @@ describe('a state that cannot be saved', () => {
     expect(aside?.error.message).toContain('bad');
   });
 
-  test('[Y41] only when it ends: what is gone by then is none, and a result that cannot be saved fails its step', async () => {
+  test('[loop.4] only when it ends: what is gone by then is none, and a result that cannot be saved fails its step', async () => {
     const world = new World();
     const createAgent = acting(async (turn) => {
       Object.assign(turn.state.memory.session, { bad: () => 1 });
@@ -334,7 +334,7 @@ describe('a state that cannot be saved', () => {
 });
 
 describe('names', () => {
-  test('[Y42] a step is not taken for another, whatever it is called', async () => {
+  test('[loop.3] a step is not taken for another, whatever it is called', async () => {
     const world = new World();
     const ran: string[] = [];
     const names = ['a', 'a', 'a ~2', 'a ~2', 'a ~2 ~1', 'choose', 'guard g', 'guard g: undo 1 echo'];
@@ -349,7 +349,7 @@ describe('names', () => {
     expect(loop.state.mailbox.processedCount).toBe(1);
   });
 
-  test('[Y23] what every object has is no tool', async () => {
+  test('[input.1] what every object has is no tool', async () => {
     const world = new World();
     const thrown: unknown[] = [];
     const createAgent = acting(async (turn) => {

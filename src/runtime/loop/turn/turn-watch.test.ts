@@ -49,7 +49,7 @@ describe('a witness of a loop', () => {
     return { next: { run: () => items[at++ % items.length] } };
   };
 
-  test('[Y45] is not an agent that hears something new each time and keeps it to itself', async () => {
+  test('[loop.29] is not an agent that hears something new each time and keeps it to itself', async () => {
     const world = new World();
     const createAgent = handling(
       async (_, turn) => {
@@ -66,7 +66,7 @@ describe('a witness of a loop', () => {
     expect(life.kinds()).not.toContain('drift');
   });
 
-  test('[Y45] is one that asks the same and hears the same, also in turns', async () => {
+  test('[loop.29] is one that asks the same and hears the same, also in turns', async () => {
     const world = new World();
     const createAgent = handling(
       async (_, turn) => {
@@ -82,7 +82,7 @@ describe('a witness of a loop', () => {
     expect(life.loop.state.context.decisions).toEqual(['gave it up']);
   });
 
-  test('[Y45] goes by state, message, and what steps and calls of the turn answered', async () => {
+  test('[loop.29] goes by state, message, and what steps and calls of the turn answered', async () => {
     const world = new World();
     const watch = new NotingWatch();
     const tools = {
@@ -118,7 +118,7 @@ describe('a witness of a loop', () => {
     expect(sameAs).toEqual([0, 1, 1, 3, 3, 3, 6, 7, 6, ...[0, 1, 1, 3, 3, 3, 6, 7, 6].map((at) => at + 9)]);
   });
 
-  test('[Y45] is none where the state cannot be digested for a while', async () => {
+  test('[loop.29] is none where the state cannot be digested for a while', async () => {
     const world = new World();
     const watch = new NotingWatch();
     const createAgent = handling(
@@ -139,7 +139,7 @@ describe('a witness of a loop', () => {
 });
 
 describe('what does not end', () => {
-  test('[Y46] an assessment that takes longer than a turn may is given up, and turns go on', async () => {
+  test('[loop.13] an assessment that takes longer than a turn may is given up, and turns go on', async () => {
     const world = new World();
     const watch = new NotingWatch();
     watch.assessment = () => new Promise(() => undefined);
@@ -160,7 +160,7 @@ describe('what does not end', () => {
     expect(await life.ended).toBe('stopped');
   });
 
-  test.each(['refresh', 'restore'])('[Y46] a hook that hangs at a %s stops the heartbeat', async (when) => {
+  test.each(['refresh', 'restore'])('[loop.13] a hook that hangs at a %s stops the heartbeat', async (when) => {
     const world = new World();
     let isHanging = false;
     let reading = WELL;
@@ -192,7 +192,7 @@ describe('what does not end', () => {
 });
 
 describe('a person who resumes during a turn', () => {
-  test('[Y47] does not disturb it', async () => {
+  test('[loop.12] does not disturb it', async () => {
     const world = new World();
     let end = (): void => undefined;
     const createAgent = handling(async ({ id }, turn) => {
@@ -214,7 +214,7 @@ describe('a person who resumes during a turn', () => {
     expect(loop.status).toBe('running');
   });
 
-  test('[Y47] does not change the mind that it works on: clean context begins with its end, also after a crash', () => {
+  test('[loop.12] does not change the mind that it works on: clean context begins with its end, also after a crash', () => {
     const mind = { ...EMPTY_SECTIONS, memory: { shortTerm: { list: ['m1'] }, session: {} } };
     const agentWith = (): LiveAgent =>
       new LiveAgent(
@@ -244,7 +244,7 @@ describe('a person who resumes during a turn', () => {
 });
 
 describe('goals', () => {
-  test('[Y48] are told when the watch begins anew, and when they change', async () => {
+  test('[loop.30] are told when the watch begins anew, and when they change', async () => {
     const world = new World();
     const watch = new NotingWatch();
     const createAgent = handling(({ body }, { state }) => {
@@ -267,7 +267,7 @@ describe('goals', () => {
   });
 });
 
-test('[U11] a goal of the context that fades from what is said is drift, in whatever words it is written', async () => {
+test('[drift.8] a goal of the context that fades from what is said is drift, in whatever words it is written', async () => {
   const world = new World();
   const texts = ['caravan', 'porcelain', 'mountain', 'monsoon', 'falcon', 'granite', 'lantern', 'glacier', 'orchid'];
   const createAgent = handling(({ body }, turn) => {
@@ -286,7 +286,7 @@ test('[U11] a goal of the context that fades from what is said is drift, in what
   expect(drift).toMatchObject({ reading: { signals: ['goal-adherence'], summary: expect.stringContaining('paymen') } });
 });
 
-test('[Y71] the note on a drift does not say of a call that it fails again, unless it failed before', async () => {
+test('[loop.29] the note on a drift does not say of a call that it fails again, unless it failed before', async () => {
   const world = new World();
   let calls = 0;
   const list = {
@@ -309,7 +309,7 @@ test('[Y71] the note on a drift does not say of a call that it fails again, unle
   expect(loop.state.context.notes[0]?.text).not.toContain('fails again');
 });
 
-test('[Y13] what is no event is not shown to the watch', async () => {
+test('[input.1] what is no event is not shown to the watch', async () => {
   const world = new World();
   const watch = new NotingWatch();
   const createAgent = handling((_, turn: Turn) => {

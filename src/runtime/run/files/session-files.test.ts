@@ -37,7 +37,7 @@ function readJson(...path: string[]) {
   return JSON.parse(readFileSync(join(...path), 'utf8'));
 }
 
-test('[N40] a session writes its files beside the storage, up to date at every checkpoint', async () => {
+test('[run.11] a session writes its files beside the storage, up to date at every checkpoint', async () => {
   const logs = join(temporaryFolder(), 'logs');
   const { folder = '', fileProblems } = await hold(open(), logs).run({ message: 'Count.' });
   expect(fileProblems).toEqual([]);
@@ -71,7 +71,7 @@ test('[N40] a session writes its files beside the storage, up to date at every c
   expect(readFileSync(join(folder, 'console.log'), 'utf8').trimEnd().split('\n').length).toBe(8);
 });
 
-test('[N41] files that a killed run did not write are written when it is resumed', async () => {
+test('[run.12] files that a killed run did not write are written when it is resumed', async () => {
   const logs = join(temporaryFolder(), 'logs');
   const checkpoints = open();
   const { folder = '' } = await hold(checkpoints, logs).run({ message: 'Count.' });
@@ -90,7 +90,7 @@ test('[N41] files that a killed run did not write are written when it is resumed
   }
 });
 
-test('[N42] a continuation has a folder of its own that names its origin', async () => {
+test('[run.12] a continuation has a folder of its own that names its origin', async () => {
   const logs = join(temporaryFolder(), 'logs');
   const checkpoints = open();
   const { folder = '' } = await hold(checkpoints, logs).run({ message: 'Count.' });
@@ -113,7 +113,7 @@ test('[N42] a continuation has a folder of its own that names its origin', async
   expect(there.folder?.startsWith(join(outputRoot, 'continuation_'))).toBe(true);
 });
 
-test('[N43] names stay unique within a second', async () => {
+test('[run.11] names stay unique within a second', async () => {
   const parent = join(temporaryFolder(), 'logs');
   const name = `session_${formatStamp(Date.UTC(2026, 10, 16, 3, 4, 5))}`;
   const made = await Promise.all([1, 2, 3].map(() => createUniqueFolder(parent, name)));
@@ -124,7 +124,7 @@ test('[N43] names stay unique within a second', async () => {
   ]);
 });
 
-test('[N44] files that cannot be written do not stop a run, and failures are in the error log', async () => {
+test('[run.11] files that cannot be written do not stop a run, and failures are in the error log', async () => {
   const logs = join(temporaryFolder(), 'logs');
   const checkpoints = open();
   const { chat } = createTeam({ maxRounds: 2 }, [{ status: 400, message: 'no such model' }]);
@@ -144,7 +144,7 @@ test('[N44] files that cannot be written do not stop a run, and failures are in 
   });
 });
 
-test('[N40] without a folder to write to, a run writes the small files and no whole states', async () => {
+test('[run.11] without a folder to write to, a run writes the small files and no whole states', async () => {
   const cwd = process.cwd();
   process.chdir(temporaryFolder());
   try {
@@ -166,7 +166,7 @@ test('[N40] without a folder to write to, a run writes the small files and no wh
   }
 });
 
-test('[N40] the files of a long conversation grow with what is said, not with its square', async () => {
+test('[run.11] the files of a long conversation grow with what is said, not with its square', async () => {
   const sizes = [];
   for (const maxRounds of [20, 40, 80]) {
     const logs = join(temporaryFolder(), 'logs');
@@ -181,7 +181,7 @@ test('[N40] the files of a long conversation grow with what is said, not with it
   expect(large - middle).toBeLessThan(2.2 * (middle - small));
 });
 
-test('[N40] tool calls and their results are in the conversation and the log, secrets are in no file', async () => {
+test('[run.11] tool calls and their results are in the conversation and the log, secrets are in no file', async () => {
   const secret = 'sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD';
   const tool = defineTool({
     name: 'weather',
@@ -209,7 +209,7 @@ test('[N40] tool calls and their results are in the conversation and the log, se
     expect(readFileSync(join(folder, name), 'utf8')).not.toContain(secret);
 });
 
-test('[N41] a list that a kill left cut off is written again from the storage', async () => {
+test('[run.12] a list that a kill left cut off is written again from the storage', async () => {
   const logs = join(temporaryFolder(), 'logs');
   const checkpoints = open();
   const { folder = '' } = await hold(checkpoints, logs).run({ message: 'Count.' });
@@ -222,7 +222,7 @@ test('[N41] a list that a kill left cut off is written again from the storage', 
   expect(readFileSync(join(folder, 'console.log'), 'utf8').trimEnd().split('\n').length).toBe(8);
 });
 
-test('[N42] a continuation from a file that lies in no session is written below logs', async () => {
+test('[run.12] a continuation from a file that lies in no session is written below logs', async () => {
   const root = temporaryFolder();
   const { folder = '' } = await hold(open(), join(root, 'first')).run({ message: 'Count.' });
   const { file } = readJson(folder, 'checkpoints_metadata.json').checkpoints[1];

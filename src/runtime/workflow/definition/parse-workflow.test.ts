@@ -42,7 +42,7 @@ function told(text: string): string[] {
 const steps = (...lines: string[]): string => `steps:\n${lines.map((line) => `  - ${line}`).join('\n')}\n`;
 
 describe('definitions', () => {
-  test('[J1] the YAML of the requirement is accepted as it is', () => {
+  test('[workflow.1] the YAML of the requirement is accepted as it is', () => {
     const { name, steps: parsed } = parseWorkflow(REQUIREMENT);
     expect(name).toBe('workflow');
     expect(parsed.map(({ id, needs, checkpoint, action }) => [id, needs, checkpoint, action])).toEqual([
@@ -51,7 +51,7 @@ describe('definitions', () => {
     ]);
   });
 
-  test('[J1] the same in TypeScript is the same workflow', () => {
+  test('[workflow.1] the same in TypeScript is the same workflow', () => {
     const written = defineWorkflow({
       workflow: { checkpoint: true },
       steps: [
@@ -63,13 +63,13 @@ describe('definitions', () => {
     expect(fingerprintOf(written)).toEqual(fingerprintOf(parseWorkflow(REQUIREMENT)));
   });
 
-  test('[J1] a file may hold the definition together with the settings', () => {
+  test('[workflow.1] a file may hold the definition together with the settings', () => {
     const text = `workflow:\n  name: both\n  checkpointing: { enabled: true, storage_type: sqlite }\nfleet: {}\n${steps('{ id: a, function: f }')}`;
     expect(parseWorkflow(text).name).toBe('both');
     expect(parseWorkflow(steps('{ id: a, function: f }'), { source: 'flows/pay out.yaml' }).name).toBe('pay_out');
   });
 
-  test('[J3] a step follows the one before it, unless it says what it needs; a group is its members and their end', () => {
+  test('[workflow.3] a step follows the one before it, unless it says what it needs; a group is its members and their end', () => {
     const { steps: parsed } = defineWorkflow({
       steps: [
         { id: 'a', function: 'f' },
@@ -100,7 +100,7 @@ describe('definitions', () => {
     expect(parsed.find(({ id }) => id === 'c')?.when).toHaveLength(2);
   });
 
-  test('[J2] all problems are told at once, by line and column, with what was probably meant', () => {
+  test('[workflow.2] all problems are told at once, by line and column, with what was probably meant', () => {
     const text = `workflow:
   checkpiont: true
 steps:
@@ -236,16 +236,16 @@ steps:
       steps('{ id: a, approval: { message: Well?, timeout: 1s, on_timeout: rejct } }'),
       /must be one of wait, reject, approve; found "rejct"\. Did you mean "reject"\?/,
     ],
-  ])('[J2] %s is a problem with a place', (_, text, expected) => {
+  ])('[workflow.2] %s is a problem with a place', (_, text, expected) => {
     expect(told(text)).toContainEqual(typeof expected === 'string' ? expected : expect.stringMatching(expected));
   });
 
-  test('[J2] a definition in code has the same problems, by path', () => {
+  test('[workflow.2] a definition in code has the same problems, by path', () => {
     const problems = problemsOf(() => defineWorkflow({ steps: [{ id: 'a', function: 'f', needs: 'b' }] }));
     expect(problems).toEqual([{ path: 'steps[0].needs', message: 'there is no step "b".' }]);
   });
 
-  test('[J2] a text that grows without end by references is refused', () => {
+  test('[workflow.2] a text that grows without end by references is refused', () => {
     const bomb = ['a: &a [x, x, x, x, x, x, x, x, x]'];
     for (const [at, name] of [...'bcdefgh'].entries())
       bomb.push(
@@ -259,7 +259,7 @@ steps:
 });
 
 describe('for editors and people', () => {
-  test('[J10] the JSON Schema knows every key and refuses others', () => {
+  test('[workflow.2] the JSON Schema knows every key and refuses others', () => {
     const schema = workflowJsonSchema() as {
       properties: { steps: { items: { properties: object; additionalProperties: boolean } } };
     };
@@ -273,7 +273,7 @@ describe('for editors and people', () => {
     );
   });
 
-  test('[J10] the drawing has a node for each step and an arrow for each need', () => {
+  test('[workflow.2] the drawing has a node for each step and an arrow for each need', () => {
     const workflow = defineWorkflow({
       steps: [
         { id: 'fetch', name: 'Fetch "it"', function: 'load', on_error: { goto: 'end' } },

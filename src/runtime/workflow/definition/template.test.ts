@@ -9,7 +9,7 @@ const names: Record<string, unknown> = {
 const lookup = (root: string): unknown => names[root];
 
 describe('templates', () => {
-  test('[J4] a text that is one reference becomes its value; others become texts', () => {
+  test('[workflow.4] a text that is one reference becomes its value; others become texts', () => {
     const template = parseTemplate({
       whole: '{{ steps.fetch.output.items }}',
       mixed: 'n is {{ input.n }}, list {{input.list}}, none {{ input.none }}.',
@@ -26,12 +26,12 @@ describe('templates', () => {
     });
   });
 
-  test('[J4] the braces of a condition may be left out', () => {
+  test('[workflow.4] the braces of a condition may be left out', () => {
     for (const text of ['input.n == 3', '{{ input.n == 3 }}'])
       expect(evaluate(parseCondition(text), lookup)).toBe(true);
   });
 
-  test('[J30] a template is gone over once: braces that never close are refused at the first of them', () => {
+  test('[workflow.4] a template is gone over once: braces that never close are refused at the first of them', () => {
     const partsRead = vi.spyOn(RegExp.prototype, 'test');
     for (const text of ['{{'.repeat(50_000), `{{ "${'{{ "'.repeat(20_000)}`, `${'{{ a } '.repeat(20_000)}`])
       expect(() => parseTemplate(text)).toThrow(/"\{\{" begins a reference that "\}\}" does not end/);
@@ -39,13 +39,13 @@ describe('templates', () => {
     vi.restoreAllMocks();
   });
 
-  test('[J30] what references come to is bounded', () => {
+  test('[workflow.4] what references come to is bounded', () => {
     const large = 'x'.repeat(2 ** 20);
     const template = parseTemplate('{{ input }}'.repeat(100));
     expect(() => render(template, () => large)).toThrow(/more than 67108864 characters/);
   });
 
-  test('[J4] quotes inside a string in quotes are escaped', () => {
+  test('[workflow.4] quotes inside a string in quotes are escaped', () => {
     expect(render(parseTemplate('{{ "a \\"}}\\" b" }}!'), lookup)).toBe('a "}}" b!');
   });
 });

@@ -40,7 +40,7 @@ describe('approvals', () => {
   );
 
   test.each(STORAGES.filter(([name]) => name !== 'postgres'))(
-    '[J15] a request is in the checkpoint, is still there days later in another process, and is asked once (%s)',
+    '[run.1] a request is in the checkpoint, is still there days later in another process, and is asked once (%s)',
     async (_, create) => {
       const { storage, reopen } = create();
       const world = createWorld(storage);
@@ -71,7 +71,7 @@ describe('approvals', () => {
     },
   );
 
-  test('[J15] a request that was answered is not asked again after a crash', async () => {
+  test('[run.1] a request that was answered is not asked again after a crash', async () => {
     const world = createWorld();
     await world.process().run({ workflow, sessionId: 's' });
     await world.process().answer({ sessionId: 's', requestId: 'ok', answer: 'later', by: 'Ann' });
@@ -86,7 +86,7 @@ describe('approvals', () => {
     ]);
   });
 
-  test('[J15] no means no: the run fails for good, and asks nobody again', async () => {
+  test('[run.1] no means no: the run fails for good, and asks nobody again', async () => {
     const world = createWorld();
     const executor = world.process();
     await executor.run({ workflow, sessionId: 's' });
@@ -105,7 +105,7 @@ describe('approvals', () => {
     expect(world.calls).toEqual(['quote']);
   });
 
-  test('[J15] a workflow that wants to know goes on after a no', async () => {
+  test('[run.1] a workflow that wants to know goes on after a no', async () => {
     const asking = flow(
       { id: 'ok', approval: { message: 'Well?' }, on_error: 'continue' },
       { id: 'pay', function: 'f', when: 'steps.ok.output.approved' },
@@ -120,7 +120,7 @@ describe('approvals', () => {
     });
   });
 
-  test('[J15] other branches go on while a person is asked, and an answer is taken while they do', async () => {
+  test('[run.1] other branches go on while a person is asked, and an answer is taken while they do', async () => {
     const world = createWorld();
     const open = { release: (): void => undefined };
     const slow: StepFunction = () =>
@@ -144,7 +144,7 @@ describe('approvals', () => {
     expect(await running).toMatchObject({ status: 'completed' });
   });
 
-  test('[J15] each turn of a loop asks on its own', async () => {
+  test('[run.1] each turn of a loop asks on its own', async () => {
     const executor = createWorld().process();
     const each = flow({
       id: 'ok',
@@ -168,7 +168,7 @@ describe('approvals', () => {
 describe('answers', () => {
   const workflow = flow({ id: 'ok', approval: { message: 'Well?' } });
 
-  test('[J16] what cannot be an answer is refused, and says what can', async () => {
+  test('[run.1] what cannot be an answer is refused, and says what can', async () => {
     const executor = createWorld().process();
     await executor.run({ workflow, sessionId: 's' });
     const give = (requestId: string, answer: string, sessionId = 's') =>
@@ -179,7 +179,7 @@ describe('answers', () => {
     expect(await executor.pending({ sessionId: 's' })).toHaveLength(1);
   });
 
-  test('[J16] a fork of a run asks for itself', async () => {
+  test('[run.1] a fork of a run asks for itself', async () => {
     const executor = createWorld().process();
     const { checkpointId } = await executor.run({ workflow, sessionId: 's' });
     await executor.manager.fork(checkpointId, { branch: 'what-if' });
@@ -195,7 +195,7 @@ describe('nobody answers', () => {
     ['reject', { status: 'failed', failure: { error: { message: '"ok" was rejected by timeout.' } } }],
     ['approve', { status: 'completed', output: { approved: true, answer: 'approve', by: 'timeout' } }],
     ['wait', { status: 'waiting', pending: { approvals: [{ id: 'ok' }] } }],
-  ] as const)('[J17] on_timeout: %s', async (policy, expected) => {
+  ] as const)('[workflow.9] on_timeout: %s', async (policy, expected) => {
     const world = createWorld();
     const workflow = flow({ id: 'ok', approval: { message: 'Well?', timeout: '1d', on_timeout: policy } });
     const deadline = world.clock.now() + 86_400_000;
@@ -209,7 +209,7 @@ describe('nobody answers', () => {
     expect(await ask()).toMatchObject(expected);
   });
 
-  test('[J17] a person who was faster than the policy is heard, and one who was slower is told', async () => {
+  test('[workflow.9] a person who was faster than the policy is heard, and one who was slower is told', async () => {
     const world = createWorld();
     const workflow = flow({ id: 'ok', approval: { message: 'Well?', timeout: '1d', on_timeout: 'reject' } });
     const executor = world.process();
@@ -229,7 +229,7 @@ describe('operations', () => {
     { id: 'run', function: 'f', operation: 'code_execution' },
   );
 
-  test('[J25] an operation that needs it waits for a person; others do not', async () => {
+  test('[workflow.13] an operation that needs it waits for a person; others do not', async () => {
     const world = createWorld();
     const executor = world.process({
       humanInTheLoop: { require_approval_for: ['code_execution'], trusted_operations: ['web_search'] },
@@ -244,7 +244,7 @@ describe('operations', () => {
     expect(world.calls).toEqual(['search', 'run']);
   });
 
-  test('[J25] auto_reject_on_timeout answers for those who do not', async () => {
+  test('[workflow.13] auto_reject_on_timeout answers for those who do not', async () => {
     const world = createWorld();
     const settings = { require_approval_for: ['code_execution'], approval_timeout_seconds: 300 };
     for (const auto_reject_on_timeout of [false, true]) {
@@ -256,7 +256,7 @@ describe('operations', () => {
     expect(world.calls).toEqual(['search', 'search']);
   });
 
-  test('[J25] enabled: false asks nobody; an operation in both lists is refused', async () => {
+  test('[workflow.13] enabled: false asks nobody; an operation in both lists is refused', async () => {
     const world = createWorld();
     const lists = { require_approval_for: ['code_execution'], trusted_operations: ['code_execution'] };
     const off = world.process({ humanInTheLoop: { enabled: false, require_approval_for: ['code_execution'] } });

@@ -32,7 +32,7 @@ describe('time', () => {
     { id: 'b', function: 'f', input: '{{ steps.nap.output.atMs }}' },
   ]);
 
-  test('[J18] a timer goes on from its deadline, in whatever process', async () => {
+  test('[workflow.9] a timer goes on from its deadline, in whatever process', async () => {
     const world = createWorld();
     const deadline = world.clock.now() + 3_600_000;
     world
@@ -49,7 +49,7 @@ describe('time', () => {
     expect(await running).toMatchObject({ status: 'completed', output: deadline });
   });
 
-  test('[J18] with timers: return the run ends as waiting, says until when, and adds nothing when it is asked too early', async () => {
+  test('[workflow.9] with timers: return the run ends as waiting, says until when, and adds nothing when it is asked too early', async () => {
     const world = createWorld();
     const deadline = world.clock.now() + 3_600_000;
     const ask = () => world.process().run({ workflow, input: 1, sessionId: 's', timers: 'return' });
@@ -65,7 +65,7 @@ describe('time', () => {
     expect(world.calls).toEqual(['a', 'b']);
   });
 
-  test('[J18] a step can wait until a time that is given as a number, a date or a text', async () => {
+  test('[workflow.9] a step can wait until a time that is given as a number, a date or a text', async () => {
     const world = createWorld();
     const until = flow([{ id: 'nap', wait: { until: '{{ input }}' } }]);
     const executor = world.process();

@@ -21,7 +21,7 @@ function open(options: Partial<PostgresStorageOptions> & { schema: string }): Po
 }
 
 describe('the tables', () => {
-  test('[P10] ten that start at once make them once', async () => {
+  test('[postgres.6] ten that start at once make them once', async () => {
     const schema = freshSchema();
     const storages = Array.from({ length: 10 }, () => open({ schema, maxConnections: 2 }));
     await Promise.all(storages.map((storage) => storage.open()));
@@ -32,7 +32,7 @@ describe('the tables', () => {
     expect(await storages[0]?.listSessions({ limit: 20 })).toHaveLength(10);
   });
 
-  test('[P12] an appRole that row security does not bind is refused', async () => {
+  test('[postgres.7] an appRole that row security does not bind is refused', async () => {
     const schema = freshSchema();
     await open({ schema }).open();
     const { rows } = await (await adminClient()).query('SELECT current_user AS login');
@@ -42,7 +42,7 @@ describe('the tables', () => {
     });
   });
 
-  test('[P10] a migration that fails leaves nothing behind', async () => {
+  test('[postgres.6] a migration that fails leaves nothing behind', async () => {
     const schema = freshSchema();
     const admin = await adminClient();
     await admin.query(`CREATE SCHEMA "${schema}"; CREATE TABLE "${schema}".effect(unexpected integer)`);
@@ -54,7 +54,7 @@ describe('the tables', () => {
     expect(rows).toEqual([{ relname: 'effect' }]);
   });
 
-  test('[P11] tables of a newer release are refused, and left alone', async () => {
+  test('[postgres.6] tables of a newer release are refused, and left alone', async () => {
     const schema = freshSchema();
     await open({ schema }).open();
     const admin = await adminClient();
@@ -64,7 +64,7 @@ describe('the tables', () => {
     await expect(migratePostgres({ connectionString: postgresUrl(), schema })).rejects.toMatchObject(refused);
   });
 
-  test('[P10] with `migrate: never` missing tables are named, and made by migratePostgres', async () => {
+  test('[postgres.6] with `migrate: never` missing tables are named, and made by migratePostgres', async () => {
     const schema = freshSchema();
     const storage = open({ schema, migrate: 'never' });
     await expect(storage.open()).rejects.toMatchObject({
@@ -76,7 +76,7 @@ describe('the tables', () => {
     await storage.open(); // the same object: a failure to open is not remembered
   });
 
-  test('[P10] any name will do for a schema', async () => {
+  test('[postgres.6] any name will do for a schema', async () => {
     const schema = `${freshSchema()} "x" 'y' {s} {raw}`;
     await open({ schema }).commit({ sessionId: SESSION });
     const admin = await adminClient();
@@ -86,7 +86,7 @@ describe('the tables', () => {
 });
 
 describe('who connects', () => {
-  test('[P12] a login that owns nothing and is granted the role can do everything', async () => {
+  test('[postgres.7] a login that owns nothing and is granted the role can do everything', async () => {
     const schema = freshSchema();
     await migratePostgres({ connectionString: postgresUrl(), schema });
     const login = await createLogin({ memberOf: [`${schema}_app`] });
@@ -97,7 +97,7 @@ describe('who connects', () => {
     expect(await storage.deleteSession(SESSION)).toBe(true);
   });
 
-  test('[P12] a login without rights gets an error that says so', async () => {
+  test('[postgres.7] a login without rights gets an error that says so', async () => {
     const schema = freshSchema();
     await migratePostgres({ connectionString: postgresUrl(), schema });
     const login = await createLogin();
@@ -107,7 +107,7 @@ describe('who connects', () => {
     });
   });
 
-  test('[P12] a login that row-level security does not bind acts as the role, or not at all', async () => {
+  test('[postgres.7] a login that row-level security does not bind acts as the role, or not at all', async () => {
     const schema = freshSchema();
     const admin = await adminClient();
     await open({ schema }).open();
@@ -124,7 +124,7 @@ describe('who connects', () => {
     await open({ schema, connectionString: bypassing.url }).open();
   });
 
-  test('[P12] a pool of the caller is used, with or without a pipeline, and left open', async () => {
+  test('[postgres.7] a pool of the caller is used, with or without a pipeline, and left open', async () => {
     for (const pipeline of [false, true]) {
       const pool = new Pool({ connectionString: postgresUrl(), max: 3, pipeline });
       onTestFinished(() => pool.end());
@@ -140,7 +140,7 @@ describe('who connects', () => {
     }
   });
 
-  test('[P13] a server that is not there, a wrong user or database: what and where, without the password', async () => {
+  test('[postgres.2] a server that is not there, a wrong user or database: what and where, without the password', async () => {
     const url = new URL(postgresUrl());
     url.password = 'do-not-tell';
     const ways = [
@@ -170,7 +170,7 @@ describe('who connects', () => {
     [{ timeoutMs: 0 }, /timeoutMs/],
     [{ maxConnections: 1 }, /maxConnections.*2 or more/],
     [{ maxConnections: 2.5 }, /maxConnections/],
-  ])('[P14] options that cannot be right are refused before anything is opened: %o', (wrong, message) => {
+  ])('[postgres.8] options that cannot be right are refused before anything is opened: %o', (wrong, message) => {
     const options = { connectionString: 'postgres://nowhere', tenant: 'acme', ...wrong } as PostgresStorageOptions;
     expect(() => new PostgresCheckpointStorage(options)).toThrow(message);
   });
@@ -184,7 +184,7 @@ describe('options', () => {
     [{ connectionString: 'postgres://h/d', schema: 3 }, 'schema'],
     [{ connectionString: 'postgres://h/d', appRole: '' }, 'appRole'],
     [undefined, 'options of migratePostgres'],
-  ])('[P14] migratePostgres refuses %j', async (options, named) => {
+  ])('[postgres.8] migratePostgres refuses %j', async (options, named) => {
     await expect(migratePostgres(options as never)).rejects.toMatchObject({
       code: 'INVALID_INPUT',
       message: expect.stringContaining(named),
@@ -204,7 +204,7 @@ function installWithoutPg(): string {
   return folder;
 }
 
-test('[P14] without the package pg everything loads, and what needs it says what to install', () => {
+test('[postgres.8] without the package pg everything loads, and what needs it says what to install', () => {
   const folder = installWithoutPg();
   writeFileSync(
     join(folder, 'a.mjs'),

@@ -56,7 +56,7 @@ async function readAll(storage: ChunkStorage): Promise<string> {
 }
 
 describe('row-level security', () => {
-  test('[P15] is forced on every table that holds rows of tenants, and there is no view', async () => {
+  test('[postgres.8] is forced on every table that holds rows of tenants, and there is no view', async () => {
     const admin = await adminClient();
     const { rows } = await admin.query(
       "SELECT relname, relrowsecurity AND relforcerowsecurity AS forced, relkind FROM pg_class WHERE relnamespace = $1::regnamespace AND relkind IN ('r', 'v', 'm', 'p') ORDER BY relname",
@@ -67,7 +67,7 @@ describe('row-level security', () => {
     );
   });
 
-  test('[P15] every key and every index begins with the tenant, but the one that only watching uses', async () => {
+  test('[postgres.8] every key and every index begins with the tenant, but the one that only watching uses', async () => {
     const admin = await adminClient();
     const { rows } = await admin.query(
       `SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_class t ON t.oid = i.indrelid
@@ -78,7 +78,7 @@ describe('row-level security', () => {
     expect(rows.map(({ relname }) => relname).toSorted()).toEqual(['checkpoint_stored', 'version_pkey']);
   });
 
-  test('[P15] without a tenant, or with an empty one, nothing is seen and nothing can be written', async () => {
+  test('[postgres.8] without a tenant, or with an empty one, nothing is seen and nothing can be written', async () => {
     const tenant = randomUUID();
     await fill(openAs(tenant), 'someone');
     const login = await createLogin({ memberOf: [`${schema}_app`] });
@@ -110,7 +110,7 @@ describe('row-level security', () => {
     }
   });
 
-  test('[P15] the owner of the tables sees no more than a tenant', async () => {
+  test('[postgres.8] the owner of the tables sees no more than a tenant', async () => {
     const owned = freshSchema();
     const admin = await adminClient();
     const owner = await createLogin();
@@ -129,7 +129,7 @@ describe('row-level security', () => {
     await client.end();
   });
 
-  test('[P15] the role of the application owns nothing, cannot log in and cannot pass over the policies', async () => {
+  test('[postgres.8] the role of the application owns nothing, cannot log in and cannot pass over the policies', async () => {
     const admin = await adminClient();
     const { rows } = await admin.query(
       'SELECT rolcanlogin, rolsuper, rolbypassrls, rolcreaterole, rolcreatedb, (SELECT count(*)::integer FROM pg_class WHERE relowner = r.oid) AS owned FROM pg_roles r WHERE rolname = $1',
@@ -140,7 +140,7 @@ describe('row-level security', () => {
   });
 });
 
-test('[P16] equal chunks of two tenants are stored twice, and collecting one leaves the other', async () => {
+test('[postgres.9] equal chunks of two tenants are stored twice, and collecting one leaves the other', async () => {
   const [a, b] = [openAs(randomUUID()), openAs(randomUUID())];
   const chunk = createChunk({ text: JSON.stringify('shared '.repeat(100)), refs: [] });
   for (const storage of [a, b]) await storage.commit({ sessionId: 's' as SessionId, chunks: [chunk] });
@@ -149,7 +149,7 @@ test('[P16] equal chunks of two tenants are stored twice, and collecting one lea
   expect(await b.readChunks([chunk.digest])).toEqual([chunk]);
 });
 
-test('[P17] no call of one tenant reads, changes or counts anything of another', async () => {
+test('[postgres.9] no call of one tenant reads, changes or counts anything of another', async () => {
   const random = seededRandom();
   const [mine, theirs] = [openAs(randomUUID()), openAs(randomUUID())];
   await fill(mine, 'mine');
