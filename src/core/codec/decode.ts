@@ -5,6 +5,7 @@ import {
   asFields,
   asList,
   type Cursor,
+  checkEntries,
   checkUsed,
   firstKey,
   type Json,
@@ -13,11 +14,12 @@ import {
   readCounts,
   readTag,
   readTree,
+  taggedIn,
   takeRef,
 } from '../tree/chunk-text.ts';
 import type { TreeLevels, TreeNode } from '../tree/shadow.ts';
 import { OVERHEAD, PADDING, sizeOfAtom } from '../tree/size.ts';
-import { decodeAtom, decodeBytes } from '../value/atom.ts';
+import { decodeAtom, decodeBase64, decodeBytes } from '../value/atom.ts';
 import type { ClassCodecs } from '../value/class-codec.ts';
 import { createError } from '../value/error-value.ts';
 import { TAG_START, type ValueLimits } from '../value/format.ts';
@@ -102,7 +104,7 @@ export class Decoder {
       this.#budget.countPrimitive(json);
       return json;
     }
-    if (!Array.isArray(json) && firstKey(json) === '$') return this.#reviveTag(json.$, place);
+    if (!Array.isArray(json) && firstKey(json) === '$') return this.#reviveTag(taggedIn(json), place);
     const inner = this.#enter(place);
     return Array.isArray(json) ? this.#reviveItems(json, inner) : this.#reviveFields(json, inner, json);
   }
@@ -145,7 +147,9 @@ export class Decoder {
   }
 
   #revivePairs(json: Json | undefined, place: Place, target: object): object {
-    for (const pair of asFieldPairs(json)) this.#reviveField(pair, place, target);
+    const pairs = asFieldPairs(json);
+    for (const pair of pairs) this.#reviveField(pair, place, target);
+    checkEntries(Object.keys(target).length, pairs.length);
     return target;
   }
 
@@ -172,9 +176,9 @@ export class Decoder {
       case 'bareFields':
         return this.#revivePairs(args[0], inner, Object.create(null));
       case 'Map':
-        return new Map(asList(args[0]).map((pair) => this.#revivePair(pair, inner, tag)));
+        return createMap(asList(args[0]).map((pair, at) => this.#reviveEntry(pair, inner, at)));
       case 'Set':
-        return new Set(this.#reviveItems(asList(args[0]), inner));
+        return createSet(this.#reviveItems(asList(args[0]), inner));
       case 'Error':
         return createError(String(args[0]), this.#revivePayload(args, inner) as ErrorFields);
       case 'class':
@@ -183,6 +187,14 @@ export class Decoder {
         throw new CorruptError(
           `The state holds a value tagged ${JSON.stringify(tag)}, which this version does not know.`,
         );
+    }
+  }
+
+  #reviveEntry(pair: Json, place: Place, at: number): [unknown, unknown] {
+    try {
+      return this.#revivePair(pair, place, 'Map');
+    } catch (error) {
+      throw locate(error, at);
     }
   }
 
@@ -307,23 +319,36 @@ function asText(value: unknown): string {
   throw new CorruptError('A long text or a list of bytes is not made of texts.');
 }
 
+function createMap(entries: readonly [unknown, unknown][]): Map<unknown, unknown> {
+  const map = new Map(entries);
+  checkEntries(map.size, entries.length);
+  return map;
+}
+
+function createSet(items: readonly unknown[]): Set<unknown> {
+  const set = new Set(items);
+  checkEntries(set.size, items.length);
+  return set;
+}
+
 function assemble(kind: string, items: unknown[]): string | object {
   switch (kind) {
     case 'Array':
       return items;
     case 'Set':
-      return new Set(items);
+      return createSet(items);
     case 'Map':
-      return new Map(items.map(asPair));
+      return createMap(items.map(asPair));
     case 'object':
     case 'bare': {
       const target = kind === 'object' ? {} : Object.create(null);
       for (const [key, value] of items.map(asPair)) setField(target, asText(key), value);
+      checkEntries(Object.keys(target).length, items.length);
       return target;
     }
     case 'text':
       return items.map(asText).join('');
     default:
-      return decodeBytes(kind, Buffer.concat(items.map((piece) => Buffer.from(asText(piece), 'base64'))));
+      return decodeBytes(kind, Buffer.concat(items.map(decodeBase64)));
   }
 }

@@ -1,10 +1,12 @@
 import { CorruptError } from '../errors.ts';
+import type { PathStep } from '../path.ts';
 import type { ChunkContent, Digest } from '../tree/chunk.ts';
 import {
   asFieldPairs,
   asFields,
   asList,
   type Cursor,
+  checkEntries,
   checkUsed,
   firstKey,
   type Json,
@@ -12,12 +14,13 @@ import {
   readCounts,
   readTag,
   readTree,
+  taggedIn,
   takeRef,
 } from '../tree/chunk-text.ts';
 import { OTHER_PRIMITIVE, OVERHEAD, PADDING, sizeOfAtom } from '../tree/size.ts';
 import { decodeAtom, isBytesTag } from '../value/atom.ts';
 import { TAG_START, type ValueLimits } from '../value/format.ts';
-import { ReadBudget, toReadError } from './read-budget.ts';
+import { locate, ReadBudget, toReadError } from './read-budget.ts';
 
 /** How much there is of something, with all below it, nothing shared. `depth`: how many containers are in each other. */
 type Totals = { readonly nodes: number; readonly bytes: number; readonly depth: number };
@@ -133,7 +136,10 @@ class Measuring {
   }
 
   measure(): ChunkMeasure {
-    const json = parseChunkText(this.#content.text);
+    const { text } = this.#content;
+    const json = parseChunkText(text);
+    // A key that comes twice, or a space: values do not show them.
+    if (JSON.stringify(json) !== text) throw new CorruptError('A chunk is not written as chunks are.');
     const elements = Array.isArray(json) ? this.#readElements(json, this.#enter(0)) : this.#readValue(json);
     checkUsed(this.#cursor);
     const isList = Array.isArray(json);
@@ -174,7 +180,15 @@ class Measuring {
 
   /** Elements of a list, which may be a leaf; then they may have to be all of one form. */
   #readElements(json: readonly Json[], depth: number): ElementForm {
-    return commonForm(json.map((item) => ({ elements: this.#readElement(item, depth) })));
+    return commonForm(json.map((item, at) => ({ elements: this.#readElementAt(at, item, depth) })));
+  }
+
+  #readElementAt(at: number, json: Json, depth: number): ElementForm {
+    try {
+      return this.#readElement(json, depth);
+    } catch (error) {
+      throw locate(error, at);
+    }
   }
 
   #readElement(json: Json, depth: number): ElementForm {
@@ -190,7 +204,7 @@ class Measuring {
   #read(json: Json, depth: number): void {
     if (typeof json !== 'object' || json === null) this.#countPrimitive(json);
     else if (Array.isArray(json)) this.#readList(json, this.#enter(depth));
-    else if (firstKey(json) === '$') this.#readTag(json.$, depth);
+    else if (firstKey(json) === '$') this.#readTag(taggedIn(json), depth);
     else this.#readFields(Object.entries(json), this.#enter(depth));
   }
 
@@ -199,13 +213,21 @@ class Measuring {
   }
 
   #readList(json: readonly Json[], depth: number): void {
-    for (const item of json) this.#read(item, depth);
+    for (const [at, item] of json.entries()) this.#readAt(at, item, depth);
   }
 
   #readFields(fields: readonly (readonly [string, Json])[], depth: number): void {
     for (const [key, json] of fields) {
       this.#addKey(key);
+      this.#readAt(key, json, depth);
+    }
+  }
+
+  #readAt(step: PathStep, json: Json, depth: number): void {
+    try {
       this.#read(json, depth);
+    } catch (error) {
+      throw locate(error, step);
     }
   }
 
@@ -248,12 +270,14 @@ class Measuring {
         break;
       case 'fields':
       case 'bareFields':
+        checkKeys(asFieldPairs(args[0]).map(([key]) => key));
         this.#readFields(asFieldPairs(args[0]), depth);
         break;
       case 'Map':
         this.#readPairs(asList(args[0]), depth);
         break;
       case 'Set':
+        checkKeys(asList(args[0]));
         this.#readList(asList(args[0]), depth);
         break;
       case 'Error':
@@ -274,11 +298,16 @@ class Measuring {
   }
 
   #readPairs(pairs: readonly Json[], depth: number): void {
-    for (const pair of pairs) {
-      const [key, value, ...more] = asList(pair);
+    for (const [at, pair] of pairs.entries()) {
+      const [, value, ...more] = asList(pair);
       if (value === undefined || more.length > 0) throw new CorruptError('A map holds something else than pairs.');
-      this.#readList([key as Json, value], depth);
+      try {
+        this.#readList(asList(pair), depth);
+      } catch (error) {
+        throw locate(error, at);
+      }
     }
+    checkKeys(pairs.map((pair) => asList(pair)[0] as Json));
   }
 
   #readTree(args: readonly Json[], depth: number): void {
@@ -332,6 +361,12 @@ function checkKind(kind: string, form: ElementForm | undefined): void {
   if (allowed === undefined) throw new CorruptError(`A tree is of the kind ${JSON.stringify(kind)}, which is unknown.`);
   if (form !== undefined && !allowed.has(form))
     throw new CorruptError(`A tree of the kind ${JSON.stringify(kind)} has other elements than those have.`);
+}
+
+/** Throws if one of the keys that are no objects comes twice. */
+function checkKeys(keys: readonly Json[]): void {
+  const plain = keys.filter((key) => typeof key !== 'object' || key === null);
+  checkEntries(new Set(plain).size, plain.length);
 }
 
 function formOf(json: Json): ChunkMeasure['form'] {

@@ -14,7 +14,7 @@ import {
   shadowsBySource,
 } from '../tree/shadow.ts';
 import { isUnchanged, STRAY_CHECK_ITEMS } from '../tree/unchanged.ts';
-import { atomBytes, atomTag, encodeAtom } from '../value/atom.ts';
+import { atomBytes, atomTag, encodeAtom, isTooLong, MAX_BIGINT_DIGITS } from '../value/atom.ts';
 import type { ClassCodecs } from '../value/class-codec.ts';
 import { errorClass, errorFields } from '../value/error-value.ts';
 import { isUntouched, traceFields } from '../value/field-trace.ts';
@@ -72,6 +72,9 @@ export class Walker {
         return value === null ? null : this.#walkObject(value, old instanceof Shadow ? old : undefined);
       case 'string':
         return value.length <= FIELD_CHARS ? value : this.#walkText(value, old);
+      case 'bigint':
+        if (isTooLong(value)) throw this.#refuse(`a bigint of more than ${MAX_BIGINT_DIGITS} digits`, 'Save its bytes');
+        return value;
       case 'function':
       case 'symbol':
         throw this.#refuse(`a ${typeof value}`, 'Leave it out of the state, or give the agent a saveState method');

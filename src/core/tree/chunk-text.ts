@@ -38,6 +38,19 @@ export function firstKey(json: object): string | undefined {
   return undefined;
 }
 
+/** What stands behind the `$` of an object that begins with it; nothing else may. */
+export function taggedIn(json: JsonObject): Json | undefined {
+  let keys = 0;
+  for (const _ in json) keys++;
+  if (keys > 1) throw new CorruptError('A tagged value has more than its tag.');
+  return json.$;
+}
+
+/** Throws if a collection has fewer entries than were written: then a key came twice. */
+export function checkEntries(found: number, written: number): void {
+  if (found !== written) throw new CorruptError('A collection has the same key or element twice.');
+}
+
 /** The tag of a tagged value and what follows it. */
 export function readTag(tagged: Json | undefined): [string, ...Json[]] {
   if (!Array.isArray(tagged) || typeof tagged[0] !== 'string') throw new CorruptError('A tagged value has no tag.');

@@ -71,10 +71,20 @@ export function encodeSpecial(value: undefined | bigint | number): string {
   return `{"$":["number","${Object.is(value, -0) ? '-0' : value}"]}`;
 }
 
-/** Builds an atom or a special primitive from its tag; undefined if the tag is not one of them. */
+/** Builds an atom or a special primitive from its tag; undefined if the tag is not one of them. Throws if it was never written so. */
 export function decodeAtom(tag: string, args: readonly unknown[]): { value: unknown } | undefined {
-  if (Object.hasOwn(SIMPLE, tag)) return { value: (SIMPLE[tag] as (args: readonly unknown[]) => unknown)(args) };
-  return isBytesTag(tag) ? { value: decodeBytes(tag, Buffer.from(text(args[0]), 'base64')) } : undefined;
+  const decode = Object.hasOwn(SIMPLE, tag) ? SIMPLE[tag] : undefined;
+  if (decode === undefined && !isBytesTag(tag)) return undefined;
+  const value = decode === undefined ? decodeBytes(tag, decodeBase64(args[0])) : decode(args);
+  if (args.length > 1 && tag !== 'RegExp') throw new CorruptError(`A ${tag} is written with more than it has.`);
+  return { value };
+}
+
+/** The bytes of a base64 text, which must be the one that they are written as. */
+export function decodeBase64(written: unknown): Buffer {
+  const bytes = Buffer.from(text(written), 'base64');
+  if (bytes.toString('base64') !== written) throw new CorruptError('Bytes are not written as base64.');
+  return bytes;
 }
 
 /** Whether a tag is that of a binary atom. */
@@ -84,14 +94,41 @@ export function isBytesTag(tag: string): boolean {
 
 const SIMPLE: Record<string, (args: readonly unknown[]) => unknown> = {
   undefined: () => undefined,
-  bigint: ([digits]) => BigInt(text(digits)),
+  bigint: ([digits]) => parseBigint(text(digits)),
   number: ([name]) => specialNumber(text(name)),
-  Date: ([timeMs]) => new Date(timeMs === null ? Number.NaN : number(timeMs)),
+  Date: ([timeMs]) => parseDate(timeMs),
   URL: ([href]) => new URL(text(href)),
-  RegExp: ([source, flags, lastIndex = 0]) =>
-    Object.assign(new RegExp(text(source), text(flags)), { lastIndex: number(lastIndex) }),
+  RegExp: ([source, flags, lastIndex = 0, ...more]) => {
+    const pattern = new RegExp(text(source), text(flags));
+    if (pattern.flags !== flags || more.length > 0)
+      throw new CorruptError('A regular expression is not written as one.');
+    return Object.assign(pattern, { lastIndex: number(lastIndex) });
+  },
   secret: ([name]) => new SecretRef(text(name)),
 };
+
+/** More digits take seconds to read and write. */
+export const MAX_BIGINT_DIGITS = 100_000;
+const BIGINT_END = 10n ** BigInt(MAX_BIGINT_DIGITS);
+
+/** Whether a bigint has more digits than can be saved. */
+export function isTooLong(value: bigint): boolean {
+  return value >= BIGINT_END || value <= -BIGINT_END;
+}
+
+function parseBigint(written: string): bigint {
+  const digits = written.startsWith('-') ? written.length - 1 : written.length;
+  if (digits > MAX_BIGINT_DIGITS) throw new CorruptError(`A bigint has more than ${MAX_BIGINT_DIGITS} digits.`);
+  if (!/^(?:0|-?[1-9]\d*)$/.test(written))
+    throw new CorruptError(`A bigint is written as ${JSON.stringify(written.slice(0, 40))}.`);
+  return BigInt(written);
+}
+
+function parseDate(timeMs: unknown): Date {
+  const date = new Date(timeMs === null ? Number.NaN : number(timeMs));
+  if (timeMs !== null && date.getTime() !== timeMs) throw new CorruptError(`A date is written as ${String(timeMs)}.`);
+  return date;
+}
 
 const SPECIAL_NUMBERS = new Map([
   ['NaN', Number.NaN],

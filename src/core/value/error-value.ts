@@ -13,38 +13,52 @@ const BUILT_IN = {
 
 type ErrorFields = { [key: string]: unknown };
 
-/** The built-in class an error is restored as; errors of other classes become `Error` with their name kept. */
+/** Properties that an error usually has without showing them. */
+const HIDDEN = ['name', 'message', 'stack', 'cause', 'errors'];
+
+/**
+ * The built-in class an error is restored as; errors of other classes become `Error` with their name kept. Behind it, each after
+ * a `+`, the properties that errors usually hide and this one does not.
+ */
 export function errorClass(error: Error): string {
   const name = Object.getPrototypeOf(error)?.constructor?.name;
-  return Object.hasOwn(BUILT_IN, name) ? name : 'Error';
+  const shown = HIDDEN.filter((key) => isShown(error, key));
+  return [Object.hasOwn(BUILT_IN, name) ? name : 'Error', ...shown].join('+');
 }
 
 /** An error's data: name, message, stack, cause, errors, and whatever else was put on it. */
 export function errorFields(error: Error): ErrorFields {
-  const fields: ErrorFields = { name: error.name, message: error.message };
-  for (const key of ['stack', 'cause', 'errors']) {
-    if (Object.hasOwn(error, key)) fields[key] = (error as unknown as ErrorFields)[key];
+  const fields: ErrorFields = {};
+  const values = error as unknown as ErrorFields;
+  for (const key of HIDDEN) {
+    const isWritten = key === 'name' || key === 'message' || Object.hasOwn(error, key);
+    if (isWritten && !isShown(error, key)) fields[key] = values[key];
   }
-  for (const key of Object.keys(error)) define(fields, key, (error as unknown as ErrorFields)[key]);
+  for (const key of Object.keys(error)) define(fields, key, values[key]);
   return fields;
 }
 
+function isShown(error: object, key: string): boolean {
+  return Object.getOwnPropertyDescriptor(error, key)?.enumerable === true;
+}
+
 /** Builds an error from its data. No constructor of the caller's is called. */
-export function createError(className: string, fields: ErrorFields): Error {
+export function createError(classAndShown: string, fields: ErrorFields): Error {
   if (typeof fields !== 'object' || fields === null || Array.isArray(fields))
     throw new CorruptError('An error lacks its fields.');
+  const [className = 'Error', ...shown] = classAndShown.split('+');
   const Class = (BUILT_IN as Record<string, new (message?: string) => Error>)[
     Object.hasOwn(BUILT_IN, className) ? className : 'Error'
   ];
   const error: Error = className === 'AggregateError' ? new AggregateError([]) : new (Class ?? Error)();
-  const { name, ...rest } = fields;
-  for (const [key, value] of Object.entries(rest))
-    define(error, key, value, HIDDEN.has(key) ? { enumerable: false } : {});
-  if (error.name !== name) define(error, 'name', name, { enumerable: false });
+  for (const key of ['stack', 'errors']) if (!Object.hasOwn(fields, key)) Reflect.deleteProperty(error, key);
+  for (const [key, value] of Object.entries(fields)) {
+    const isHidden = HIDDEN.includes(key) && !shown.includes(key);
+    if (key === 'name' && isHidden && error.name === value) continue;
+    define(error, key, value, isHidden ? { enumerable: false } : {});
+  }
   return error;
 }
-
-const HIDDEN = new Set(['message', 'stack', 'cause', 'errors']);
 
 function define(target: object, key: string, ...[value, flags]: [unknown, PropertyDescriptor?]): void {
   Object.defineProperty(target, key, { value, writable: true, enumerable: true, configurable: true, ...flags });
