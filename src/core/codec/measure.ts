@@ -6,7 +6,6 @@ import {
   asFields,
   asList,
   type Cursor,
-  checkEntries,
   checkUsed,
   firstKey,
   type Json,
@@ -18,8 +17,18 @@ import {
   takeRef,
 } from '../tree/chunk-text.ts';
 import { OTHER_PRIMITIVE, OVERHEAD, PADDING, sizeOfAtom } from '../tree/size.ts';
-import { decodeAtom, isBytesTag } from '../value/atom.ts';
+import { decodeAtom } from '../value/atom.ts';
 import { TAG_START, type ValueLimits } from '../value/format.ts';
+import {
+  type ChunkForm,
+  checkKeys,
+  checkKind,
+  commonForm,
+  type ElementForm,
+  formOf,
+  isRef,
+  pairForm,
+} from './element-form.ts';
 import { locate, ReadBudget, toReadError } from './read-budget.ts';
 
 /** How much there is of something, with all below it, nothing shared. `depth`: how many containers are in each other. */
@@ -27,7 +36,7 @@ type Totals = { readonly nodes: number; readonly bytes: number; readonly depth: 
 
 /** What a chunk holds. */
 export type ChunkMeasure = Totals & {
-  readonly form: 'text' | 'list' | 'fields' | 'node' | 'other';
+  readonly form: ChunkForm;
   /** Of a list or node: how many elements, and what all of them are. */
   readonly items: number;
   readonly elements: ElementForm;
@@ -36,9 +45,6 @@ export type ChunkMeasure = Totals & {
   /** The height it has as a node of a tree: 1 for a list, which may be a leaf. */
   readonly height: number;
 };
-
-/** The most special that all elements of a collection are. `named`: pairs of a text and a value; `pieces`: chunks that are texts. */
-type ElementForm = 'named' | 'pairs' | 'pieces' | 'any';
 
 /** The measure of a chunk that was measured before; undefined if there is none. */
 export type FindMeasure = (digest: Digest) => ChunkMeasure | undefined;
@@ -112,12 +118,6 @@ function asElements({ nodes, bytes, depth, items }: Totals & { items: number }, 
     default:
       return { nodes: nodes - items, bytes: bytes - items * (OVERHEAD + PADDING), depth };
   }
-}
-
-function commonForm(parts: readonly { readonly elements: ElementForm }[]): ElementForm {
-  const forms = new Set(parts.map(({ elements }) => elements));
-  if (forms.size === 1) return parts[0]?.elements ?? 'any';
-  return forms.size === 2 && forms.has('named') && forms.has('pairs') ? 'pairs' : 'any';
 }
 
 /** Reads one chunk. Like the decoder, but makes no value and opens no other chunk. */
@@ -342,50 +342,3 @@ class Measuring {
 
 /** Far above what a text of ours is nested in itself, and far below what calls can be. */
 const MAX_TEXT_DEPTH = 3000;
-
-const PIECES: ReadonlySet<ElementForm> = new Set(['pieces']);
-const NAMED: ReadonlySet<ElementForm> = new Set(['named']);
-const ANY: ReadonlySet<ElementForm> = new Set(['any', 'pairs', 'named', 'pieces']);
-
-const ALLOWED_FORMS: ReadonlyMap<string, ReadonlySet<ElementForm>> = new Map([
-  ['Array', ANY],
-  ['Set', ANY],
-  ['Map', new Set<ElementForm>(['pairs', 'named'])],
-  ['object', NAMED],
-  ['bare', NAMED],
-  ['text', PIECES],
-]);
-
-function checkKind(kind: string, form: ElementForm | undefined): void {
-  const allowed = isBytesTag(kind) ? PIECES : ALLOWED_FORMS.get(kind);
-  if (allowed === undefined) throw new CorruptError(`A tree is of the kind ${JSON.stringify(kind)}, which is unknown.`);
-  if (form !== undefined && !allowed.has(form))
-    throw new CorruptError(`A tree of the kind ${JSON.stringify(kind)} has other elements than those have.`);
-}
-
-/** Throws if one of the keys that are no objects comes twice. */
-function checkKeys(keys: readonly Json[]): void {
-  const plain = keys.filter((key) => typeof key !== 'object' || key === null);
-  checkEntries(new Set(plain).size, plain.length);
-}
-
-function formOf(json: Json): ChunkMeasure['form'] {
-  if (typeof json === 'string') return 'text';
-  if (Array.isArray(json)) return 'list';
-  return typeof json === 'object' && json !== null && !isOtherTag(json) ? 'fields' : 'other';
-}
-
-function isOtherTag(json: { readonly [key: string]: Json }): boolean {
-  return firstKey(json) === '$' && !FIELD_TAGS.has(readTag(json.$)[0]);
-}
-
-const FIELD_TAGS: ReadonlySet<string> = new Set(['object', 'bare', 'fields', 'bareFields']);
-
-function isRef(json: Json | undefined): boolean {
-  return typeof json === 'object' && json !== null && !Array.isArray(json) && json.$ === 0 && firstKey(json) === '$';
-}
-
-function pairForm(json: readonly Json[]): 'named' | 'pairs' | undefined {
-  if (json.length !== 2) return undefined;
-  return typeof json[0] === 'string' ? 'named' : 'pairs';
-}

@@ -47,17 +47,25 @@ export function createError(classAndShown: string, fields: ErrorFields): Error {
   if (typeof fields !== 'object' || fields === null || Array.isArray(fields))
     throw new CorruptError('An error lacks its fields.');
   const [className = 'Error', ...shown] = classAndShown.split('+');
-  const Class = (BUILT_IN as Record<string, new (message?: string) => Error>)[
-    Object.hasOwn(BUILT_IN, className) ? className : 'Error'
-  ];
-  const error: Error = className === 'AggregateError' ? new AggregateError([]) : new (Class ?? Error)();
+  const error = createBlank(className);
   for (const key of ['stack', 'errors']) if (!Object.hasOwn(fields, key)) Reflect.deleteProperty(error, key);
   for (const [key, value] of Object.entries(fields)) {
-    const isHidden = HIDDEN.includes(key) && !shown.includes(key);
-    if (key === 'name' && isHidden && error.name === value) continue;
-    define(error, key, value, isHidden ? { enumerable: false } : {});
+    if (!HIDDEN.includes(key) || shown.includes(key)) define(error, key, value);
+    else hide(error, key, value);
   }
   return error;
+}
+
+/** A name that the class has already is not put on the error. */
+function hide(error: Error, key: string, value: unknown): void {
+  if (key !== 'name' || error.name !== value) define(error, key, value, { enumerable: false });
+}
+
+function createBlank(className: string): Error {
+  if (className === 'AggregateError') return new AggregateError([]);
+  const classes = BUILT_IN as Record<string, new (message?: string) => Error>;
+  const Class = Object.hasOwn(BUILT_IN, className) ? classes[className] : undefined;
+  return new (Class ?? Error)();
 }
 
 function define(target: object, key: string, ...[value, flags]: [unknown, PropertyDescriptor?]): void {
