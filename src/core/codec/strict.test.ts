@@ -26,9 +26,14 @@ const NEVER_WRITTEN: readonly [tagged: string, path: string][] = [
   ['{"$":["tree","object",2,[[["k",2],["k",3]]]]}', '$.a[1]'],
 ];
 
-test.each(NEVER_WRITTEN)('[value.7] %s was never written: it is CORRUPT, with the path where it stands', (tagged, path) => {
-  expect(() => decode(`{"a":[1,${tagged}]}`)).toThrow(expect.objectContaining({ code: 'CORRUPT', details: { path } }));
-});
+test.each(NEVER_WRITTEN)(
+  '[value.7] %s was never written: it is CORRUPT, with the path where it stands',
+  (tagged, path) => {
+    expect(() => decode(`{"a":[1,${tagged}]}`)).toThrow(
+      expect.objectContaining({ code: 'CORRUPT', details: { path } }),
+    );
+  },
+);
 
 test('[value.6] a bigint of too many digits is refused before it takes seconds', () => {
   for (const value of [10n ** 100_000n, -(10n ** 100_000n), 2n ** 10_000_000n])
