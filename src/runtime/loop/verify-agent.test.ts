@@ -42,6 +42,15 @@ test('[loop.25] an agent that is well passes; the report is plain data, and Mark
   expect(markdown).toContain('| restore | passed | 5 checkpoints restored into a scratch agent |');
 });
 
+test('[loop.25] an agent at its task passes also without its code', async () => {
+  const world = new World();
+  const task = { id: 't', status: 'active', progress: 0 } as const;
+  const life = await world.start({ createAgent: () => ({ ...agent(), work: () => undefined }), initial: { task } });
+  await world.clock.pass(5 * HOUR);
+  await life.loop.stop();
+  expect(await verifyAgent(world.look(), 'agent-1')).toMatchObject({ status: 'passed' });
+});
+
 test('[loop.25] only exactly this agent is looked at', async () => {
   const world = await lived('agent-10');
   const report = await verifyAgent(world.look(), 'agent-1');

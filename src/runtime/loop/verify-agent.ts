@@ -78,7 +78,6 @@ export async function verifyAgent(
   };
 }
 
-/** A question that means nothing would be answered with `passed`. */
 /** All checkpoints of exactly this agent that the loop took, oldest first. */
 async function listAll(manager: CheckpointManager, agentId: string): Promise<Checkpoint[]> {
   const all: Checkpoint[] = [];
@@ -169,7 +168,7 @@ async function checkRestore(
     const scratch = new LiveAgent(createAgent, undefined, { nowMs: ports.now(), mind: {}, works: new OpenWorks() });
     scratch.onProblem = (section, problem) => void problems.push(`$.${section}: ${problem}`);
     scratch.load(stored);
-    const report = await scratch.renew();
+    const report = await scratch.renew(undefined, createAgent());
     const found = report.sections.flatMap((section) => section.problems);
     problems.push(...found.map(({ path, problem }) => `${path}: ${problem}`));
     scratch.current = undefined; // a turn under way would keep the sections from being collected
