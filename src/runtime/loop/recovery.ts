@@ -24,6 +24,15 @@ const MAX_SET_ASIDE = 100;
 /** Why an agent is brought back: the checkpoint of its drift, and what was wrong. */
 type Why = { readonly drifted: CheckpointId; readonly reason: string };
 
+/** What an agent is brought back to, why, and the one that goes on from there, if it is made already. */
+type Return = ReturnType<typeof readSections> & {
+  readonly from: CheckpointId;
+  readonly kind: RecoveryNote['kind'];
+  readonly why: string;
+  readonly metadata: { readonly [key: string]: unknown };
+  readonly agent?: LoopAgent;
+};
+
 /** Brings an agent back: with clean context after a while, from its last healthy state when it drifts. */
 export class Recovery {
   readonly #parts: LoopParts;
@@ -156,33 +165,19 @@ export class Recovery {
     return id;
   }
 
-  /**
-   * Task, context and memory go back; the mailbox does not: what was handled stays handled, what waits goes on waiting. So a task
-   * that came with a message handled since must stay, too.
-   */
   async #restore(
-    { kept, problems }: ReturnType<typeof readSections>,
+    found: ReturnType<typeof readSections>,
     agent: LoopAgent,
     { from, drifted, reason }: Why & { readonly from: CheckpointId },
   ): Promise<void> {
-    const { live, checkpoints, ports, tell } = this.#parts;
-    const backToDrift = this.#rememberDrift();
+    const { live, ports } = this.#parts;
     const why = `You were brought back to an earlier state because you got nowhere. ${reason} Try another way.`;
-    const note = this.#goBack(kept, { kind: 'drift', why, from });
-    this.#restores.note(ports.now());
-    live.changeLoop({ restoredAtMs: this.#restores.timesMs(ports.now()), workFailures: 0 });
-    live.clean();
-    const restored = new Map([...problems].filter(([section]) => section !== 'mailbox'));
-    const report = await live.renew(restored, agent);
     const metadata = { restoredFrom: from, drifted };
-    try {
-      await checkpoints.take({ type: 'recovery', trigger: 'restored', note: note.text, metadata });
-    } catch (error) {
-      backToDrift();
-      throw error;
-    }
-    await checkpoints.tellRestored(from, report);
-    tell({ kind: 'restored', from, report, note: note.text });
+    await this.#bringBack({ ...found, from, kind: 'drift', why, metadata, agent }, () => {
+      this.#restores.note(ports.now());
+      live.changeLoop({ restoredAtMs: this.#restores.timesMs(ports.now()), workFailures: 0 });
+      live.clean();
+    });
   }
 
   /**
@@ -190,35 +185,42 @@ export class Recovery {
    * and that restores are counted anew.
    */
   async restoreByHand({ from, state }: HandRestore): Promise<SectionsReport> {
-    const { live, checkpoints, tell } = this.#parts;
-    const { kept, problems } = readSections(state);
-    const before = this.#rememberDrift();
+    const { live } = this.#parts;
     const why = 'A person brought you back to an earlier state.';
-    const note = this.#goBack(kept, { kind: 'restored', why, from });
-    live.changeLoop({ escalation: null, restoredAtMs: [], workFailures: 0 });
-    live.forgetDrift();
-    this.#restores = this.#restoreLimit([]);
+    const metadata = { restoredFrom: from };
+    return this.#bringBack({ ...readSections(state), from, kind: 'restored', why, metadata }, () => {
+      live.changeLoop({ escalation: null, restoredAtMs: [], workFailures: 0 });
+      live.forgetDrift();
+      this.#restores = this.#restoreLimit([]);
+    });
+  }
+
+  /**
+   * Task, context and memory go back; the mailbox does not: what was handled stays handled, what waits goes on waiting. So a task
+   * that came with a message handled since must stay, too.
+   */
+  async #bringBack({ kept, problems, metadata, agent, ...given }: Return, begin: () => void): Promise<SectionsReport> {
+    const { live, checkpoints, tell } = this.#parts;
+    const { from } = given;
+    const takeBack = this.#rememberDrift();
+    const { text: note } = this.#goBack(kept, given);
+    begin();
+    const restored = new Map([...problems].filter(([section]) => section !== 'mailbox'));
+    // A checkpoint asks the agent there is for its sections; where there is none, none is made before it is stored.
+    const report = agent === undefined ? undefined : await live.renew(restored, agent);
     try {
-      await checkpoints.take({
-        type: 'recovery',
-        trigger: 'restored',
-        note: note.text,
-        metadata: { restoredFrom: from },
-      });
+      await checkpoints.take({ type: 'recovery', trigger: 'restored', note, metadata });
     } catch (error) {
-      before();
+      takeBack();
       throw error;
     }
-    const report = await live.renew(new Map([...problems].filter(([section]) => section !== 'mailbox')));
-    tell({ kind: 'restored', from, report, note: note.text });
-    return report;
+    const told = report ?? (await live.renew(restored));
+    tell({ kind: 'restored', from, report: told, note });
+    return told;
   }
 
   /** Puts task, context and memory back, with a note on what was not undone. */
-  #goBack(
-    kept: ReturnType<typeof readSections>['kept'],
-    { kind, why, from }: { readonly kind: RecoveryNote['kind']; readonly why: string; readonly from: CheckpointId },
-  ): RecoveryNote {
+  #goBack(kept: Return['kept'], { kind, why, from }: Pick<Return, 'kind' | 'why' | 'from'>): RecoveryNote {
     const { live, ports } = this.#parts;
     const { mailbox } = live.state;
     const task = taskAfterDrift(kept.task, live.state.task);

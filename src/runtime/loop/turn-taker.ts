@@ -47,10 +47,8 @@ export class TurnTaker {
 
   /** Does something that is no turn, and is overdue if it takes longer than one may. */
   async inTime<Result>(work: () => Promise<Result>): Promise<Result> {
-    const { ports, settings } = this.#parts;
     const id = Symbol('work');
-    const timer = { delayMs: settings.turnTimeoutMs, keepsProcessAlive: false };
-    const cancel = ports.setTimer(() => this.#late.add(id), timer);
+    const cancel = this.#after(this.#parts.settings.turnTimeoutMs, () => this.#late.add(id));
     try {
       return await work();
     } finally {
@@ -156,20 +154,17 @@ export class TurnTaker {
 
   /** Ends a turn when its time is up, by timers: the clock may be set meanwhile. One that goes on after that is overdue. */
   #limit(turn: TurnRun): () => void {
-    const { ports, settings } = this.#parts;
-    const set = (run: () => void, delayMs: number) => ports.setTimer(run, { delayMs, keepsProcessAlive: false });
-    const tellOverdue = (): void => {
-      if (this.#running?.turn === turn) this.#running.isOverdue = true;
-    };
-    let cancelOverdue = (): void => undefined;
-    const cancelEnd = set(() => {
+    let cancel = this.#after(this.#parts.settings.turnTimeoutMs, () => {
       turn.abort(new DOMException('The turn took too long.', 'TimeoutError'));
-      cancelOverdue = set(tellOverdue, 1);
-    }, settings.turnTimeoutMs);
-    return () => {
-      cancelEnd();
-      cancelOverdue();
-    };
+      cancel = this.#after(1, () => {
+        if (this.#running?.turn === turn) this.#running.isOverdue = true;
+      });
+    });
+    return () => cancel();
+  }
+
+  #after(delayMs: number, run: () => void, keepsProcessAlive = false): () => void {
+    return this.#parts.ports.setTimer(run, { delayMs, keepsProcessAlive });
   }
 
   async #letAct(job: Job, turn: TurnRun): Promise<void> {
@@ -201,18 +196,17 @@ export class TurnTaker {
 
   /** One that takes longer than a turn may is not waited for: what was last observed holds. */
   async #assess(stateDigest: string | undefined): Promise<void> {
-    const { live, watch, identity, ports, settings, tell } = this.#parts;
+    const { live, watch, identity, settings, tell } = this.#parts;
     if (watch === undefined) return;
-    let cancel = (): void => undefined;
     const givenUp = new Promise<undefined>((resolve) => {
       this.#giveUpAssessing = () => resolve(undefined);
-      const timer = { delayMs: settings.turnTimeoutMs, keepsProcessAlive: true };
-      cancel = ports.setTimer(() => {
-        const message = `assess: it took longer than ${settings.turnTimeoutMs} ms.`;
-        tell({ kind: 'watch_failed', error: { name: 'TimeoutError', message } });
-        resolve(undefined);
-      }, timer);
     });
+    const tellLate = (): void => {
+      const message = `assess: it took longer than ${settings.turnTimeoutMs} ms.`;
+      tell({ kind: 'watch_failed', error: { name: 'TimeoutError', message } });
+      this.#giveUpAssessing();
+    };
+    const cancel = this.#after(settings.turnTimeoutMs, tellLate, true);
     try {
       const event = { kind: 'cycle', agent: identity.agentId, ...(stateDigest !== undefined && { stateDigest }) };
       const reading = await Promise.race([watch.assess(event), givenUp]);

@@ -12,17 +12,16 @@ import { errorText } from '../state/error-text.ts';
 import { checkSections, collectSections, type OnSectionProblem } from '../state/sections.ts';
 import type { Findings } from './findings.ts';
 import { checkCanWork, type LoopAgent, type LoopTool, type Turn, type TurnStepOptions } from './loop-agent.ts';
-import { OpenCalls } from './open-calls.ts';
 import {
   checkGuard,
   type GuardOptions,
+  OpenCalls,
   type Operation,
   type OperationLog,
   type OperationOutcome,
   runGuarded,
 } from './operation.ts';
-import { formatStepRecord, readStepRecord } from './step-record.ts';
-import { isInsideOperation, runInside, TurnDraft } from './turn-draft.ts';
+import { formatStepRecord, isInsideOperation, readStepRecord, runInside, TurnDraft } from './turn-draft.ts';
 
 /** What a turn works on and with. */
 export type TurnParts = {
