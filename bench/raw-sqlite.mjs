@@ -1,4 +1,4 @@
-import { openDatabase } from '../dist/storage/sqlite/sqlite-driver.js';
+import { openDatabase } from '../dist/storage/database/sqlite-driver.js';
 
 /** The floor: the same driver, a plain rowid table of texts, WAL, and the log copied into the file as rarely as in our storage. */
 export function openRaw(path, synchronous) {

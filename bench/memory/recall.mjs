@@ -1,5 +1,5 @@
 import { Memory, SqliteMemoryStorage } from '../../dist/memory/index.js';
-import { openDatabase } from '../../dist/storage/sqlite/sqlite-driver.js';
+import { openDatabase } from '../../dist/storage/database/sqlite-driver.js';
 import { createFsyncProbe } from '../measure.mjs';
 import { formatMs } from '../report.mjs';
 import { ADJECTIVES, NAMES, NOUNS, PLACES, VERBS } from '../vocabulary.mjs';

@@ -38,6 +38,5 @@ export type {
   StoredVector,
   VectorQuery,
 } from './storage/memory-storage.ts';
-export type { PostgresMemoryOptions } from './storage/postgres/postgres-memory-connection.ts';
-export { PostgresMemoryStorage } from './storage/postgres/postgres-memory-storage.ts';
+export { type PostgresMemoryOptions, PostgresMemoryStorage } from './storage/postgres/postgres-memory-storage.ts';
 export { type SqliteMemoryOptions, SqliteMemoryStorage } from './storage/sqlite/sqlite-memory-storage.ts';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { freshSchema, postgresUrl } from '../../test/support/postgres.ts';
-import { openDatabase } from '../storage/sqlite/sqlite-driver.ts';
+import { openDatabase } from '../storage/database/sqlite-driver.ts';
 import { Memory, type MemoryFilters, type MemoryOptions, PostgresMemoryStorage } from './index.ts';
 
 const DAY_MS = 86_400_000;

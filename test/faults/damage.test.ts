@@ -4,9 +4,9 @@ import { describe, expect, test } from 'vitest';
 import { SavestateError } from '../../src/core/errors.ts';
 import { CheckpointManager } from '../../src/manager/checkpoint-manager.ts';
 import type { ChunkStorage } from '../../src/storage/contract.ts';
+import { openDatabase } from '../../src/storage/database/sqlite-driver.ts';
 import { FileCheckpointStorage } from '../../src/storage/file/file-storage.ts';
 import { decodeText } from '../../src/storage/sqlite/sqlite-codec.ts';
-import { openDatabase } from '../../src/storage/sqlite/sqlite-driver.ts';
 import { SqliteCheckpointStorage } from '../../src/storage/sqlite/sqlite-storage.ts';
 import { reportFaults, seededRandom } from '../support/fault-report.ts';
 import {

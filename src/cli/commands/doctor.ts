@@ -64,7 +64,9 @@ async function checkNode(): Promise<Finding> {
 const SQLITE_PACKAGE = '@photostructure/sqlite';
 
 async function checkSqlite({ folder }: Context): Promise<Finding> {
-  const { checkSqliteVersion, openDatabase, sqliteModuleName } = await import('../../storage/sqlite/sqlite-driver.ts');
+  const { checkSqliteVersion, openDatabase, sqliteModuleName } = await import(
+    '../../storage/database/sqlite-driver.ts'
+  );
   const database = openDatabase(':memory:');
   try {
     const version = checkSqliteVersion(database);

@@ -215,3 +215,11 @@ test('[memory.11] a file that is something else is left alone', async () => {
   expect(() => new SqliteMemoryStorage({ path })).toThrow(expect.objectContaining({ code: 'UNSUPPORTED' }));
   await checkpoints.close();
 });
+
+test('[input.1] a storage refuses options that it does not know, before it opens anything', () => {
+  const path = join(tmpdir(), 'savestate-never-made', 'history.db');
+  expect(() => new SqliteMemoryStorage({ path, busyTimeout: 5 } as object)).toThrow(/"busyTimeout".*busyTimeoutMs/);
+  const options = { connectionString: postgresUrl(), tenant: 'acme', retryMs: 5 };
+  expect(() => new PostgresMemoryStorage(options)).toThrow(/"retryMs"/);
+  expect(() => new PostgresMemoryStorage({ connectionString: postgresUrl() } as never)).toThrow(/tenant/);
+});

@@ -1,4 +1,4 @@
-export type { MigrationOptions } from './database/migrate-postgres.ts';
-export { migratePostgres } from './database/migrate-postgres.ts';
-export type { PostgresStorageOptions } from './database/postgres-options.ts';
 export { PostgresCheckpointStorage } from './postgres-storage.ts';
+export type { MigrationOptions } from './schema/migrate-postgres.ts';
+export { migratePostgres } from './schema/migrate-postgres.ts';
+export type { PostgresStorageOptions } from './schema/postgres-options.ts';

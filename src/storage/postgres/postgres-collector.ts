@@ -1,6 +1,7 @@
 import { CorruptError } from '../../core/errors.ts';
 import type { CollectResult } from '../contract.ts';
-import type { PostgresConnection, Query } from './database/postgres-connection.ts';
+import type { Query } from '../database/postgres-database.ts';
+import type { PostgresConnection } from './schema/postgres-connection.ts';
 
 /** Chunks deleted by one transaction; commits that bring one of them wait for it. */
 const DELETE_BATCH = 1_000;

@@ -2,11 +2,12 @@ import type { CheckpointHeader } from '../../core/record/checkpoint-header.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import type { Digest } from '../../core/tree/chunk.ts';
 import type { Deletion, Ref } from '../contract.ts';
+import type { Query } from '../database/postgres-database.ts';
 import { tombstoneCheck } from '../marks.ts';
 import { areSameRefs } from '../ref.ts';
 import { isBindable } from '../sql-text.ts';
-import type { PostgresConnection, Query } from './database/postgres-connection.ts';
-import { encodeText } from './database/sql-codec.ts';
+import type { PostgresConnection } from './schema/postgres-connection.ts';
+import { encodeText } from './schema/sql-codec.ts';
 
 type Candidate = { id: CheckpointId; session: SessionId; digest: Digest; deleted: boolean; body: string };
 type Holder = { session: string; kind: string; name: string; target: CheckpointId };

@@ -1,9 +1,10 @@
 import type { CheckpointHeader } from '../../core/record/checkpoint-header.ts';
 import type { Digest } from '../../core/tree/chunk.ts';
+import type { Row } from '../database/postgres-database.ts';
 import { effectCheck, findMisfiled, tombstoneCheck } from '../marks.ts';
-import type { PostgresConnection, Row } from './database/postgres-connection.ts';
-import { decodeText } from './database/sql-codec.ts';
 import { decodeEffect, EFFECT_COLUMNS, type EffectColumns } from './postgres-reader.ts';
+import type { PostgresConnection } from './schema/postgres-connection.ts';
+import { decodeText } from './schema/sql-codec.ts';
 
 const ROWS_PER_PAGE = 500;
 

@@ -1,10 +1,12 @@
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import type { Chunk, Digest } from '../../core/tree/chunk.ts';
-import type { CheckpointRow, CheckpointRowWithRoot, EffectRow, Ref, RefKind } from '../contract.ts';
+import type { CheckpointQuery, CheckpointRow, CheckpointRowWithRoot, EffectRow, Ref, RefKind } from '../contract.ts';
+import { Conditions } from '../database/conditions.ts';
+import { DatabaseStorage } from '../database/database-storage.ts';
+import { type ListingColumns, listingClauses, listPages } from '../database/listing.ts';
 import { isBindable } from '../sql-text.ts';
-import { Conditions } from './database/conditions.ts';
-import type { PostgresConnection } from './database/postgres-connection.ts';
-import { decodeRefs, decodeText } from './database/sql-codec.ts';
+import type { PostgresConnection } from './schema/postgres-connection.ts';
+import { decodeRefs, decodeText } from './schema/sql-codec.ts';
 
 const DIGEST = /^[0-9a-f]{64}$/;
 
@@ -52,19 +54,14 @@ const REACHABLE = `WITH RECURSIVE reached(digest) AS (
     SELECT digest, refs, text FROM {s}.chunk WHERE tenant = $1 AND digest = reached.digest OFFSET 0
   ) AS c`;
 
-/** Answers the questions of the contract; each is one statement. */
-export class PostgresReader {
-  readonly #connection: PostgresConnection;
-
-  constructor(connection: PostgresConnection) {
-    this.#connection = connection;
-  }
-
-  async chunks(digests: readonly Digest[]): Promise<(Chunk | undefined)[]> {
+/** The reading half of a storage; each question of the contract is one statement. */
+export abstract class PostgresReader extends DatabaseStorage<PostgresConnection> {
+  async readChunks(digests: readonly Digest[]): Promise<(Chunk | undefined)[]> {
+    const { connection } = this;
     const wanted = [...new Set(digests)].filter((digest) => DIGEST.test(digest));
     if (wanted.length === 0) return digests.map(() => undefined);
     const sql = `SELECT ${CHUNK_COLUMNS} FROM {s}.chunk c WHERE c.tenant = $1 AND c.digest = ANY(SELECT decode(wanted, 'hex') FROM unnest($2::text[]) AS wanted)`;
-    const rows = await this.#connection.read<ChunkColumns>(sql, [this.#connection.tenant, wanted]);
+    const rows = await connection.read<ChunkColumns>(sql, [connection.tenant, wanted]);
     const found = new Map(rows.map((row) => [row.digest, row]));
     return digests.map((digest) => {
       const row = found.get(digest);
@@ -72,62 +69,71 @@ export class PostgresReader {
     });
   }
 
-  async reachable(digests: readonly Digest[]): Promise<Chunk[]> {
+  async readReachable(digests: readonly Digest[]): Promise<Chunk[]> {
+    const { connection } = this;
     const wanted = digests.filter((digest) => DIGEST.test(digest));
     if (wanted.length === 0) return [];
-    return (await this.#connection.read<ChunkColumns>(REACHABLE, [this.#connection.tenant, wanted])).map(toChunk);
+    return (await connection.read<ChunkColumns>(REACHABLE, [connection.tenant, wanted])).map(toChunk);
   }
 
-  async checkpoint(id: CheckpointId): Promise<CheckpointRowWithRoot | undefined> {
+  async readCheckpoint(id: CheckpointId): Promise<CheckpointRowWithRoot | undefined> {
+    const { connection } = this;
     if (!isBindable(id)) return undefined;
     const sql = `SELECT ${CHECKPOINT_COLUMNS}, c.root_text AS text, encode(c.root_refs, 'hex') AS refs FROM {s}.checkpoint c WHERE c.tenant = $1 AND c.id = $2`;
-    const [row] = await this.#connection.read<RootColumns>(sql, [this.#connection.tenant, id]);
+    const [row] = await connection.read<RootColumns>(sql, [connection.tenant, id]);
     if (row === undefined) return undefined;
     if (row.text === null) return decodeCheckpoint(row);
     return { ...decodeCheckpoint(row), root: { text: decodeText(row.text), refs: decodeRefs(row.refs) } };
   }
 
-  async refs(filter: { sessionId?: string; kind?: RefKind; name?: string }): Promise<Ref[]> {
-    const where = this.#conditions();
-    where.add('session = ?', filter.sessionId);
-    where.add('kind = ?', filter.kind);
-    where.add('name = ?', filter.name);
+  async listCheckpoints(query: CheckpointQuery): Promise<CheckpointRow[]> {
+    const { connection } = this;
+    return listPages(query, async (page) => {
+      const where = this.#conditions();
+      const clauses = listingClauses(where, { query, page, columns: LISTING });
+      const sql = `SELECT ${CHECKPOINT_COLUMNS} FROM {s}.checkpoint c ${clauses}`;
+      return (await connection.read<CheckpointColumns>(sql, where.values)).map(decodeCheckpoint);
+    });
+  }
+
+  async readRefs(filter: { sessionId?: string; kind?: RefKind; name?: string } = {}): Promise<Ref[]> {
+    const where = this.#conditions().add('session = ?', filter.sessionId);
+    where.add('kind = ?', filter.kind).add('name = ?', filter.name);
     const sql = `SELECT ${REF_COLUMNS} FROM {s}.ref ${where.sql} ORDER BY session, kind, name`;
-    return this.#connection.read<Ref>(sql, where.values);
+    return this.connection.read<Ref>(sql, where.values);
   }
 
-  async due({ before, limit }: { before: string; limit: number }): Promise<Ref[]> {
+  async readDue({ before, limit }: { before: string; limit: number }): Promise<Ref[]> {
+    const { connection } = this;
     const sql = `SELECT ${REF_COLUMNS} FROM {s}.ref WHERE tenant = $1 AND due < $2 ORDER BY due LIMIT $3`;
-    return this.#connection.read<Ref>(sql, [this.#connection.tenant, before, limit]);
+    return connection.read<Ref>(sql, [connection.tenant, before, limit]);
   }
 
-  async effects(filter: { sessionId: string; branch?: string; fromOrdinal?: number }): Promise<EffectRow[]> {
-    const where = this.#conditions();
-    where.add('e.session = ?', filter.sessionId);
-    where.add('e.branch = ?', filter.branch);
-    where.add('e.ordinal >= ?', filter.fromOrdinal);
+  async readEffects(filter: { sessionId: string; branch?: string; fromOrdinal?: number }): Promise<EffectRow[]> {
+    const where = this.#conditions().add('e.session = ?', filter.sessionId);
+    where.add('e.branch = ?', filter.branch).add('e.ordinal >= ?', filter.fromOrdinal);
     const sql = `SELECT ${EFFECT_COLUMNS} FROM {s}.effect e ${where.sql} ORDER BY e.branch, e.ordinal`;
-    return (await this.#connection.read<EffectColumns>(sql, where.values)).map(decodeEffect);
+    return (await this.connection.read<EffectColumns>(sql, where.values)).map(decodeEffect);
   }
 
-  async sessions({ after, limit }: { after?: string; limit: number }): Promise<SessionId[]> {
-    const where = this.#conditions();
-    where.addCursor('name > ?', after);
-    const sql = `SELECT name FROM {s}.session ${where.sql} ORDER BY name ${where.limit(limit)}`;
-    return (await this.#connection.read<{ name: SessionId }>(sql, where.values)).map(({ name }) => name);
+  async listSessions({ after, limit }: { after?: string; limit: number }): Promise<SessionId[]> {
+    const where = this.#conditions().addCursor('name > ?', after);
+    const sql = `SELECT name FROM {s}.session ${where.sql} ORDER BY name ${where.page(limit)}`;
+    return (await this.connection.read<{ name: SessionId }>(sql, where.values)).map(({ name }) => name);
   }
 
-  async chunkDigests({ after, limit }: { after?: Digest; limit: number }): Promise<Digest[]> {
-    const where = this.#conditions();
-    where.add("digest > decode(?, 'hex')", after);
-    const sql = `SELECT encode(digest, 'hex') AS digest FROM {s}.chunk ${where.sql} ORDER BY chunk.digest ${where.limit(limit)}`;
-    return (await this.#connection.read<{ digest: Digest }>(sql, where.values)).map(({ digest }) => digest);
+  async listChunks({ after, limit }: { after?: Digest; limit: number }): Promise<Digest[]> {
+    const where = this.#conditions().add("digest > decode(?, 'hex')", after);
+    const sql = `SELECT encode(digest, 'hex') AS digest FROM {s}.chunk ${where.sql} ORDER BY chunk.digest ${where.page(limit)}`;
+    return (await this.connection.read<{ digest: Digest }>(sql, where.values)).map(({ digest }) => digest);
   }
 
-  #conditions(): Conditions {
-    return new Conditions(this.#connection.tenant);
+  #conditions(): Conditions<string | number> {
+    return new Conditions<string | number>('$').add('tenant = ?', this.connection.tenant);
   }
 }
+
+const LISTING: ListingColumns = { session: 'c.session = ?', user: 'c.user_id', timestamp: 'c.timestamp_ms' };
 
 function toChunk({ digest, refs, text }: ChunkColumns): Chunk {
   return { digest, text: decodeText(text), refs: decodeRefs(refs) };

@@ -1,8 +1,9 @@
 import type pg from 'pg';
 import type { CheckpointRow, CheckpointWatcher, StorageWatch } from '../contract.ts';
-import type { PostgresConnection, Row } from './database/postgres-connection.ts';
-import { pauseAfter } from './database/retry.ts';
+import type { Row } from '../database/postgres-database.ts';
+import { pauseAfter } from '../database/retry.ts';
 import { CHECKPOINT_COLUMNS, type CheckpointColumns, decodeCheckpoint } from './postgres-reader.ts';
+import type { PostgresConnection } from './schema/postgres-connection.ts';
 
 /** Looks even when nothing was heard: a commit may have looked for listeners just before this one was there. */
 const LOOK_EVERY_MS = 2_000;

@@ -2,9 +2,9 @@ import { Buffer } from 'node:buffer';
 import { CorruptError } from '../../core/errors.ts';
 import type { Digest } from '../../core/tree/chunk.ts';
 import { splitDigests } from '../../core/tree/chunk.ts';
+import type { SqliteConnection } from '../database/sqlite-connection.ts';
+import type { SqlStatement } from '../database/sqlite-driver.ts';
 import { DIGEST_BYTES, PREFIX_BYTES, packDigest, packRefs, unpackDigest } from './sqlite-codec.ts';
-import type { SqliteConnection } from './sqlite-connection.ts';
-import type { SqlStatement } from './sqlite-driver.ts';
 
 /** The first byte of a list of refs: digests of 32 bytes each, or numbers of chunks, seven bits a byte, lowest first. */
 const BY_DIGEST = 0;

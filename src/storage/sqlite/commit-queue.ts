@@ -1,9 +1,9 @@
 import { SavestateError } from '../../core/errors.ts';
 import type { CommitResult } from '../contract.ts';
+import type { SqliteConnection } from '../database/sqlite-connection.ts';
 import { Lull } from '../lull.ts';
 import type { ChunkNumbers } from './chunk-numbers.ts';
 import type { PreparedCommit } from './prepared-commit.ts';
-import type { SqliteConnection } from './sqlite-connection.ts';
 import { SqliteWriter } from './sqlite-writer.ts';
 
 /** Commits of one transaction, which blocks the event loop, as do the callers when they go on: a few milliseconds together. */

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
-import type { SqliteConnection } from './sqlite-connection.ts';
-import { sqliteModuleName } from './sqlite-driver.ts';
+import type { SqliteConnection } from '../database/sqlite-connection.ts';
+import { sqliteModuleName } from '../database/sqlite-driver.ts';
 
 /** SQLite checks a smaller file in a few milliseconds. */
 const INLINE_BYTES = 1024 * 1024;

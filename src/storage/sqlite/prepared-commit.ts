@@ -1,10 +1,10 @@
 import type { Digest } from '../../core/tree/chunk.ts';
 import type { Commit, EffectRow, NewCheckpoint, RefChange } from '../contract.ts';
+import type { SqlValue } from '../database/sqlite-driver.ts';
 import { effectCheck } from '../marks.ts';
 import { refCheck } from '../ref.ts';
 import { checkCommit } from '../sql-text.ts';
 import { PREFIX_BYTES, packDigest, type TextEncoder } from './sqlite-codec.ts';
-import type { SqlValue } from './sqlite-driver.ts';
 
 /** A ref change with the check of its new content. */
 export type PreparedRef = { readonly change: RefChange; readonly check: string };

@@ -1,10 +1,10 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Digest } from '../../core/tree/chunk.ts';
 import type { CollectResult } from '../contract.ts';
+import type { SqliteConnection } from '../database/sqlite-connection.ts';
+import type { SqlStatement } from '../database/sqlite-driver.ts';
 import { Reachable } from '../reachable.ts';
 import { type ChunkNumbers, readRefs } from './chunk-numbers.ts';
-import type { SqliteConnection } from './sqlite-connection.ts';
-import type { SqlStatement } from './sqlite-driver.ts';
 import { readPragma } from './sqlite-schema.ts';
 
 /** Rows handled without giving way to others; also the deletions of one transaction, which holds the write lock. */

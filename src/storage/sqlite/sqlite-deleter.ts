@@ -1,12 +1,12 @@
 import type { CheckpointHeader } from '../../core/record/checkpoint-header.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import type { Deletion, Ref } from '../contract.ts';
+import type { SqliteConnection } from '../database/sqlite-connection.ts';
+import type { SqlValue } from '../database/sqlite-driver.ts';
 import { tombstoneCheck } from '../marks.ts';
 import { areSameRefs } from '../ref.ts';
 import { isBindable } from '../sql-text.ts';
 import { type TextEncoder, unpackDigest } from './sqlite-codec.ts';
-import type { SqliteConnection } from './sqlite-connection.ts';
-import type { SqlValue } from './sqlite-driver.ts';
 
 type LiveColumns = { n: number; session: number; digest: Uint8Array };
 const PROTECTING = new Set(['branch', 'tag', 'pin']);

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { Builders, commitOf, contentOf, deletionOf, moveBranch } from '../../testing/contract/builders.ts';
-import { openDatabase } from './sqlite-driver.ts';
+import { openDatabase } from '../database/sqlite-driver.ts';
 import { SqliteCheckpointStorage } from './sqlite-storage.ts';
 
 let folder: string;

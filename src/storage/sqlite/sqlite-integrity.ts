@@ -2,11 +2,11 @@ import { SavestateError } from '../../core/errors.ts';
 import type { CheckpointHeader } from '../../core/record/checkpoint-header.ts';
 import type { SessionId } from '../../core/record/id.ts';
 import { Breather } from '../breather.ts';
+import type { SqliteConnection } from '../database/sqlite-connection.ts';
 import { effectCheck, findMisfiled, tombstoneCheck } from '../marks.ts';
 import { type ChunkNumbers, readRefs } from './chunk-numbers.ts';
 import { checkFile } from './integrity-check.ts';
 import { DIGEST_BYTES, decodeText, PREFIX_BYTES, unpackDigest } from './sqlite-codec.ts';
-import type { SqliteConnection } from './sqlite-connection.ts';
 import { decodeEffect } from './sqlite-reader.ts';
 import { findSchemaDamage } from './sqlite-schema.ts';
 

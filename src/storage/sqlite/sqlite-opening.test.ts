@@ -19,7 +19,7 @@ import { runInNewContext } from 'node:vm';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { builtFolder } from '../../../test/support/on-demand.ts';
 import { Builders, commitOf, moveBranch, rowWithRootOf } from '../../testing/contract/builders.ts';
-import { checkSqliteVersion, openDatabase, type SqlDatabase } from './sqlite-driver.ts';
+import { checkSqliteVersion, openDatabase, type SqlDatabase } from '../database/sqlite-driver.ts';
 import { readPragma } from './sqlite-schema.ts';
 import { SqliteCheckpointStorage } from './sqlite-storage.ts';
 

@@ -8,7 +8,7 @@ import { pathToFileURL } from 'node:url';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { builtFolder } from '../../../test/support/on-demand.ts';
 import { Builders, commitOf, contentOf, deletionOf } from '../../testing/contract/builders.ts';
-import { openDatabase } from './sqlite-driver.ts';
+import { openDatabase } from '../database/sqlite-driver.ts';
 import { SqliteCheckpointStorage } from './sqlite-storage.ts';
 
 /** Children run the compiled package, which `npm test` builds first. */
@@ -33,7 +33,7 @@ afterEach(() => {
 function start(script: string): ChildProcess {
   const source = `
     import { SqliteCheckpointStorage as S } from '${DIST}storage/sqlite/sqlite-storage.js';
-    import { openDatabase } from '${DIST}storage/sqlite/sqlite-driver.js';
+    import { openDatabase } from '${DIST}storage/database/sqlite-driver.js';
     import * as b from '${DIST}testing/contract/builders.js';
     const path = ${JSON.stringify(path)};
     const say = (text) => process.stdout.write(text + '\\n');

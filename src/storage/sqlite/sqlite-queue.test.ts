@@ -4,11 +4,12 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { type Chunk, createChunk } from '../../core/tree/chunk.ts';
 import { Builders, commitOf, contentOf, deletionOf, moveBranch, session } from '../../testing/contract/builders.ts';
+import { SqliteConnection } from '../database/sqlite-connection.ts';
 import { ChunkNumbers } from './chunk-numbers.ts';
 import { CommitQueue } from './commit-queue.ts';
 import { prepareCommit } from './prepared-commit.ts';
 import { encodePlain } from './sqlite-codec.ts';
-import { SqliteConnection } from './sqlite-connection.ts';
+import { checkpointTables } from './sqlite-schema.ts';
 import { SqliteCheckpointStorage } from './sqlite-storage.ts';
 
 let folder: string;
@@ -74,7 +75,7 @@ test('a text with a NUL comes back as it was', async () => {
 });
 
 test('a full disk fails the whole group and loses nothing; writing goes on when there is space', async () => {
-  const connection = new SqliteConnection({ path, durability: 'power', busyTimeoutMs: 100 });
+  const connection = new SqliteConnection(path, checkpointTables(4096), { durability: 'power', busyTimeoutMs: 100 });
   const queue = new CommitQueue(connection, new ChunkNumbers(connection));
   const add = (text: string) =>
     queue.add(() =>
@@ -93,7 +94,7 @@ test('a full disk fails the whole group and loses nothing; writing goes on when 
 });
 
 test('relaxed commits are not synced, commits in mixed groups are', async () => {
-  const connection = new SqliteConnection({ path, durability: 'power', busyTimeoutMs: 100 });
+  const connection = new SqliteConnection(path, checkpointTables(4096), { durability: 'power', busyTimeoutMs: 100 });
   const queue = new CommitQueue(connection, new ChunkNumbers(connection));
   const synchronous = () => connection.db.prepare('PRAGMA synchronous').get();
   const add = (durability: 'default' | 'relaxed') =>
@@ -178,7 +179,7 @@ test('a chunk that another process collected and that was brought again is found
 });
 
 test('a transaction that lost its lock and runs again stores its chunks, although it had given them numbers', async () => {
-  const connection = new SqliteConnection({ path, durability: 'process', busyTimeoutMs: 1000 });
+  const connection = new SqliteConnection(path, checkpointTables(4096), { durability: 'process', busyTimeoutMs: 1000 });
   const losing = {
     db: connection.db,
     prepare: (sql: string) => connection.prepare(sql),

@@ -1,11 +1,12 @@
 import { CorruptError, InvalidInputError, UnsupportedError } from '../../core/errors.ts';
-import { rollBack, type SqlDatabase } from './sqlite-driver.ts';
+import type { SqliteTables } from '../database/sqlite-connection.ts';
+import type { SqlDatabase } from '../database/sqlite-driver.ts';
 
 /** "SaVe" in ASCII: tells our files from those of other programs that use SQLite. */
 export const APPLICATION_ID = 0x53615665;
 
 /** Grows with every change that an older release could not read. The compression dictionary is part of it. */
-export const FORMAT_VERSION = 1;
+const FORMAT_VERSION = 1;
 
 /**
  * Every table and index, in the order of creation. The texts are compared byte by byte with what a file holds.
@@ -17,7 +18,7 @@ export const FORMAT_VERSION = 1;
  * again), and 3 counts the removals of chunks.
  * Indexes that only some rows need are partial: a row without a user, an agent or a key pays nothing for them.
  */
-export const SCHEMA: readonly { readonly name: string; readonly sql: string }[] = [
+const SCHEMA: readonly { readonly name: string; readonly sql: string }[] = [
   { name: 'session', sql: 'CREATE TABLE session(n INTEGER PRIMARY KEY, name TEXT NOT NULL)' },
   { name: 'session_name', sql: 'CREATE UNIQUE INDEX session_name ON session(name)' },
   {
@@ -55,18 +56,15 @@ export const SCHEMA: readonly { readonly name: string; readonly sql: string }[] 
   { name: 'epoch', sql: 'CREATE TABLE epoch(n INTEGER PRIMARY KEY, value INTEGER NOT NULL)' },
 ];
 
-/** What the file at a path is. */
-export type FileState = 'empty' | 'ours';
-
-/** Says whether the file is new or ours; throws for another program's database and for a newer format. */
-export function inspectFile(db: SqlDatabase, path: string): FileState {
+/** Whether the file is new; throws for another program's database and for a newer format. */
+function isEmpty(db: SqlDatabase, path: string): boolean {
   // One statement, so that a process that creates the file just now is seen either before or after it did.
   const { applicationId, version, count } = db
     .prepare(
       'SELECT count(*) AS count, (SELECT application_id FROM pragma_application_id) AS applicationId, (SELECT user_version FROM pragma_user_version) AS version FROM sqlite_schema',
     )
     .get() as { applicationId: number; version: number; count: number };
-  if (applicationId === 0 && version === 0 && count === 0) return 'empty';
+  if (applicationId === 0 && version === 0 && count === 0) return true;
   if (applicationId !== APPLICATION_ID) {
     throw new InvalidInputError(
       `${path} is a SQLite database of another program (application id ${applicationId}, ${count} tables and indexes). Choose another path; the file was left as it is.`,
@@ -79,30 +77,25 @@ export function inspectFile(db: SqlDatabase, path: string): FileState {
       { details: { path, found: version, supported: FORMAT_VERSION } },
     );
   }
-  return 'ours';
+  return false;
 }
 
-/** Creates everything, with the marks that make the file ours, in one transaction; does nothing if another process was faster. */
-export function createSchema(db: SqlDatabase, path: string): void {
-  db.exec('BEGIN IMMEDIATE');
-  try {
-    if (inspectFile(db, path) === 'empty') {
-      for (const { sql } of SCHEMA) db.exec(sql);
-      db.exec(`INSERT INTO epoch VALUES(1, 0), (2, 0), (3, 0); PRAGMA application_id=${APPLICATION_ID}`);
-      db.exec(`PRAGMA user_version=${FORMAT_VERSION}`);
-    }
-    db.exec('COMMIT');
-  } catch (error) {
-    rollBack(db);
-    throw error;
-  }
+function create(db: SqlDatabase): void {
+  for (const { sql } of SCHEMA) db.exec(sql);
+  db.exec(`INSERT INTO epoch VALUES(1, 0), (2, 0), (3, 0); PRAGMA application_id=${APPLICATION_ID}`);
+  db.exec(`PRAGMA user_version=${FORMAT_VERSION}`);
 }
 
 /** Throws a CorruptError if the tables are not those of the format. */
-export function checkSchema(db: SqlDatabase, path: string): void {
+function check(db: SqlDatabase, path: string): void {
   const [first] = findSchemaDamage(db);
   if (first === undefined) return;
   throw new CorruptError(`${path} is damaged: ${first} Restore the file from a backup.`, { details: { path } });
+}
+
+/** The tables of checkpoints; a file that is created now has pages of this size. */
+export function checkpointTables(pageBytes: number): SqliteTables {
+  return { isEmpty, create, check, pragmas: `PRAGMA page_size=${pageBytes}; PRAGMA auto_vacuum=INCREMENTAL` };
 }
 
 /** What differs from the format, in plain words. */

@@ -1,9 +1,9 @@
 import { Buffer } from 'node:buffer';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Chunk, Digest } from '../../core/tree/chunk.ts';
+import type { SqliteConnection } from '../database/sqlite-connection.ts';
 import { type ChunkNumbers, readRefs } from './chunk-numbers.ts';
 import { decodeText } from './sqlite-codec.ts';
-import type { SqliteConnection } from './sqlite-connection.ts';
 
 /** Chunks read without giving way to others: some milliseconds' worth. */
 const CHUNKS_PER_TURN = 2000;

@@ -2,13 +2,13 @@ import { Buffer } from 'node:buffer';
 import { CorruptError, hasErrorCode } from '../../core/errors.ts';
 import type { CheckpointId } from '../../core/record/id.ts';
 import type { Commit, CommitResult, RefChange } from '../contract.ts';
+import type { SqliteConnection } from '../database/sqlite-connection.ts';
+import type { SqlStatement } from '../database/sqlite-driver.ts';
+import { isConstraint } from '../database/sqlite-error.ts';
 import { checkExpectations, gone, moved, taken } from '../refusal.ts';
 import { isBindable } from '../sql-text.ts';
 import type { ChunkNumbers } from './chunk-numbers.ts';
 import type { PreparedChunk, PreparedCommit, PreparedRef } from './prepared-commit.ts';
-import type { SqliteConnection } from './sqlite-connection.ts';
-import type { SqlStatement } from './sqlite-driver.ts';
-import { isConstraint } from './sqlite-error.ts';
 
 /** Writes commits inside a transaction that its caller opened. */
 export class SqliteWriter {

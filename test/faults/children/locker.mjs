@@ -1,5 +1,5 @@
 // Holds the write lock of a database until it gets another line.
-import { openDatabase } from '../../../dist/storage/sqlite/sqlite-driver.js';
+import { openDatabase } from '../../../dist/storage/database/sqlite-driver.js';
 import { say, told } from './common.mjs';
 
 say({ ready: true });

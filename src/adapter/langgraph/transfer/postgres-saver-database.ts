@@ -1,9 +1,9 @@
 import type { Checkpoint, CheckpointMetadata, SerializerProtocol } from '@langchain/langgraph-checkpoint';
 import type pg from 'pg';
 import { CorruptError, InvalidInputError } from '../../../core/errors.ts';
-import { loadPg } from '../../../storage/postgres/database/load-pg.ts';
-import { toSavestateError } from '../../../storage/postgres/database/postgres-error.ts';
-import { checkSchemaName } from '../../../storage/postgres/database/postgres-options.ts';
+import { loadPg } from '../../../storage/database/load-pg.ts';
+import { toSavestateError } from '../../../storage/database/postgres-error.ts';
+import { checkSchemaName } from '../../../storage/database/server-options.ts';
 import { findSharedVersions } from './shared-versions.ts';
 import type { SaverDatabaseOptions } from './sqlite-saver-database.ts';
 import { decodeStored, decodeStoredWrites, defaultSerializer, parseContent, type StoredWrite } from './stored-value.ts';

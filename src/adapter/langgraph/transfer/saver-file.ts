@@ -1,8 +1,8 @@
 import { accessSync, constants, existsSync, statSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 import { CorruptError, type SavestateError, StorageError } from '../../../core/errors.ts';
-import { openReadOnlyDatabase, type SqlDatabase } from '../../../storage/sqlite/sqlite-driver.ts';
-import { toSavestateError } from '../../../storage/sqlite/sqlite-error.ts';
+import { openReadOnlyDatabase, type SqlDatabase } from '../../../storage/database/sqlite-driver.ts';
+import { toSavestateError } from '../../../storage/database/sqlite-error.ts';
 
 const SQLITE_CORRUPT = 11;
 

@@ -303,7 +303,7 @@ describe('[langgraph.20] the source', () => {
   test('that another process has open is read with what it wrote last', async () => {
     const path = join(temporaryFolder(), 'official.db');
     copyFileSync(SQLITE_FILE, path);
-    const { openDatabase } = await import('../../../storage/sqlite/sqlite-driver.ts');
+    const { openDatabase } = await import('../../../storage/database/sqlite-driver.ts');
     const writer = openDatabase(path);
     writer.exec("UPDATE checkpoints SET thread_id = 'renamed' WHERE thread_id = 'stray'");
     const source = openSqliteSaverDatabase(path);
@@ -316,7 +316,7 @@ describe('[langgraph.20] the source', () => {
     const path = join(temporaryFolder(), 'official.db');
     copyFileSync(SQLITE_FILE, path);
     const source = openSqliteSaverDatabase(path);
-    const { openDatabase } = await import('../../../storage/sqlite/sqlite-driver.ts');
+    const { openDatabase } = await import('../../../storage/database/sqlite-driver.ts');
     const writer = openDatabase(path);
     writer.exec("UPDATE checkpoints SET thread_id = 'renamed' WHERE thread_id = 'stray'");
     await expect(source.listThreads()).rejects.toMatchObject({ code: 'STORAGE' });

@@ -1,5 +1,18 @@
-import { parseName } from '../../../core/record/id.ts';
-import { EVENT_COLUMNS, type EventRow, fromRow, scopeColumns, scopeTokens, toRow, toToken } from '../event-row.ts';
+import { anything, type OptionChecks } from '../../../core/options.ts';
+import { Conditions } from '../../../storage/database/conditions.ts';
+import { DatabaseStorage } from '../../../storage/database/database-storage.ts';
+import type { Query } from '../../../storage/database/postgres-database.ts';
+import { checkServerOptions, SERVER_CHECKS, type ServerOptions } from '../../../storage/database/server-options.ts';
+import {
+  EVENT_COLUMNS,
+  type EventRow,
+  fromRow,
+  scopeColumns,
+  scopeTokens,
+  toRow,
+  toToken,
+  uniteEvents,
+} from '../event-row.ts';
 import type { MemoryEvent, NewMemoryEvent } from '../memory-event.ts';
 import type { MemoryScope } from '../memory-record.ts';
 import {
@@ -16,7 +29,9 @@ import {
   type StoredVector,
   type VectorQuery,
 } from '../memory-storage.ts';
-import { PostgresMemoryConnection, type PostgresMemoryOptions, type Query } from './postgres-memory-connection.ts';
+import { PostgresMemoryDatabase } from './postgres-memory-database.ts';
+
+const OPTIONS = { ...SERVER_CHECKS, tenant: { required: anything } } satisfies OptionChecks<PostgresMemoryOptions>;
 
 const SELECT = `SELECT seq::float8 AS seq, ${EVENT_COLUMNS.join(', ')} FROM {s}.memory_event`;
 const INSERT = `INSERT INTO {s}.memory_event(tenant, ${EVENT_COLUMNS.join(', ')}, terms)
@@ -29,18 +44,24 @@ const WRITE_VECTORS = `INSERT INTO {s}.memory_vector(tenant, model, seq, vector)
   SELECT $1, $2, given.seq, given.vector FROM unnest($3::bigint[], $4::bytea[]) AS given(seq, vector)
   JOIN {s}.memory_event USING (seq) WHERE tenant = $1 ON CONFLICT DO NOTHING`;
 
+/** How memories on a PostgreSQL server are opened. */
+export type PostgresMemoryOptions = ServerOptions & {
+  /** Whose memories these are; nothing of other tenants is read or changed. */
+  readonly tenant: string;
+};
+
 /** Memory events on a PostgreSQL server, for any number of processes and machines. */
-export class PostgresMemoryStorage implements MemoryStorage {
-  readonly #connection: PostgresMemoryConnection;
+export class PostgresMemoryStorage extends DatabaseStorage<PostgresMemoryDatabase> implements MemoryStorage {
   readonly #tenant: string;
 
   constructor(options: PostgresMemoryOptions) {
-    this.#tenant = parseName(options.tenant, 'A tenant');
-    this.#connection = new PostgresMemoryConnection(options);
+    checkServerOptions(options, OPTIONS, 'PostgresMemoryStorage');
+    super(new PostgresMemoryDatabase(options, options.schema ?? 'savestate_memory'));
+    this.#tenant = options.tenant;
   }
 
   async append(events: readonly IndexedEvent[], expectations: readonly Expectation[] = []): Promise<AppendResult> {
-    return this.#connection.write(async (query): Promise<AppendResult> => {
+    return this.connection.write(async (query): Promise<AppendResult> => {
       const moved = await query(IS_MOVED, [this.#tenant, JSON.stringify(expectations)]);
       if (moved.length > 0) return { status: 'moved' };
       const keys = events.flatMap(({ event }) => event.key ?? []);
@@ -69,51 +90,46 @@ export class PostgresMemoryStorage implements MemoryStorage {
   }
 
   async readEvents({ scope = {}, afterSeq = 0, memoryIds, sessionId }: EventQuery): Promise<MemoryEvent[]> {
-    const conditions = this.#conditions(scope);
-    conditions.add('seq >', afterSeq);
-    if (memoryIds !== undefined) conditions.addAny('memory_id', memoryIds);
-    if (sessionId !== undefined) conditions.add('session_id =', sessionId);
-    return this.#select(conditions, 'ORDER BY seq');
+    const where = this.#where(scope).add('seq > ?', afterSeq);
+    return this.#select(where.add('memory_id = ANY(?)', memoryIds).add('session_id = ?', sessionId), 'ORDER BY seq');
   }
 
   async readRelated({ scope, keys, hashes, slots, kinds }: RelatedQuery): Promise<MemoryEvent[]> {
-    const wanted: Conditions[] = [];
-    if (keys.length > 0) wanted.push(this.#conditions({}).addAny('key', keys));
-    if (hashes.length > 0) wanted.push(this.#conditions(scope).addAny('hash', hashes));
-    for (const { subject, slot } of slots)
-      wanted.push(this.#conditions(scope).add('subject =', subject).add('slot =', slot).add('kind <>', 'episode'));
-    for (const { subject, kind } of kinds)
-      wanted.push(this.#conditions(scope).add('subject =', subject).add('kind =', kind).add('kind <>', 'episode'));
+    const about = (subject: string) => this.#where(scope).add('subject = ?', subject).addPlain("kind <> 'episode'");
+    const wanted = [
+      ...(keys.length > 0 ? [this.#where({}).add('key = ANY(?)', keys)] : []),
+      ...(hashes.length > 0 ? [this.#where(scope).add('hash = ANY(?)', hashes)] : []),
+      ...slots.map(({ subject, slot }) => about(subject).add('slot = ?', slot)),
+      ...kinds.map(({ subject, kind }) => about(subject).add('kind = ?', kind)),
+    ];
     const limit = MAX_RELATED + keys.length + hashes.length;
-    const found = new Map<number, MemoryEvent>();
-    for (const conditions of wanted)
-      for (const event of await this.#select(conditions, `ORDER BY seq DESC LIMIT ${limit}`))
-        found.set(event.seq, event);
-    return [...found.values()].sort((a, b) => a.seq - b.seq);
+    return uniteEvents(wanted, (where) => this.#select(where, `ORDER BY seq DESC LIMIT ${limit}`));
   }
 
   async readSeries({ scope, sessionId }: SeriesQuery): Promise<MemoryEvent[]> {
-    const conditions = this.#conditions(scope).add('kind =', 'episode');
-    if (sessionId === undefined) conditions.addPlain('session_id IS NULL');
-    else conditions.add('session_id =', sessionId);
-    return this.#select(conditions, `ORDER BY seq DESC LIMIT ${MAX_SERIES}`);
+    const where = this.#where(scope).addPlain("kind = 'episode'").add('session_id = ?', sessionId);
+    if (sessionId === undefined) where.addPlain('session_id IS NULL');
+    return this.#select(where, `ORDER BY seq DESC LIMIT ${MAX_SERIES}`);
   }
 
-  #conditions(scope: MemoryScope): Conditions {
-    const conditions = new Conditions().add('tenant =', this.#tenant);
-    for (const { column, value } of scopeColumns(scope)) conditions.add(`${column} =`, value);
-    return conditions;
+  #where(scope: MemoryScope, table = ''): Conditions<unknown> {
+    const where = new Conditions<unknown>('$').add(`${table}tenant = ?`, this.#tenant);
+    for (const { column, value } of scopeColumns(scope)) where.add(`${column} = ?`, value);
+    return where;
   }
 
-  async #select(conditions: Conditions, rest: string): Promise<MemoryEvent[]> {
-    const sql = `${SELECT} WHERE ${conditions.text} ${rest}`;
-    return (await this.#connection.read<EventRow & { seq: number }>(sql, conditions.values)).map(fromRow);
+  async #select(where: Conditions<unknown>, order: string): Promise<MemoryEvent[]> {
+    const rows = await this.connection.read<EventRow & { seq: number }>(
+      `${SELECT} ${where.sql} ${order}`,
+      where.values,
+    );
+    return rows.map(fromRow);
   }
 
   async readPostings(terms: readonly string[], scope: MemoryScope): Promise<Map<string, readonly number[]>> {
     const tokens = terms.map(toToken);
     const values = [this.#tenant, tokens, this.#tokensOf(scope)];
-    const rows = await this.#connection.read<{ token: string; seqs: number[] }>(POSTINGS, values);
+    const rows = await this.connection.read<{ token: string; seqs: number[] }>(POSTINGS, values);
     const byToken = new Map(rows.map(({ token, seqs }) => [token, seqs]));
     return new Map(terms.map((term) => [term, byToken.get(toToken(term)) ?? []]));
   }
@@ -121,28 +137,26 @@ export class PostgresMemoryStorage implements MemoryStorage {
   async writeVectors(model: string, vectors: readonly EventVector[]): Promise<void> {
     const seqs = vectors.map(({ seq }) => seq);
     const bytes = vectors.map(({ vector }) => Buffer.from(vector.buffer, vector.byteOffset, vector.byteLength));
-    await this.#connection.write((query) => query(WRITE_VECTORS, [this.#tenant, model, seqs, bytes]));
+    await this.connection.write((query) => query(WRITE_VECTORS, [this.#tenant, model, seqs, bytes]));
   }
 
   async readVectors(model: string, { scope, afterPosition }: VectorQuery): Promise<StoredVector[]> {
-    const conditions = new Conditions().add('e.tenant =', this.#tenant).add('model =', model);
-    conditions.add('position >', afterPosition);
-    for (const { column, value } of scopeColumns(scope)) conditions.add(`${column} =`, value);
-    const rows = await this.#connection.read<{ position: number; seq: number; vector: Buffer }>(
+    const where = this.#where(scope, 'e.').add('model = ?', model).add('position > ?', afterPosition);
+    const rows = await this.connection.read<{ position: number; seq: number; vector: Buffer }>(
       `SELECT position::float8 AS position, seq::float8 AS seq, vector FROM {s}.memory_vector v JOIN {s}.memory_event e USING (seq)
-        WHERE ${conditions.text} ORDER BY position`,
-      conditions.values,
+        ${where.sql} ORDER BY position`,
+      where.values,
     );
     return rows.map(({ vector, ...row }) => ({ ...row, vector: new Float32Array(new Uint8Array(vector).buffer) }));
   }
 
   async readEpoch(): Promise<number> {
     const sql = 'SELECT epoch::float8 AS epoch FROM {s}.memory_epoch WHERE tenant = $1';
-    return (await this.#connection.read<{ epoch: number }>(sql, [this.#tenant]))[0]?.epoch ?? 0;
+    return (await this.connection.read<{ epoch: number }>(sql, [this.#tenant]))[0]?.epoch ?? 0;
   }
 
   async purge(memoryIds: readonly string[], tombstones: readonly NewMemoryEvent[]): Promise<void> {
-    await this.#connection.write(async (query) => {
+    await this.connection.write(async (query) => {
       await query('DELETE FROM {s}.memory_event WHERE tenant = $1 AND memory_id = ANY($2)', [this.#tenant, memoryIds]);
       await this.#nextEpoch(query);
       for (const event of tombstones) await this.#insert(query, { event });
@@ -150,7 +164,7 @@ export class PostgresMemoryStorage implements MemoryStorage {
   }
 
   async reset(): Promise<void> {
-    await this.#connection.write(async (query) => {
+    await this.connection.write(async (query) => {
       await query('DELETE FROM {s}.memory_event WHERE tenant = $1', [this.#tenant]);
       await this.#nextEpoch(query);
     });
@@ -161,34 +175,5 @@ export class PostgresMemoryStorage implements MemoryStorage {
       'INSERT INTO {s}.memory_epoch AS known VALUES ($1, 1) ON CONFLICT (tenant) DO UPDATE SET epoch = known.epoch + 1',
       [this.#tenant],
     );
-  }
-
-  async close(): Promise<void> {
-    await this.#connection.close();
-  }
-}
-
-/** Conditions of a WHERE clause, with the values they are about. */
-class Conditions {
-  readonly #texts: string[] = [];
-  readonly values: unknown[] = [];
-
-  add(columnAndOperator: string, value: unknown): this {
-    this.values.push(value);
-    return this.addPlain(`${columnAndOperator} $${this.values.length}`);
-  }
-
-  addAny(column: string, values: readonly string[]): this {
-    this.values.push(values);
-    return this.addPlain(`${column} = ANY($${this.values.length})`);
-  }
-
-  addPlain(text: string): this {
-    this.#texts.push(text);
-    return this;
-  }
-
-  get text(): string {
-    return this.#texts.join(' AND ');
   }
 }

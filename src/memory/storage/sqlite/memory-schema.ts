@@ -1,12 +1,16 @@
+import { UnsupportedError } from '../../../core/errors.ts';
+import type { SqliteTables } from '../../../storage/database/sqlite-connection.ts';
+import type { SqlDatabase } from '../../../storage/database/sqlite-driver.ts';
+
 /** The version of the tables. The high number tells a memory from other files that use small ones. */
-export const SCHEMA_VERSION = 7001;
+const SCHEMA_VERSION = 7001;
 
 /**
  * The tables of a memory file. Events are only appended (purging excepted); their numbers are never used twice, so that whatever
  * was read of them stays true. Words are found through `memory_terms`, which holds terms that were stemmed before and no text.
  * `memory_history` shows the log in the columns that tools for such logs know.
  */
-export const SCHEMA: readonly string[] = [
+const SCHEMA: readonly string[] = [
   `CREATE TABLE memory_event(
     seq INTEGER PRIMARY KEY AUTOINCREMENT, memory_id TEXT NOT NULL, operation TEXT NOT NULL,
     user_id TEXT, agent_id TEXT, run_id TEXT, session_id TEXT,
@@ -33,3 +37,24 @@ export const SCHEMA: readonly string[] = [
     json_extract(body, '$.actor') AS actor_id, json_extract(body, '$.fields.trust') AS role
     FROM memory_event WHERE operation <> 'EXTRACT'`,
 ];
+
+/** The tables of a memory file. A file that is something else is not touched. */
+export const memoryTables: SqliteTables = {
+  isEmpty,
+  create: (db) => {
+    for (const statement of SCHEMA) db.exec(statement);
+    db.exec(`PRAGMA user_version=${SCHEMA_VERSION}`);
+  },
+};
+
+/** Throws for a file that is not a memory of this version. */
+function isEmpty(db: SqlDatabase, path: string): boolean {
+  const sql = 'SELECT count(*) AS count, (SELECT user_version FROM pragma_user_version) AS version FROM sqlite_schema';
+  const { version, count } = db.prepare(sql).get() as { version: number; count: number };
+  if (version === SCHEMA_VERSION) return false;
+  if (version === 0 && count === 0) return true;
+  throw new UnsupportedError(
+    `The file ${path} is not a memory of version ${SCHEMA_VERSION}; found version ${version} with ${count} tables and indexes. Choose another path, or update savestate.`,
+    { details: { path, found: version, supported: SCHEMA_VERSION } },
+  );
+}

@@ -1,5 +1,18 @@
-import type { SqlValue } from '../../../storage/sqlite/sqlite-driver.ts';
-import { EVENT_COLUMNS, type EventRow, fromRow, scopeColumns, scopeTokens, toRow, toToken } from '../event-row.ts';
+import { checkOptions } from '../../../core/options.ts';
+import { Conditions } from '../../../storage/database/conditions.ts';
+import { DatabaseStorage } from '../../../storage/database/database-storage.ts';
+import { SQLITE_CHECKS, SqliteConnection, type SqliteOptions } from '../../../storage/database/sqlite-connection.ts';
+import type { SqlValue } from '../../../storage/database/sqlite-driver.ts';
+import {
+  EVENT_COLUMNS,
+  type EventRow,
+  fromRow,
+  scopeColumns,
+  scopeTokens,
+  toRow,
+  toToken,
+  uniteEvents,
+} from '../event-row.ts';
 import type { MemoryEvent, NewMemoryEvent } from '../memory-event.ts';
 import type { MemoryScope } from '../memory-record.ts';
 import {
@@ -16,7 +29,7 @@ import {
   type StoredVector,
   type VectorQuery,
 } from '../memory-storage.ts';
-import { MemoryDatabase, type MemoryDatabaseOptions } from './memory-database.ts';
+import { memoryTables } from './memory-schema.ts';
 
 const INSERT = `INSERT INTO memory_event(${EVENT_COLUMNS.join(', ')}) VALUES (${EVENT_COLUMNS.map(() => '?').join(', ')})
   RETURNING seq`;
@@ -32,18 +45,21 @@ const SELECT = `SELECT seq, ${EVENT_COLUMNS.join(', ')} FROM memory_event`;
 export const DEFAULT_PATH = 'memories/history.db';
 
 /** How a memory file is opened. */
-export type SqliteMemoryOptions = Partial<MemoryDatabaseOptions>;
+export type SqliteMemoryOptions = SqliteOptions & {
+  /** The file; default `memories/history.db`. Its folder is made if it is missing. */
+  readonly path?: string | undefined;
+};
 
 /** Memory events in one SQLite file, which any number of processes may use at once. */
-export class SqliteMemoryStorage implements MemoryStorage {
-  readonly #database: MemoryDatabase;
-
-  constructor({ path = DEFAULT_PATH, durability = 'power', busyTimeoutMs = 10_000 }: SqliteMemoryOptions = {}) {
-    this.#database = new MemoryDatabase({ path, durability, busyTimeoutMs });
+export class SqliteMemoryStorage extends DatabaseStorage<SqliteConnection> implements MemoryStorage {
+  constructor(options: SqliteMemoryOptions = {}) {
+    checkOptions(options, SQLITE_CHECKS, 'SqliteMemoryStorage');
+    const { path = DEFAULT_PATH, ...settings } = options;
+    super(new SqliteConnection(path, memoryTables, { ...settings, makesFolder: true }));
   }
 
   async append(events: readonly IndexedEvent[], expectations: readonly Expectation[] = []): Promise<AppendResult> {
-    return this.#database.write(() => {
+    return this.connection.write(() => {
       const isMoved = expectations.some(({ memoryId, lastSeq }) => this.#lastSeq(memoryId) !== lastSeq);
       if (isMoved) return { status: 'moved' };
       if (events.some(({ event }) => this.#hasKey(event.key))) return { status: 'duplicate' };
@@ -52,70 +68,67 @@ export class SqliteMemoryStorage implements MemoryStorage {
   }
 
   #lastSeq(memoryId: string): number {
-    return (this.#database.prepare(LAST_SEQ).get(memoryId) as { seq: number | null }).seq ?? 0;
+    return (this.connection.prepare(LAST_SEQ).get(memoryId) as { seq: number | null }).seq ?? 0;
   }
 
   #hasKey(key: string | undefined): boolean {
-    return key !== undefined && this.#database.prepare(HAS_KEY).get(key) !== undefined;
+    return key !== undefined && this.connection.prepare(HAS_KEY).get(key) !== undefined;
   }
 
   #insert({ event, terms }: IndexedEvent): MemoryEvent {
     const row = toRow(event);
     const values = EVENT_COLUMNS.map((column): SqlValue => row[column]);
-    const { seq } = this.#database.prepare(INSERT).get(...values) as { seq: number };
+    const { seq } = this.connection.prepare(INSERT).get(...values) as { seq: number };
     if (terms !== undefined) {
       const scope = scopeTokens(event.scope).join(' ');
-      this.#database.prepare(INDEX).run(seq, scope, terms.map(toToken).join(' '));
+      this.connection.prepare(INDEX).run(seq, scope, terms.map(toToken).join(' '));
     }
     return { ...event, seq };
   }
 
   async readEvents({ scope = {}, afterSeq = 0, memoryIds, sessionId }: EventQuery): Promise<MemoryEvent[]> {
-    const where = ['seq > ?'];
-    const values: SqlValue[] = [afterSeq];
-    for (const { column, value } of scopeColumns(scope)) {
-      where.push(`${column} = ?`);
-      values.push(value);
-    }
-    if (memoryIds !== undefined) {
-      where.push('memory_id IN (SELECT value FROM json_each(?))');
-      values.push(JSON.stringify(memoryIds));
-    }
-    if (sessionId !== undefined) {
-      where.push('session_id = ?');
-      values.push(sessionId);
-    }
-    return this.#select(`${where.join(' AND ')} ORDER BY seq`, values);
+    const where = new Conditions<SqlValue>('?').add('seq > ?', afterSeq);
+    for (const { column, value } of scopeColumns(scope)) where.add(`${column} = ?`, value);
+    where.add(inList('memory_id'), memoryIds && JSON.stringify(memoryIds)).add('session_id = ?', sessionId);
+    return this.#select(where, 'ORDER BY seq');
   }
 
-  async readRelated(query: RelatedQuery): Promise<MemoryEvent[]> {
-    const found = new Map<number, MemoryEvent>();
-    const limit = MAX_RELATED + query.keys.length + query.hashes.length;
-    for (const { condition, values } of relatedConditions(query)) {
-      const events = await this.#select(`${condition} ORDER BY seq DESC LIMIT ?`, [...values, limit]);
-      for (const event of events) found.set(event.seq, event);
-    }
-    return [...found.values()].sort((a, b) => a.seq - b.seq);
+  async readRelated({ scope, keys, hashes, slots, kinds }: RelatedQuery): Promise<MemoryEvent[]> {
+    const about = (subject: string) =>
+      inScope(scope).add('subject = ?', subject).addPlain("kind IS NOT NULL AND kind <> 'episode'");
+    const wanted = [
+      ...(keys.length > 0 ? [inScope({}).add(inList('key'), JSON.stringify(keys))] : []),
+      ...(hashes.length > 0 ? [inScope(scope).add(inList('hash'), JSON.stringify(hashes))] : []),
+      ...slots.map(({ subject, slot }) => about(subject).add('slot = ?', slot)),
+      ...kinds.map(({ subject, kind }) => about(subject).add('kind = ?', kind)),
+    ];
+    const limit = MAX_RELATED + keys.length + hashes.length;
+    return uniteEvents(wanted, (where) => this.#select(where, `ORDER BY seq DESC LIMIT ${limit}`));
   }
 
   async readSeries({ scope, sessionId }: SeriesQuery): Promise<MemoryEvent[]> {
     const { runId, ...owner } = scope;
-    const isRun = sessionId === undefined;
-    const { text, values } = checkedScope(isRun ? owner : scope);
-    const series = isRun ? 'run_id = ? AND session_id IS NULL' : 'session_id = ?';
-    const condition = `${series} AND kind = 'episode'${text} ORDER BY seq DESC LIMIT ${MAX_SERIES}`;
-    return this.#select(condition, [sessionId ?? runId ?? null, ...values]);
+    const where =
+      sessionId === undefined
+        ? inScope(owner)
+            .add('run_id = ?', runId ?? null)
+            .addPlain('session_id IS NULL')
+        : inScope(scope).add('session_id = ?', sessionId);
+    return this.#select(where.addPlain("kind = 'episode'"), `ORDER BY seq DESC LIMIT ${MAX_SERIES}`);
   }
 
-  async #select(condition: string, values: readonly SqlValue[]): Promise<MemoryEvent[]> {
-    const rows = await this.#database.read(() => this.#database.prepare(`${SELECT} WHERE ${condition}`).all(...values));
+  async #select(where: Conditions<SqlValue>, order: string): Promise<MemoryEvent[]> {
+    const { connection } = this;
+    const rows = await connection.read(() =>
+      connection.prepare(`${SELECT} ${where.sql} ${order}`).all(...where.values),
+    );
     return (rows as (EventRow & { seq: number })[]).map(fromRow);
   }
 
   async readPostings(terms: readonly string[], scope: MemoryScope): Promise<Map<string, readonly number[]>> {
     const tokens = scopeTokens(scope).join(' AND ');
-    return this.#database.read(() => {
-      const statement = this.#database.prepare(POSTINGS);
+    return this.connection.read(() => {
+      const statement = this.connection.prepare(POSTINGS);
       return new Map(
         terms.map((term) => {
           const { seqs } = statement.get(`{scope} : (${tokens}) AND {terms} : ${quote(term)}`) as {
@@ -128,8 +141,8 @@ export class SqliteMemoryStorage implements MemoryStorage {
   }
 
   async writeVectors(model: string, vectors: readonly EventVector[]): Promise<void> {
-    await this.#database.write(() => {
-      const statement = this.#database.prepare(INSERT_VECTOR);
+    await this.connection.write(() => {
+      const statement = this.connection.prepare(INSERT_VECTOR);
       for (const { seq, vector } of vectors) statement.run(model, seq, toBytes(vector));
     });
   }
@@ -139,19 +152,19 @@ export class SqliteMemoryStorage implements MemoryStorage {
     const sql = `SELECT position, seq, vector FROM memory_vector JOIN memory_event USING (seq) WHERE model = ? AND position > ?
       ${columns.map(({ column }) => `AND ${column} = ?`).join(' ')} ORDER BY position`;
     const values = [model, afterPosition, ...columns.map(({ value }) => value)];
-    const rows = (await this.#database.read(() => this.#database.prepare(sql).all(...values))) as VectorRow[];
+    const rows = (await this.connection.read(() => this.connection.prepare(sql).all(...values))) as VectorRow[];
     return rows.map(({ vector, ...row }) => ({ ...row, vector: fromBytes(vector) }));
   }
 
   async readEpoch(): Promise<number> {
-    const row = await this.#database.read(() => this.#database.prepare('SELECT epoch FROM memory_epoch').get());
+    const row = await this.connection.read(() => this.connection.prepare('SELECT epoch FROM memory_epoch').get());
     return (row as { epoch: number }).epoch;
   }
 
   async purge(memoryIds: readonly string[], tombstones: readonly NewMemoryEvent[]): Promise<void> {
-    await this.#database.write(() => {
+    await this.connection.write(() => {
       for (const id of memoryIds) this.#removeMemory(id);
-      this.#database.prepare('UPDATE memory_epoch SET epoch = epoch + 1').run();
+      this.connection.prepare('UPDATE memory_epoch SET epoch = epoch + 1').run();
       for (const event of tombstones) this.#insert({ event });
     });
     await this.#emptyLog();
@@ -159,30 +172,26 @@ export class SqliteMemoryStorage implements MemoryStorage {
 
   #removeMemory(memoryId: string): void {
     const rows = 'IN (SELECT seq FROM memory_event WHERE memory_id = ?)';
-    this.#database.prepare(`DELETE FROM memory_terms WHERE rowid ${rows}`).run(memoryId);
-    this.#database.prepare(`DELETE FROM memory_vector WHERE seq ${rows}`).run(memoryId);
-    this.#database.prepare('DELETE FROM memory_event WHERE memory_id = ?').run(memoryId);
+    this.connection.prepare(`DELETE FROM memory_terms WHERE rowid ${rows}`).run(memoryId);
+    this.connection.prepare(`DELETE FROM memory_vector WHERE seq ${rows}`).run(memoryId);
+    this.connection.prepare('DELETE FROM memory_event WHERE memory_id = ?').run(memoryId);
   }
 
   async reset(): Promise<void> {
-    await this.#database.write(() => {
+    await this.connection.write(() => {
       for (const table of ['memory_vector', 'memory_terms', 'memory_event'])
-        this.#database.prepare(`DELETE FROM ${table}`).run();
-      this.#database.prepare('UPDATE memory_epoch SET epoch = epoch + 1').run();
+        this.connection.prepare(`DELETE FROM ${table}`).run();
+      this.connection.prepare('UPDATE memory_epoch SET epoch = epoch + 1').run();
     });
     await this.#emptyLog();
   }
 
   /** Removed words must not stay behind: terms are merged away, and the write-ahead log is emptied. */
   async #emptyLog(): Promise<void> {
-    await this.#database.write(() =>
-      this.#database.prepare("INSERT INTO memory_terms(memory_terms) VALUES ('optimize')").run(),
+    await this.connection.write(() =>
+      this.connection.prepare("INSERT INTO memory_terms(memory_terms) VALUES ('optimize')").run(),
     );
-    await this.#database.read(() => this.#database.prepare('PRAGMA wal_checkpoint(TRUNCATE)').all());
-  }
-
-  async close(): Promise<void> {
-    await this.#database.close();
+    await this.connection.truncateLog();
   }
 }
 
@@ -200,31 +209,11 @@ function fromBytes(bytes: Uint8Array): Float32Array {
   return new Float32Array(bytes.slice().buffer);
 }
 
-type Condition = { readonly condition: string; readonly values: readonly SqlValue[] };
-
-/** One condition for each part of the query that asks for something. */
-function relatedConditions({ scope, keys, hashes, slots, kinds }: RelatedQuery): Condition[] {
-  const inScope = checkedScope(scope);
-  const scoped = (condition: string, ...values: readonly SqlValue[]): Condition => ({
-    condition: condition + inScope.text,
-    values: [...values, ...inScope.values],
-  });
-  const notEpisode = "kind IS NOT NULL AND kind <> 'episode'";
-  return [
-    ...(keys.length > 0 ? [{ condition: inList('key'), values: [JSON.stringify(keys)] }] : []),
-    ...(hashes.length > 0 ? [scoped(inList('hash'), JSON.stringify(hashes))] : []),
-    ...slots.map(({ subject, slot }) => scoped(`subject = ? AND slot = ? AND ${notEpisode}`, subject, slot)),
-    ...kinds.map(({ subject, kind }) => scoped(`subject = ? AND kind = ? AND ${notEpisode}`, subject, kind)),
-  ];
-}
-
-/** A scope as a condition to check rows by that another index finds: `+` keeps SQLite from walking through all that a user ever said. */
-function checkedScope(scope: MemoryScope): { readonly text: string; readonly values: readonly SqlValue[] } {
-  const columns = scopeColumns(scope);
-  return {
-    text: columns.map(({ column }) => ` AND +${column} = ?`).join(''),
-    values: columns.map(({ value }) => value),
-  };
+/** Conditions on rows that another index finds: `+` keeps SQLite from walking through all that a user ever said. */
+function inScope(scope: MemoryScope): Conditions<SqlValue> {
+  const where = new Conditions<SqlValue>('?');
+  for (const { column, value } of scopeColumns(scope)) where.add(`+${column} = ?`, value);
+  return where;
 }
 
 const inList = (column: string) => `${column} IN (SELECT value FROM json_each(?))`;

@@ -1,10 +1,10 @@
 import { type ConflictError, SavestateError } from '../../../core/errors.ts';
 import type { CheckpointId } from '../../../core/record/id.ts';
 import type { Commit, CommitResult, RefChange } from '../../contract.ts';
+import { isConnectionLoss, isRefusal, isTaken, toSavestateError } from '../../database/postgres-error.ts';
+import type { Doubt } from '../../database/retry.ts';
 import { gone, moved, taken } from '../../refusal.ts';
-import type { Doubt } from '../database/doubt.ts';
-import type { PostgresConnection } from '../database/postgres-connection.ts';
-import { isConnectionLoss, isRefusal, isTaken, toSavestateError } from '../database/postgres-error.ts';
+import type { PostgresConnection } from '../schema/postgres-connection.ts';
 import { type AcceptedCommit, encodeBatch } from './encoded-commit.ts';
 import { isIdUsed, wasStored } from './outcome.ts';
 import { encodePlainSave } from './plain-save.ts';

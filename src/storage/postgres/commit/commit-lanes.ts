@@ -1,6 +1,6 @@
 import { StorageError } from '../../../core/errors.ts';
 import type { Commit, CommitResult } from '../../contract.ts';
-import type { PostgresConnection } from '../database/postgres-connection.ts';
+import type { PostgresConnection } from '../schema/postgres-connection.ts';
 import { CommitLane } from './commit-lane.ts';
 import { type AcceptedCommit, acceptCommit } from './encoded-commit.ts';
 

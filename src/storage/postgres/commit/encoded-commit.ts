@@ -3,7 +3,7 @@ import type { Commit, EffectRow, NewCheckpoint, RefChange } from '../../contract
 import { effectCheck } from '../../marks.ts';
 import { refCheck } from '../../ref.ts';
 import { checkCommit } from '../../sql-text.ts';
-import { encodeRefs, encodeText } from '../database/sql-codec.ts';
+import { encodeRefs, encodeText } from '../schema/sql-codec.ts';
 
 /** What a commit takes beside its texts, roughly, so that many without any are not taken for nothing. */
 const COMMIT_BYTES = 1_000;

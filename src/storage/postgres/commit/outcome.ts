@@ -1,6 +1,7 @@
 import type { Commit } from '../../contract.ts';
-import type { Doubt } from '../database/doubt.ts';
-import type { PostgresConnection, Query } from '../database/postgres-connection.ts';
+import type { Query } from '../../database/postgres-database.ts';
+import type { Doubt } from '../../database/retry.ts';
+import type { PostgresConnection } from '../schema/postgres-connection.ts';
 
 /**
  * Whether a commit that is refused now was stored by an earlier attempt whose answer got lost. Checkpoints and effects are known by

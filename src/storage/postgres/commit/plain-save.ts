@@ -1,6 +1,6 @@
 import type { Commit, NewCheckpoint, RefChange } from '../../contract.ts';
 import { refCheck } from '../../ref.ts';
-import { encodeRefs, encodeText } from '../database/sql-codec.ts';
+import { encodeRefs, encodeText } from '../schema/sql-codec.ts';
 import { encodeChunks, requiredIds } from './encoded-commit.ts';
 
 /** More than this a set does faster than a loop. */

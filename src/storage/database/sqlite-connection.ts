@@ -1,21 +1,40 @@
-import { statSync } from 'node:fs';
+import { mkdirSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ClosedError, InvalidInputError, StorageError } from '../../core/errors.ts';
+import { filledString, oneOf, wholeFrom } from '../../core/options.ts';
 import { FileIdentity } from './file-identity.ts';
 import { checkSqliteVersion, openDatabase, rollBack, type SqlDatabase, type SqlStatement } from './sqlite-driver.ts';
 import { isBusy, isDiskFailure, toSavestateError } from './sqlite-error.ts';
-import { checkSchema, createSchema, inspectFile } from './sqlite-schema.ts';
 
-/** How a database is opened. `power`: a commit survives power loss; `process`: it survives the end of the process. */
-export type ConnectionOptions = {
-  readonly path: string;
-  readonly durability: 'power' | 'process';
-  readonly busyTimeoutMs: number;
-  /** The page size of a file that is created now. */
-  readonly pageBytes?: number;
+/** How a database is opened. */
+export type SqliteOptions = {
+  /** `power`: a commit survives power loss; `process`: it survives the end of the process. */
+  readonly durability?: 'power' | 'process' | undefined;
+  /** How long to wait for another process that writes (10 s by default). */
+  readonly busyTimeoutMs?: number | undefined;
 };
 
+/** The checks of `SqliteOptions` and of the path of the file. */
+export const SQLITE_CHECKS = {
+  path: filledString,
+  durability: oneOf('power', 'process'),
+  busyTimeoutMs: wholeFrom(0),
+};
+
+/** What a file holds. Every step may be repeated, also by several processes at once. */
+export type SqliteTables = {
+  /** Whether the file is new; throws for a file of another program and for a format that is not known. */
+  readonly isEmpty: (db: SqlDatabase, path: string) => boolean;
+  /** What a new file is given before its first page is written. */
+  readonly pragmas?: string;
+  /** Makes the tables, inside a transaction. */
+  readonly create: (db: SqlDatabase) => void;
+  /** Throws for tables that are damaged. */
+  readonly check?: (db: SqlDatabase, path: string) => void;
+};
+
+const DEFAULT_BUSY_TIMEOUT_MS = 10_000;
 /** While open, SQLite itself waits only this long for a lock, because it blocks the event loop; we go on waiting without. */
 const INNER_BUSY_TIMEOUT_MS = 5;
 const MAX_BACKOFF_MS = 50;
@@ -25,29 +44,71 @@ const WAL_AUTOCHECKPOINT_PAGES = 2000;
 /** Holds the inner pages of the indexes of some million chunks, and the pages that every commit touches. */
 const CACHE_KIB = 16_384;
 const MAX_STATEMENTS = 100;
-const DEFAULT_PAGE_BYTES = 4096;
 
 /** One open database file: prepared statements, transactions that wait for locks without blocking, errors of our own kind. */
 export class SqliteConnection {
   readonly path: string;
   readonly #db: SqlDatabase;
-  readonly #options: ConnectionOptions;
+  readonly #durability: 'power' | 'process';
+  readonly #busyTimeoutMs: number;
   readonly #file: FileIdentity;
   readonly #statements = new Map<string, SqlStatement>();
   #synchronous: string;
   #hasDiskFailed = false;
   #isClosed = false;
 
-  constructor(options: ConnectionOptions) {
-    this.#options = options;
-    this.path = checkPath(options.path);
-    this.#synchronous = options.durability === 'power' ? 'FULL' : 'NORMAL';
+  /** Opens the file, or creates it. Its folder must be there, unless it is to be made. */
+  constructor(path: string, tables: SqliteTables, options: SqliteOptions & { readonly makesFolder?: boolean } = {}) {
+    const { durability = 'power', busyTimeoutMs = DEFAULT_BUSY_TIMEOUT_MS, makesFolder = false } = options;
+    this.#durability = durability;
+    this.#busyTimeoutMs = busyTimeoutMs;
+    this.#synchronous = durability === 'power' ? 'FULL' : 'NORMAL';
+    this.path = checkPath(path);
     try {
-      this.#db = openFile(this.path, options);
+      prepareFolder(this.path, makesFolder);
+      this.#db = this.#open(tables);
       this.#file = new FileIdentity(this.path);
     } catch (error) {
       throw toSavestateError(error, this.path);
     }
+  }
+
+  #open(tables: SqliteTables): SqlDatabase {
+    const db = openDatabase(this.path);
+    try {
+      // First of all: even asking for the version reads the schema, which another process may be creating just now.
+      db.exec(`PRAGMA busy_timeout=${this.#busyTimeoutMs}`);
+      checkSqliteVersion(db);
+      retryWhileBusy(() => this.#setUp(db, tables), this.#busyTimeoutMs);
+      db.exec(`PRAGMA busy_timeout=${INNER_BUSY_TIMEOUT_MS}`);
+      return db;
+    } catch (error) {
+      db.close();
+      throw error;
+    }
+  }
+
+  /** Every step may be repeated, also by several processes at once: the first one to get the lock creates, the others find. */
+  #setUp(db: SqlDatabase, { isEmpty, pragmas = '', create, check }: SqliteTables): void {
+    if (isEmpty(db, this.path)) {
+      db.exec(`${pragmas}; PRAGMA journal_mode=WAL`);
+      transact(db, () => {
+        if (isEmpty(db, this.path)) create(db);
+      });
+    }
+    db.exec('PRAGMA journal_mode=WAL');
+    db.exec(`PRAGMA wal_autocheckpoint=${WAL_AUTOCHECKPOINT_PAGES}; PRAGMA cache_size=-${CACHE_KIB}`);
+    // What is deleted is overwritten, so that nothing of a deleted session stays in the free part of a page.
+    db.exec('PRAGMA secure_delete=ON; PRAGMA cell_size_check=ON; PRAGMA trusted_schema=OFF');
+    // A reopened file has the build's default, which may be weaker than what a new file has.
+    db.exec(`PRAGMA synchronous=${this.#synchronous}`);
+    // On macOS a plain fsync does not reach the platter; elsewhere these two change nothing.
+    if (this.#durability === 'power') db.exec('PRAGMA fullfsync=1; PRAGMA checkpoint_fullfsync=1');
+    check?.(db, this.path);
+  }
+
+  get place(): string {
+    return this.path;
   }
 
   /** For reads of pragmas and of the schema; statements of the steady state come from `prepare`. */
@@ -72,7 +133,7 @@ export class SqliteConnection {
    * file is still the one that was opened: nothing that is gone with it is acknowledged.
    */
   async read<T>(work: () => T): Promise<T> {
-    const deadline = Date.now() + this.#options.busyTimeoutMs;
+    const deadline = Date.now() + this.#busyTimeoutMs;
     for (let waitMs = 1; ; waitMs = Math.min(waitMs * 2, MAX_BACKOFF_MS)) {
       this.#checkOpen();
       try {
@@ -91,7 +152,7 @@ export class SqliteConnection {
    * if the lock was lost, so it must do nothing that a rollback does not undo.
    */
   write<T>(work: () => T, options: { readonly isRelaxed?: boolean } = {}): Promise<T> {
-    const isRelaxed = options.isRelaxed === true || this.#options.durability === 'process';
+    const isRelaxed = options.isRelaxed === true || this.#durability === 'process';
     return this.read(() => this.#transact(work, isRelaxed ? 'NORMAL' : 'FULL'));
   }
 
@@ -148,58 +209,29 @@ function describeDiskFailure(path: string): string {
 }
 
 function checkPath(path: string): string {
-  if (path === ':memory:') {
-    throw new InvalidInputError(
-      'SqliteCheckpointStorage keeps checkpoints in a file; for a storage in memory use InMemoryCheckpointStorage.',
-    );
-  }
-  if (typeof path !== 'string' || path.length === 0 || path.includes('\0')) {
-    throw new InvalidInputError('SqliteCheckpointStorage needs the path of a database file; found none.');
-  }
-  const whole = resolve(path);
-  const folder = dirname(whole);
-  if (statSync(folder, { throwIfNoEntry: false })?.isDirectory() !== true) {
-    throw new InvalidInputError(
-      `The database ${whole} cannot be opened: ${folder} is not a folder. Create it or choose another path.`,
-      {
-        details: { path: whole },
-      },
-    );
-  }
-  return whole;
+  if (!path.includes('\0')) return resolve(path);
+  throw new InvalidInputError(`A path must not contain NUL characters; found ${JSON.stringify(path)}.`);
 }
 
-function openFile(path: string, options: ConnectionOptions): SqlDatabase {
-  const db = openDatabase(path);
+function prepareFolder(path: string, isMade: boolean): void {
+  const folder = dirname(path);
+  if (isMade) mkdirSync(folder, { recursive: true });
+  if (statSync(folder, { throwIfNoEntry: false })?.isDirectory() === true) return;
+  throw new InvalidInputError(
+    `The database ${path} cannot be opened: ${folder} is not a folder. Create it or choose another path.`,
+    { details: { path } },
+  );
+}
+
+function transact(db: SqlDatabase, work: () => void): void {
+  db.exec('BEGIN IMMEDIATE');
   try {
-    // First of all: even asking for the version reads the schema, which another process may be creating just now.
-    db.exec(`PRAGMA busy_timeout=${options.busyTimeoutMs}`);
-    checkSqliteVersion(db);
-    retryWhileBusy(() => setUp(db, path, options), options.busyTimeoutMs);
-    db.exec(`PRAGMA busy_timeout=${INNER_BUSY_TIMEOUT_MS}`);
-    return db;
+    work();
+    db.exec('COMMIT');
   } catch (error) {
-    db.close();
+    rollBack(db);
     throw error;
   }
-}
-
-/** Every step may be repeated, also by several processes at once: the first one to get the lock creates, the others find. */
-function setUp(db: SqlDatabase, path: string, { durability, pageBytes = DEFAULT_PAGE_BYTES }: ConnectionOptions): void {
-  if (inspectFile(db, path) === 'empty') {
-    db.exec(`PRAGMA page_size=${pageBytes}; PRAGMA auto_vacuum=INCREMENTAL`);
-    db.exec('PRAGMA journal_mode=WAL');
-    createSchema(db, path);
-  }
-  db.exec('PRAGMA journal_mode=WAL');
-  db.exec(`PRAGMA wal_autocheckpoint=${WAL_AUTOCHECKPOINT_PAGES}; PRAGMA cache_size=-${CACHE_KIB}`);
-  // What is deleted is overwritten, so that nothing of a deleted session stays in the free part of a page.
-  db.exec('PRAGMA secure_delete=ON; PRAGMA cell_size_check=ON; PRAGMA trusted_schema=OFF');
-  // A reopened file has the build's default, which may be weaker than what a new file has.
-  db.exec(`PRAGMA synchronous=${durability === 'power' ? 'FULL' : 'NORMAL'}`);
-  // On macOS a plain fsync does not reach the platter; elsewhere these two change nothing.
-  if (durability === 'power') db.exec('PRAGMA fullfsync=1; PRAGMA checkpoint_fullfsync=1');
-  checkSchema(db, path);
 }
 
 /** Opening is synchronous. SQLite does not wait for every lock itself: a change of the journal mode fails at once. */

@@ -1,4 +1,4 @@
-import { ConflictError, CorruptError, InvalidInputError, SavestateError, StorageError } from '../../../core/errors.ts';
+import { ConflictError, CorruptError, InvalidInputError, SavestateError, StorageError } from '../../core/errors.ts';
 
 /** What the network says when a connection cannot be made or has ended. */
 const NETWORK_CODES = new Set([

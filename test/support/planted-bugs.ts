@@ -1,4 +1,4 @@
-import type { FileSystem, NewFile } from '../storage/file/file-system.ts';
+import type { FileSystem, NewFile } from '../../src/storage/file/file-system.ts';
 
 /** A file system that forgets to sync files. For tests that must notice it. */
 export function withoutFileSync(fileSystem: FileSystem): FileSystem {

@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module';
 import type pg from 'pg';
-import { UnsupportedError } from '../../../core/errors.ts';
+import { UnsupportedError } from '../../core/errors.ts';
 
 const require = createRequire(import.meta.url);
 

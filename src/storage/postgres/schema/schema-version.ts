@@ -1,6 +1,7 @@
 import type pg from 'pg';
 import { UnsupportedError } from '../../../core/errors.ts';
-import { quoteIdentifier, SCHEMA_VERSION } from './postgres-schema.ts';
+import { quoteIdentifier } from '../../database/postgres-database.ts';
+import { SCHEMA_VERSION } from './postgres-schema.ts';
 
 /** The version of the tables; 0 if there are none. */
 export async function readVersion(client: pg.ClientBase, schema: string): Promise<number> {

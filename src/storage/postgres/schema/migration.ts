@@ -1,6 +1,7 @@
 import type pg from 'pg';
-import { sqlState } from './postgres-error.ts';
-import { GRANTS, MIGRATIONS, quoteIdentifier } from './postgres-schema.ts';
+import { quoteIdentifier } from '../../database/postgres-database.ts';
+import { sqlState } from '../../database/postgres-error.ts';
+import { GRANTS, MIGRATIONS } from './postgres-schema.ts';
 import { checkVersion, readVersion } from './schema-version.ts';
 
 type Target = { readonly schema: string; readonly place: string; readonly appRole?: string };

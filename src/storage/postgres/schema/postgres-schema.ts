@@ -57,8 +57,3 @@ export const GRANTS: readonly string[] = [
   'GRANT SELECT ON {s}.version TO {role}',
   'GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA {s} TO {role}',
 ];
-
-/** An identifier as SQL text. */
-export function quoteIdentifier(name: string): string {
-  return `"${name.replaceAll('"', '""')}"`;
-}

@@ -1,12 +1,9 @@
 import type pg from 'pg';
 import { InvalidInputError, NotFoundError } from '../../../core/errors.ts';
-import type { Connections } from './connections.ts';
+import { quoteIdentifier } from '../../database/postgres-database.ts';
 import { migrate } from './migration.ts';
-import { quoteIdentifier, SCHEMA_VERSION } from './postgres-schema.ts';
+import { SCHEMA_VERSION } from './postgres-schema.ts';
 import { checkVersion, readVersion } from './schema-version.ts';
-
-/** As whom statements run: the login itself, or the application's role where the login could see more than its tenant. */
-export type Access = { readonly role: string | undefined };
 
 type Opening = {
   readonly schema: string;
@@ -15,12 +12,13 @@ type Opening = {
   readonly appRole?: string;
 };
 
-/** Makes sure that the tables are there and of a version we know, then finds out how to use them safely. */
-export async function openSchema(connections: Connections, opening: Opening): Promise<Access> {
-  return connections.use(async (client) => {
-    await bringUpToDate(client, opening);
-    return findAccess(client, opening);
-  });
+/**
+ * Makes sure that the tables are there and of a version we know. Returns as whom statements run: undefined for the login itself, or
+ * the application's role where the login could see more than its tenant.
+ */
+export async function openSchema(client: pg.PoolClient, opening: Opening): Promise<string | undefined> {
+  await bringUpToDate(client, opening);
+  return findRole(client, opening);
 }
 
 async function bringUpToDate(client: pg.PoolClient, opening: Opening): Promise<void> {
@@ -46,7 +44,7 @@ type Login = {
 };
 
 /** Row-level security does not bind superusers. They, and owners, act as the application's role; if they cannot, nothing is done. */
-async function findAccess(client: pg.PoolClient, { schema, place, appRole }: Opening): Promise<Access> {
+async function findRole(client: pg.PoolClient, { schema, place, appRole }: Opening): Promise<string | undefined> {
   const role = appRole ?? `${schema}_app`;
   const { rows } = await client.query<Login>(
     `SELECT current_user AS login, r.rolsuper OR r.rolbypassrls AS bypasses,
@@ -63,8 +61,8 @@ async function findAccess(client: pg.PoolClient, { schema, place, appRole }: Ope
       `appRole "${role}" of ${place} is a superuser or bypasses row security, so that it would see every tenant. Name a role that does neither.`,
       { details: { field: 'appRole', role } },
     );
-  if ((found.bypasses || found.owns) && found.may_act) return { role };
-  if (!found.bypasses) return { role: undefined };
+  if ((found.bypasses || found.owns) && found.may_act) return role;
+  if (!found.bypasses) return undefined;
   throw new InvalidInputError(
     `The login "${found.login}" of ${place} is not bound by row-level security, and cannot act as "${role}" instead. Use another login, or make the role: CREATE ROLE ${quoteIdentifier(role)}, then run migratePostgres.`,
     { details: { login: found.login, role } },

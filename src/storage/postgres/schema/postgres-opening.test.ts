@@ -216,7 +216,7 @@ test('[postgres.8] without the package pg everything loads, and what needs it sa
       async () => new PostgresCheckpointStorage({ connectionString }),
       () => migratePostgres({ connectionString }),
       () => openPostgresSaverDatabase({ connectionString }),
-      () => new PostgresMemoryStorage({ connectionString, tenant: 't' }).reset(),
+      async () => new PostgresMemoryStorage({ connectionString, tenant: 't' }),
     ];
     for (const call of calls) console.log(await call().then(() => 'opened', ({ code, message }) => code + ' ' + message));`,
   );

@@ -1,8 +1,8 @@
 import { checkOptions, filledString, type OptionChecks } from '../../../core/options.ts';
-import { loadPg } from './load-pg.ts';
+import { loadPg } from '../../database/load-pg.ts';
+import { toSavestateError } from '../../database/postgres-error.ts';
+import { checkSchemaName } from '../../database/server-options.ts';
 import { migrate } from './migration.ts';
-import { toSavestateError } from './postgres-error.ts';
-import { checkSchemaName } from './postgres-options.ts';
 import { SCHEMA_VERSION } from './postgres-schema.ts';
 
 /** Where tables are made, and for whom. */

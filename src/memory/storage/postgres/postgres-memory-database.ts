@@ -1,0 +1,42 @@
+import type pg from 'pg';
+import { UnsupportedError } from '../../../core/errors.ts';
+import { PostgresDatabase, type Query } from '../../../storage/database/postgres-database.ts';
+import { SCHEMA, SCHEMA_VERSION } from './postgres-memory-schema.ts';
+
+const LOCK = "SELECT pg_advisory_xact_lock(hashtext('savestate memory ' || $1))";
+
+/** Connections to the tables of memories, which are made at the first use. */
+export class PostgresMemoryDatabase extends PostgresDatabase {
+  protected async setUp(client: pg.PoolClient): Promise<void> {
+    await this.transactOn(client, async (query) => {
+      await query(LOCK, [this.sql('{s}')]);
+      await this.#migrate(query);
+    });
+  }
+
+  /**
+   * Runs several statements as one transaction. Writers of a schema take turns, so that the numbers of events grow in the order in
+   * which they become visible: whoever has read one has read all before it. A write that may be stored is not tried again.
+   */
+  async write<Result>(work: (query: Query) => Promise<Result>): Promise<Result> {
+    const inTurn = async (query: Query) => {
+      await query(LOCK, [this.sql('{s}')]);
+      return work(query);
+    };
+    return this.transact(inTurn, { exists: false, isFinal: true });
+  }
+
+  async #migrate(query: Query): Promise<void> {
+    await query('CREATE SCHEMA IF NOT EXISTS {s}');
+    const [found] = await query<{ exists: boolean }>("SELECT to_regclass('{s}.memory_version') IS NOT NULL AS exists");
+    if (found?.exists !== true) {
+      for (const statement of SCHEMA) await query(statement);
+      await query('INSERT INTO {s}.memory_version VALUES ($1)', [SCHEMA_VERSION]);
+    }
+    const [row] = await query<{ version: number }>('SELECT max(version) AS version FROM {s}.memory_version');
+    if (row?.version === SCHEMA_VERSION) return;
+    throw new UnsupportedError(
+      `${this.place} has memory tables of version ${row?.version}; this release knows version ${SCHEMA_VERSION}. Update savestate to use it.`,
+    );
+  }
+}

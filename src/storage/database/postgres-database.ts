@@ -1,0 +1,225 @@
+import type pg from 'pg';
+import { ClosedError } from '../../core/errors.ts';
+import { Connections } from './connections.ts';
+import { loadPg } from './load-pg.ts';
+import { isOutcomeUnknown, toSavestateError } from './postgres-error.ts';
+import { answerOf, type Doubt, withRetries } from './retry.ts';
+import type { ServerOptions } from './server-options.ts';
+
+/** A row as the client gives it. */
+export type Row = Readonly<Record<string, unknown>>;
+
+/** Sends one statement of a transaction. `{s}` in its text stands for the schema. */
+export type Query = <Result extends Row>(sql: string, values?: readonly unknown[]) => Promise<Result[]>;
+
+type Limits = { readonly query_timeout: number };
+
+const DEFAULT_MAX_CONNECTIONS = 10;
+const DEFAULT_TIMEOUT_MS = 30_000;
+const CONNECT_TIMEOUT_MS = 5_000;
+const DEFAULT_RETRY_MS = 30_000;
+const FIRST_RETRY_MS = 3_000;
+
+/** Connections to one schema. Calls are tried again while the server cannot be reached; errors are of our own kind. */
+export abstract class PostgresDatabase {
+  readonly schema: string;
+  readonly place: string;
+  readonly #pool: pg.Pool;
+  readonly #connections: Connections;
+  readonly #options: ServerOptions;
+  readonly #limits: Limits;
+  #opening: Promise<void> | undefined;
+  #hasConnected = false;
+  #isClosed = false;
+
+  constructor(options: ServerOptions, schema: string) {
+    const { pool, timeoutMs = DEFAULT_TIMEOUT_MS } = options;
+    this.#options = options;
+    this.schema = schema;
+    this.#limits = { query_timeout: timeoutMs };
+    this.#pool = (pool as pg.Pool | undefined) ?? createPool(options);
+    this.#connections = new Connections(this.#pool, timeoutMs);
+    this.place = describePlace(this.#pool, schema);
+  }
+
+  /** Makes or checks the tables. Done once, or again if it failed. */
+  protected abstract setUp(client: pg.PoolClient): Promise<void>;
+
+  /** Settings that every transaction starts with, and that end with it. */
+  protected get settings(): readonly (readonly [name: string, value: string])[] {
+    return [];
+  }
+
+  /** The statement with the schema's name in it. */
+  sql(text: string): string {
+    return text.replaceAll('{s}', () => quoteIdentifier(this.schema));
+  }
+
+  /** A wrong address is told soon: only a server that was there before is waited for. */
+  get retryForMs(): number {
+    return this.#options.retryForMs ?? (this.#hasConnected ? DEFAULT_RETRY_MS : FIRST_RETRY_MS);
+  }
+
+  async #open(): Promise<void> {
+    if (this.#isClosed) throw new ClosedError(`The storage ${this.place} was closed.`);
+    this.#opening ??= this.#connections
+      .use((client) => this.setUp(client))
+      .then(() => {
+        this.#hasConnected = true;
+      })
+      .catch((error: unknown) => {
+        this.#opening = undefined;
+        throw error;
+      });
+    return this.#opening;
+  }
+
+  /** Reads in one transaction, which on our own connections is one round trip. */
+  async read<Result extends Row>(sql: string, values: readonly unknown[] = []): Promise<Result[]> {
+    return this.#retry({ exists: false }, async (client) => {
+      const statements = [
+        { text: this.#begin('READ ONLY') },
+        { text: this.sql(sql), values: [...values] },
+        { text: 'COMMIT' },
+      ];
+      const [, answer] = await sendAll(client, statements, this.#limits);
+      return (answer as pg.QueryResult<Result>).rows;
+    });
+  }
+
+  /** Runs several statements as one transaction. Tried again as a whole, so that `work` may run more than once. */
+  async transact<Result>(work: (query: Query) => Promise<Result>, doubt: Doubt = { exists: false }): Promise<Result> {
+    return this.#retry(doubt, (client) => this.transactOn(client, work, doubt));
+  }
+
+  /** Runs a transaction on a connection that was lent. */
+  protected async transactOn<Result>(
+    client: pg.PoolClient,
+    work: (query: Query) => Promise<Result>,
+    doubt: Doubt = { exists: false },
+  ): Promise<Result> {
+    const query: Query = async <Found extends Row>(sql: string, values: readonly unknown[] = []) =>
+      (await client.query<Found>({ text: this.sql(sql), values: [...values], ...this.#limits })).rows;
+    await query(this.#begin(''));
+    try {
+      const result = await work(query);
+      await answerOf(query('COMMIT'), doubt);
+      return result;
+    } catch (error) {
+      if (!isOutcomeUnknown(error)) await rollBack(client, this.#limits);
+      throw error;
+    }
+  }
+
+  /** Sends one statement that is a transaction of its own; it is asked for once the tables are there. */
+  protected async send<Result extends Row>(statement: () => pg.QueryConfig, doubt: Doubt): Promise<Result[]> {
+    return this.#retry(doubt, async (client) => {
+      const sent = client.query<Result>({ ...statement(), ...this.#limits });
+      return (await answerOf(sent, doubt)).rows;
+    });
+  }
+
+  /** A connection outside the pool, for listening. */
+  createClient(): pg.Client {
+    const { pool, connectionString } = this.#options;
+    return new (loadPg().Client)({
+      ...(pool === undefined ? { connectionString } : this.#pool.options),
+      application_name: 'savestate listener',
+      connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+      keepAlive: true,
+    });
+  }
+
+  async close(): Promise<void> {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    if (this.#options.pool === undefined) await this.#pool.end();
+  }
+
+  /** Settings are local to the transaction: the next one on this connection starts from nothing. */
+  #begin(mode: string): string {
+    const { escapeLiteral } = loadPg();
+    const calls = this.settings.map(
+      ([name, value]) => `set_config(${escapeLiteral(name)}, ${escapeLiteral(value)}, true)`,
+    );
+    return `BEGIN ${mode}${calls.length === 0 ? '' : `; SELECT ${calls.join(', ')}`}`;
+  }
+
+  async #retry<Result>(doubt: Doubt, attempt: (client: pg.PoolClient) => Promise<Result>): Promise<Result> {
+    const attemptOnce = async () => {
+      await this.#open();
+      return this.#connections.use(attempt);
+    };
+    try {
+      return await withRetries(attemptOnce, { forMs: this.retryForMs, doubt });
+    } catch (error) {
+      if (error instanceof Error && error.name === 'AbortError') throw error; // the caller's own wish
+      throw toSavestateError(error, { place: this.place, isOutcomeUnknown: doubt.exists });
+    }
+  }
+}
+
+/** An identifier as SQL text. */
+export function quoteIdentifier(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`;
+}
+
+/** Sends statements without waiting for answers in between, where the connection can do that. Throws the first failure. */
+async function sendAll(
+  client: pg.PoolClient,
+  statements: readonly pg.QueryConfig[],
+  limits: Limits,
+): Promise<pg.QueryResult[]> {
+  if (!client.pipeline) return sendInTurn(client, statements, limits);
+  const outcomes = await Promise.allSettled(statements.map((statement) => client.query({ ...statement, ...limits })));
+  return outcomes.map((outcome) => {
+    if (outcome.status === 'rejected') throw outcome.reason;
+    return outcome.value;
+  });
+}
+
+async function sendInTurn(
+  client: pg.PoolClient,
+  statements: readonly pg.QueryConfig[],
+  limits: Limits,
+): Promise<pg.QueryResult[]> {
+  const results: pg.QueryResult[] = [];
+  try {
+    for (const statement of statements) results.push(await client.query({ ...statement, ...limits }));
+    return results;
+  } catch (error) {
+    if (!isOutcomeUnknown(error)) await rollBack(client, limits);
+    throw error;
+  }
+}
+
+/** Leaves the connection as it was found. One that cannot do even that is of no use to the next one either. */
+async function rollBack(client: pg.PoolClient, limits: Limits): Promise<void> {
+  await client.query({ text: 'ROLLBACK', ...limits });
+}
+
+function createPool({
+  connectionString,
+  maxConnections = DEFAULT_MAX_CONNECTIONS,
+  timeoutMs = DEFAULT_TIMEOUT_MS,
+}: ServerOptions): pg.Pool {
+  const pool = new (loadPg().Pool)({
+    connectionString,
+    max: maxConnections,
+    pipeline: true,
+    keepAlive: true,
+    connectionTimeoutMillis: Math.min(CONNECT_TIMEOUT_MS, timeoutMs),
+    query_timeout: timeoutMs,
+    application_name: 'savestate',
+    allowExitOnIdle: true,
+  });
+  pool.on('error', () => undefined); // an idle connection ended; the next call makes a new one
+  pool.on('connect', (client) => client.on('error', () => undefined)); // its end may come with the answer that it is open
+  return pool;
+}
+
+/** Names the server in messages, without the password. */
+function describePlace({ options }: pg.Pool, schema: string): string {
+  const { host, port, database } = new (loadPg().Client)(options);
+  return `PostgreSQL at ${host}:${port}/${database}, schema "${schema}"`;
+}
