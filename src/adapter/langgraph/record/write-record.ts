@@ -23,7 +23,7 @@ import { deriveCheckpointId } from './checkpoint-id.ts';
 type WriteEntry = readonly [channel: string, items?: number];
 
 /** One call of `putWrites`, as it is stored: the effect of one task on one checkpoint. */
-export type WriteRecord = EffectRecord & { readonly generation: number; readonly writes: readonly WriteEntry[] };
+type WriteRecord = EffectRecord & { readonly generation: number; readonly writes: readonly WriteEntry[] };
 
 /** A stored call with its encoded values. */
 export type StoredWrites = Omit<RecordedEffect, keyof EffectRecord> & WriteRecord;

@@ -18,7 +18,7 @@ import type { SessionLane } from './session-lane.ts';
 import { type TakenWrites, WriteBucket } from './write-bucket.ts';
 
 /** What a writer needs besides the storage. */
-export type WriterParts = {
+type WriterParts = {
   readonly rows: GraphRows;
   readonly writes: PendingWrites;
   readonly onConflict: 'branch' | 'error';

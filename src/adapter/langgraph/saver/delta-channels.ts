@@ -5,7 +5,7 @@ import { findGraphHeader } from '../record/graph-header.ts';
 import type { PlacedPut } from './put-capture.ts';
 
 /** What is known of the delta channels of a checkpoint: their values are in snapshots, and else in what was written since. */
-export type DeltaChannels = {
+type DeltaChannels = {
   /** Those that LangGraph does not count in its metadata: they have a snapshot here, or an update did not count. */
   readonly uncounted: readonly string[] | undefined;
   /** Whether some have no value here, so that the way back to it leads beyond this checkpoint. */

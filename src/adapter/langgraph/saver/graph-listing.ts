@@ -24,7 +24,7 @@ type Listing = {
 };
 
 /** What may be asked of a list. `includeReplaced`: also earlier records of checkpoints that were put again. */
-export type GraphListOptions = CheckpointListOptions & { readonly includeReplaced?: boolean };
+type GraphListOptions = CheckpointListOptions & { readonly includeReplaced?: boolean };
 
 /** LangGraph's checkpoints that fit, newest first, without their states. Reads a page at a time. */
 export async function* listGraphCheckpoints(

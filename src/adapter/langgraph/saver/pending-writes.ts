@@ -128,7 +128,7 @@ function expectationOf({ first }: Appending): Expected | undefined {
 }
 
 /** One write of a task, where it counts. */
-export type NumberedWrite = { readonly taskId: string; readonly index: number; readonly write: CheckpointPendingWrite };
+type NumberedWrite = { readonly taskId: string; readonly index: number; readonly write: CheckpointPendingWrite };
 
 /** What counts of some calls, as new objects: of ordinary writes with the same number the first, of special ones the last. */
 export function resolveWrites(

@@ -12,7 +12,7 @@ import { type Place, sessionOf } from '../record/thread-session.ts';
 import type { WriteBucket } from './write-bucket.ts';
 
 /** A stored checkpoint and what it was encoded to: what the next one is encoded against. */
-export type Tip = { readonly checkpoint: Checkpoint; readonly encoded: EncodedState };
+type Tip = { readonly checkpoint: Checkpoint; readonly encoded: EncodedState };
 
 /** What the newest tip knows, and which tip that was. */
 type Knowledge = { readonly tip: Tip; readonly parts: KnownParts | undefined };

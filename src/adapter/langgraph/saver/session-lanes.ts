@@ -18,7 +18,13 @@ export class SessionLanes implements SessionKeeper {
   readonly #engine: Engine;
   readonly #lanes = new Map<string, SessionLane>();
   /** One for all: a graph that never waits may write to the lanes of its subgraphs only. */
-  readonly #lull = new Lull({ hops: PATIENT_HOPS });
+  readonly #lull = new Lull(async (end, isOver) => {
+    for (let hop = 0; hop < PATIENT_HOPS; hop++) {
+      await undefined;
+      if (isOver()) return;
+    }
+    end();
+  });
 
   constructor(engine: Engine) {
     this.#engine = engine;

@@ -3,7 +3,7 @@ import type { Repository } from '../../../manager/engine/repository.ts';
 import { KeptValues } from './store-kept.ts';
 
 /** Chunks by their digests. */
-export type ChunkMap = ReadonlyMap<Digest, ChunkContent>;
+type ChunkMap = ReadonlyMap<Digest, ChunkContent>;
 
 /** Enough for the parts of a large store that are in use; more is read again when needed. */
 const KEPT_CHARS = 64 * 1024 * 1024;

@@ -4,7 +4,9 @@ import { rank } from '../../../memory/find/ranking.ts';
 import type { FoldedMemory } from '../../../memory/log/fold.ts';
 import type { MemoryFields } from '../../../memory/storage/memory-record.ts';
 import { termsOf } from '../../../memory/text/terms.ts';
-import { selectAtPath } from './store-path.ts';
+
+/** The steps of a path: names, and places in brackets. */
+const STEPS = /\[[^\]]*\]|[^.[\]]+/g;
 
 /** An item as a query sees it: its texts, in one. */
 export type Document = { readonly fields: MemoryFields; readonly terms: ReadonlySet<string> };
@@ -92,4 +94,20 @@ function toMemory(fields: MemoryFields, at: number): FoldedMemory {
     reinforcements: 0,
     isPromoted: false,
   };
+}
+
+/** The parts of a value that a path of LangGraph's leads to: `a.b`, `list[0]`, `list[-1]`, `list[*].text`, `*`; `$` is the whole. */
+function selectAtPath(value: JsonValue, path: string): JsonValue[] {
+  let found = [value];
+  for (const step of path.match(STEPS) ?? []) if (step !== '$') found = found.flatMap((one) => takeStep(one, step));
+  return found;
+}
+
+function takeStep(value: JsonValue, step: string): readonly JsonValue[] {
+  if (typeof value !== 'object' || value === null) return [];
+  if (step === '*' || step === '[*]') return Object.values(value);
+  const place = step.startsWith('[') ? Number(step.slice(1, -1)) : undefined;
+  if (place !== undefined) return Array.isArray(value) ? value.slice(place, place + 1 || undefined) : [];
+  const fields = value as { readonly [key: string]: JsonValue };
+  return Object.hasOwn(fields, step) ? [fields[step] as JsonValue] : [];
 }

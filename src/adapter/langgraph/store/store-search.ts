@@ -1,10 +1,21 @@
 import type { Item, SearchItem, SearchOperation } from '@langchain/langgraph-checkpoint';
 import type { StateCodec } from '../../../core/codec/state-codec.ts';
-import { matchesFilter } from './store-filter.ts';
 import type { StoredItem, StoreItems } from './store-items.ts';
 import { startsWith } from './store-namespaces.ts';
 import { createDocument, type Document, rankByWords } from './store-ranking.ts';
 import type { StoreEntry, StoreNamespace, StoreRoot, StoreTree } from './store-tree.ts';
+
+/** How LangGraph's stores compare a field with a condition. */
+const OPERATORS: { readonly [name: string]: (found: unknown, wanted: unknown) => boolean } = {
+  $eq: (found, wanted) => found === wanted,
+  $ne: (found, wanted) => found !== wanted,
+  $gt: (found, wanted) => Number(found) > Number(wanted),
+  $gte: (found, wanted) => Number(found) >= Number(wanted),
+  $lt: (found, wanted) => Number(found) < Number(wanted),
+  $lte: (found, wanted) => Number(found) <= Number(wanted),
+  $in: (found, wanted) => Array.isArray(wanted) && wanted.includes(found),
+  $nin: (found, wanted) => !Array.isArray(wanted) || !wanted.includes(found),
+};
 
 type Fields = { readonly [key: string]: unknown };
 
@@ -102,4 +113,19 @@ function groupsWith(groups: readonly StoreNamespace[], count: number): readonly 
     return held >= count;
   });
   return last < 0 ? groups : groups.slice(0, last + 1);
+}
+
+/** Whether a value passes a filter: every field equals what is asked, or passes all the operators given for it. */
+function matchesFilter(value: Fields, filter: Fields): boolean {
+  return Object.entries(filter).every(([key, wanted]) => {
+    const found = Object.hasOwn(value, key) ? value[key] : undefined;
+    return isCondition(wanted)
+      ? Object.entries(wanted).every(([name, operand]) => OPERATORS[name]?.(found, operand))
+      : found === wanted;
+  });
+}
+
+function isCondition(wanted: unknown): wanted is Fields {
+  if (typeof wanted !== 'object' || wanted === null || Array.isArray(wanted)) return false;
+  return Object.keys(wanted).every((key) => Object.hasOwn(OPERATORS, key));
 }

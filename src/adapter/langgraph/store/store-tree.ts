@@ -205,7 +205,7 @@ export function parseRoot({ text, refs }: ChunkContent): StoreRoot {
 }
 
 /** A namespace as a key: JSON, so that no two namespaces share one. */
-export function formatNamespace(path: readonly string[]): string {
+function formatNamespace(path: readonly string[]): string {
   return JSON.stringify(path);
 }
 

@@ -7,7 +7,7 @@ import type { StoreChunks } from './store-chunks.ts';
 export type TrieEntry<Fields extends object> = { readonly fields: Fields; readonly ref: Digest };
 
 /** What becomes of some keys: another entry, or `undefined` for none. */
-export type TrieChanges<Fields extends object> = ReadonlyMap<string, TrieEntry<Fields> | undefined>;
+type TrieChanges<Fields extends object> = ReadonlyMap<string, TrieEntry<Fields> | undefined>;
 
 type Leaf<Fields extends object> = {
   readonly kind: 'leaf';

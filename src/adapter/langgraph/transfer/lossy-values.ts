@@ -3,7 +3,7 @@ import type { SerializerProtocol } from '@langchain/langgraph-checkpoint';
 import { formatPath, type PathStep } from '../../../core/path.ts';
 
 /** What a serializer does not keep. `isFatal`: the value around it is lost with it. */
-export type Loss = { readonly path: string; readonly reason: string; readonly isFatal: boolean };
+type Loss = { readonly path: string; readonly reason: string; readonly isFatal: boolean };
 
 type Checked = { readonly items: readonly unknown[]; readonly losses: readonly (Loss | undefined)[] };
 

@@ -14,7 +14,7 @@ const PLACEHOLDER = '[unable to serialize, circular reference is too complex to 
 const LOST = 'its saver could not serialize the value and stored a placeholder instead';
 
 /** A value as it lies in a column or row. */
-export type StoredValue = { readonly type: string | null; readonly value: Uint8Array | string | null };
+type StoredValue = { readonly type: string | null; readonly value: Uint8Array | string | null };
 
 /** A write as it lies there. */
 export type StoredWrite = StoredValue & { readonly taskId: string; readonly channel: string };
@@ -25,7 +25,7 @@ export function defaultSerializer(): SerializerProtocol {
 }
 
 /** Whether a value was lost when it was stored. */
-export function isPlaceholder(value: unknown): boolean {
+function isPlaceholder(value: unknown): boolean {
   return value === PLACEHOLDER;
 }
 

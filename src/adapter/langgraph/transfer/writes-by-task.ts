@@ -1,7 +1,7 @@
 import { type CheckpointPendingWrite, type PendingWrite, WRITES_IDX_MAP } from '@langchain/langgraph-checkpoint';
 
 /** The calls of `putWrites` of one task. */
-export type TaskWrites = { readonly taskId: string; readonly calls: readonly PendingWrite[][] };
+type TaskWrites = { readonly taskId: string; readonly calls: readonly PendingWrite[][] };
 
 /** Writes as the calls that store them. Special ones have a call of their own: they would move the numbers of the ordinary ones. */
 export function writesByTask(writes: readonly CheckpointPendingWrite[]): TaskWrites[] {
