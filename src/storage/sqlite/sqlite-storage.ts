@@ -102,7 +102,8 @@ export class SqliteCheckpointStorage extends SqliteReader implements ChunkStorag
     const sql =
       'SELECT (SELECT count(*) FROM checkpoint WHERE deleted=0) AS checkpoints, (SELECT count(*) FROM checkpoint WHERE deleted<>0) AS tombstones, (SELECT count(*) FROM chunk) AS chunks, (SELECT count(*) FROM session) AS sessions, (SELECT page_count * page_size FROM pragma_page_count, pragma_page_size) AS bytes';
     const { connection } = this;
-    return connection.read(() => connection.prepare(sql).get() as StorageStats);
+    // A row has no prototype; what is returned is a plain object.
+    return connection.read(() => ({ ...(connection.prepare(sql).get() as StorageStats) }));
   }
 
   /** @internal */
