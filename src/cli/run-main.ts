@@ -20,7 +20,7 @@ export async function runMain(host: NodeJS.Process): Promise<number> {
       run: (command, input, globals) => runCommand({ command, input }, globals, { host, signal }),
     });
   } catch (error) {
-    return explain(error, host, args.includes('--json'));
+    return await explain(error, host, args.includes('--json'));
   }
 }
 
@@ -63,13 +63,17 @@ function endQuietlyOnBrokenPipe(host: NodeJS.Process): void {
   });
 }
 
-function explain(error: unknown, host: NodeJS.Process, isJson: boolean): ExitCode {
+async function explain(error: unknown, host: NodeJS.Process, isJson: boolean): Promise<ExitCode> {
   const exitCode = exitCodeOf(error);
   const message = isInterrupt(error) ? 'Stopped.' : messageOf(error);
   if (isJson) {
     const { code, details } = error instanceof SavestateError ? error : { code: undefined, details: undefined };
     note(host, `${JSON.stringify({ error: { code, message, details, exitCode } })}\n`);
-  } else note(host, `${isInterrupt(error) ? '' : 'error: '}${message}\n`);
+  } else {
+    const text = `${isInterrupt(error) ? '' : 'error: '}${message}\n`;
+    const { isTTY, columns } = host.stderr;
+    note(host, isTTY && columns > 0 ? (await import('./terminal/format.ts')).wrapWords(text, columns) : text);
+  }
   return exitCode;
 }
 

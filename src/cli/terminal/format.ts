@@ -55,6 +55,22 @@ export function clip(text: string, columns: number): string {
   return `${kept}…`;
 }
 
+/** Breaks lines that are longer than a screen between words, and goes on under their beginning. A longer word stays whole. */
+export function wrapWords(text: string, columns: number): string {
+  return text.replaceAll(/[^\n]+/g, (line) => (widthOf(line) <= columns ? line : wrapLine(line, columns)));
+}
+
+function wrapLine(line: string, columns: number): string {
+  const [indent = ''] = /^ */.exec(line) ?? [];
+  let [wrapped, width] = ['', 0];
+  for (const [, gap = '', word = ''] of line.matchAll(/( *)([^ ]+)/g)) {
+    const isOver = width > indent.length && width + gap.length + widthOf(word) > columns;
+    wrapped += isOver ? `\n${indent}${word}` : gap + word;
+    width = isOver ? indent.length + widthOf(word) : width + gap.length + widthOf(word);
+  }
+  return wrapped + (/ *$/.exec(line)?.[0] ?? '');
+}
+
 const BARS = '▁▂▃▄▅▆▇█';
 
 /** A row of bars, each as high as its value; the highest is the greatest value, or the one that is given. */

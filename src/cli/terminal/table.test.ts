@@ -2,7 +2,7 @@ import { stripVTControlCharacters } from 'node:util';
 import fc from 'fast-check';
 import widthOf from 'string-width';
 import { expect, test } from 'vitest';
-import { clip } from './format.ts';
+import { clip, wrapWords } from './format.ts';
 import { createStyle } from './style.ts';
 import { formatRows, formatTable } from './table.ts';
 import { createTerminal, type Terminal } from './terminal.ts';
@@ -11,6 +11,18 @@ const screen = (columns: number): Terminal => ({
   ...createTerminal(process, { color: false }),
   isScreen: true,
   columns,
+});
+
+test('[cli.3] a sentence that is longer than the screen is broken between words, and goes on under its beginning', () => {
+  const text = '  It was said that the tram leaves at nine, 電車は九時に出る.\nShort.\n';
+  for (const columns of [60, 40, 20, 12]) {
+    const wrapped = wrapWords(text, columns);
+    expect(wrapped.replaceAll('\n  ', ' ')).toBe(text);
+    for (const line of wrapped.split('\n'))
+      if (line.trim().includes(' ')) expect(widthOf(line)).toBeLessThanOrEqual(columns);
+  }
+  expect(wrapWords('chk_01m7j67rg2hpnyb3tmhdk1\n', 10)).toBe('chk_01m7j67rg2hpnyb3tmhdk1\n');
+  expect(wrapWords('as it is', 80)).toBe('as it is');
 });
 
 test('[cli.3] no line of a table is wider than the screen; the last column is cut first', () => {

@@ -1,3 +1,4 @@
+import { wrapWords } from './format.ts';
 import { toPiped, toPrintable } from './printable.ts';
 import { createStyle, type Style, wantsColor } from './style.ts';
 
@@ -33,17 +34,18 @@ const DEFAULT_ROWS = 24;
 export function createTerminal({ stdin, stdout, stderr, env }: Streams, flags: { readonly color: boolean }): Terminal {
   const isScreen = stdout.isTTY === true;
   const isNoteScreen = stderr.isTTY === true;
+  const columnsOf = (): number => stdout.columns || stderr.columns || DEFAULT_COLUMNS;
   return {
     isScreen,
     isNoteScreen,
     canAsk: stdin.isTTY === true && isNoteScreen,
-    columns: stdout.columns ?? stderr.columns ?? DEFAULT_COLUMNS,
+    columns: columnsOf(),
     rows: stdout.rows ?? DEFAULT_ROWS,
     style: createStyle(wantsColor(env, { isScreen, flag: flags.color })),
     noteStyle: createStyle(wantsColor(env, { isScreen: isNoteScreen, flag: flags.color })),
     now: () => performance.now(),
-    print: (text) => void stdout.write((isScreen ? toPrintable : toPiped)(text)),
-    note: (text) => void stderr.write((isNoteScreen ? toPrintable : toPiped)(text)),
+    print: (text) => void stdout.write(isScreen ? wrapWords(toPrintable(text), columnsOf()) : toPiped(text)),
+    note: (text) => void stderr.write(isNoteScreen ? wrapWords(toPrintable(text), columnsOf()) : toPiped(text)),
     overwrite: (text) => void stderr.write(ERASE_LINE + toPrintable(text)),
   };
 }
