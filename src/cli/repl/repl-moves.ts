@@ -2,7 +2,7 @@ import { hasErrorCode, InvalidInputError, NotFoundError } from '../../core/error
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { parseSessionId, type SessionId } from '../../core/record/id.ts';
 import { parseCount } from '../command-input.ts';
-import { splitPath } from '../commands/show.ts';
+import { splitPath } from '../commands/look/show.ts';
 import type { Context } from '../context.ts';
 import { resolveRevision } from '../revision/resolve-revision.ts';
 import { readNames, toOutput } from '../state/checkpoint-text.ts';

@@ -61,14 +61,15 @@ export function wrapWords(text: string, columns: number): string {
 }
 
 function wrapLine(line: string, columns: number): string {
-  const [indent = ''] = /^ */.exec(line) ?? [];
+  const indent = ' '.repeat(line.search(/[^ ]|$/));
   let [wrapped, width] = ['', 0];
-  for (const [, gap = '', word = ''] of line.matchAll(/( *)([^ ]+)/g)) {
-    const isOver = width > indent.length && width + gap.length + widthOf(word) > columns;
-    wrapped += isOver ? `\n${indent}${word}` : gap + word;
-    width = isOver ? indent.length + widthOf(word) : width + gap.length + widthOf(word);
+  for (const [part] of line.matchAll(/ *[^ ]+| +$/g)) {
+    const isOver = width > indent.length && width + widthOf(part) > columns;
+    const next = isOver ? indent + part.trimStart() : part;
+    wrapped += isOver ? `\n${next}` : next;
+    width = widthOf(next) + (isOver ? 0 : width);
   }
-  return wrapped + (/ *$/.exec(line)?.[0] ?? '');
+  return wrapped;
 }
 
 const BARS = '▁▂▃▄▅▆▇█';

@@ -1,14 +1,14 @@
-import { InvalidInputError } from '../../core/errors.ts';
-import type { Intervention } from '../../runtime/repair/intervention.ts';
-import type { TrialOptions } from '../../runtime/repair/trial-options.ts';
-import type { Command } from '../command.ts';
-import type { CommandInput } from '../command-input.ts';
-import type { Context } from '../context.ts';
-import { EXIT, type ExitCode } from '../exit-code.ts';
-import type { Output } from '../output-schemas.ts';
-import { resolveRevision } from '../revision/resolve-revision.ts';
-import { toJsonForm } from '../state/json-form.ts';
-import { ALLOW_CODE } from '../team/talk-options.ts';
+import { InvalidInputError } from '../../../core/errors.ts';
+import type { Intervention } from '../../../runtime/repair/intervention.ts';
+import type { TrialOptions } from '../../../runtime/repair/trial-options.ts';
+import type { Command } from '../../command.ts';
+import type { CommandInput } from '../../command-input.ts';
+import type { Context } from '../../context.ts';
+import { EXIT, type ExitCode } from '../../exit-code.ts';
+import type { Output } from '../../output-schemas.ts';
+import { resolveRevision } from '../../revision/resolve-revision.ts';
+import { toJsonForm } from '../../state/json-form.ts';
+import { ALLOW_CODE } from '../../team/talk-options.ts';
 
 const DEFAULT_REPEATS = 8;
 const DEFAULT_ROUNDS = 5;
@@ -45,11 +45,11 @@ Stopped by Ctrl-C it tells what it has; the same line with --name goes on. Exits
   ],
   run: async (context, input) => {
     const options = readOptions(context, input);
-    const { createJudge } = await import('../team/judge.ts');
+    const { createJudge } = await import('../../team/judge.ts');
     const judge = createJudge(context, { text: input.text('judgeText'), command: input.text('judgeCommand') });
-    const { openTeam, readTeamChoice } = await import('../team/open-team.ts');
-    const { trial } = await import('../../runtime/repair/trial.ts');
-    const { formatTrial } = await import('../../runtime/repair/format-trial.ts');
+    const { openTeam, readTeamChoice } = await import('../../team/open-team.ts');
+    const { trial } = await import('../../../runtime/repair/trial.ts');
+    const { formatTrial } = await import('../../../runtime/repair/format-trial.ts');
     const workspace = await context.workspace();
     const { id } = await resolveRevision(workspace, input.need(0, 'from which checkpoint'));
     const { registry } = (await openTeam(context, readTeamChoice(input))).create();

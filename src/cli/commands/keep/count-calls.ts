@@ -1,4 +1,4 @@
-import type { ChunkStorage } from '../../storage/contract.ts';
+import type { ChunkStorage } from '../../../storage/contract.ts';
 
 type Method = 'readCheckpoint' | 'listCheckpoints';
 

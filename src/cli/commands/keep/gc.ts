@@ -1,5 +1,5 @@
-import type { Command } from '../command.ts';
-import { formatCount, formatSize } from '../terminal/format.ts';
+import type { Command } from '../../command.ts';
+import { formatCount, formatSize } from '../../terminal/format.ts';
 
 /** Gives space back. */
 export const command: Command = {

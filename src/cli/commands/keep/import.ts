@@ -1,8 +1,8 @@
 import { createReadStream, existsSync } from 'node:fs';
-import { NotFoundError } from '../../core/errors.ts';
-import type { Command } from '../command.ts';
-import type { Context } from '../context.ts';
-import { formatCount } from '../terminal/format.ts';
+import { NotFoundError } from '../../../core/errors.ts';
+import type { Command } from '../../command.ts';
+import type { Context } from '../../context.ts';
+import { formatCount } from '../../terminal/format.ts';
 
 /** Reads an exported session. */
 export const command: Command = {

@@ -1,15 +1,15 @@
-import { InvalidInputError } from '../../core/errors.ts';
-import { givenOptions } from '../../core/options.ts';
-import { DEFAULT_RETENTION, type RetentionPolicy, type TypeRetention } from '../../manager/retention/retention.ts';
-import type { PruneResult } from '../../manager/retention/retention-runner.ts';
-import type { CollectResult } from '../../storage/contract.ts';
-import type { Command } from '../command.ts';
-import type { CommandInput } from '../command-input.ts';
-import type { Context } from '../context.ts';
-import type { Output } from '../output-schemas.ts';
-import type { Config } from '../place/config-file.ts';
-import { parseDuration } from '../revision/parse-time.ts';
-import { formatCount, formatSize } from '../terminal/format.ts';
+import { InvalidInputError } from '../../../core/errors.ts';
+import { givenOptions } from '../../../core/options.ts';
+import { DEFAULT_RETENTION, type RetentionPolicy, type TypeRetention } from '../../../manager/retention/retention.ts';
+import type { PruneResult } from '../../../manager/retention/retention-runner.ts';
+import type { CollectResult } from '../../../storage/contract.ts';
+import type { Command } from '../../command.ts';
+import type { CommandInput } from '../../command-input.ts';
+import type { Context } from '../../context.ts';
+import type { Output } from '../../output-schemas.ts';
+import type { Config } from '../../place/config-file.ts';
+import { parseDuration } from '../../revision/parse-time.ts';
+import { formatCount, formatSize } from '../../terminal/format.ts';
 
 const DAY_MS = 86_400_000;
 const SHOWN_REASONS = 12;

@@ -1,13 +1,13 @@
 import { createReadStream, existsSync } from 'node:fs';
-import { NotFoundError } from '../../core/errors.ts';
-import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import type { VerifyReport } from '../../manager/verify/verify.ts';
-import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
-import { openStorage } from '../../storage/open/open.ts';
-import type { Command } from '../command.ts';
-import type { Context } from '../context.ts';
-import { EXIT, type ExitCode } from '../exit-code.ts';
-import { formatCount } from '../terminal/format.ts';
+import { NotFoundError } from '../../../core/errors.ts';
+import { CheckpointManager } from '../../../manager/checkpoint-manager.ts';
+import type { VerifyReport } from '../../../manager/verify/verify.ts';
+import { InMemoryCheckpointStorage } from '../../../storage/memory/memory-storage.ts';
+import { openStorage } from '../../../storage/open/open.ts';
+import type { Command } from '../../command.ts';
+import type { Context } from '../../context.ts';
+import { EXIT, type ExitCode } from '../../exit-code.ts';
+import { formatCount } from '../../terminal/format.ts';
 import { countCalls } from './count-calls.ts';
 
 /** Findings that are printed; more are counted, and all are in the JSON. */

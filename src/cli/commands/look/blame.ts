@@ -1,16 +1,16 @@
 import { isDeepStrictEqual } from 'node:util';
-import { formatPath, type PathStep } from '../../core/path.ts';
-import type { Checkpoint } from '../../core/record/checkpoint.ts';
-import type { Command } from '../command.ts';
-import type { Context } from '../context.ts';
-import type { Output } from '../output-schemas.ts';
-import { readLive, resolveRevision } from '../revision/resolve-revision.ts';
-import { findAt, openAt, parseStatePath } from '../revision/state-path.ts';
-import { toOutput } from '../state/checkpoint-text.ts';
-import { formatValue, toJsonForm } from '../state/json-form.ts';
-import { readMessage } from '../state/message-text.ts';
-import { clip, formatTime } from '../terminal/format.ts';
-import { formatRows } from '../terminal/table.ts';
+import { formatPath, type PathStep } from '../../../core/path.ts';
+import type { Checkpoint } from '../../../core/record/checkpoint.ts';
+import type { Command } from '../../command.ts';
+import type { Context } from '../../context.ts';
+import type { Output } from '../../output-schemas.ts';
+import { readLive, resolveRevision } from '../../revision/resolve-revision.ts';
+import { findAt, openAt, parseStatePath } from '../../revision/state-path.ts';
+import { toOutput } from '../../state/checkpoint-text.ts';
+import { formatValue, toJsonForm } from '../../state/json-form.ts';
+import { readMessage } from '../../state/message-text.ts';
+import { clip, formatTime } from '../../terminal/format.ts';
+import { formatRows } from '../../terminal/table.ts';
 
 /** Says where values come from. */
 export const command: Command = {

@@ -1,10 +1,10 @@
-import type { Command } from '../command.ts';
-import type { CommandInput } from '../command-input.ts';
-import type { Context } from '../context.ts';
-import type { Output } from '../output-schemas.ts';
-import { resolveRevision } from '../revision/resolve-revision.ts';
-import { formatSparkline, formatTime } from '../terminal/format.ts';
-import { formatTable } from '../terminal/table.ts';
+import type { Command } from '../../command.ts';
+import type { CommandInput } from '../../command-input.ts';
+import type { Context } from '../../context.ts';
+import type { Output } from '../../output-schemas.ts';
+import { resolveRevision } from '../../revision/resolve-revision.ts';
+import { formatSparkline, formatTime } from '../../terminal/format.ts';
+import { formatTable } from '../../terminal/table.ts';
 
 type DriftOutput = Output<'drift'>;
 
@@ -33,8 +33,8 @@ The chart shows how strong they were over time; a full bar is the alarm. Nothing
 };
 
 async function measure(context: Context, input: CommandInput): Promise<DriftOutput> {
-  const { observeHistory } = await import('../state/observe-history.ts');
-  const { parseSessionId } = await import('../../core/record/id.ts');
+  const { observeHistory } = await import('../../state/observe-history.ts');
+  const { parseSessionId } = await import('../../../core/record/id.ts');
   const workspace = await context.workspace();
   const [session, goal] = [input.word(0), input.text('goal')];
   if (session !== undefined) workspace.select(parseSessionId(session));

@@ -1,11 +1,11 @@
-import type { Checkpoint } from '../../core/record/checkpoint.ts';
-import type { SessionId } from '../../core/record/id.ts';
-import { readSession } from '../../manager/engine/lineage.ts';
-import type { Command } from '../command.ts';
-import type { CommandInput } from '../command-input.ts';
-import type { Context } from '../context.ts';
-import { parseTime } from '../revision/parse-time.ts';
-import { parseRange, readLive, readRange, resolveRevision } from '../revision/resolve-revision.ts';
+import type { Checkpoint } from '../../../core/record/checkpoint.ts';
+import type { SessionId } from '../../../core/record/id.ts';
+import { readSession } from '../../../manager/engine/lineage.ts';
+import type { Command } from '../../command.ts';
+import type { CommandInput } from '../../command-input.ts';
+import type { Context } from '../../context.ts';
+import { parseTime } from '../../revision/parse-time.ts';
+import { parseRange, readLive, readRange, resolveRevision } from '../../revision/resolve-revision.ts';
 import {
   type CheckpointOutput,
   describeCheckpoint,
@@ -14,13 +14,13 @@ import {
   formatNames,
   readNames,
   toOutput,
-} from '../state/checkpoint-text.ts';
-import { Expression } from '../state/expression.ts';
-import { type Cuts, formatGraph } from '../state/graph.ts';
-import { formatSize, formatTime } from '../terminal/format.ts';
-import { formatRows } from '../terminal/table.ts';
-import { formatStep, readThreadSteps, type ThreadStep } from '../thread/thread-step.ts';
-import type { Workspace } from '../workspace.ts';
+} from '../../state/checkpoint-text.ts';
+import { Expression } from '../../state/expression.ts';
+import { type Cuts, formatGraph } from '../../state/graph.ts';
+import { formatSize, formatTime } from '../../terminal/format.ts';
+import { formatRows } from '../../terminal/table.ts';
+import { formatStep, readThreadSteps, type ThreadStep } from '../../thread/thread-step.ts';
+import type { Workspace } from '../../workspace.ts';
 
 /** Lists checkpoints. */
 export const command: Command = {

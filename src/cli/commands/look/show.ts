@@ -1,12 +1,12 @@
-import { formatPath } from '../../core/path.ts';
-import type { Checkpoint } from '../../core/record/checkpoint.ts';
-import type { Command } from '../command.ts';
-import type { Context } from '../context.ts';
-import { resolveRevision } from '../revision/resolve-revision.ts';
-import { openAt, parseStatePath } from '../revision/state-path.ts';
-import { formatDetails, readNames, toOutput } from '../state/checkpoint-text.ts';
-import { toJsonForm } from '../state/json-form.ts';
-import { formatState } from '../state/state-text.ts';
+import { formatPath } from '../../../core/path.ts';
+import type { Checkpoint } from '../../../core/record/checkpoint.ts';
+import type { Command } from '../../command.ts';
+import type { Context } from '../../context.ts';
+import { resolveRevision } from '../../revision/resolve-revision.ts';
+import { openAt, parseStatePath } from '../../revision/state-path.ts';
+import { formatDetails, readNames, toOutput } from '../../state/checkpoint-text.ts';
+import { toJsonForm } from '../../state/json-form.ts';
+import { formatState } from '../../state/state-text.ts';
 
 /** Shows one checkpoint. */
 export const command: Command = {

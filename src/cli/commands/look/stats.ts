@@ -1,9 +1,9 @@
-import { formatStorageAddress } from '../../storage/open/address.ts';
-import type { Command } from '../command.ts';
-import type { Context } from '../context.ts';
-import type { Output } from '../output-schemas.ts';
-import { formatCount, formatSize, formatSparkline, formatTime } from '../terminal/format.ts';
-import { formatTable } from '../terminal/table.ts';
+import { formatStorageAddress } from '../../../storage/open/address.ts';
+import type { Command } from '../../command.ts';
+import type { Context } from '../../context.ts';
+import type { Output } from '../../output-schemas.ts';
+import { formatCount, formatSize, formatSparkline, formatTime } from '../../terminal/format.ts';
+import { formatTable } from '../../terminal/table.ts';
 
 type Stats = Output<'stats'>;
 

@@ -1,10 +1,10 @@
-import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
-import { isAnswerBranch } from '../../runtime/run/request-answers.ts';
-import type { Command } from '../command.ts';
-import type { Context } from '../context.ts';
-import { Journal } from '../place/journal.ts';
-import { resolveRevision } from '../revision/resolve-revision.ts';
-import { formatRows } from '../terminal/table.ts';
+import { InvalidInputError, NotFoundError } from '../../../core/errors.ts';
+import { isAnswerBranch } from '../../../runtime/run/request-answers.ts';
+import type { Command } from '../../command.ts';
+import type { Context } from '../../context.ts';
+import { Journal } from '../../place/journal.ts';
+import { resolveRevision } from '../../revision/resolve-revision.ts';
+import { formatRows } from '../../terminal/table.ts';
 import { tellBranch } from './fork.ts';
 
 /** Lists, makes and deletes branches. */

@@ -1,14 +1,14 @@
-import { InvalidInputError } from '../../core/errors.ts';
-import type { Command } from '../command.ts';
-import type { CommandInput } from '../command-input.ts';
-import type { Context } from '../context.ts';
-import type { ExitCode } from '../exit-code.ts';
-import { resolveRevision } from '../revision/resolve-revision.ts';
-import { parseAnswers } from '../team/parse-answers.ts';
-import { readOnDifference, TALK_OPTIONS } from '../team/talk-options.ts';
-import { refuseThread } from '../thread/graph-move.ts';
-import { isThreadSession } from '../thread/thread-sessions.ts';
-import { findWorkflowRun, WORKFLOW_OPTION } from '../workflow/find-workflow-run.ts';
+import { InvalidInputError } from '../../../core/errors.ts';
+import type { Command } from '../../command.ts';
+import type { CommandInput } from '../../command-input.ts';
+import type { Context } from '../../context.ts';
+import type { ExitCode } from '../../exit-code.ts';
+import { resolveRevision } from '../../revision/resolve-revision.ts';
+import { parseAnswers } from '../../team/parse-answers.ts';
+import { readOnDifference, TALK_OPTIONS } from '../../team/talk-options.ts';
+import { refuseThread } from '../../thread/graph-move.ts';
+import { isThreadSession } from '../../thread/thread-sessions.ts';
+import { findWorkflowRun, WORKFLOW_OPTION } from '../../workflow/find-workflow-run.ts';
 
 /** Goes on where a session was left. */
 export const command: Command = {
@@ -34,16 +34,16 @@ export const command: Command = {
     if (found === undefined) return talk(context, input, sessionId);
     if (input.count('rounds') !== undefined)
       throw new InvalidInputError('A workflow has no rounds. Leave --rounds out.');
-    const { runWorkflow } = await import('../workflow/run-workflow.ts');
+    const { runWorkflow } = await import('../../workflow/run-workflow.ts');
     const said = { answers: input.texts('answer'), onDifference: readOnDifference(input) };
     return runWorkflow(context, { ...found, ...said, sessionId, input: undefined, checkpointId: undefined });
   },
 };
 
 async function talk(context: Context, input: CommandInput, sessionId: string): Promise<ExitCode | undefined> {
-  const { openTeam, readTeamChoice } = await import('../team/open-team.ts');
-  const { openTalk } = await import('../team/open-talk.ts');
-  const { RunFollower } = await import('../team/run-output.ts');
+  const { openTeam, readTeamChoice } = await import('../../team/open-team.ts');
+  const { openTalk } = await import('../../team/open-talk.ts');
+  const { RunFollower } = await import('../../team/run-output.ts');
   const [rounds, answers] = [input.count('rounds'), parseAnswers(input.texts('answer'))];
   const team = await openTeam(context, readTeamChoice(input));
   const follower = new RunFollower(context);

@@ -1,16 +1,16 @@
-import type { JsonPatchOperation } from '../../core/diff/index.ts';
-import { InvalidInputError } from '../../core/errors.ts';
-import type { ForkOptions, StateEdit } from '../../manager/branch/branching.ts';
-import type { BranchHead } from '../../manager/branch/history.ts';
-import type { Command } from '../command.ts';
-import type { CommandInput } from '../command-input.ts';
-import type { Context } from '../context.ts';
-import { Journal } from '../place/journal.ts';
-import { readText } from '../place/read-text.ts';
-import { resolveRevision } from '../revision/resolve-revision.ts';
-import { parseStatePath, setAt } from '../revision/state-path.ts';
-import { editState } from '../state/edit-state.ts';
-import { tellGraphMove } from '../thread/graph-move.ts';
+import type { JsonPatchOperation } from '../../../core/diff/index.ts';
+import { InvalidInputError } from '../../../core/errors.ts';
+import type { ForkOptions, StateEdit } from '../../../manager/branch/branching.ts';
+import type { BranchHead } from '../../../manager/branch/history.ts';
+import type { Command } from '../../command.ts';
+import type { CommandInput } from '../../command-input.ts';
+import type { Context } from '../../context.ts';
+import { Journal } from '../../place/journal.ts';
+import { readText } from '../../place/read-text.ts';
+import { resolveRevision } from '../../revision/resolve-revision.ts';
+import { parseStatePath, setAt } from '../../revision/state-path.ts';
+import { editState } from '../../state/edit-state.ts';
+import { tellGraphMove } from '../../thread/graph-move.ts';
 
 /** Begins a branch. */
 export const command: Command = {

@@ -1,15 +1,15 @@
-import { InvalidInputError } from '../../core/errors.ts';
-import type { Checkpoint } from '../../core/record/checkpoint.ts';
-import type { EffectMode } from '../../manager/effect/effect-log.ts';
-import type { Command } from '../command.ts';
-import type { CommandInput } from '../command-input.ts';
-import type { Context } from '../context.ts';
-import type { ExitCode } from '../exit-code.ts';
-import type { WorkflowPlace } from '../place/begun-runs.ts';
-import { resolveRevision } from '../revision/resolve-revision.ts';
-import { readOnDifference, TALK_OPTIONS } from '../team/talk-options.ts';
-import { refuseThread } from '../thread/graph-move.ts';
-import { findWorkflowPlace, WORKFLOW_OPTION } from '../workflow/find-workflow-run.ts';
+import { InvalidInputError } from '../../../core/errors.ts';
+import type { Checkpoint } from '../../../core/record/checkpoint.ts';
+import type { EffectMode } from '../../../manager/effect/effect-log.ts';
+import type { Command } from '../../command.ts';
+import type { CommandInput } from '../../command-input.ts';
+import type { Context } from '../../context.ts';
+import type { ExitCode } from '../../exit-code.ts';
+import type { WorkflowPlace } from '../../place/begun-runs.ts';
+import { resolveRevision } from '../../revision/resolve-revision.ts';
+import { readOnDifference, TALK_OPTIONS } from '../../team/talk-options.ts';
+import { refuseThread } from '../../thread/graph-move.ts';
+import { findWorkflowPlace, WORKFLOW_OPTION } from '../../workflow/find-workflow-run.ts';
 
 const DEFAULT_ROUNDS = 5;
 const MODES: readonly EffectMode[] = ['live', 'recorded', 'frozen'];
@@ -36,10 +36,10 @@ N rounds append N messages, unless the conversation ends before. The run of a wo
     ['savestate resume @~8 --mode frozen', 'again, without calling anything'],
   ],
   run: async (context, input) => {
-    const { openTeam, readTeamChoice } = await import('../team/open-team.ts');
-    const { openTalk } = await import('../team/open-talk.ts');
-    const { RunFollower } = await import('../team/run-output.ts');
-    const { BranchNote } = await import('../team/branch-note.ts');
+    const { openTeam, readTeamChoice } = await import('../../team/open-team.ts');
+    const { openTalk } = await import('../../team/open-talk.ts');
+    const { RunFollower } = await import('../../team/run-output.ts');
+    const { BranchNote } = await import('../../team/branch-note.ts');
     await context.checkSaving();
     const departure = readDeparture(input);
     const workspace = await context.workspace();
@@ -70,7 +70,7 @@ async function resumeWorkflow(
 ): Promise<ExitCode | undefined> {
   const stray = ['prompt', 'rounds', 'mode', 'branch'].find((name) => input.text(name) !== undefined);
   if (stray !== undefined) throw new InvalidInputError(`This is the run of a workflow, which has no --${stray}.`);
-  const { runWorkflow } = await import('../workflow/run-workflow.ts');
+  const { runWorkflow } = await import('../../workflow/run-workflow.ts');
   const { id: checkpointId, sessionId } = origin;
   const said = { answers: [], onDifference: readOnDifference(input) };
   return runWorkflow(context, { ...place, ...said, sessionId, checkpointId, input: undefined });

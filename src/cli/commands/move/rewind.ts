@@ -1,7 +1,7 @@
-import type { Command } from '../command.ts';
-import { Journal } from '../place/journal.ts';
-import { resolveRevision } from '../revision/resolve-revision.ts';
-import { tellGraphMove } from '../thread/graph-move.ts';
+import type { Command } from '../../command.ts';
+import { Journal } from '../../place/journal.ts';
+import { resolveRevision } from '../../revision/resolve-revision.ts';
+import { tellGraphMove } from '../../thread/graph-move.ts';
 import { tellBranch, toForkOptions } from './fork.ts';
 
 /** Goes back without losing anything. */

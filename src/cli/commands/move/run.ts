@@ -1,12 +1,12 @@
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
-import type { Command } from '../command.ts';
-import type { CommandInput } from '../command-input.ts';
-import type { Context } from '../context.ts';
-import type { ExitCode } from '../exit-code.ts';
-import { newSessionName } from '../team/session-name.ts';
-import { readOnDifference, TALK_OPTIONS } from '../team/talk-options.ts';
+import { InvalidInputError, NotFoundError } from '../../../core/errors.ts';
+import type { Command } from '../../command.ts';
+import type { CommandInput } from '../../command-input.ts';
+import type { Context } from '../../context.ts';
+import type { ExitCode } from '../../exit-code.ts';
+import { newSessionName } from '../../team/session-name.ts';
+import { readOnDifference, TALK_OPTIONS } from '../../team/talk-options.ts';
 
 /** Begins a conversation of the configured team or a workflow, or goes on with one. */
 export const command: Command = {
@@ -35,7 +35,7 @@ Ctrl-C stops at the last checkpoint; "savestate continue" goes on from there. Wh
 };
 
 async function runWorkflowFile(context: Context, input: CommandInput, file: string): Promise<ExitCode | undefined> {
-  const { runWorkflow } = await import('../workflow/run-workflow.ts');
+  const { runWorkflow } = await import('../../workflow/run-workflow.ts');
   const { session } = context.globals;
   return runWorkflow(context, {
     file,
@@ -49,11 +49,11 @@ async function runWorkflowFile(context: Context, input: CommandInput, file: stri
 }
 
 async function talk(context: Context, input: CommandInput): Promise<ExitCode | undefined> {
-  const { openTeam, readTeamChoice } = await import('../team/open-team.ts');
-  const { openTalk } = await import('../team/open-talk.ts');
-  const { RunFollower } = await import('../team/run-output.ts');
-  const { commandWords } = await import('../team/run-text.ts');
-  const { tendCutOff } = await import('../team/cut-off.ts');
+  const { openTeam, readTeamChoice } = await import('../../team/open-team.ts');
+  const { openTalk } = await import('../../team/open-talk.ts');
+  const { RunFollower } = await import('../../team/run-output.ts');
+  const { commandWords } = await import('../../team/run-text.ts');
+  const { tendCutOff } = await import('../../team/cut-off.ts');
   const text = await readPrompt(context, input);
   const rounds = input.count('rounds');
   const team = await openTeam(context, readTeamChoice(input));

@@ -1,6 +1,6 @@
-import type { Command } from '../command.ts';
-import { Journal } from '../place/journal.ts';
-import { tellGraphMove } from '../thread/graph-move.ts';
+import type { Command } from '../../command.ts';
+import { Journal } from '../../place/journal.ts';
+import { tellGraphMove } from '../../thread/graph-move.ts';
 
 /** Makes another branch current. */
 export const command: Command = {

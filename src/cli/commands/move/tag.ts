@@ -1,9 +1,9 @@
-import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
-import type { Command } from '../command.ts';
-import type { Context } from '../context.ts';
-import { Journal } from '../place/journal.ts';
-import { resolveRevision } from '../revision/resolve-revision.ts';
-import { formatRows } from '../terminal/table.ts';
+import { InvalidInputError, NotFoundError } from '../../../core/errors.ts';
+import type { Command } from '../../command.ts';
+import type { Context } from '../../context.ts';
+import { Journal } from '../../place/journal.ts';
+import { resolveRevision } from '../../revision/resolve-revision.ts';
+import { formatRows } from '../../terminal/table.ts';
 
 /** Lists, sets and deletes tags. */
 export const command: Command = {

@@ -1,9 +1,9 @@
-import type { Command } from '../command.ts';
-import { COMMANDS, findCommand } from '../command-table.ts';
-import type { Context } from '../context.ts';
-import { GLOBAL_ROWS } from '../global-options.ts';
-import { findName } from '../program.ts';
-import { listRevisions } from '../revision/list-revisions.ts';
+import type { Command } from '../../command.ts';
+import { COMMANDS, findCommand } from '../../command-table.ts';
+import type { Context } from '../../context.ts';
+import { GLOBAL_ROWS } from '../../global-options.ts';
+import { findName } from '../../program.ts';
+import { listRevisions } from '../../revision/list-revisions.ts';
 
 const SHELLS = ['bash', 'zsh', 'fish'];
 

@@ -1,12 +1,12 @@
 import { accessSync, constants, existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import { formatStorageAddress, type StorageAddress, storageExists } from '../../storage/open/address.ts';
-import type { Command } from '../command.ts';
-import type { Context } from '../context.ts';
-import { EXIT } from '../exit-code.ts';
-import type { Output } from '../output-schemas.ts';
-import { formatCount } from '../terminal/format.ts';
+import { formatStorageAddress, type StorageAddress, storageExists } from '../../../storage/open/address.ts';
+import type { Command } from '../../command.ts';
+import type { Context } from '../../context.ts';
+import { EXIT } from '../../exit-code.ts';
+import type { Output } from '../../output-schemas.ts';
+import { formatCount } from '../../terminal/format.ts';
 
 type Check = Output<'doctor'>['checks'][number];
 
@@ -65,7 +65,7 @@ const SQLITE_PACKAGE = '@photostructure/sqlite';
 
 async function checkSqlite({ folder }: Context): Promise<Finding> {
   const { checkSqliteVersion, openDatabase, sqliteModuleName } = await import(
-    '../../storage/database/sqlite-driver.ts'
+    '../../../storage/database/sqlite-driver.ts'
   );
   const database = openDatabase(':memory:');
   try {
@@ -79,7 +79,7 @@ async function checkSqlite({ folder }: Context): Promise<Finding> {
 
 /** What may be installed beside this package, and which version of it a program here would get. */
 async function checkPackages({ folder }: Context): Promise<Finding> {
-  const { peerDependencies } = readManifest(new URL('../../../package.json', import.meta.url));
+  const { peerDependencies } = readManifest(new URL('../../../../package.json', import.meta.url));
   const versions = Object.keys(peerDependencies ?? {}).map((name) => `${name} ${findVersion(name, folder)}`);
   return versions.join(', ');
 }
@@ -138,7 +138,7 @@ async function checkStateFolder(context: Context): Promise<Finding> {
 
 async function checkTeam(context: Context): Promise<Finding> {
   if ((await context.config())?.config.team === undefined) return 'none is named, so "savestate run" needs --team';
-  const { openTeam } = await import('../team/open-team.ts');
+  const { openTeam } = await import('../../team/open-team.ts');
   const { kind, create } = await openTeam(context, { allowsCode: true }); // it is only made, nothing is run
   return `a ${kind} of ${create()
     .agents.map(({ name }) => name)

@@ -1,7 +1,7 @@
-import { InvalidInputError, UnsupportedError } from '../../core/errors.ts';
-import type { Command } from '../command.ts';
-import type { CommandInput } from '../command-input.ts';
-import type { Transfer } from '../langgraph/transfer.ts';
+import { InvalidInputError, UnsupportedError } from '../../../core/errors.ts';
+import type { Command } from '../../command.ts';
+import type { CommandInput } from '../../command-input.ts';
+import type { Transfer } from '../../langgraph/transfer.ts';
 
 const DIRECTIONS = ['import', 'export'] as const;
 
@@ -30,7 +30,7 @@ Exits with 3 if the report names what was skipped or is not whole.`,
   ],
   run: async (context, input) => {
     const wanted = readTransfer(input);
-    const { transfer } = await import('../langgraph/transfer.ts').catch((cause: unknown) => {
+    const { transfer } = await import('../../langgraph/transfer.ts').catch((cause: unknown) => {
       throw new UnsupportedError(
         'LangGraph is not installed here. Install it: npm install @langchain/langgraph @langchain/core',
         { cause },

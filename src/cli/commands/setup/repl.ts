@@ -1,13 +1,13 @@
-import { InvalidInputError } from '../../core/errors.ts';
-import { storageExists } from '../../storage/open/address.ts';
-import type { Command } from '../command.ts';
-import type { CommandInput } from '../command-input.ts';
-import type { Context } from '../context.ts';
-import type { ReplTeam } from '../repl/repl-team.ts';
-import type { OpenTalk } from '../team/open-talk.ts';
-import type { Team } from '../team/open-team.ts';
-import { newSessionName } from '../team/session-name.ts';
-import { TALK_OPTIONS } from '../team/talk-options.ts';
+import { InvalidInputError } from '../../../core/errors.ts';
+import { storageExists } from '../../../storage/open/address.ts';
+import type { Command } from '../../command.ts';
+import type { CommandInput } from '../../command-input.ts';
+import type { Context } from '../../context.ts';
+import type { ReplTeam } from '../../repl/repl-team.ts';
+import type { OpenTalk } from '../../team/open-talk.ts';
+import type { Team } from '../../team/open-team.ts';
+import { newSessionName } from '../../team/session-name.ts';
+import { TALK_OPTIONS } from '../../team/talk-options.ts';
 
 /** Looks and moves around step by step. */
 export const command: Command = {
@@ -24,7 +24,7 @@ Prompts are answered by the configured team; without one, or without a storage, 
     ['printf "back 2\\nshow\\n" | savestate repl', 'the same from a pipe'],
   ],
   run: async (context, input) => {
-    const { runRepl } = await import('../repl/run-repl.ts');
+    const { runRepl } = await import('../../repl/run-repl.ts');
     const { close, tend, ...found } = await findReplTeam(context, input);
     try {
       await tend?.();
@@ -51,7 +51,7 @@ async function findReplTeam(context: Context, input: CommandInput): Promise<Foun
   if (input.count('rounds') === 0) throw new InvalidInputError('--rounds must be 1 or more.');
   const named = input.text('team') ?? (context.env.SAVESTATE_TEAM || (await context.config())?.config.team);
   if (named === undefined) return NO_TEAM;
-  const { openTeam, readTeamChoice } = await import('../team/open-team.ts');
+  const { openTeam, readTeamChoice } = await import('../../team/open-team.ts');
   try {
     const team = await openTeam(context, readTeamChoice(input));
     return await createReplTeam(context, input, { ...team, file: named });
@@ -66,11 +66,11 @@ async function createReplTeam(
   team: Team & { readonly file: string },
 ): Promise<FoundTeam> {
   const [{ openTalk }, { tendCutOff }, { replWords }, { ChatTeam }, { BranchNote }] = await Promise.all([
-    import('../team/open-talk.ts'),
-    import('../team/cut-off.ts'),
-    import('../team/run-text.ts'),
-    import('../team/chat-team.ts'),
-    import('../team/branch-note.ts'),
+    import('../../team/open-talk.ts'),
+    import('../../team/cut-off.ts'),
+    import('../../team/run-text.ts'),
+    import('../../team/chat-team.ts'),
+    import('../../team/branch-note.ts'),
   ]);
   let opened: Promise<OpenTalk> | undefined;
   const open = async () => {

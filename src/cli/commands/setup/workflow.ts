@@ -1,11 +1,11 @@
 import { resolve } from 'node:path';
-import { hasErrorCode, InvalidInputError, type SavestateError } from '../../core/errors.ts';
-import type { Problem } from '../../runtime/config/problem.ts';
-import type { Command } from '../command.ts';
-import type { CommandInput } from '../command-input.ts';
-import type { Context } from '../context.ts';
-import { EXIT, type ExitCode } from '../exit-code.ts';
-import { formatCount } from '../terminal/format.ts';
+import { hasErrorCode, InvalidInputError, type SavestateError } from '../../../core/errors.ts';
+import type { Problem } from '../../../runtime/config/problem.ts';
+import type { Command } from '../../command.ts';
+import type { CommandInput } from '../../command-input.ts';
+import type { Context } from '../../context.ts';
+import { EXIT, type ExitCode } from '../../exit-code.ts';
+import { formatCount } from '../../terminal/format.ts';
 
 const ACTIONS: Readonly<Record<string, (context: Context, input: CommandInput) => Promise<ExitCode | undefined>>> = {
   check,
@@ -48,10 +48,10 @@ async function check(context: Context, input: CommandInput): Promise<ExitCode | 
 
 async function findProblems(context: Context, file: string, registry: string | undefined): Promise<readonly Problem[]> {
   const { isSettingsFile, openWorkflow, openWorkflowRegistry, findRegistryPath } = await import(
-    '../workflow/open-workflow.ts'
+    '../../workflow/open-workflow.ts'
   );
-  const { readSettings } = await import('../place/settings-file.ts');
-  const { checkRegistry } = await import('../../runtime/workflow/definition/registry.ts');
+  const { readSettings } = await import('../../place/settings-file.ts');
+  const { checkRegistry } = await import('../../../runtime/workflow/definition/registry.ts');
   try {
     if (await isSettingsFile(context, file)) {
       await readSettings(resolve(context.folder, file), context.env);
@@ -76,15 +76,15 @@ function formatProblem(file: string, { line, column, path, message }: Problem): 
 
 async function draw(context: Context, input: CommandInput): Promise<undefined> {
   const file = input.need(1, 'which file');
-  const { openWorkflow } = await import('../workflow/open-workflow.ts');
-  const { toMermaid } = await import('../../runtime/workflow/definition/mermaid.ts');
+  const { openWorkflow } = await import('../../workflow/open-workflow.ts');
+  const { toMermaid } = await import('../../../runtime/workflow/definition/mermaid.ts');
   const mermaid = toMermaid((await openWorkflow(context, file)).workflow);
   await context.answer({ file, mermaid }, () => mermaid);
   return undefined;
 }
 
 async function printSchema(context: Context): Promise<undefined> {
-  const { workflowJsonSchema } = await import('../../runtime/workflow/definition/definition-schema.ts');
+  const { workflowJsonSchema } = await import('../../../runtime/workflow/definition/definition-schema.ts');
   context.terminal.print(`${JSON.stringify(workflowJsonSchema(), undefined, 2)}\n`);
   return undefined;
 }

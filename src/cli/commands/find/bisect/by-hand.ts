@@ -1,11 +1,11 @@
-import { InvalidInputError } from '../../../core/errors.ts';
-import type { CheckpointId } from '../../../core/record/id.ts';
-import type { CommandInput } from '../../command-input.ts';
-import type { Context } from '../../context.ts';
-import { BisectFile, type BisectState } from '../../place/bisect-file.ts';
-import { readRange, resolveRevision } from '../../revision/resolve-revision.ts';
-import { Bisection, type Verdict } from '../../state/bisection.ts';
-import { formatLine, toOutput } from '../../state/checkpoint-text.ts';
+import { InvalidInputError } from '../../../../core/errors.ts';
+import type { CheckpointId } from '../../../../core/record/id.ts';
+import type { CommandInput } from '../../../command-input.ts';
+import type { Context } from '../../../context.ts';
+import { BisectFile, type BisectState } from '../../../place/bisect-file.ts';
+import { readRange, resolveRevision } from '../../../revision/resolve-revision.ts';
+import { Bisection, type Verdict } from '../../../state/bisection.ts';
+import { formatLine, toOutput } from '../../../state/checkpoint-text.ts';
 import { tellResult } from './result.ts';
 
 /** Begins a search by hand. */

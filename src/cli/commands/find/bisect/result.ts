@@ -1,8 +1,8 @@
-import type { Context } from '../../context.ts';
-import type { Output } from '../../output-schemas.ts';
-import type { Bisection } from '../../state/bisection.ts';
-import { formatLine, toOutput } from '../../state/checkpoint-text.ts';
-import { formatCount } from '../../terminal/format.ts';
+import type { Context } from '../../../context.ts';
+import type { Output } from '../../../output-schemas.ts';
+import type { Bisection } from '../../../state/bisection.ts';
+import { formatLine, toOutput } from '../../../state/checkpoint-text.ts';
+import { formatCount } from '../../../terminal/format.ts';
 
 type Result = Extract<Output<'bisect'>, { evaluations: number }>;
 

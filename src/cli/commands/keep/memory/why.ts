@@ -1,11 +1,11 @@
-import { NotFoundError } from '../../../core/errors.ts';
-import type { MemoryExplanation, MemorySource } from '../../../memory/edit/explaining.ts';
-import type { CommandInput } from '../../command-input.ts';
-import type { Context } from '../../context.ts';
-import { toMemoryOutput } from '../../memory/memory-output.ts';
-import { useMemory } from '../../memory/use-memory.ts';
-import type { Output } from '../../output-schemas.ts';
-import { formatTime } from '../../terminal/format.ts';
+import { NotFoundError } from '../../../../core/errors.ts';
+import type { MemoryExplanation, MemorySource } from '../../../../memory/edit/explaining.ts';
+import type { CommandInput } from '../../../command-input.ts';
+import type { Context } from '../../../context.ts';
+import { toMemoryOutput } from '../../../memory/memory-output.ts';
+import { useMemory } from '../../../memory/use-memory.ts';
+import type { Output } from '../../../output-schemas.ts';
+import { formatTime } from '../../../terminal/format.ts';
 
 type WhyOutput = Extract<Output<'memory'>, { sources: unknown }>;
 
