@@ -6,39 +6,34 @@ export type { ClassCodec } from './core/value/class-codec.ts';
 export { SecretRef } from './core/value/secret-ref.ts';
 export type { AgentFactory, StatefulAgent } from './manager/agent/agent.ts';
 export type { RestoreOptions } from './manager/agent/agent-saving.ts';
-export type { ForkOptions, StateEdit } from './manager/branch/branching.ts';
+export type { ForkOptions } from './manager/branch/branching.ts';
 export type { CheckpointComparison } from './manager/branch/compare.ts';
-export type { BranchHead, CheckpointPage, ListFilter, ListPage, SessionTree } from './manager/branch/history.ts';
+export type { CheckpointPage, ListFilter, ListPage, SessionTree } from './manager/branch/history.ts';
 export { CheckpointManager } from './manager/checkpoint-manager.ts';
-export type { EffectMode, StepAttempt, StepOptions } from './manager/effect/effect-log.ts';
-export type { EventName, ManagerEvents } from './manager/engine/events.ts';
+export type { StepAttempt, StepOptions } from './manager/effect/effect-log.ts';
+export type { ManagerEvents } from './manager/engine/events.ts';
 export type { Migration } from './manager/engine/migrations.ts';
 export type { RestoreProblem, RestoreReport } from './manager/engine/restore-report.ts';
 export type { SaveOptions } from './manager/engine/save-options.ts';
 export type { SaveGroupOptions } from './manager/group/group.ts';
-export type { CutOutcome } from './manager/group/group-cut.ts';
 export type { GroupMember, MemberState } from './manager/group/group-member.ts';
-export type { GroupCut, GroupMembership, JoinOptions } from './manager/group/group-membership.ts';
-export type { RestoredGroup, RestoredMember, RestoreGroupOptions } from './manager/group/group-restoring.ts';
-export type { GroupState, MemberEntry } from './manager/group/group-state.ts';
-export type { InFlightMessage, SentMessages } from './manager/group/in-flight.ts';
+export type { GroupMembership, JoinOptions } from './manager/group/group-membership.ts';
+export type { RestoredGroup, RestoreGroupOptions } from './manager/group/group-restoring.ts';
+export type { GroupState } from './manager/group/group-state.ts';
+export type { InFlightMessage } from './manager/group/in-flight.ts';
 export type { Lease } from './manager/lease/lease.ts';
 export type { LeaseOptions } from './manager/lease/lease-acquisition.ts';
 export type { CheckpointManagerOptions } from './manager/manager-options.ts';
+export { open } from './manager/open.ts';
 export type { AbandonedSession } from './manager/recovery/abandoned.ts';
-export type {
-  Recovery,
-  RecoveryHandler,
-  RecoveryOptions,
-  RecoveryOutcome,
-} from './manager/recovery/recovery-options.ts';
+export type { Recovery, RecoveryHandler, RecoveryOptions } from './manager/recovery/recovery-options.ts';
 export type { RecoveryReport } from './manager/recovery/recovery-report.ts';
 export type { RetentionPolicy, Verdict } from './manager/retention/retention.ts';
 export type { PruneResult } from './manager/retention/retention-runner.ts';
 export type { Session, SessionOptions } from './manager/session/session.ts';
 export type { ImportResult } from './manager/transfer/import.ts';
-export type { VerifyFinding, VerifyReport } from './manager/verify/verify.ts';
-export type { ChunkStorage, StorageStats } from './storage/contract.ts';
+export type { VerifyReport } from './manager/verify/verify.ts';
+export type { ChunkStorage } from './storage/contract.ts';
 export { FileCheckpointStorage } from './storage/file/file-storage.ts';
 export { InMemoryCheckpointStorage } from './storage/memory/memory-storage.ts';
 export { SqliteCheckpointStorage } from './storage/sqlite/sqlite-storage.ts';

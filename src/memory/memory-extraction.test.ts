@@ -2,7 +2,9 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { type ExtractionRequest, extractByRules, Memory, type MemoryExtractor, stripMemoryBlocks } from './index.ts';
+import { type ExtractionRequest, Memory, type MemoryExtractor } from './index.ts';
+import { extractByRules } from './log/extract-by-rules.ts';
+import { stripMemoryBlocks } from './log/memory-block.ts';
 
 const userId = 'ann';
 

@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { CheckpointManager, InMemoryCheckpointStorage } from '../index.ts';
-import { Memory, type SelectOptions } from './index.ts';
+import type { SelectOptions } from './find/finding.ts';
+import { Memory } from './index.ts';
 
 const userId = 'ann';
 

@@ -1,7 +1,8 @@
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { temporaryFolder } from '../../test/support/storages.ts';
-import { extractByRules, Memory } from './index.ts';
+import { Memory } from './index.ts';
+import { extractByRules } from './log/extract-by-rules.ts';
 
 const userId = 'ann';
 const scope = { userId };

@@ -2,7 +2,24 @@
 
 export type { Chunk, ChunkContent, Digest } from '../core/tree/chunk.ts';
 export { formatChunk, parseChunk } from '../core/tree/chunk.ts';
-export type * from './contract.ts';
+export type {
+  CheckpointQuery,
+  CheckpointRow,
+  CheckpointRowWithRoot,
+  CheckpointWatcher,
+  ChunkStorage,
+  CollectResult,
+  Commit,
+  CommitResult,
+  Deletion,
+  EffectRow,
+  NewCheckpoint,
+  Ref,
+  RefChange,
+  RefKind,
+  StorageStats,
+  StorageWatch,
+} from './contract.ts';
 export { matchesQuery, selectRows } from './query.ts';
 export { Reachable, readReachableByLevel } from './reachable.ts';
 export { createRef } from './ref.ts';

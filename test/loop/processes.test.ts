@@ -6,12 +6,12 @@ import { CheckpointManager } from '../../src/manager/checkpoint-manager.ts';
 import {
   type AgentLoopOptions,
   type AgentState,
-  type SupervisedProcess,
   type SuperviseOptions,
   type SupervisionEvent,
   superviseProcess,
   verifyAgent,
 } from '../../src/runtime/loop/index.ts';
+import type { SupervisedProcess } from '../../src/runtime/loop/process/supervise-process.ts';
 import { SqliteCheckpointStorage } from '../../src/storage/sqlite/sqlite-storage.ts';
 import { builtFolder } from '../support/on-demand.ts';
 import { temporaryFolder } from '../support/storages.ts';

@@ -1,13 +1,10 @@
 /** LangGraph.js: threads as sessions, long-term memory as a session. */
 
-export type { GraphStorageOptions, SavestateSaverOptions } from './codec/saver-options.ts';
+export type { SavestateSaverOptions } from './codec/saver-options.ts';
 export { langGraphClasses } from './codec/saver-options.ts';
-export type { CheckpointSummary } from './saver/savestate-saver.ts';
 export { SavestateSaver } from './saver/savestate-saver.ts';
-export type { PruneStrategy } from './saver/thread-admin.ts';
 export type { SavestateStoreOptions } from './store/savestate-store.ts';
 export { SavestateStore } from './store/savestate-store.ts';
-export type { StorePruneReport } from './store/store-history.ts';
 export type { PostgresSaverOptions } from './transfer/postgres-saver-database.ts';
 export { openPostgresSaverDatabase } from './transfer/postgres-saver-database.ts';
 export type { SaverDatabaseOptions } from './transfer/sqlite-saver-database.ts';
@@ -17,4 +14,4 @@ export { exportThreads } from './transfer/thread-export.ts';
 export type { ImportOptions } from './transfer/thread-import.ts';
 export { importThreads } from './transfer/thread-import.ts';
 export type { ThreadSource } from './transfer/thread-source.ts';
-export type { TransferNote, TransferProgress, TransferReport } from './transfer/transfer-report.ts';
+export type { TransferReport } from './transfer/transfer-report.ts';

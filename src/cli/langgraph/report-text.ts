@@ -1,4 +1,5 @@
-import type { TransferNote, TransferReport } from '../../adapter/langgraph/index.ts';
+import type { TransferReport } from '../../adapter/langgraph/index.ts';
+import type { TransferNote } from '../../adapter/langgraph/transfer/transfer-report.ts';
 import { formatCount, formatSize } from '../terminal/format.ts';
 import { showPlace } from './places.ts';
 import type { Transfer } from './transfer.ts';

@@ -1,10 +1,5 @@
-import {
-  exportThreads,
-  importThreads,
-  SavestateSaver,
-  type TransferNote,
-  type TransferReport,
-} from '../../adapter/langgraph/index.ts';
+import { exportThreads, importThreads, SavestateSaver, type TransferReport } from '../../adapter/langgraph/index.ts';
+import type { TransferNote } from '../../adapter/langgraph/transfer/transfer-report.ts';
 import type { Context } from '../context.ts';
 import { EXIT, type ExitCode } from '../exit-code.ts';
 import type { ProgressBar } from '../terminal/progress-bar.ts';

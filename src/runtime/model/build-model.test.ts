@@ -1,11 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { SecretRef } from '../../core/value/secret-ref.ts';
-import {
-  type ModelServer,
-  type ModelServerOptions,
-  type ScriptedAnswer,
-  startModelServer,
-} from '../../testing/index.ts';
+import { type ModelServer, type ScriptedAnswer, startModelServer } from '../../testing/index.ts';
+import type { ModelServerOptions } from '../../testing/model/model-server.ts';
 import { type BuildOptions, buildModel } from './build-model.ts';
 import type { CallOptions, ModelMessage, ModelReply, ModelRequest } from './chat-model.ts';
 import type { LlmConfig } from './llm-config.ts';

@@ -1,12 +1,10 @@
-export type { ComparedMessage, ComparedRun, ComparedStep, RunComparison, RunRef } from './compare-runs.ts';
+export type { RunComparison, RunRef } from './compare-runs.ts';
 export { compareRuns } from './compare-runs.ts';
-export type { ContingencyTable } from './fisher-exact.ts';
-export { fisherExact } from './fisher-exact.ts';
 export { formatRunComparison } from './format-run-comparison.ts';
 export { formatTrial } from './format-trial.ts';
-export type { InterveneOptions, InterveneResult, RepairParts } from './hold-branch.ts';
+export type { InterveneOptions, InterveneResult } from './hold-branch.ts';
 export { intervene } from './intervene.ts';
-export type { Intervention, InterventionRecord, MessagePlace, ToolResultPlace } from './intervention.ts';
+export type { Intervention } from './intervention.ts';
 export { trial } from './trial.ts';
 export type { Judge, TrialOptions, Verdict } from './trial-options.ts';
-export type { TrialArm, TrialArmReport, TrialChance, TrialDivergence, TrialReport, TrialRun } from './trial-report.ts';
+export type { TrialArm, TrialReport } from './trial-report.ts';

@@ -1,11 +1,10 @@
 export { extractCodeBlocks } from '../code/extract-code-blocks.ts';
 export type { ApplyOptions } from './apply-restore.ts';
 export { applyRestore } from './apply-restore.ts';
-export type { CaptureContext } from './capture-workspace.ts';
 export { captureWorkspace } from './capture-workspace.ts';
 export type { PlanOptions } from './plan-restore.ts';
 export { planRestore } from './plan-restore.ts';
 export { WorkspaceCache } from './workspace-cache.ts';
 export type { WorkspaceOptions } from './workspace-options.ts';
-export type { LeftPath, PlannedChange, WorkspacePlan, WorkspaceReport } from './workspace-plan.ts';
-export type { WorkspaceEntry, WorkspaceState } from './workspace-state.ts';
+export type { WorkspacePlan, WorkspaceReport } from './workspace-plan.ts';
+export type { WorkspaceState } from './workspace-state.ts';

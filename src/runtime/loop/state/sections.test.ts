@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { MINUTE, World } from '../../../../test/loop/world.ts';
-import type { AgentMemory, LoopAgent, LoopEvent, MailboxState } from '../index.ts';
+import type { AgentMemory, LoopAgent, LoopEvent } from '../index.ts';
+import type { MailboxState } from './mailbox.ts';
 import { readSections } from './sections.ts';
 
 const fail = (): never => {

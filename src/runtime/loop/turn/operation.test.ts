@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import { HOUR, type Life, MINUTE, World } from '../../../../test/loop/world.ts';
 import { StorageError } from '../../../core/errors.ts';
-import type { LoopAgent, LoopTool, OperationOutcome, Turn } from '../index.ts';
+import type { LoopAgent, LoopTool, Turn } from '../index.ts';
+import type { OperationOutcome } from './operation.ts';
 
 /** Tools that leave lines outside, and take them back. */
 function toolsOn(outside: string[]): { readonly [name: string]: LoopTool } {

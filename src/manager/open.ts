@@ -1,0 +1,26 @@
+import { InvalidInputError } from '../core/errors.ts';
+import { parseStorageAddress } from '../storage/open/address.ts';
+import { openStorage } from '../storage/open/open.ts';
+import { CheckpointManager } from './checkpoint-manager.ts';
+import type { CheckpointManagerOptions } from './manager-options.ts';
+
+/**
+ * Opens the storage at an address, and a manager on it: `agent.db` (SQLite), `./folder/` (files), `memory:`, or
+ * `postgres://host/database?tenant=acme`. What is not there yet is made. Closing the manager closes the storage.
+ */
+export async function open(
+  address: string,
+  options: Omit<CheckpointManagerOptions, 'storage'> = {},
+): Promise<CheckpointManager> {
+  if (typeof address !== 'string' || address === '')
+    throw new InvalidInputError(
+      `open() needs an address, such as 'agent.db', './folder/', 'memory:' or 'postgres://host/database'; found ${address === '' ? 'an empty string' : typeof address}.`,
+    );
+  const storage = await openStorage(parseStorageAddress(address, { folder: process.cwd() }));
+  try {
+    return new CheckpointManager({ ...options, storage });
+  } catch (error) {
+    await storage.close();
+    throw error;
+  }
+}

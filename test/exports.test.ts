@@ -1,0 +1,139 @@
+import { readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { describe, expect, test } from 'vitest';
+
+const ROOT = resolve(import.meta.dirname, '..');
+const MAX_VALUES = 12;
+const MAX_NAMES = 315;
+
+type Entry = { readonly source: string; readonly values: string; readonly types: string };
+
+/** Everything that is public. A name is added here on purpose, and taken away with a line in the changelog. */
+const ENTRIES: Record<string, Entry> = {
+  '.': {
+    source: 'index.ts',
+    values:
+      'Checkpoint CheckpointManager FileCheckpointStorage InMemoryCheckpointStorage SavestateError SecretRef SqliteCheckpointStorage hasErrorCode open',
+    types:
+      'AbandonedSession AgentFactory CheckpointComparison CheckpointId CheckpointManagerOptions CheckpointPage CheckpointStorage ChunkStorage ClassCodec ErrorCode ForkOptions GroupMember GroupMembership GroupState ImportResult InFlightMessage JoinOptions Lease LeaseOptions ListFilter ListPage ManagerEvents MemberState Migration PruneResult Recovery RecoveryHandler RecoveryOptions RecoveryReport RestoreGroupOptions RestoreOptions RestoreProblem RestoreReport RestoredGroup RetentionPolicy SaveGroupOptions SaveOptions Session SessionId SessionOptions SessionTree StatefulAgent StepAttempt StepOptions Verdict VerifyReport',
+  },
+  './core': {
+    source: 'core/index.ts',
+    values: 'StateCodec applyPatch diffStates diffText toPatch',
+    types: 'StateCodecOptions',
+  },
+  './storage': {
+    source: 'storage/index.ts',
+    values:
+      'Reachable checkExpectations createRef formatChunk gone matchesQuery moved parseChunk readReachableByLevel selectRows taken',
+    types:
+      'CheckpointQuery CheckpointRow CheckpointRowWithRoot CheckpointWatcher Chunk ChunkContent ChunkStorage CollectResult Commit CommitResult Deletion Digest EffectRow NewCheckpoint Ref RefChange RefKind StorageStats StorageWatch',
+  },
+  './postgres': {
+    source: 'storage/postgres/index.ts',
+    values: 'PostgresCheckpointStorage migratePostgres',
+    types: 'MigrationOptions PostgresStorageOptions',
+  },
+  './langgraph': {
+    source: 'adapter/langgraph/index.ts',
+    values:
+      'SavestateSaver SavestateStore exportThreads importThreads langGraphClasses openPostgresSaverDatabase openSqliteSaverDatabase',
+    types:
+      'ExportOptions ImportOptions PostgresSaverOptions SaverDatabaseOptions SavestateSaverOptions SavestateStoreOptions ThreadSource TransferReport',
+  },
+  './agents': {
+    source: 'runtime/index.ts',
+    values:
+      'AgentRegistry CheckpointRestorer CheckpointingGroupChatManager GroupChat LocalCodeExecutor StandardAgent buildModel defineTool fromLanguageModel withRetries',
+    types:
+      'AgentOverride AgentRegistryOptions AskHuman ChatEnd ChatMessage ChatModel ChatRunOptions ChatRunResult CodeBlock CodeExecutionConfig CodeExecutor CodeResult ContinueOptions ContinueResult Difference EndRules GroupChatManagerOptions GroupChatOptions HumanRequest LlmConfig ModelMessage ModelPrices ModelReply ModelRequest OnDifference ReplyContext ReplyOutcome RestoreChatOptions RestoredChat ResumeChatOptions RetryPolicy SpeakerSelection SpeakerSelector StandardAgentOptions Tool ToolCall ToolContext',
+  },
+  './repair': {
+    source: 'runtime/repair/index.ts',
+    values: 'compareRuns formatRunComparison formatTrial intervene trial',
+    types:
+      'InterveneOptions InterveneResult Intervention Judge RunComparison RunRef TrialArm TrialOptions TrialReport Verdict',
+  },
+  './workspace': {
+    source: 'runtime/workspace/index.ts',
+    values: 'WorkspaceCache applyRestore captureWorkspace extractCodeBlocks planRestore',
+    types: 'ApplyOptions PlanOptions WorkspaceOptions WorkspacePlan WorkspaceReport WorkspaceState',
+  },
+  './drift': {
+    source: 'runtime/drift/index.ts',
+    values: 'DriftDetector',
+    types: 'DriftAssessment DriftEvent DriftEvidence DriftJudge DriftKind DriftOptions DriftSnapshot',
+  },
+  './loop': {
+    source: 'runtime/loop/index.ts',
+    values: 'AgentLoop formatAgentReport onTerminate superviseProcess verifyAgent',
+    types:
+      'AgentLoopOptions AgentMemory AgentReport AgentState AgentTask DriftReading DriftWatch GuardOptions LoopAgent LoopEnding LoopEvent LoopSettings LoopTool Message Operation SectionHooks Sections StopOptions SuperviseOptions SupervisionEvent Turn VerifyAgentOptions',
+  },
+  './workflow': {
+    source: 'runtime/workflow/index.ts',
+    values:
+      'WorkflowExecutor createCheckpointStorage defineWorkflow loadWorkflowConfig openCheckpointManager parseWorkflow superviseWorkflow toMermaid workflowJsonSchema',
+    types:
+      'ApprovalAnswer ApprovalRequest Problem RunOptions StepContext StepFunction SuperviseOptions SupervisedResult Workflow WorkflowAgent WorkflowConfig WorkflowDefinition WorkflowExecutorOptions WorkflowMigration WorkflowRegistry WorkflowResult',
+  },
+  './fleet': {
+    source: 'runtime/fleet/index.ts',
+    values: 'Fleet FleetRestorer FleetRunner Orchestrator fleetOptionsFrom superviseFleet',
+    types:
+      'ContinueFleetOptions ContinueFleetResult FleetAnswer FleetEnd FleetOptions FleetRequest FleetRunOptions FleetRunResult FleetRunnerOptions OperationPolicy OrchestratorOptions RestoreFleetOptions RestoredFleet ResumeFleetOptions SuperviseFleetOptions SupervisedFleetResult',
+  },
+  './memory': {
+    source: 'memory/index.ts',
+    values: 'Memory PostgresMemoryStorage SqliteMemoryStorage endpointEmbedder localEmbedder',
+    types:
+      'AddOptions AddResult ChangeOptions Embedder EndpointEmbedderOptions ExtractedMemory ExtractionRequest MemoryChange MemoryDifference MemoryEvent MemoryExplanation MemoryExtractor MemoryFilters MemoryHit MemoryInput MemoryKind MemoryMessage MemoryOptions MemoryRecord MemoryScope MemoryStorage PostgresMemoryOptions PurgeResult RenderOptions RenderResult SearchOptions SearchResult SqliteMemoryOptions ViewOptions',
+  },
+  './testing': {
+    source: 'testing/index.ts',
+    values: 'SimulatedDisk faultyStorage scriptedModel startModelServer storageContract',
+    types:
+      'FaultPlan ModelServer Script ScriptedAnswer ScriptedModel ScriptedModelOptions ScriptedReply StorageContractOptions',
+  },
+};
+
+const split = (names: string) => names.split(' ').filter((name) => name !== '');
+
+/** The types that an entry exports: they leave no trace at run time. */
+function typesOf(source: string): string[] {
+  const text = readFileSync(join(ROOT, 'src', source), 'utf8');
+  expect(text).not.toMatch(/^export (\*|type \*|const|function|class|interface|type [A-Z])/m);
+  return [...text.matchAll(/^export (type )?\{([^}]*)\}/gm)].flatMap(([, all, names = '']) =>
+    names
+      .split(',')
+      .map((name) => name.trim())
+      .filter((name) => name !== '' && (all !== undefined || name.startsWith('type ')))
+      .map((name) => name.replace('type ', '').replace(/^.* as /, '')),
+  );
+}
+
+describe.each(Object.entries(ENTRIES))('%s', (_entry, { source, values, types }) => {
+  test('exports just these values, and no more than a person can learn', async () => {
+    const module = (await import(join(ROOT, 'src', source))) as object;
+    expect(Object.keys(module).sort()).toEqual(split(values).sort());
+    expect(split(values).length).toBeLessThanOrEqual(MAX_VALUES);
+  });
+
+  test('exports just these types', () => {
+    expect(typesOf(source).sort()).toEqual(split(types).sort());
+  });
+});
+
+test('all public names are few, and each entry of package.json is listed', () => {
+  const { exports } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
+    exports: Record<string, { default?: string }>;
+  };
+  const built = Object.entries(exports).filter(([, { default: path }]) => path !== undefined);
+  expect(built.map(([entry, { default: path = '' }]) => [entry, path]).sort()).toEqual(
+    Object.entries(ENTRIES)
+      .map(([entry, { source }]) => [entry, `./dist/${source.replace('.ts', '.js')}`])
+      .sort(),
+  );
+  const names = Object.values(ENTRIES).flatMap(({ values, types }) => [...split(values), ...split(types)]);
+  expect(names.length).toBeLessThanOrEqual(MAX_NAMES);
+});
