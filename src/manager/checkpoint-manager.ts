@@ -34,7 +34,7 @@ import { type AbandonedOptions, type AbandonedSession, listAbandoned, retryPoiso
 import { RecoveryLoop } from './recovery/recovery-loop.ts';
 import type { RecoveryHandler, RecoveryOptions } from './recovery/recovery-options.ts';
 import type { RecoveryReport } from './recovery/recovery-report.ts';
-import { clearUserHistory, deleteByHand, deleteSession } from './retention/forgetting.ts';
+import { clearUserHistory, deleteSession } from './retention/forgetting.ts';
 import { type PruneOptions, type PruneResult, RetentionRunner } from './retention/retention-runner.ts';
 import { type Subscription, watchSaves } from './session/remote-saves.ts';
 import type { Session, SessionOptions } from './session/session.ts';
@@ -299,16 +299,19 @@ export class CheckpointManager {
     return clearUserHistory(this.engine, parseId(userId, 'A user id'));
   }
 
-  /** Deletes one checkpoint, unless a branch, tag or pin protects it; answers whether it was. One that another needs is refused. */
+  /**
+   * Deletes one checkpoint, of a group also its members, unless a branch, tag or pin protects it; returns whether it was. One that
+   * another needs is refused.
+   */
   async delete(idOrPrefix: string, options: { readonly reason?: string | undefined } = {}): Promise<boolean> {
     checkCall(options, 'delete()');
     const { checkpoint } = await this.#open(idOrPrefix);
-    return deleteByHand(this.engine, checkpoint, options.reason);
+    return this.#retention.delete(checkpoint, options.reason);
   }
 
   /** Deletes a session with all that is in it. */
   async deleteSession(sessionId: string): Promise<boolean> {
-    return deleteSession(this.engine, sessionId);
+    return deleteSession(this.engine, sessionId, this.#retention);
   }
 
   /** Drops the results of steps that no kept checkpoint goes on from, in a session or all; answers how many. `gc` frees their space. */

@@ -54,7 +54,7 @@ const KEEP_ALL: AfterSaves = { note: () => Promise.resolve(), settled: () => Pro
 
 type EngineParts = Pick<
   Engine,
-  'storage' | 'repository' | 'codec' | 'plainCodec' | 'events' | 'ports' | 'shadows' | 'migrations' | 'keepers'
+  'storage' | 'repository' | 'codec' | 'plainCodec' | 'events' | 'ports' | 'shadows' | 'migrations' | 'keepers' | 'cuts'
 >;
 
 /** Remembers something of sessions, and hears when one is deleted. */
@@ -77,6 +77,8 @@ export class Engine {
   readonly shadows: ShadowBudget;
   readonly migrations: Migrations;
   readonly keepers: Set<SessionKeeper>;
+  /** The groups that are being saved here. */
+  readonly cuts: Set<{ readonly sinceMs: number }>;
   #afterSaves: AfterSaves;
 
   private constructor(parts: EngineParts, afterSaves: AfterSaves) {
@@ -89,6 +91,7 @@ export class Engine {
     this.shadows = parts.shadows;
     this.migrations = parts.migrations;
     this.keepers = parts.keepers;
+    this.cuts = parts.cuts;
     this.#afterSaves = afterSaves;
   }
 
@@ -107,6 +110,7 @@ export class Engine {
       shadows: new ShadowBudget(options.shadowBudgetBytes ?? DEFAULT_SHADOW_BUDGET_BYTES),
       migrations: new Migrations(schemaVersion, migrations),
       keepers: new Set<SessionKeeper>(),
+      cuts: new Set<{ readonly sinceMs: number }>(),
     };
     return new Engine(parts, KEEP_ALL);
   }
@@ -152,6 +156,11 @@ export class Engine {
   async #tell(checkpoint: Checkpoint): Promise<void> {
     await this.events.emit('checkpoint_saved', checkpoint);
     await this.#afterSaves.note(checkpoint);
+  }
+
+  /** Since when groups are being saved here; `Infinity` if none is. */
+  get cutsSinceMs(): number {
+    return Math.min(...[...this.cuts].map(({ sinceMs }) => sinceMs));
   }
 
   /** Resolves when what cleans up behind saves is done. */

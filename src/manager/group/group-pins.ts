@@ -1,4 +1,4 @@
-import type { CheckpointId, SessionId } from '../../core/record/id.ts';
+import { type CheckpointId, type SessionId, timeOfId } from '../../core/record/id.ts';
 import type { Ref } from '../../storage/contract.ts';
 import type { Engine } from '../engine/engine.ts';
 import { forEachMember } from './each-member.ts';
@@ -42,26 +42,50 @@ export async function unpinMembers(
   });
 }
 
+/** Removes the pins of group checkpoints that are gone; returns them. */
+export async function unpinGroups(engine: Engine, groups: ReadonlySet<CheckpointId>): Promise<readonly Ref[]> {
+  if (groups.size === 0) return [];
+  const pins = await engine.repository.readRefs({ kind: 'pin' });
+  const stale = pins.filter((pin) => groups.has(groupOfPin(pin) as CheckpointId));
+  await removePins(engine, stale);
+  return stale;
+}
+
+async function removePins({ storage }: Engine, pins: readonly Ref[]): Promise<void> {
+  for (const { sessionId, name } of pins)
+    await storage.commit({ sessionId, refs: [{ kind: 'pin', name, target: null }] });
+}
+
+/** What pins are looked at for, and which checkpoints are known to be there. */
+export type PinCase = {
+  readonly sessionId?: SessionId | undefined;
+  readonly dryRun: boolean;
+  readonly live: ReadonlySet<CheckpointId>;
+};
+
+/** Which pins protect nothing any more, and since when groups are being saved. */
+export type PinReview = { readonly stale: ReadonlySet<string>; readonly cutsSinceMs: number };
+
 /**
  * Finds, and unless `dryRun` removes, the pins that protect nothing any more: of group checkpoints that were deleted, and of cuts
  * that were aborted when their process died. Cuts whose deadline has passed are aborted first, unless this is about one session only.
  */
-export async function releaseStalePins(
-  engine: Engine,
-  { sessionId, dryRun }: { readonly sessionId?: SessionId | undefined; readonly dryRun: boolean },
-): Promise<ReadonlySet<string>> {
+export async function releaseStalePins(engine: Engine, { sessionId, dryRun, live }: PinCase): Promise<PinReview> {
   const pins = await engine.repository.readRefs({ ...(sessionId !== undefined && { sessionId }), kind: 'pin' });
   // Read after the pins: a cut is open before its pins are made, so a pin seen above without one belongs to a cut that has ended.
   const open = await readOpenCuts(engine, { isAlone: sessionId !== undefined, dryRun });
   const gone = new Set<CheckpointId | undefined>();
   for (const groupId of new Set(pins.map(groupOfPin)))
-    if (groupId !== undefined && !open.has(groupId) && !(await isLive(engine, groupId))) gone.add(groupId);
+    if (groupId !== undefined && !live.has(groupId) && !open.has(groupId) && !(await isLive(engine, groupId)))
+      gone.add(groupId);
   const stale = pins.filter((pin) => gone.has(groupOfPin(pin)));
-  if (!dryRun)
-    for (const { sessionId, name } of stale)
-      await engine.storage.commit({ sessionId, refs: [{ kind: 'pin', name, target: null }] });
-  return new Set(stale.map(({ name }) => name));
+  if (!dryRun) await removePins(engine, stale);
+  const cutsSinceMs = Math.min(...[...open].map((id) => timeOfId(id) - CUT_MARGIN_MS));
+  return { stale: new Set(stale.map(({ name }) => name)), cutsSinceMs };
 }
+
+/** Members save before their cut is open, and their clocks may be behind. */
+const CUT_MARGIN_MS = 60_000;
 
 /** The cuts that may still be committed; aborts those whose deadline has passed, unless this is about one session only. */
 async function readOpenCuts(

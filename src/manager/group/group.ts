@@ -1,3 +1,4 @@
+import { hasErrorCode } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { parseName, parseSessionId, type SessionId } from '../../core/record/id.ts';
 import type { AgentSaving } from '../agent/agent-saving.ts';
@@ -5,8 +6,9 @@ import type { Branching } from '../branch/branching.ts';
 import type { Engine } from '../engine/engine.ts';
 import { settleImport } from '../engine/import-claim.ts';
 import type { SaveOptions } from '../engine/save-options.ts';
+import type { Writer } from '../engine/writer.ts';
 import { readClock } from '../lease/lease-refs.ts';
-import { CutCoordinator, type MemberSaves } from './cut-coordinator.ts';
+import { CutCoordinator, type CutPlan, type MemberSaves } from './cut-coordinator.ts';
 import { forEachMember } from './each-member.ts';
 import type { GroupPlace } from './group-cut.ts';
 import { type GroupMember, parseMembers, saveMember } from './group-member.ts';
@@ -26,6 +28,11 @@ export type SaveGroupOptions = Omit<SaveOptions, 'type' | 'agentId' | 'agentType
 type GroupParts = {
   readonly saving: AgentSaving;
   readonly branching: Branching;
+};
+
+type GroupPlan = Pick<CutPlan, 'names' | 'said' | 'timeoutMs' | 'pollMs'> & {
+  readonly groupId: SessionId;
+  readonly members: readonly GroupMember[];
 };
 
 /** Long enough for an agent to come to a stop between two steps. */
@@ -50,21 +57,43 @@ export class Groups {
     const id = parseSessionId(groupId);
     const names = parseMembers(members);
     said.signal?.throwIfAborted();
+    const underWay = { sinceMs: this.#engine.ports.now() };
+    this.#engine.cuts.add(underWay); // from now on retention leaves alone what is saved
     const saves = this.#saveLocal(id, members);
     const saved = Promise.allSettled([saves]);
-    try {
-      const place = await this.#findPlace(id);
+    const plan = { groupId: id, names, members, said, timeoutMs, pollMs };
+    return this.#engine.write(async (writer) => {
+      try {
+        return await this.#cut(writer, plan, saves);
+      } finally {
+        await saved; // also if the cut failed before: nothing goes on behind the caller's back
+        this.#engine.cuts.delete(underWay);
+      }
+    });
+  }
+
+  /** Makes the cut; again, if retention ended the group's session before the cut was open. */
+  async #cut(writer: Writer, plan: GroupPlan, saves: Promise<MemberSaves>): Promise<Checkpoint> {
+    const { groupId, members, timeoutMs } = plan;
+    for (;;) {
+      const place = await this.#findPlace(groupId);
       const cut = {
-        groupId: id,
+        groupId,
         id: this.#engine.ports.nextId(place.parent?.id),
         members: members.filter((member) => typeof member === 'string'),
         deadlineMs: (await readClock(this.#engine)) + timeoutMs,
       };
-      const plan = { cut, names, ...place, said, timeoutMs, pollMs };
-      return await this.#engine.write((writer) => new CutCoordinator(this.#engine, writer, plan).run(saves));
-    } finally {
-      await saved; // also if the cut failed before: nothing goes on behind the caller's back
+      try {
+        return await new CutCoordinator(this.#engine, writer, { ...plan, cut, ...place }).run(saves);
+      } catch (error) {
+        if (place.parent === undefined || !hasErrorCode(error, 'CONFLICT') || !(await this.#isDeleted(groupId)))
+          throw error;
+      }
     }
+  }
+
+  async #isDeleted(sessionId: SessionId): Promise<boolean> {
+    return (await this.#engine.storage.readRefs({ sessionId })).length === 0;
   }
 
   /** All states are read here, in one go and before anything is awaited: that is what makes the cut one moment. */
@@ -83,6 +112,8 @@ export class Groups {
     const restored = this.#restored.get(groupId);
     this.#restored.delete(groupId);
     if (restored === undefined || restored.id === head.parent?.id) return head;
+    const row = await this.#engine.storage.readCheckpoint(restored.id);
+    if (row === undefined || row.isDeleted) return head; // it was deleted since
     const { branch } = await this.#parts.branching.fork(restored.id);
     await this.#parts.branching.switchBranch(groupId, branch);
     return { branch, parent: restored };

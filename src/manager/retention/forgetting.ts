@@ -5,23 +5,12 @@ import type { CheckpointRow, Ref } from '../../storage/contract.ts';
 import type { Engine } from '../engine/engine.ts';
 import { type LineageEntry, readSession } from '../engine/lineage.ts';
 import { parseRow } from '../engine/repository.ts';
-import { redactText } from '../engine/save-options.ts';
-import { groupOfPin } from '../group/group-pins.ts';
-import { checkUnneeded } from './retention-needs.ts';
+import { GROUP_TYPE } from '../engine/save-options.ts';
+import { groupOfPin, unpinGroups } from '../group/group-pins.ts';
+import type { RetentionRunner } from './retention-runner.ts';
 import { deleteCheckpoints } from './retention-runner.ts';
 
 const PAGE = 500;
-
-/** Deletes one checkpoint because somebody asked for it; returns whether it was there. */
-export async function deleteByHand(
-  engine: Engine,
-  checkpoint: Checkpoint,
-  reason = 'deleted by hand',
-): Promise<boolean> {
-  await checkUnneeded(engine.storage, checkpoint);
-  const deleted = await deleteCheckpoints(engine, [{ id: checkpoint.id, reason: redactText(reason, engine.codec) }]);
-  return deleted.length > 0;
-}
 
 /**
  * Deletes everything of a user: whole sessions where they are the user's alone, else the user's checkpoints in them; and the group
@@ -92,13 +81,12 @@ async function clearSession(
   const doomed = new Set(own.map((entry) => entry.id));
   await moveHeads(engine, sessionId, { entries, doomed });
   const reason = 'the history of its user was cleared';
-  return (
-    await deleteCheckpoints(
-      engine,
-      own.map(({ id }) => ({ id, reason })),
-      { force: true },
-    )
-  ).length;
+  const named = own.map(({ id }) => ({ id, reason }));
+  const deleted = await deleteCheckpoints(engine, named, { force: true });
+  // What others saved for the same group stays theirs.
+  const groups = own.filter(({ checkpoint }) => checkpoint?.type === GROUP_TYPE);
+  await unpinGroups(engine, new Set(groups.map(({ id }) => id)));
+  return deleted.length;
 }
 
 /** Branches whose head goes are set back to the nearest ancestor that stays. */
@@ -118,25 +106,36 @@ export async function moveHeads(
   }
 }
 
-/** Removes a session and all that was in it; leaves no tombstone. Answers whether it was there. */
-export async function deleteSession(engine: Engine, sessionId: string): Promise<boolean> {
+/**
+ * Removes a session and all that was in it; leaves no tombstone. Its groups let their members go, and with `retention` those that nothing
+ * else keeps go, too. Returns whether it was there.
+ */
+export async function deleteSession(
+  engine: Engine,
+  sessionId: string,
+  retention?: Pick<RetentionRunner, 'releaseGroups'>,
+): Promise<boolean> {
   await engine.settled();
   const id = parseSessionId(sessionId);
-  const ids = engine.events.has('checkpoint_deleted') ? await readIds(engine, id) : [];
+  const live = await readLive(engine, id);
   const wasThere = await engine.storage.deleteSession(id);
   for (const keeper of engine.keepers) keeper.forget(id);
-  for (const checkpointId of ids)
-    await engine.events.emit('checkpoint_deleted', checkpointId, 'its session was deleted');
+  for (const checkpoint of live)
+    await engine.events.emit('checkpoint_deleted', checkpoint.id, 'its session was deleted');
+  const groups = live.filter(({ type }) => type === GROUP_TYPE).map((group) => group.id);
+  if (retention === undefined) await unpinGroups(engine, new Set(groups));
+  else await retention.releaseGroups(groups);
   return wasThere;
 }
 
 /** The checkpoints of a session, as far as they can be read: a damaged session must be deletable too. */
-async function readIds({ storage }: Engine, sessionId: SessionId): Promise<CheckpointId[]> {
-  const ids: CheckpointId[] = [];
+async function readLive({ storage }: Engine, sessionId: SessionId): Promise<Checkpoint[]> {
+  const live: Checkpoint[] = [];
   try {
-    for await (const entry of readSession(storage, sessionId)) if (entry.checkpoint !== undefined) ids.push(entry.id);
+    for await (const { checkpoint } of readSession(storage, sessionId))
+      if (checkpoint !== undefined) live.push(checkpoint);
   } catch (error) {
     if (!hasErrorCode(error, 'CORRUPT')) throw error;
   }
-  return ids;
+  return live;
 }

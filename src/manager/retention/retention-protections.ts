@@ -6,18 +6,16 @@ import type { Engine } from '../engine/engine.ts';
 import { groupOfPin } from '../group/group-pins.ts';
 import { parseDue, parseHolder } from '../lease/lease-refs.ts';
 import type { RetentionCase } from './retention.ts';
+import { MAX_REASONS } from './retention-groups.ts';
 import { DAY_MS } from './retention-policy.ts';
 
 /** What the refs of some sessions say about what must stay. */
 export type Protections = Required<
-  Pick<RetentionCase, 'protections' | 'heads' | 'current' | 'completed' | 'cleared' | 'held'>
+  Pick<RetentionCase, 'protections' | 'heads' | 'current' | 'completed' | 'cleared' | 'held' | 'groups'>
 > & {
   /** The refs this was read from. */
   readonly refs: ReadonlyMap<SessionId, readonly Ref[]>;
 };
-
-/** A verdict names no more reasons of one kind than this. */
-const MAX_REASONS = 20;
 
 /** Reads what protects checkpoints. Pins of the given names protect nothing any more. */
 export async function readProtections(
@@ -42,6 +40,7 @@ class ProtectionReader {
   readonly completed = new Set<CheckpointId>();
   readonly cleared = new Set<CheckpointId>();
   readonly held = new Set<SessionId>();
+  readonly groups = new Map<CheckpointId, CheckpointId[]>();
   readonly refs = new Map<SessionId, Ref[]>();
   readonly #nowMs: number;
   readonly #stalePins: ReadonlySet<string>;
@@ -58,8 +57,16 @@ class ProtectionReader {
     const id = ref.target as CheckpointId;
     if (ref.kind === 'branch') note(this.heads, id, `head of branch ${ref.name}`);
     else if (ref.kind === 'tag') this.#protect(ref, `tagged ${ref.name}`);
-    else if (ref.kind === 'pin' && !this.#stalePins.has(ref.name)) this.#protect(ref, describePin(ref));
+    else if (ref.kind === 'pin' && !this.#stalePins.has(ref.name)) this.#addPin(ref);
     else if (ref.kind === 'mark') this.#addMark(ref);
+    else if (ref.kind === 'group') this.held.add(ref.sessionId); // it is being saved
+  }
+
+  /** What a group checkpoint pins goes with it. */
+  #addPin(ref: Ref): void {
+    const groupId = groupOfPin(ref);
+    if (groupId === undefined) this.#protect(ref, 'pinned');
+    else this.groups.set(groupId, [...(this.groups.get(groupId) ?? []), ref.target as CheckpointId]);
   }
 
   #protect(ref: Ref, reason: string): void {
@@ -106,11 +113,6 @@ function note(reasons: Map<CheckpointId, string[]>, id: CheckpointId, reason: st
   if (known === undefined) reasons.set(id, [reason]);
   else if (known.length < MAX_REASONS) known.push(reason);
   else if (known.length === MAX_REASONS) known.push('and more');
-}
-
-function describePin(ref: Ref): string {
-  const groupId = groupOfPin(ref);
-  return groupId === undefined ? 'pinned' : `part of group ${groupId}`;
 }
 
 function describeLease({ target, name }: Ref): string {

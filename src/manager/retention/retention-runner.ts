@@ -7,10 +7,12 @@ import { Breather } from '../../storage/breather.ts';
 import type { CheckpointQuery, Ref } from '../../storage/contract.ts';
 import type { Engine } from '../engine/engine.ts';
 import { parseRow, parseRows } from '../engine/repository.ts';
+import { GROUP_TYPE, redactText } from '../engine/save-options.ts';
 import { formatTombstone } from '../engine/tombstone.ts';
-import { releaseStalePins } from '../group/group-pins.ts';
+import { type PinCase, type PinReview, releaseStalePins, unpinGroups } from '../group/group-pins.ts';
 import { judge, type RetentionPolicy, type TypeRetention, type Verdict } from './retention.ts';
-import { SessionNeeds } from './retention-needs.ts';
+import { hasKeepRule } from './retention-keep.ts';
+import { checkUnneeded, SessionNeeds } from './retention-needs.ts';
 import { mergeRetention } from './retention-policy.ts';
 import { type Protections, readProtections } from './retention-protections.ts';
 import { RetentionQueue } from './retention-queue.ts';
@@ -39,6 +41,9 @@ const PAGE = 500;
 const DELETE_BATCH = 200;
 /** Once a limit takes whole sessions it takes a hundredth more, so that not every save has to judge them all. */
 const SLACK = 0.01;
+
+/** A checkpoint to delete, and why. */
+type Doomed = { readonly id: CheckpointId; readonly reason: string };
 
 /** What was judged, and what it was judged by. */
 type Judgement = {
@@ -78,12 +83,8 @@ export class RetentionRunner {
     await this.#engine.settled();
     const { maxCheckpoints: _all, maxCheckpointsPerUser: _perUser, ...ofSession } = this.#policy;
     const own = sessionId === undefined ? this.#policy : ofSession;
-    const stalePins = await releaseStalePins(this.#engine, { sessionId, dryRun });
-    const judgement = await this.#judge(
-      { types: this.#policy.types ?? {}, ...givenOptions(policy ?? own) },
-      sessionId,
-      stalePins,
-    );
+    const given = { types: this.#policy.types ?? {}, ...givenOptions(policy ?? own) };
+    const judgement = await this.#judge(given, sessionId, dryRun);
     const { verdicts } = judgement;
     return { verdicts, deleted: dryRun ? [] : await this.#apply(judgement), isDryRun: dryRun };
   }
@@ -98,24 +99,28 @@ export class RetentionRunner {
 
   /** After a save only what this save can have pushed out is judged, so its cost does not follow the history. */
   async afterSave({ header }: Checkpoint): Promise<readonly CheckpointId[]> {
-    const rule = this.#policy.types?.[header.type];
-    const deleted: CheckpointId[] = [];
-    if (rule?.keepLast !== undefined || rule?.maxAgeMs !== undefined) {
-      const peers = await this.#readAll({ type: header.type, ...ownerOf(header) });
-      const verdicts = await judge({
-        checkpoints: peers,
-        policy: { types: { [header.type]: rule } },
-        ...UNKNOWN,
-        nowMs: this.#engine.ports.now(),
-      });
-      deleted.push(...(await this.#deleteUnneeded(peers, verdicts)));
-    }
+    const deleted = await this.#applyRule(header);
+    if (header.type === GROUP_TYPE) deleted.push(...(await this.releaseGroups(deleted)));
     const { maxCheckpoints, maxCheckpointsPerUser } = this.#policy;
     if (maxCheckpoints !== undefined) deleted.push(...(await this.#dropBeyond({}, maxCheckpoints)));
     if (maxCheckpointsPerUser !== undefined && header.userId !== undefined) {
       deleted.push(...(await this.#dropBeyond({ userId: header.userId }, maxCheckpointsPerUser)));
     }
     return deleted;
+  }
+
+  /** Applies the rule of a type to what its owner has of it. */
+  async #applyRule(header: CheckpointHeader): Promise<CheckpointId[]> {
+    const rule = this.#policy.types?.[header.type];
+    if (rule?.keepLast === undefined && rule?.maxAgeMs === undefined) return [];
+    const peers = await this.#readAll({ type: header.type, ...ownerOf(header) });
+    const verdicts = await judge({
+      checkpoints: peers,
+      policy: { types: { [header.type]: rule } },
+      ...UNKNOWN,
+      nowMs: this.#engine.ports.now(),
+    });
+    return this.#deleteUnneeded(peers, verdicts);
   }
 
   /** Drops the oldest above a limit. If that were all protected, the limit is judged as `prune` does. */
@@ -127,10 +132,12 @@ export class RetentionRunner {
       limit: PAGE,
     });
     const reason = `more than ${limit} checkpoints`;
-    const isNeeded = (type: string) => this.#policy.types?.[type]?.untilCompleted === true;
+    const sparedFromMs = this.#engine.cutsSinceMs;
+    const isNeeded = ({ type, timestampMs }: CheckpointHeader) =>
+      this.#policy.types?.[type]?.untilCompleted === true || type === GROUP_TYPE || timestampMs >= sparedFromMs;
     const doomed = parseRows(rows)
       .checkpoints.map(({ header }) => header)
-      .filter(({ type }) => !isNeeded(type));
+      .filter((header) => !isNeeded(header));
     const deleted = await this.#deleteUnneeded(
       doomed,
       doomed.map(({ id }) => ({ id, keep: false, reason })),
@@ -139,23 +146,36 @@ export class RetentionRunner {
     return [...deleted, ...(await this.#apply(await this.#judgeLimit(filter, limit)))];
   }
 
-  /** Judges one limit alone, among the checkpoints that it counts. */
+  /** Judges one limit alone, among the checkpoints that it counts; where they are part of groups, among all. */
   async #judgeLimit(filter: { readonly userId?: string }, limit: number): Promise<Judgement> {
     const headers = await this.#readAll(filter);
     const isAll = filter.userId === undefined;
+    const review = await this.#reviewPins({ dryRun: false }, headers);
     const sessionIds = isAll ? undefined : [...new Set(headers.map(({ sessionId }) => sessionId))];
-    const held = await readProtections(this.#engine, sessionIds);
+    const some = await readProtections(this.#engine, sessionIds, review.stale);
+    const isWide = !isAll && some.groups.size > 0;
+    const judged = isWide ? await this.#readAll({}) : headers;
+    const held = isWide ? await readProtections(this.#engine, undefined, review.stale) : some;
     const verdicts = await judge({
-      checkpoints: headers,
+      checkpoints: judged,
       policy: {
         types: untilCompleted(this.#policy.types),
         ...(isAll ? { maxCheckpoints: limit } : { maxCheckpointsPerUser: limit }),
       },
       ...held,
+      sparedFromMs: review.cutsSinceMs,
       slack: Math.floor(limit * SLACK),
       nowMs: this.#engine.ports.now(),
     });
-    return { headers, verdicts, refs: held.refs };
+    return { headers: judged, verdicts, refs: held.refs };
+  }
+
+  /** Which pins protect nothing any more, and since when groups are being saved, here or elsewhere. */
+  async #reviewPins(place: Omit<PinCase, 'live'>, headers: readonly CheckpointHeader[]): Promise<PinReview> {
+    const sinceMs = this.#engine.cutsSinceMs;
+    const live = new Set(headers.flatMap(({ id, type }) => (type === GROUP_TYPE ? [id] : [])));
+    const review = await releaseStalePins(this.#engine, { ...place, live });
+    return { ...review, cutsSinceMs: Math.min(sinceMs, review.cutsSinceMs) };
   }
 
   /** Deletes what is not kept, except what something in its session needs that was not judged, or that the storage guards. */
@@ -173,16 +193,13 @@ export class RetentionRunner {
     return this.#delete(verdicts.filter(({ id }) => !needed.has(id)));
   }
 
-  async #judge(
-    policy: RetentionPolicy,
-    sessionId: SessionId | undefined,
-    stalePins: ReadonlySet<string>,
-  ): Promise<Judgement> {
+  async #judge(policy: RetentionPolicy, sessionId: SessionId | undefined, dryRun: boolean): Promise<Judgement> {
     const sessions = sessionId === undefined ? undefined : [sessionId];
     // Both before and after: a head that moved meanwhile may be needed by one that is not among those read.
-    const before = await readProtections(this.#engine, sessions, stalePins);
+    const before = await readProtections(this.#engine, sessions);
     const headers = await this.#readAll(sessionId === undefined ? {} : { sessionId });
-    const after = await readProtections(this.#engine, sessions, stalePins);
+    const review = await this.#reviewPins({ sessionId, dryRun }, headers);
+    const after = await readProtections(this.#engine, sessions, review.stale);
     const verdicts = await judge({
       checkpoints: headers,
       peers: sessionId === undefined ? [] : await this.#readPeers(sessionId, headers, policy),
@@ -192,9 +209,10 @@ export class RetentionRunner {
       heads: new Map([...before.heads, ...after.heads]),
       current: new Set([...before.current, ...after.current]),
       held: new Set([...before.held, ...after.held]),
+      sparedFromMs: review.cutsSinceMs,
       nowMs: this.#engine.ports.now(),
     });
-    return { headers, verdicts, refs: before.refs };
+    return { headers, verdicts, refs: withoutPins(before.refs, review.stale) };
   }
 
   /** What agents of a session saved elsewhere of the types whose last ones are kept: that counts, too. */
@@ -228,19 +246,70 @@ export class RetentionRunner {
     return damaged.size === 0 ? headers : headers.filter(({ sessionId }) => !damaged.has(sessionId));
   }
 
-  /** Ends sessions of which nothing is kept and branches whose heads go, then deletes the rest. */
+  /** Deletes group checkpoints first, so that nothing pins their members any more. */
   async #apply({ headers, verdicts, refs }: Judgement): Promise<CheckpointId[]> {
+    const doomed = new Map(verdicts.flatMap((verdict) => (verdict.keep ? [] : [[verdict.id, verdict]])));
+    const groups = headers.filter(({ id, type }) => type === GROUP_TYPE && doomed.has(id));
+    const sessions = new Set(groups.map(({ sessionId }) => sessionId));
+    const isFirst = ({ sessionId }: CheckpointHeader): boolean => sessions.has(sessionId);
+    const deleted = new Set(await this.#end({ headers: headers.filter(isFirst), verdicts, refs }));
+    const left = groups.filter(({ id }) => !deleted.has(id));
+    for (const id of await this.#deleteUnneeded(left, pick(left, doomed))) deleted.add(id);
+    const gone = new Set(groups.flatMap(({ id }) => (deleted.has(id) ? [id] : [])));
+    const pins = await unpinGroups(this.#engine, gone);
+    const others = headers.filter((header) => !isFirst(header));
+    const unpinned = withoutPins(refs, new Set(pins.map(({ name }) => name)));
+    for (const id of await this.#end({ headers: others, verdicts, refs: unpinned })) deleted.add(id);
+    const rest = headers.filter(({ id }) => doomed.has(id) && !deleted.has(id));
+    for (const id of await this.#deleteUnneeded(rest, pick(rest, doomed))) deleted.add(id);
+    const judged = new Set(headers.map(({ id }) => id));
+    const members = pins.map(({ target }) => target as CheckpointId).filter((id) => !judged.has(id));
+    return [...deleted, ...(await this.#deleteMembers(members))];
+  }
+
+  /** Deletes a checkpoint, of a group also the members, unless a branch, tag or pin protects it; returns whether it did. */
+  async delete(checkpoint: Checkpoint, reason = 'deleted by hand'): Promise<boolean> {
+    await checkUnneeded(this.#engine.storage, checkpoint);
+    const doomed = { id: checkpoint.id, reason: redactText(reason, this.#engine.codec) };
+    const deleted = await deleteCheckpoints(this.#engine, [doomed]);
+    if (checkpoint.type === GROUP_TYPE) await this.releaseGroups(deleted);
+    return deleted.length > 0;
+  }
+
+  /** Removes the pins of group checkpoints that were deleted, and deletes what nothing else keeps; returns that. */
+  async releaseGroups(deleted: readonly CheckpointId[]): Promise<readonly CheckpointId[]> {
+    const pins = await unpinGroups(this.#engine, new Set(deleted));
+    return this.#deleteMembers(pins.map(({ target }) => target as CheckpointId));
+  }
+
+  /** Members of groups that are gone. Those that a rule is about stay, as far as that keeps them. */
+  async #deleteMembers(ids: readonly CheckpointId[]): Promise<CheckpointId[]> {
+    const members: CheckpointHeader[] = [];
+    for (const id of new Set(ids)) {
+      const row = await this.#engine.storage.readCheckpoint(id);
+      if (row !== undefined && !row.isDeleted) members.push(parseRow(row).header);
+    }
+    const isRuled = ({ type }: CheckpointHeader) => this.#policy.types?.[type] !== undefined;
+    const reason = 'its group was deleted';
+    const doomed = hasKeepRule(this.#policy) ? [] : members.filter((header) => !isRuled(header));
+    const verdicts = doomed.map(({ id }) => ({ id, keep: false, reason }));
+    const deleted = await this.#deleteUnneeded(doomed, verdicts);
+    for (const header of members.filter(isRuled)) deleted.push(...(await this.#applyRule(header)));
+    return deleted;
+  }
+
+  /** Ends sessions of which nothing is kept, and branches whose heads go; returns what went with whole sessions. */
+  async #end({ headers, verdicts, refs }: Judgement): Promise<CheckpointId[]> {
     const doomed = new Map(verdicts.flatMap((verdict) => (verdict.keep ? [] : [[verdict.id, verdict]])));
     const kept = new Set(headers.flatMap(({ id, sessionId }) => (doomed.has(id) ? [] : [sessionId])));
     const deleted: CheckpointId[] = [];
     for (const sessionId of new Set(headers.map((header) => header.sessionId))) {
       const names = refs.get(sessionId) ?? [];
       const own = kept.has(sessionId) ? [] : await orIfDamaged(this.#endSession(sessionId, names, doomed), []);
-      for (const id of own) doomed.delete(id);
       deleted.push(...own);
       if (own.length === 0) await orIfDamaged(this.#endBranches(sessionId, names, doomed), undefined);
     }
-    return [...deleted, ...(await this.#deleteUnneeded(headers, [...doomed.values()]))];
+    return deleted;
   }
 
   /** Deletes a whole session, unless there is more in it than was judged, or somebody wrote to it since. */
@@ -297,6 +366,17 @@ async function orIfDamaged<Result>(work: Promise<Result>, result: Result): Promi
   }
 }
 
+/** Refs without pins that were removed since. */
+function withoutPins(refs: Protections['refs'], names: ReadonlySet<string>): Protections['refs'] {
+  if (names.size === 0) return refs;
+  const isLeft = ({ kind, name }: Ref): boolean => kind !== 'pin' || !names.has(name);
+  return new Map([...refs].map(([sessionId, known]) => [sessionId, known.filter(isLeft)]));
+}
+
+function pick(headers: readonly CheckpointHeader[], verdicts: ReadonlyMap<CheckpointId, Verdict>): Verdict[] {
+  return headers.flatMap(({ id }) => verdicts.get(id) ?? []);
+}
+
 /** The rules that protect what an operation needs. */
 function untilCompleted(types: RetentionPolicy['types'] = {}): { readonly [type: string]: TypeRetention } {
   return Object.fromEntries(Object.entries(types).filter(([, rule]) => rule.untilCompleted === true));
@@ -309,7 +389,7 @@ function ownerOf({ agentId, sessionId }: CheckpointHeader): { agentId: string } 
 /** Turns checkpoints into tombstones and says so; answers those that were deleted now. */
 export async function deleteCheckpoints(
   engine: Engine,
-  doomed: readonly { readonly id: CheckpointId; readonly reason: string }[],
+  doomed: readonly Doomed[],
   options: { readonly force?: boolean } = {},
 ): Promise<CheckpointId[]> {
   const deletedAtMs = engine.ports.now();

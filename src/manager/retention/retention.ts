@@ -1,6 +1,7 @@
 import type { CheckpointHeader } from '../../core/record/checkpoint-header.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import { Breather } from '../../storage/breather.ts';
+import { GroupTies, MAX_REASONS } from './retention-groups.ts';
 import { findKept, hasKeepRule, type Kept } from './retention-keep.ts';
 import { findNeeded } from './retention-needs.ts';
 import { DAY_MS, type RetentionPolicy, type TypeRetention } from './retention-policy.ts';
@@ -28,6 +29,10 @@ export type RetentionCase = {
   readonly current?: ReadonlySet<CheckpointId>;
   /** Sessions that must stay for the sake of checkpoints that are not among these. */
   readonly held?: ReadonlySet<SessionId>;
+  /** The members of group checkpoints. They stay as long as their group checkpoint, and go with it. */
+  readonly groups?: ReadonlyMap<CheckpointId, readonly CheckpointId[]>;
+  /** What was saved since then stays: it may be for a group that is being saved. */
+  readonly sparedFromMs?: number;
   /** How many more go once a limit takes whole sessions, so that not every save has to look for one. Default 0. */
   readonly slack?: number;
   /** Pre-operation checkpoints whose operation is over. */
@@ -49,15 +54,13 @@ export async function judge(input: RetentionCase): Promise<Verdict[]> {
     await breather.each(verdicts.sessions, (session) => verdicts.endIdle(session, maxAgeDays));
   }
   if (maxCheckpointsPerUser !== undefined) {
-    await breather.each(
-      groupBy(newestFirst, (header) => header.userId),
-      ([userId, group]) => {
-        if (userId !== undefined) verdicts.dropBeyond(maxCheckpointsPerUser, group, `of user ${userId}`);
-      },
-    );
+    for (const [userId, group] of groupBy(newestFirst, (header) => header.userId)) {
+      if (userId === undefined) continue;
+      await verdicts.dropBeyond({ max: maxCheckpointsPerUser, whose: `of user ${userId}` }, group, breather);
+    }
   }
-  await breather.breathe();
-  if (maxCheckpoints !== undefined) verdicts.dropBeyond(maxCheckpoints, newestFirst, 'in all');
+  if (maxCheckpoints !== undefined)
+    await verdicts.dropBeyond({ max: maxCheckpoints, whose: 'in all' }, newestFirst, breather);
   await breather.breathe();
   verdicts.keepNeeded();
   return input.checkpoints.map(({ id }) => verdicts.of(id));
@@ -68,6 +71,8 @@ class Verdicts {
   readonly #input: RetentionCase;
   readonly #newestFirst: readonly CheckpointHeader[];
   readonly #bySession: ReadonlyMap<SessionId, readonly CheckpointHeader[]>;
+  readonly #groups: GroupTies;
+  /** What is said of each by itself; its groups may keep it all the same. */
   readonly #verdicts = new Map<CheckpointId, Verdict>();
   readonly #protected = new Set<CheckpointId>();
   /** Sessions that hold something which must stay. */
@@ -78,6 +83,7 @@ class Verdicts {
     this.#newestFirst = newestFirst;
     this.#bySession = groupBy(newestFirst, ({ sessionId }) => sessionId);
     this.#held = new Set(input.held);
+    this.#groups = new GroupTies(newestFirst, input.groups);
   }
 
   /** What protections and the rules of types say; limits come after that. */
@@ -94,18 +100,37 @@ class Verdicts {
     this.#protectNeeded();
   }
 
+  /** Those with group checkpoints first: whether they end decides whether their members' sessions may. */
   get sessions(): Iterable<readonly [SessionId, readonly CheckpointHeader[]]> {
-    return this.#bySession;
+    const hasGroup = ([, headers]: readonly [SessionId, readonly CheckpointHeader[]]) =>
+      headers.some(({ id }) => this.#groups.isGroup(id));
+    const all = [...this.#bySession];
+    return this.#groups.isEmpty ? all : [...all.filter(hasGroup), ...all.filter((session) => !hasGroup(session))];
   }
 
   of(id: CheckpointId): Verdict {
-    return this.#verdicts.get(id) as Verdict;
+    const own = this.#verdicts.get(id) as Verdict;
+    const groups = this.#keptGroupsOf(id);
+    if (groups.length === 0) return own;
+    const reasons = groups.slice(0, MAX_REASONS).map((groupId) => `part of group ${groupId}`);
+    return { id, keep: true, reason: [...(this.#protected.has(id) ? [own.reason] : []), ...reasons].join('; ') };
   }
 
-  #protect({ id, sessionId, type }: CheckpointHeader): Verdict | undefined {
-    const { protections, heads, policy, completed } = this.#input;
-    const held = [...(protections.get(id) ?? [])];
+  /** The groups that keep a checkpoint. */
+  #keptGroupsOf(id: CheckpointId): CheckpointId[] {
+    return this.#groups.of(id).filter((groupId) => this.#verdicts.get(groupId)?.keep === true);
+  }
+
+  /** Whether something in it must stay: by itself, or for a group checkpoint in another session. */
+  #isHeld(sessionId: SessionId): boolean {
+    return this.#held.has(sessionId) || this.#groups.holding(sessionId).some((id) => this.#verdicts.get(id)?.keep);
+  }
+
+  #protect({ id, sessionId, type, timestampMs }: CheckpointHeader): Verdict | undefined {
+    const { protections, heads, policy, completed, sparedFromMs = Infinity } = this.#input;
+    const held = [...(protections.get(id) ?? []), ...this.#groups.outside(id).map((group) => `part of group ${group}`)];
     if (ruleOf(policy, type)?.untilCompleted === true && !completed?.has(id)) held.push('operation still running');
+    if (timestampMs >= sparedFromMs) held.push('a group is being saved');
     if (held.length > 0) this.#held.add(sessionId);
     const reasons = [...(heads?.get(id) ?? []), ...held];
     if (reasons.length === 0) return undefined;
@@ -115,7 +140,9 @@ class Verdicts {
 
   /** What a protected checkpoint needs is as protected, so that limits take something else. */
   #protectNeeded(): void {
-    for (const [id, keeper] of findNeeded(this.#newestFirst, (kept) => this.#protected.has(kept))) {
+    const isProtected = (id: CheckpointId): boolean =>
+      this.#protected.has(id) || this.#keptGroupsOf(id).some((group) => this.#protected.has(group));
+    for (const [id, keeper] of findNeeded(this.#newestFirst, isProtected)) {
       if (this.#protected.has(id)) continue;
       this.#keepFor(id, keeper);
       this.#protected.add(id);
@@ -142,7 +169,10 @@ class Verdicts {
         ? { id, keep: true, reason: `${type}: within its rule` }
         : { id, keep: false, reason: `${type}: ${ended}` };
     }
-    if (!hasKeepRule(this.#input.policy)) return { id, keep: true, reason: `${type}: no rule drops it` };
+    if (!hasKeepRule(this.#input.policy)) {
+      if (this.#groups.of(id).length > 0) return { id, keep: false, reason: `${type}: its group is not kept` };
+      return { id, keep: true, reason: `${type}: no rule drops it` };
+    }
     const reasons = kept.get(id) ?? [];
     return reasons.length > 0
       ? { id, keep: true, reason: reasons.join('; ') }
@@ -174,7 +204,7 @@ class Verdicts {
   endIdle([sessionId, headers]: readonly [SessionId, readonly CheckpointHeader[]], maxAgeDays: number): void {
     const since = `was not saved to for ${formatCount(maxAgeDays, 'day')}`;
     const old = headers.filter((header) => this.#isOlder(header, maxAgeDays));
-    if (old.length === headers.length && !this.#held.has(sessionId)) this.#end(old, `its session ${since}`);
+    if (old.length === headers.length && !this.#isHeld(sessionId)) this.#end(old, `its session ${since}`);
     else this.#end(old.filter(this.#isForgettable), `its branch ${since}`);
   }
 
@@ -183,53 +213,89 @@ class Verdicts {
     return heads?.has(id) === true && current?.has(id) !== true && !protections.has(id);
   };
 
-  /** Drops the oldest of a group until no more than `max` are left. Where only heads are left, the sessions idle longest go whole. */
-  dropBeyond(max: number, newestFirst: readonly CheckpointHeader[], whose: string): void {
-    let excess = this.#kept(newestFirst).length - max;
-    for (const { id } of newestFirst.toReversed()) {
-      if (excess <= 0) return;
-      if (this.#drop(id, `beyond the ${max} kept ${whose}, oldest first`)) excess--;
-    }
+  /**
+   * Drops the oldest until no more than `max` are left, a group checkpoint together with its members. Where only heads are left, the
+   * sessions idle longest go whole.
+   */
+  async dropBeyond(limit: CountLimit, newestFirst: readonly CheckpointHeader[], breather: Breather): Promise<void> {
+    const counted = new Set(newestFirst.map(({ id }) => id));
+    const beyond = `beyond the ${limit.max} kept ${limit.whose}`;
+    let excess = this.#kept(newestFirst).length - limit.max;
     if (excess <= 0) return;
-    this.#endIdlest(this.#kept(newestFirst), excess, `beyond the ${max} kept ${whose}`);
+    for (const id of this.#groups.withGroups(counted)) {
+      if (excess <= 0) return;
+      if (this.#keptGroupsOf(id).length === 0) excess -= this.#dropWithMembers(id, `${beyond}, oldest first`, counted);
+      if (breather.isDue) await breather.breathe();
+    }
+    if (excess > 0) this.#endIdlest(this.#kept(newestFirst), excess, { beyond, counted });
   }
 
-  /** The session saved to last stays: of that one, other branches than the current one go, oldest first. */
-  #endIdlest(newestFirst: readonly CheckpointHeader[], excess: number, beyond: string): void {
+  /** The session saved to last stays, with the group it was saved for: of that one, other branches than the current one go, oldest first. */
+  #endIdlest(newestFirst: readonly CheckpointHeader[], excess: number, { beyond, counted }: Ending): void {
     const [latest, ...others] = groupBy(newestFirst, ({ sessionId }) => sessionId);
+    const spared = new Set(
+      this.#keptGroupsOf(newestFirst[0]?.id as CheckpointId).map((id) => this.#groups.sessionOf(id)),
+    );
+    const left = new Map(others);
     let wanted = excess + (this.#input.slack ?? 0);
+    const end = (sessionId: SessionId, headers: readonly CheckpointHeader[]): void => {
+      wanted -= this.#end(headers, `${beyond}: its session was idle longest`, counted);
+      for (const { id: groupId } of headers)
+        for (const member of this.#groups.sessionsOfMembers(groupId)) {
+          const kept = this.#kept(left.get(member) ?? []);
+          const isIdle = kept[0] !== undefined && this.#groups.of(kept[0].id).includes(groupId);
+          if (isIdle && member !== sessionId && this.#isFree(member, kept)) end(member, kept);
+        }
+    };
     for (const [sessionId, headers] of others.toReversed()) {
       if (wanted <= 0) return;
-      if (this.#held.has(sessionId) || this.#kept(this.#bySession.get(sessionId) ?? []).length > headers.length)
-        continue;
-      this.#end(headers, `${beyond}: its session was idle longest`);
-      wanted -= headers.length;
+      const kept = this.#kept(headers);
+      if (kept.length > 0 && !spared.has(sessionId) && this.#isFree(sessionId, kept)) end(sessionId, kept);
     }
     const branches = latest?.[1].slice(1).filter(this.#isForgettable) ?? [];
-    this.#end(
-      branches.slice(Math.max(0, branches.length - Math.max(0, wanted))),
-      `${beyond}: its branch was idle longest`,
-    );
+    const surplus = branches.slice(Math.max(0, branches.length - Math.max(0, wanted)));
+    this.#end(surplus, `${beyond}: its branch was idle longest`, counted);
+  }
+
+  /** Whether a session may end: nothing holds it, and all that is kept in it is counted. */
+  #isFree(sessionId: SessionId, headers: readonly CheckpointHeader[]): boolean {
+    return !this.#isHeld(sessionId) && this.#kept(this.#bySession.get(sessionId) ?? []).length <= headers.length;
   }
 
   #kept(headers: readonly CheckpointHeader[]): CheckpointHeader[] {
     return headers.filter(({ id }) => this.of(id).keep);
   }
 
-  /** Drops checkpoints whose branches end. */
-  #end(headers: readonly CheckpointHeader[], reason: string): void {
+  /** Drops checkpoints whose branches end; returns how many of those counted are gone. */
+  #end(headers: readonly CheckpointHeader[], reason: string, counted: ReadonlySet<CheckpointId> = NONE): number {
+    let gone = 0;
     for (const { id } of headers) {
       this.#protected.delete(id);
-      this.#drop(id, reason);
+      gone += this.#dropWithMembers(id, reason, counted);
     }
+    return gone;
   }
 
-  #drop(id: CheckpointId, reason: string): boolean {
-    if (this.#protected.has(id) || !this.of(id).keep) return false;
-    this.#verdicts.set(id, { id, keep: false, reason });
-    return true;
+  /** Drops one, and of a group checkpoint the members that nothing else keeps; returns how many of those counted are gone. */
+  #dropWithMembers(id: CheckpointId, reason: string, counted: ReadonlySet<CheckpointId>): number {
+    const both = [id, ...this.#groups.membersOf(id)].filter((one) => counted.has(one) && this.of(one).keep);
+    this.#drop(id, reason);
+    return both.filter((one) => !this.of(one).keep).length;
+  }
+
+  #drop(id: CheckpointId, reason: string): void {
+    const own = this.#verdicts.get(id);
+    if (!this.#protected.has(id) && own?.keep === true) this.#verdicts.set(id, { id, keep: false, reason });
   }
 }
+
+/** So many at most, of whom. */
+type CountLimit = { readonly max: number; readonly whose: string };
+
+/** Why sessions end, and which checkpoints count. */
+type Ending = { readonly beyond: string; readonly counted: ReadonlySet<CheckpointId> };
+
+const NONE: ReadonlySet<CheckpointId> = new Set();
 
 function sortNewestFirst(headers: readonly CheckpointHeader[]): CheckpointHeader[] {
   return headers.toSorted((a, b) => (a.id < b.id ? 1 : -1));
