@@ -7,8 +7,8 @@ import { type LineageEntry, readSession } from '../engine/lineage.ts';
 import { parseRow } from '../engine/repository.ts';
 import { GROUP_TYPE } from '../engine/save-options.ts';
 import { groupOfPin, unpinGroups } from '../group/group-pins.ts';
+import { deleteCheckpoints } from './retention-records.ts';
 import type { RetentionRunner } from './retention-runner.ts';
-import { deleteCheckpoints } from './retention-runner.ts';
 
 const PAGE = 500;
 

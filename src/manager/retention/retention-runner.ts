@@ -4,11 +4,10 @@ import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointHeader } from '../../core/record/checkpoint-header.ts';
 import { type CheckpointId, parseSessionId, type SessionId } from '../../core/record/id.ts';
 import { Breather } from '../../storage/breather.ts';
-import type { CheckpointQuery, Ref } from '../../storage/contract.ts';
+import type { Ref } from '../../storage/contract.ts';
 import type { Engine } from '../engine/engine.ts';
 import { parseRow, parseRows } from '../engine/repository.ts';
 import { GROUP_TYPE, redactText } from '../engine/save-options.ts';
-import { formatTombstone } from '../engine/tombstone.ts';
 import { type PinCase, type PinReview, releaseStalePins, unpinGroups } from '../group/group-pins.ts';
 import { judge, type RetentionPolicy, type TypeRetention, type Verdict } from './retention.ts';
 import { hasKeepRule } from './retention-keep.ts';
@@ -16,6 +15,7 @@ import { checkUnneeded, SessionNeeds } from './retention-needs.ts';
 import { mergeRetention } from './retention-policy.ts';
 import { type Protections, readProtections } from './retention-protections.ts';
 import { RetentionQueue } from './retention-queue.ts';
+import { deleteCheckpoints, orIfDamaged, readHeaders } from './retention-records.ts';
 
 /** What retention did, or would do. */
 export type PruneResult = {
@@ -41,9 +41,6 @@ const PAGE = 500;
 const DELETE_BATCH = 200;
 /** Once a limit takes whole sessions it takes a hundredth more, so that not every save has to judge them all. */
 const SLACK = 0.01;
-
-/** A checkpoint to delete, and why. */
-type Doomed = { readonly id: CheckpointId; readonly reason: string };
 
 /** What was judged, and what it was judged by. */
 type Judgement = {
@@ -113,7 +110,7 @@ export class RetentionRunner {
   async #applyRule(header: CheckpointHeader): Promise<CheckpointId[]> {
     const rule = this.#policy.types?.[header.type];
     if (rule?.keepLast === undefined && rule?.maxAgeMs === undefined) return [];
-    const peers = await this.#readAll({ type: header.type, ...ownerOf(header) });
+    const peers = await readHeaders(this.#engine, { type: header.type, ...ownerOf(header) });
     const verdicts = await judge({
       checkpoints: peers,
       policy: { types: { [header.type]: rule } },
@@ -148,13 +145,13 @@ export class RetentionRunner {
 
   /** Judges one limit alone, among the checkpoints that it counts; where they are part of groups, among all. */
   async #judgeLimit(filter: { readonly userId?: string }, limit: number): Promise<Judgement> {
-    const headers = await this.#readAll(filter);
+    const headers = await readHeaders(this.#engine, filter);
     const isAll = filter.userId === undefined;
     const review = await this.#reviewPins({ dryRun: false }, headers);
     const sessionIds = isAll ? undefined : [...new Set(headers.map(({ sessionId }) => sessionId))];
     const some = await readProtections(this.#engine, sessionIds, review.stale);
     const isWide = !isAll && some.groups.size > 0;
-    const judged = isWide ? await this.#readAll({}) : headers;
+    const judged = isWide ? await readHeaders(this.#engine, {}) : headers;
     const held = isWide ? await readProtections(this.#engine, undefined, review.stale) : some;
     const verdicts = await judge({
       checkpoints: judged,
@@ -197,7 +194,7 @@ export class RetentionRunner {
     const sessions = sessionId === undefined ? undefined : [sessionId];
     // Both before and after: a head that moved meanwhile may be needed by one that is not among those read.
     const before = await readProtections(this.#engine, sessions);
-    const headers = await this.#readAll(sessionId === undefined ? {} : { sessionId });
+    const headers = await readHeaders(this.#engine, sessionId === undefined ? {} : { sessionId });
     const review = await this.#reviewPins({ sessionId, dryRun }, headers);
     const after = await readProtections(this.#engine, sessions, review.stale);
     const verdicts = await judge({
@@ -224,26 +221,9 @@ export class RetentionRunner {
     const counted = headers.filter(({ type, agentId }) => agentId !== undefined && types[type]?.keepLast !== undefined);
     const owners = new Map(counted.map(({ type, agentId }) => [JSON.stringify([type, agentId]), { type, agentId }]));
     const peers: CheckpointHeader[] = [];
-    for (const { type, agentId = '' } of owners.values()) peers.push(...(await this.#readAll({ type, agentId })));
+    for (const { type, agentId = '' } of owners.values())
+      peers.push(...(await readHeaders(this.#engine, { type, agentId })));
     return peers.filter((peer) => peer.sessionId !== sessionId);
-  }
-
-  /** All that fit. Sessions with damage are left alone: what they need is not known. */
-  async #readAll(filter: Omit<CheckpointQuery, 'limit'>): Promise<CheckpointHeader[]> {
-    const headers: CheckpointHeader[] = [];
-    const damaged = new Set<SessionId>();
-    const breather = new Breather();
-    let after: CheckpointId | undefined;
-    do {
-      const page = { ...filter, limit: PAGE, ...(after !== undefined && { after }) };
-      const rows = await this.#engine.storage.listCheckpoints(page);
-      const parsed = parseRows(rows);
-      for (const { header } of parsed.checkpoints) headers.push(header);
-      for (const { sessionId } of parsed.damaged) damaged.add(sessionId);
-      after = rows.length < PAGE ? undefined : rows.at(-1)?.id;
-      await breather.breathe();
-    } while (after !== undefined);
-    return damaged.size === 0 ? headers : headers.filter(({ sessionId }) => !damaged.has(sessionId));
   }
 
   /** Deletes group checkpoints first, so that nothing pins their members any more. */
@@ -319,7 +299,7 @@ export class RetentionRunner {
     doomed: ReadonlyMap<CheckpointId, Verdict>,
   ): Promise<CheckpointId[]> {
     const { storage, events } = this.#engine;
-    const ids = (await this.#readAll({ sessionId })).map(({ id }) => id);
+    const ids = (await readHeaders(this.#engine, { sessionId })).map(({ id }) => id);
     if (!ids.every((id) => doomed.has(id))) return [];
     if (!(await this.#engine.endSession(sessionId, () => storage.deleteSession(sessionId, { ifRefs: refs }))))
       return [];
@@ -356,16 +336,6 @@ export class RetentionRunner {
   }
 }
 
-/** Of a damaged session nothing is deleted: what its names point at is not known. The others are not held up by it. */
-async function orIfDamaged<Result>(work: Promise<Result>, result: Result): Promise<Result> {
-  try {
-    return await work;
-  } catch (error) {
-    if (hasErrorCode(error, 'CORRUPT')) return result;
-    throw error;
-  }
-}
-
 /** Refs without pins that were removed since. */
 function withoutPins(refs: Protections['refs'], names: ReadonlySet<string>): Protections['refs'] {
   if (names.size === 0) return refs;
@@ -384,25 +354,4 @@ function untilCompleted(types: RetentionPolicy['types'] = {}): { readonly [type:
 
 function ownerOf({ agentId, sessionId }: CheckpointHeader): { agentId: string } | { sessionId: string } {
   return agentId === undefined ? { sessionId } : { agentId };
-}
-
-/** Turns checkpoints into tombstones and says so; answers those that were deleted now. */
-export async function deleteCheckpoints(
-  engine: Engine,
-  doomed: readonly Doomed[],
-  options: { readonly force?: boolean } = {},
-): Promise<CheckpointId[]> {
-  const deletedAtMs = engine.ports.now();
-  const deletions = await Promise.all(
-    doomed.map(async ({ id, reason }) => {
-      const row = await engine.storage.readCheckpoint(id);
-      return row === undefined || row.isDeleted
-        ? []
-        : [{ id, body: formatTombstone(parseRow(row), deletedAtMs, reason) }];
-    }),
-  );
-  const deleted = await engine.storage.deleteCheckpoints(deletions.flat(), options);
-  const reasons = new Map(doomed.map(({ id, reason }) => [id, reason]));
-  for (const id of deleted) await engine.events.emit('checkpoint_deleted', id, reasons.get(id) ?? '');
-  return deleted;
 }

@@ -126,16 +126,22 @@ class Verdicts {
     return this.#held.has(sessionId) || this.#groups.holding(sessionId).some((id) => this.#verdicts.get(id)?.keep);
   }
 
-  #protect({ id, sessionId, type, timestampMs }: CheckpointHeader): Verdict | undefined {
-    const { protections, heads, policy, completed, sparedFromMs = Infinity } = this.#input;
+  #protect(header: CheckpointHeader): Verdict | undefined {
+    const { id } = header;
+    const reasons = [...(this.#input.heads?.get(id) ?? []), ...this.#hold(header)];
+    if (reasons.length === 0) return undefined;
+    this.#protected.add(id);
+    return { id, keep: true, reason: reasons.join('; ') };
+  }
+
+  /** Why a checkpoint must stay, and its session with it. */
+  #hold({ id, sessionId, type, timestampMs }: CheckpointHeader): string[] {
+    const { protections, policy, completed, sparedFromMs = Infinity } = this.#input;
     const held = [...(protections.get(id) ?? []), ...this.#groups.outside(id).map((group) => `part of group ${group}`)];
     if (ruleOf(policy, type)?.untilCompleted === true && !completed?.has(id)) held.push('operation still running');
     if (timestampMs >= sparedFromMs) held.push('a group is being saved');
     if (held.length > 0) this.#held.add(sessionId);
-    const reasons = [...(heads?.get(id) ?? []), ...held];
-    if (reasons.length === 0) return undefined;
-    this.#protected.add(id);
-    return { id, keep: true, reason: reasons.join('; ') };
+    return held;
   }
 
   /** What a protected checkpoint needs is as protected, so that limits take something else. */

@@ -5,7 +5,7 @@ import type { Engine } from '../../../manager/engine/engine.ts';
 import { type LineageEntry, readSession } from '../../../manager/engine/lineage.ts';
 import { deleteSession, moveHeads } from '../../../manager/retention/forgetting.ts';
 import { findNeeded } from '../../../manager/retention/retention-needs.ts';
-import { deleteCheckpoints } from '../../../manager/retention/retention-runner.ts';
+import { deleteCheckpoints } from '../../../manager/retention/retention-records.ts';
 import { findGraphHeader } from '../record/graph-header.ts';
 import type { GraphCheckpoint } from '../record/graph-rows.ts';
 import { type Place, placeOf, sessionOf } from '../record/thread-session.ts';

@@ -1,7 +1,7 @@
 import type { CheckpointId, SessionId } from '../../../core/record/id.ts';
 import type { Engine } from '../../../manager/engine/engine.ts';
 import { readSession } from '../../../manager/engine/lineage.ts';
-import { deleteCheckpoints } from '../../../manager/retention/retention-runner.ts';
+import { deleteCheckpoints } from '../../../manager/retention/retention-records.ts';
 
 /** What was forgotten: how many checkpoints, and the bytes that the storage gave back. */
 export type StorePruneReport = { readonly checkpoints: number; readonly bytes: number };
