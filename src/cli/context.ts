@@ -1,5 +1,6 @@
 import { setImmediate as giveWay } from 'node:timers/promises';
 import { InvalidInputError } from '../core/errors.ts';
+import { parseSessionId } from '../core/record/id.ts';
 import { formatStorageAddress, type StorageAddress } from '../storage/open/address.ts';
 import type { GlobalOptions } from './global-options.ts';
 import { type FoundConfig, readConfig } from './place/config-file.ts';
@@ -114,6 +115,12 @@ export class Context {
     return workspace;
   }
 
+  /** Whether a run leaves something behind: not with `enabled: false`, and not in memory. */
+  async keepsRuns(): Promise<boolean> {
+    const settings = await this.settings();
+    return settings?.config.workflow.checkpointing.enabled !== false && (await this.address()).kind !== 'memory';
+  }
+
   /** Throws if settings switch checkpointing off: what was saved before cannot be gone on with then. */
   async checkSaving(): Promise<void> {
     const settings = await this.settings();
@@ -130,6 +137,7 @@ export class Context {
       import('./place/bisect-file.ts'),
     ]);
     const sessionId = this.globals.session ?? (this.env.SAVESTATE_SESSION || (await this.config())?.config.session);
+    if (sessionId) parseSessionId(sessionId); // before anything is made
     const firstBad = readFirstBad(await this.stateFolder());
     const storage = await openStorage(address ?? (await this.address()), { create, isInteractive: true });
     return new Workspace(storage, { sessionId: sessionId || undefined, firstBad });

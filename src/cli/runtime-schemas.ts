@@ -36,7 +36,7 @@ const workflowRun = z.strictObject({
   kind: z.literal('workflow'),
   sessionId: z.string(),
   branch: z.string(),
-  checkpointId: id,
+  checkpointId: id.nullable(),
   status: z.enum(['completed', 'failed', 'waiting']),
   output: json,
   failure: z.strictObject({ path: z.string(), message: z.string() }).nullable(),

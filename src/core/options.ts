@@ -135,7 +135,7 @@ function toInner(problem: string | InnerProblem): InnerProblem {
 /** A value in a few words. */
 export function describeValue(value: unknown): string {
   if (typeof value === 'string') return quote(value);
-  if (typeof value === 'function') return 'a function';
+  if (typeof value === 'function') return isClass(value) ? `the class ${nameOf(value)}` : 'a function';
   if (typeof value !== 'object' || value === null) return typeof value === 'bigint' ? `${value}n` : String(value);
   if (Array.isArray(value)) return 'a list';
   const maker: unknown = value.constructor;
@@ -162,8 +162,23 @@ export const anything: OptionCheck = () => undefined;
 /** Accepts true and false. */
 export const flag: OptionCheck = accepts('true or false', (value) => typeof value === 'boolean');
 
-/** Accepts a function. */
-export const callback: OptionCheck = accepts('a function', (value) => typeof value === 'function');
+/** Accepts a function that can be called: a class cannot, without `new`. */
+export const callback: OptionCheck = (value) => {
+  if (typeof value !== 'function') return `must be a function; found ${describeValue(value)}`;
+  return isClass(value)
+    ? `must be a function; found ${describeValue(value)}. Pass () => new ${nameOf(value)}(...)`
+    : undefined;
+};
+
+function nameOf({ name }: { readonly name: string }): string {
+  return name === '' ? 'X' : name;
+}
+
+/** The prototype of a class cannot be replaced; nor can that of what the language brings along, such as `String`, which can be called. */
+function isClass(value: object): boolean {
+  const isFixed = Object.getOwnPropertyDescriptor(value, 'prototype')?.writable === false;
+  return isFixed && Function.prototype.toString.call(value).startsWith('class');
+}
 
 /** Accepts an object that is no list. */
 export const record: OptionCheck = accepts('an object', isRecord);

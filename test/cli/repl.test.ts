@@ -189,7 +189,7 @@ describe.concurrent('the configured team', () => {
       expect.stringMatching(/^session trip, branch fork-4, round \d+, /),
       expect.stringMatching(/^session trip, branch main, round \d+, /),
     ]);
-    expect(text).toContain('Ended: 1 of 1 rounds were run. For more: run 5');
+    expect(text).toContain('Ended: 1 of 1 round was run. For more: run 5');
     expect(text).toContain('user: resume it slowly, we are tired\n\nplanner: Step 2: sleep long');
     expect(text).toContain('user: run the numbers again');
     expect(text).toMatch(/Undone: resume chk_\w+ as branch "fork-4"/);

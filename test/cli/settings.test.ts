@@ -59,13 +59,40 @@ describe.concurrent('workflow.yaml at the command line', () => {
   test('[settings.2] enabled: false writes nothing at all, and what was saved before is not gone on with', async () => {
     const folder = createProject(REQUIREMENT.replace('enabled: true', 'enabled: false'));
     const before = readdirSync(folder);
-    const { code, stderr } = await run(['run', 'Plan a day', '-n', '1'], { folder });
+    const { code, stderr, stdout } = await run(['run', 'Plan a day', '-n', '1'], { folder });
     expect([code, stderr]).toEqual([0, expect.stringContaining('Checkpointing is off')]);
-    expect((await run(['run', 'packing.yaml', '--input', '{"days":2}'], { folder })).code).toBe(3);
+    expect(stdout).toContain('Nothing was kept');
+    const packing = await run(['run', 'packing.yaml', '--input', '{"days":2}'], { folder });
+    expect([packing.code, packing.stderr]).toEqual([3, expect.stringContaining('Nothing was kept')]);
+    for (const told of [stdout, stderr, packing.stdout, packing.stderr])
+      expect(told).not.toMatch(/chk_|To go on|For more|savestate continue/);
+    const { stdout: json } = await run(['run', 'Plan a day', '-n', '1', '--json'], { folder });
+    expect(JSON.parse(json)).toMatchObject({ checkpointId: null, detail: expect.stringContaining('Nothing was kept') });
     expect((await run(['repl', '--eval', 'Plan a day'], { folder })).code).toBe(0);
     expect((await run(['continue'], { folder })).stderr).toContain('Set enabled: true first');
     expect((await run(['resume', '@'], { folder })).code).toBe(2);
     expect(readdirSync(folder)).toEqual(before);
+  });
+
+  test('[settings.9] a run that is refused makes no storage, and one in memory says that nothing was kept', async () => {
+    const folder = createProject(REQUIREMENT.replace('file ', 'sqlite ').replace('./checkpoints', 'c/d.db'));
+    const before = readdirSync(folder);
+    const refused = [
+      ['run', 'Hello', '--on-difference', 'no'],
+      ['run', 'Hello', '-n', '0'],
+      ['run', 'Hello', '--session', 'u'.repeat(600)],
+      ['run', 'packing.yaml', '--input', '{'],
+      ['run', 'packing.yaml', '--session', 's', '--answer', 'approve=yes'],
+    ];
+    for (const words of refused) {
+      const { code } = await run(words, { folder });
+      expect([words, code === 0, readdirSync(folder)]).toEqual([words, false, before]);
+    }
+    const { stdout, stderr } = await run(['run', 'Hello', '-n', '1', '--storage', 'memory:'], { folder });
+    expect([stdout, stderr]).toEqual([
+      expect.stringContaining('Nothing was kept'),
+      expect.not.stringContaining('chk_'),
+    ]);
   });
 
   test('[settings.5] cleanup_after_days prunes when a run begins', async () => {

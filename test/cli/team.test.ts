@@ -32,7 +32,7 @@ describe.concurrent('run', () => {
     expect(saved).toHaveLength(4);
     const text = await run(['run', '-s', 'trip', '-n', '1', 'We', 'are', 'tired'], { folder });
     expect(text.stdout).toBe(
-      '\nuser: We are tired\n\nplanner: Step 3: sleep long, then eat pastries in Belém.\n\nEnded: 1 of 1 rounds were run. For more: savestate continue -n 5\n',
+      '\nuser: We are tired\n\nplanner: Step 3: sleep long, then eat pastries in Belém.\n\nEnded: 1 of 1 round was run. For more: savestate continue -n 5\n',
     );
     expect(text.stderr).toMatch(/^session trip, branch main, chk_/);
     expect(text.code).toBe(0);

@@ -1,4 +1,5 @@
 import { NotFoundError } from '../../core/errors.ts';
+import { formatCount } from '../../core/format-count.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { PERSON } from '../../runtime/agent/chat-message.ts';
 import { readLive, resolveRevision } from '../revision/resolve-revision.ts';
@@ -91,7 +92,7 @@ export async function goBack(workspace: Workspace, from: Checkpoint, count: numb
     const isHere = rows[0]?.id === from.id && end.id === from.id;
     if (!isHere && ++passed === count) return end;
   }
-  throw new NotFoundError(`There are only ${passed} rounds before this one.`, {
+  throw new NotFoundError(`Only ${formatCount(passed, 'round')} came before this one.`, {
     details: { asked: count, found: passed },
   });
 }

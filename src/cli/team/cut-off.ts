@@ -1,4 +1,5 @@
 import { SavestateError } from '../../core/errors.ts';
+import { formatCount } from '../../core/format-count.ts';
 import type { AbandonedSession } from '../../manager/recovery/abandoned.ts';
 import type { RecoveryHandler } from '../../manager/recovery/recovery-options.ts';
 import type { CheckpointingSettings } from '../../runtime/config/config-schema.ts';
@@ -64,7 +65,7 @@ function describeCutOff(
   const { goOn: next } = words(sessionId);
   if (isWaiting) return `Session ${sessionId} was cut off and waits for an answer. Go on with it: ${next}`;
   if (!isPoisoned) return `Session ${sessionId} was cut off. Go on with it: ${next}`;
-  return `Session ${sessionId} was cut off, and going on with it failed ${attempts} times (auto_resume_limit). Try again: ${next}`;
+  return `Session ${sessionId} was cut off, and going on with it failed ${formatCount(attempts, 'time')} (auto_resume_limit). Try again: ${next}`;
 }
 
 async function findCutOff({ team, workspace }: CutOffOptions): Promise<CutOff[]> {

@@ -8,16 +8,16 @@ import type { Following, TeamResult } from './talk.ts';
 type TeamOutput = Extract<Output<'run'>, { kind: 'chat' | 'fleet' }>;
 
 /** A run as `--json` tells it. */
-export function toRunOutput(result: TeamResult): TeamOutput {
+export function toRunOutput(result: TeamResult, isKept: boolean): TeamOutput {
   const { sessionId, branch, checkpointId, status, messages, totals } = result;
   return {
     ...describeKind(result),
     ...describeEnd(result),
     sessionId,
     branch,
-    checkpointId: checkpointId ?? null,
+    checkpointId: (isKept ? checkpointId : undefined) ?? null,
     status,
-    detail: describeStop(result),
+    detail: describeStop(result, isKept ? undefined : null),
     question: result.status === 'waiting' ? toQuestion(result.request) : null,
     messages: messages.map(({ name, content }) => ({ name, content })),
     tokens: totals.inputTokens + totals.outputTokens,
@@ -71,10 +71,13 @@ export class RunFollower {
   /** Tells how it stopped; answers the exit code. */
   async end(result: TeamResult): Promise<ExitCode | undefined> {
     const answer = formatAnswer(result);
-    await this.#context.answer(toRunOutput(result), () => `${answer}\n${describeStop(result)}\n`);
-    this.#context.say(
-      `session ${result.sessionId}, branch ${result.branch}, ${result.checkpointId ?? 'no checkpoint'}`,
-    );
+    const isKept = await this.#context.keepsRuns();
+    const output = toRunOutput(result, isKept);
+    await this.#context.answer(output, () => `${answer}\n${output.detail}\n`);
+    if (isKept)
+      this.#context.say(
+        `session ${result.sessionId}, branch ${result.branch}, ${result.checkpointId ?? 'no checkpoint'}`,
+      );
     for (const { text } of result.differences) this.#context.say(`warning: ${text}`);
     const problems = [...result.failedSaves, ...('fileProblems' in result ? result.fileProblems : [])];
     for (const problem of problems) this.#context.say(`warning: ${messageOf(problem)}`);

@@ -39,8 +39,9 @@ export function replWords(named: string): NextWords {
   };
 }
 
-/** How a run stopped, in a sentence, and what to do next. */
-export function describeStop(result: TeamResult, words: NextWords = commandWords()): string {
+/** How a run stopped, in a sentence, and what to do next; null: nothing was kept, so that there is nothing to go on from. */
+export function describeStop(result: TeamResult, words: NextWords | null = commandWords()): string {
+  if (words === null) return `${describeUnkept(result)} ${NOT_KEPT}`;
   switch (result.status) {
     case 'ended': {
       const { detail, reason } = result.end;
@@ -53,6 +54,22 @@ export function describeStop(result: TeamResult, words: NextWords = commandWords
       return `Failed: ${messageOf(result.error)}\nTry again with: ${words.goOn}`;
     case 'stopped':
       return `Stopped at the last checkpoint. Go on with: ${words.goOn}`;
+  }
+}
+
+/** Said where a run leaves nothing behind. */
+export const NOT_KEPT = 'Nothing was kept: the run cannot be gone on with.';
+
+function describeUnkept(result: TeamResult): string {
+  switch (result.status) {
+    case 'ended':
+      return `Ended: ${result.end.detail}${/[.!?]$/.test(result.end.detail) ? '' : '.'}`;
+    case 'waiting':
+      return `It asked, and nobody was there to answer. ${result.request.agent}: ${toQuestion(result.request).text}`;
+    case 'failed':
+      return `Failed: ${messageOf(result.error)}\n`;
+    case 'stopped':
+      return 'Stopped.';
   }
 }
 

@@ -1,5 +1,7 @@
 import widthOf from 'string-width';
 
+export { formatCount } from '../../core/format-count.ts';
+
 const SIZE_UNITS = ['B', 'kB', 'MB', 'GB', 'TB'];
 const SIZE_STEP = 1000;
 
@@ -12,17 +14,6 @@ export function formatSize(bytes: number): string {
     unit++;
   }
   return `${unit === 0 ? size : size.toFixed(1)} ${SIZE_UNITS[unit]}`;
-}
-
-/** A number and its noun: `1 checkpoint`, `1,204 checkpoints`. */
-export function formatCount(count: number, noun: string): string {
-  const plural = pluralOf(noun);
-  return `${count.toLocaleString('en')} ${count === 1 ? noun : plural}`;
-}
-
-function pluralOf(noun: string): string {
-  if (noun.endsWith('ch')) return `${noun}es`;
-  return noun.endsWith('ory') ? `${noun.slice(0, -1)}ies` : `${noun}s`;
 }
 
 /** A time as people read it, to the second, in UTC: the same for everyone who looks. */

@@ -1,6 +1,7 @@
 import { basename, resolve } from 'node:path';
 import { InvalidInputError } from '../../core/errors.ts';
 import type { OnDifference } from '../../runtime/run/differences.ts';
+import { checkRegistry } from '../../runtime/workflow/definition/registry.ts';
 import type { RunOptions, WorkflowResult } from '../../runtime/workflow/executor-options.ts';
 import { superviseWorkflow } from '../../runtime/workflow/supervise.ts';
 import { WorkflowExecutor } from '../../runtime/workflow/workflow-executor.ts';
@@ -11,6 +12,7 @@ import type { FoundSettings } from '../place/settings-file.ts';
 import { toJsonForm } from '../state/json-form.ts';
 import { nameCutOffRuns } from '../team/cut-off.ts';
 import { parseAnswers } from '../team/parse-answers.ts';
+import { NOT_KEPT } from '../team/run-text.ts';
 import { findRegistryPath, openWorkflow, openWorkflowRegistry } from './open-workflow.ts';
 import { describeWorkflow, type RunOutput } from './workflow-text.ts';
 
@@ -35,6 +37,10 @@ export async function runWorkflow(context: Context, order: WorkflowOrder): Promi
   context.useSettings(settings);
   const registryPath = findRegistryPath(context, file, order.registry);
   const registry = await openWorkflowRegistry(context, registryPath);
+  checkRegistry(workflow, registry); // before anything is made
+  const run = { workflow, ...describeRun(order) };
+  const isKept = await context.keepsRuns();
+  if (isKept && order.answers.length > 0) await context.workspace(); // who answers has a run
   const workspace = await context.runWorkspace();
   await nameCutOffRuns(context, { workspace, sessionId });
   const { plainManager: manager } = workspace;
@@ -42,15 +48,15 @@ export async function runWorkflow(context: Context, order: WorkflowOrder): Promi
   const executor = new WorkflowExecutor({ manager, registry, humanInTheLoop });
   for (const [requestId, answer] of Object.entries(answers))
     await executor.answer({ sessionId, requestId, answer, by: context.author ?? 'user' });
-  if (settings.config.workflow.checkpointing.enabled)
+  if (isKept)
     (await BegunRuns.open(context)).add(sessionId, { file: resolve(context.folder, file), registry: registryPath });
-  const result = await supervise(context, executor, { settings, run: { workflow, ...describeRun(order) } });
+  const result = await supervise(context, executor, { settings, run });
   if (result === undefined) return EXIT.interrupted;
   if (order.checkpointId !== undefined) await manager.switchBranch(sessionId, result.branch);
-  const output = toOutput(result);
+  const output = toOutput(result, isKept);
   for (const { text } of result.differences) context.say(text);
   await context.answer(output, () => describeWorkflow(output));
-  context.say(`session ${sessionId}, branch ${result.branch}, ${result.checkpointId}`);
+  context.say(isKept ? `session ${sessionId}, branch ${result.branch}, ${result.checkpointId}` : NOT_KEPT);
   return EXITS[result.status];
 }
 
@@ -88,17 +94,18 @@ async function supervise(
     return result;
   } catch (error) {
     if (limit?.aborted !== true || context.signal.aborted) throw error;
-    context.say(`Stopped after ${seconds} s (timeout_seconds). What has ended is kept; go on with: savestate continue`);
+    const next = (await context.keepsRuns()) ? 'What has ended is kept; go on with: savestate continue' : NOT_KEPT;
+    context.say(`Stopped after ${seconds} s (timeout_seconds). ${next}`);
     return undefined;
   }
 }
 
-function toOutput(result: WorkflowResult): RunOutput {
+function toOutput(result: WorkflowResult, isKept: boolean): RunOutput {
   return {
     kind: 'workflow',
     sessionId: result.sessionId,
     branch: result.branch,
-    checkpointId: result.checkpointId,
+    checkpointId: isKept ? result.checkpointId : null,
     status: result.status,
     output: toJsonForm(result.output) ?? null,
     failure: result.failure === undefined ? null : { path: result.failure.path, message: result.failure.error.message },

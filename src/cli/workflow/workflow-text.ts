@@ -10,17 +10,19 @@ export function describeWorkflow(output: RunOutput): string {
   return `${steps}${describeEnd(output)}`;
 }
 
-function describeEnd({ status, output, failure, questions, timers }: RunOutput): string {
+/** Without a checkpoint nothing was kept, and nothing can be gone on with. */
+function describeEnd({ status, output, failure, questions, timers, checkpointId }: RunOutput): string {
+  const next = (words: string): string => (checkpointId === null ? '' : `${words}\n`);
   switch (status) {
     case 'completed':
       return `${typeof output === 'string' ? output : JSON.stringify(output, undefined, 2)}\n`;
     case 'failed':
-      return `Failed at ${failure?.path}: ${failure?.message}\nTry again with: savestate continue\n`;
+      return `Failed at ${failure?.path}: ${failure?.message}\n${next('Try again with: savestate continue')}`;
     case 'waiting':
       return [
         ...questions.map(
           ({ id, text, choices }) =>
-            `Waiting: ${text} (${choices.join(', ')})\nAnswer with: savestate continue --answer '${id}=...'\n`,
+            `Waiting: ${text} (${choices.join(', ')})\n${next(`Answer with: savestate continue --answer '${id}=...'`)}`,
         ),
         ...timers.map(({ path, at }) => `${path} waits until ${formatTime(new Date(at))} UTC.\n`),
       ].join('');

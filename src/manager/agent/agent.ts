@@ -1,6 +1,6 @@
 import type { StateCodec } from '../../core/codec/state-codec.ts';
 import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
-import { describeValue, isRecord } from '../../core/options.ts';
+import { callback, checkValue, describeValue, isRecord } from '../../core/options.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { RestoreProblem } from '../engine/restore-report.ts';
 
@@ -32,11 +32,7 @@ export class AgentTypes {
   }
 
   register(agentType: string, factory: AgentFactory): void {
-    if (typeof factory !== 'function') {
-      throw new InvalidInputError(
-        `Agent type "${agentType}" needs a function that makes an agent; found ${typeof factory}.`,
-      );
-    }
+    checkValue(factory, callback, `The factory of agent type "${agentType}"`);
     this.#factories.set(agentType, factory);
   }
 

@@ -47,7 +47,7 @@ export type AgentRegistryOptions = {
 
 const OPTIONS: OptionChecks<AgentRegistryOptions> = {
   tools: listOf(record),
-  agents: record,
+  agents: recordOf(callback),
   predicates: recordOf(callback),
   selectors: recordOf(callback),
   models: recordOf(record),

@@ -1,4 +1,5 @@
 import { InvalidInputError } from '../../core/errors.ts';
+import { formatCount } from '../../core/format-count.ts';
 import {
   checkOptions,
   filledString,
@@ -88,7 +89,11 @@ function findLimit({ rules, maxRounds, round, totalTokens, costUsd }: EndView): 
     return { reason: 'token_budget', detail: `${totalTokens} tokens were used; the limit is ${rules.maxTokens}.` };
   if (rules.maxCostUsd !== undefined && costUsd >= rules.maxCostUsd)
     return { reason: 'cost_budget', detail: `${costUsd} USD were spent; the limit is ${rules.maxCostUsd}.` };
-  if (round >= maxRounds) return { reason: 'max_rounds', detail: `${round} of ${maxRounds} rounds were run.` };
+  if (round >= maxRounds)
+    return {
+      reason: 'max_rounds',
+      detail: `${round} of ${formatCount(maxRounds, 'round')} ${maxRounds === 1 ? 'was' : 'were'} run.`,
+    };
   return undefined;
 }
 

@@ -1,3 +1,4 @@
+import { formatCount } from '../../core/format-count.ts';
 import type { AgentTotals } from '../agent/agent-state.ts';
 import type { FleetRecord } from './fleet-state.ts';
 
@@ -39,9 +40,9 @@ export function describeEnd(reason: FleetEndReason, { rounds, resets, settings, 
     case 'satisfied':
       return progressLedger?.is_request_satisfied.reason || 'The request is satisfied.';
     case 'max_rounds':
-      return `There were ${rounds} rounds, and no more are allowed.`;
+      return `The fleet worked for ${formatCount(rounds, 'round')}, and no more are allowed.`;
     case 'max_resets':
-      return `The fleet was reset ${resets} times, is stuck again, and may not be reset once more.`;
+      return `The fleet was reset ${formatCount(resets, 'time')}, is stuck again, and may not be reset once more.`;
     case 'token_budget':
       return `The budget of ${settings.maxTokens} tokens is used up.`;
     case 'cost_budget':

@@ -177,7 +177,11 @@ describe('limits', () => {
     expect(result).toMatchObject({
       status: 'ended',
       rounds: 4,
-      end: { reason: 'max_rounds', detail: 'There were 4 rounds, and no more are allowed.', answer: 'The answer.' },
+      end: {
+        reason: 'max_rounds',
+        detail: 'The fleet worked for 4 rounds, and no more are allowed.',
+        answer: 'The answer.',
+      },
     });
     expect(lastQuestion(crew.model.requests.at(-1) ?? { messages: [] })).toContain(
       'the best answer that our work allows',

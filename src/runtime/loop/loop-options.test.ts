@@ -54,6 +54,8 @@ const BAD_OPTIONS: readonly [string, object][] = [
   ['a createAgent that is async', { createAgent: async () => createAgent() }],
   ['initial that is a list', { initial: [] }],
   ['initial with an unknown section', { initial: { mailbox: {} } }],
+  ['initial with an unknown key of a section', { initial: { context: { goal: 'g' } } }],
+  ['an agent that is a class', { createAgent: class Clerk {} }],
 ];
 
 /** What is refused in the words of the part that knows it. */

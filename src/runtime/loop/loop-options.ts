@@ -122,7 +122,16 @@ const OPTIONS = {
   userId: name,
   sessionId: name,
   restoreFrom: filledString,
-  initial: optionsOf({ task: anything, context: anything, memory: anything } satisfies OptionChecks<AgentMind>),
+  initial: optionsOf({
+    task: anything,
+    context: optionsOf({
+      goals: anything,
+      constraints: anything,
+      decisions: anything,
+      notes: anything,
+    } satisfies OptionChecks<AgentMind['context']>),
+    memory: optionsOf({ shortTerm: anything, session: anything } satisfies OptionChecks<AgentMind['memory']>),
+  } satisfies OptionChecks<AgentMind>),
   settings: loopSettings,
   refresh: oneOf('in-process', 'exit'),
   drift,

@@ -1,4 +1,5 @@
 import { hasErrorCode } from '../../core/errors.ts';
+import { formatCount } from '../../core/format-count.ts';
 import type { CheckpointId } from '../../core/record/id.ts';
 import { DAY_MS } from '../../manager/retention/retention-policy.ts';
 import type { HandRestore } from './hand-restore.ts';
@@ -119,7 +120,9 @@ export class Recovery {
     const { summary, sinceMs } = live.reading;
     const drifted = await this.#saveDrifted();
     if (this.#restores.isUsedUp(ports.now())) {
-      await this.escalate(`It drifted again after ${settings.maxRestoresPerDay} restores within a day. ${summary}`);
+      await this.escalate(
+        `It drifted again after ${formatCount(settings.maxRestoresPerDay, 'restore')} within a day. ${summary}`,
+      );
     } else if (ports.now() >= this.#restores.restsUntilMs()) {
       const healthy = await checkpoints.findHealthy(sinceMs);
       if (healthy === undefined) await this.escalate(`It drifts and was never saved healthy. ${summary}`);
@@ -149,7 +152,9 @@ export class Recovery {
     const { ports, settings } = this.#parts;
     const failures = this.#creationFailures;
     if (failures >= settings.maxFailures)
-      await this.escalate(`It drifts, and ${failures} times no new agent could be made. See the event agent_failed.`);
+      await this.escalate(
+        `It drifts, and ${formatCount(failures, 'time')} no new agent could be made. See the event agent_failed.`,
+      );
     return ports.now() + retryDelayMs(settings, failures);
   }
 

@@ -1,3 +1,4 @@
+import { formatCount } from '../../core/format-count.ts';
 import type { ComparedMessage, ComparedRun, ComparedStep, RunComparison } from './compare-runs.ts';
 
 const SIGNS = { same: ' ', changed: '~', only_a: '-', only_b: '+' } as const;
@@ -24,7 +25,7 @@ export function formatRunComparison(comparison: RunComparison): string {
 
 function formatRun({ sessionId, branch, checkpointId, messages, end }: ComparedRun): string {
   const ending = end === null ? 'not ended' : `ended: ${end.reason}`;
-  return `${sessionId}, branch ${branch} at ${checkpointId}, ${messages} messages, ${ending}`;
+  return `${sessionId}, branch ${branch} at ${checkpointId}, ${formatCount(messages, 'message')}, ${ending}`;
 }
 
 function formatDivergence({ firstDivergence, a, b }: RunComparison): string {

@@ -1,3 +1,4 @@
+import { formatCount } from '../../core/format-count.ts';
 import type { TrialArmReport, TrialChance, TrialDivergence, TrialReport, TrialRun } from './trial-report.ts';
 
 const HEADINGS = {
@@ -30,7 +31,7 @@ function describeChange({ intervention, reason, author, rounds, repeats, isCompl
     originalChars === undefined ? undefined : `${originalChars} → ${replacementChars} characters`,
   ].filter((detail) => detail !== undefined);
   return [
-    `- Session ${code(sessionId)}, from checkpoint ${code(baseId)}, ${rounds} rounds, ${repeats} runs of each kind`,
+    `- Session ${code(sessionId)}, from checkpoint ${code(baseId)}, ${formatCount(rounds, 'round')}, ${formatCount(repeats, 'run')} of each kind`,
     `- Changed: ${[HEADINGS[kind], ...details].join(', ')}`,
     ...(reason === undefined ? [] : [`- Reason: ${cell(reason)}`]),
     ...(author === undefined ? [] : [`- Author: ${cell(author)}`]),

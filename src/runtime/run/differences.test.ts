@@ -151,7 +151,7 @@ describe('code that changed while a conversation was stopped', () => {
   test('[run.7] rounds that a run grants are no difference', async () => {
     const { manage } = open();
     const first = await manage({}).run({ message: 'hi', rounds: 1 });
-    expect(first).toMatchObject({ end: { detail: '1 of 1 rounds were run.' } });
+    expect(first).toMatchObject({ end: { detail: '1 of 1 round was run.' } });
     expect(await manage({}).resume({ rounds: 2 })).toMatchObject({ newMessages: 2, differences: [] });
   });
 

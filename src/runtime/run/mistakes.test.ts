@@ -38,6 +38,12 @@ describe('a factory', () => {
     await expect(manager.restore(id, nothing)).rejects.toThrow('The factory must return an agent; found undefined.');
     const late = { factory: async () => new StandardAgent({ name: 'ann' }) };
     await expect(manager.restore(id, late)).rejects.toThrow('must not be async');
+    const made = { factory: StandardAgent as never };
+    await expect(manager.restore(id, made)).rejects.toThrow(
+      'found the class StandardAgent. Pass () => new StandardAgent(',
+    );
+    expect(() => manager.registerAgent('Clerk', StandardAgent as never)).toThrow('found the class StandardAgent');
+    expect(() => new AgentRegistry({ agents: { Clerk: StandardAgent as never } })).toThrow('found the class');
     manager.registerAgent('StandardAgent', (() => undefined) as never);
     await expect(manager.restore(id)).rejects.toThrow('must return an agent');
   });

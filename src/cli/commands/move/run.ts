@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { InvalidInputError, NotFoundError } from '../../../core/errors.ts';
+import { checkValue, wholeFrom } from '../../../core/options.ts';
 import type { Command } from '../../command.ts';
 import type { CommandInput } from '../../command-input.ts';
 import type { Context } from '../../context.ts';
@@ -56,6 +57,9 @@ async function talk(context: Context, input: CommandInput): Promise<ExitCode | u
   const { tendCutOff } = await import('../../team/cut-off.ts');
   const text = await readPrompt(context, input);
   const rounds = input.count('rounds');
+  // What is refused is refused before anything is made.
+  if (rounds !== undefined) checkValue(rounds, wholeFrom(1), '--rounds');
+  readOnDifference(input);
   const team = await openTeam(context, readTeamChoice(input));
   const workspace = await context.runWorkspace();
   const sessionId = context.globals.session ?? newSessionName('chat');
