@@ -1,11 +1,17 @@
 import { randomBytes } from 'node:crypto';
 import { ClosedError, InvalidInputError } from '../core/errors.ts';
-import { checkValue, string } from '../core/options.ts';
+import { anything, callback, checkOptions, filledString, having, type OptionChecks, oneOf } from '../core/options.ts';
 import type { ForkOptions } from '../manager/branch/branching.ts';
 import type { BranchHead } from '../manager/branch/history.ts';
 import type { CheckpointManager } from '../manager/checkpoint-manager.ts';
 import { Differences, type MemoryDifference } from './edit/differences.ts';
-import { type ChangeOptions, Editing, type MemoryChange } from './edit/editing.ts';
+import {
+  type ChangeOptions,
+  Editing,
+  type MemoryChange,
+  type PromoteOptions,
+  type ScopeChangeOptions,
+} from './edit/editing.ts';
 import { Explaining, type MemoryExplanation, type MemoryHistoryEntry } from './edit/explaining.ts';
 import { type PurgeResult, Purging } from './edit/purging.ts';
 import { Finding, type SearchOptions, type SearchResult, type SelectOptions } from './find/finding.ts';
@@ -14,13 +20,11 @@ import { type AddResult, Learning } from './learn/learning.ts';
 import type { AddOptions } from './learn/proposal.ts';
 import type { Embedder } from './log/embedder.ts';
 import type { MemoryExtractor } from './log/extractor.ts';
-import { toRecord } from './log/fold.ts';
 import type { MemoryContext } from './log/memory-context.ts';
 import type { MemoryInput } from './log/memory-input.ts';
 import { ScopeLogs } from './log/scope-log.ts';
 import { VectorIndex } from './log/vector-index.ts';
 import { type ViewOptions, Views } from './log/views.ts';
-import { checkMemoryOptions } from './memory-options.ts';
 import type { MemoryRecord, MemoryScope } from './storage/memory-record.ts';
 import type { MemoryStorage } from './storage/memory-storage.ts';
 import { SqliteMemoryStorage } from './storage/sqlite/sqlite-memory-storage.ts';
@@ -44,16 +48,34 @@ export type MemoryOptions = {
 /** How a rewind treats what was learned after its target: `follow` (default) hides it, `keep` promotes it. */
 export type MemoryRewindOptions = ForkOptions & { readonly memory?: 'follow' | 'keep' };
 
+const MEMORY_CHECKS: OptionChecks<MemoryOptions> = {
+  path: filledString,
+  storage: having('append', 'readEvents'),
+  manager: having('session', 'rewind'),
+  embedder: having('embed'),
+  extractor: having('extract'),
+  now: callback,
+};
+
+/** What is not about memory is checked by the manager. */
+const REWIND_CHECKS: OptionChecks<MemoryRewindOptions> = {
+  memory: oneOf('follow', 'keep'),
+  branch: anything,
+  reason: anything,
+  author: anything,
+  edit: anything,
+};
+
 /** Facts about users and earlier work that outlive a run and follow its branches: what a rewind abandons is no longer known. */
 export class Memory {
   readonly #context: MemoryContext;
   readonly #manager: CheckpointManager | undefined;
-  readonly #finding: Finding;
   readonly #learning: Learning;
   #isClosed = false;
 
   constructor(options: MemoryOptions = {}) {
-    const { path, storage, manager, embedder, extractor, now = Date.now } = checkMemoryOptions(options, 'new Memory()');
+    checkOptions(options, MEMORY_CHECKS, 'new Memory()');
+    const { path, storage, manager, embedder, extractor, now = Date.now } = options;
     if (path !== undefined && storage !== undefined)
       throw new InvalidInputError('Memory takes a path or a storage, not both.');
     const opened = storage ?? new SqliteMemoryStorage(path === undefined ? {} : { path });
@@ -67,7 +89,6 @@ export class Memory {
       now,
       newId: newMemoryId,
     };
-    this.#finding = new Finding(this.#context);
     this.#learning = new Learning(this.#context);
   }
 
@@ -76,101 +97,78 @@ export class Memory {
   /** Remembers what was said. Resolves when it is durable; what vectors and extractors add is best effort and said in the result. */
   async add(messages: MemoryInput, options: AddOptions): Promise<AddResult> {
     this.#checkOpen();
-    return this.#learning.add(messages, checkMemoryOptions(options, 'add()'));
+    return this.#learning.add(messages, options);
   }
 
   /** Changes a memory, by adding to its history. */
   async update(id: string, change: string | MemoryChange, options: ChangeOptions = {}): Promise<void> {
-    this.#checkOpen();
-    const changed = checkMemoryOptions(
-      typeof change === 'string' ? { memory: change } : change,
-      'the change of update()',
-    );
-    await new Editing(this.#context).update(id, changed, checkMemoryOptions(options, 'update()'));
+    await new Editing(this.#open).update(id, change, options);
   }
 
   /** Retracts a memory; its history stays. For removing the words themselves there is `purge`. */
   async delete(id: string, options: ChangeOptions = {}): Promise<void> {
-    this.#checkOpen();
-    await new Editing(this.#context).delete(id, checkMemoryOptions(options, 'delete()'));
+    await new Editing(this.#open).delete(id, options);
   }
 
   /** Retracts all that is visible of a scope; answers how many that were. */
-  async deleteAll(options: MemoryScope & Omit<ChangeOptions, 'expectedVersion'>): Promise<number> {
-    this.#checkOpen();
-    return new Editing(this.#context).deleteAll(checkMemoryOptions(options, 'deleteAll()'));
+  async deleteAll(options: ScopeChangeOptions): Promise<number> {
+    return new Editing(this.#open).deleteAll(options);
   }
 
   // Looking
 
   /** What answers a question, best first. */
   async search(query: string, options: SearchOptions): Promise<SearchResult> {
-    this.#checkOpen();
-    checkValue(query, string, 'The question of search()');
-    return this.#finding.search(query, checkMemoryOptions(options, 'search()'));
+    return new Finding(this.#open).search(query, options);
   }
 
   /** One memory; undefined if it is not visible from there. */
   async get(id: string, options: ViewOptions = {}): Promise<MemoryRecord | undefined> {
-    this.#checkOpen();
-    const folded = await this.#finding.get(id, checkMemoryOptions(options, 'get()'));
-    return folded === undefined ? undefined : toRecord(folded);
+    return new Finding(this.#open).get(id, options);
   }
 
   /** All that is visible of a scope, oldest first. */
   async getAll(options: SelectOptions): Promise<readonly MemoryRecord[]> {
-    this.#checkOpen();
-    return this.#finding.getAll(checkMemoryOptions(options, 'getAll()'));
+    return new Finding(this.#open).getAll(options);
   }
 
   /** Everything that happened to a memory, on all branches, oldest first. */
   async history(id: string, options: ViewOptions = {}): Promise<readonly MemoryHistoryEntry[]> {
-    this.#checkOpen();
-    return new Explaining(this.#context).history(id, checkMemoryOptions(options, 'history()'));
+    return new Explaining(this.#open).history(id, options);
   }
 
   /** Which checkpoints and words taught a memory, and what is left of them. */
   async why(id: string, options: ViewOptions = {}): Promise<MemoryExplanation> {
-    this.#checkOpen();
-    return new Explaining(this.#context).why(id, checkMemoryOptions(options, 'why()'));
+    return new Explaining(this.#open).why(id, options);
   }
 
   /** What the lineage of the second checkpoint taught that the first one's did not, what it unlearned, and what it changed. */
   async diff(before: string, after: string): Promise<MemoryDifference> {
-    this.#checkOpen();
-    return new Differences(this.#context).between(before, after);
+    return new Differences(this.#open).between(before, after);
   }
 
   /** Fills `{memory}` and `{memory:preferences}` into a prompt: marked as data, within the budget. */
   async render(template: string, options: RenderOptions): Promise<RenderResult> {
-    this.#checkOpen();
-    checkValue(template, string, 'The template of render()');
-    return new Rendering(this.#finding).render(template, checkMemoryOptions(options, 'render()'));
+    return new Rendering(new Finding(this.#open)).render(template, options);
   }
 
   // Following branches
 
   /** Lets a memory be seen from every branch and session, as it is seen from there. */
-  async promote(
-    id: string,
-    options: ViewOptions & { readonly actor?: string; readonly reason?: string } = {},
-  ): Promise<void> {
-    this.#checkOpen();
-    await new Editing(this.#context).promote(id, checkMemoryOptions(options, 'promote()'));
+  async promote(id: string, options: PromoteOptions = {}): Promise<void> {
+    await new Editing(this.#open).promote(id, options);
   }
 
   /** Rewinds the session of a checkpoint, like `manager.rewind`, and says what memory does meanwhile. */
   async rewind(idOrPrefix: string, given: MemoryRewindOptions = {}): Promise<BranchHead> {
-    this.#checkOpen();
-    const { memory = 'follow', ...options } = checkMemoryOptions(given, 'rewind()');
+    checkOptions(given, REWIND_CHECKS, 'rewind()');
+    const { memory = 'follow', ...options } = given;
+    const context = this.#open;
     if (this.#manager === undefined)
       throw new InvalidInputError('A rewind needs the CheckpointManager. Give Memory the option "manager".');
-    const changes = memory === 'keep' ? await new Differences(this.#context).sinceCheckpoint(idOrPrefix) : [];
+    const changes = memory === 'keep' ? await new Differences(context).sinceCheckpoint(idOrPrefix) : [];
     const head = await this.#manager.rewind(idOrPrefix, options);
-    await new Editing(this.#context).keep(
-      changes,
-      `kept when session "${head.sessionId}" was rewound to ${head.headId}`,
-    );
+    await new Editing(context).keep(changes, `kept when session "${head.sessionId}" was rewound to ${head.headId}`);
     return head;
   }
 
@@ -178,14 +176,12 @@ export class Memory {
 
   /** Removes the words of memories, of all their versions and of what was taken from them, and says where copies may be left. */
   async purge(what: string | MemoryScope, options: { readonly reason?: string } = {}): Promise<PurgeResult> {
-    this.#checkOpen();
-    return new Purging(this.#context).purge(what, checkMemoryOptions(options, 'purge()'));
+    return new Purging(this.#open).purge(what, options);
   }
 
   /** Removes everything, of every user. */
   async reset(): Promise<void> {
-    this.#checkOpen();
-    await this.#context.storage.reset();
+    await this.#open.storage.reset();
   }
 
   /** Closes the storage. Idempotent. The manager stays open. */
@@ -197,6 +193,11 @@ export class Memory {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
+  }
+
+  get #open(): MemoryContext {
+    this.#checkOpen();
+    return this.#context;
   }
 
   #checkOpen(): void {

@@ -18,6 +18,7 @@ export function tombstoneCheck({ id, digest, body }: { id: string; digest: Diges
 /** The columns of a checkpoint that repeat parts of its record, so that it can be found by them. */
 export type FiledColumns = {
   readonly id: string;
+  readonly mark: string | null;
   readonly session: string | null;
   readonly branch: string | null;
   readonly type: string | null;
@@ -30,8 +31,32 @@ export type FiledColumns = {
   readonly hasRoot: boolean;
 };
 
+/** What is wrong with a stored checkpoint that no digest covers. `read` decodes its record. */
+export function* checkFiled(
+  row: FiledColumns,
+  read: () => { readonly digest: Digest; readonly body: string },
+): Generator<string> {
+  const where = `Checkpoint ${row.id}`;
+  const whole = readOrUndefined(read);
+  if (row.isDeleted && (whole === undefined || row.mark !== tombstoneCheck({ id: row.id, ...whole })))
+    yield `${where} was deleted, and its tombstone is damaged.`;
+  const header = readOrUndefined(() => JSON.parse(whole?.body ?? '') as CheckpointHeader);
+  if (header === undefined) yield `${where} has a record that cannot be read.`;
+  else
+    for (const what of findMisfiled(row, header)) yield `${where} is filed under another ${what} than its record says.`;
+}
+
+/** Undefined in place of whatever error a damaged row leads to. */
+export function readOrUndefined<T>(read: () => T): T | undefined {
+  try {
+    return read();
+  } catch {
+    return undefined;
+  }
+}
+
 /** Names each column that differs from the record. */
-export function findMisfiled(filed: FiledColumns, header: CheckpointHeader): string[] {
+function findMisfiled(filed: FiledColumns, header: CheckpointHeader): string[] {
   const isTombstone = 'deletedAtMs' in header;
   const pairs: [what: string, column: unknown, recorded: unknown][] = [
     ['id', filed.id, header.id],

@@ -1,10 +1,10 @@
 import { CorruptError } from '../core/errors.ts';
 import type { CheckpointHeader } from '../core/record/checkpoint-header.ts';
 import type { JsonValue } from '../core/value/json.ts';
-import type { CheckpointQuery, CheckpointRow } from './contract.ts';
+import type { CheckpointQuery, CheckpointRow, EffectRow, Ref, RefKind } from './contract.ts';
 
 /** The header fields a query compares by equality; each has a column in SQL storages. */
-export const EQUALITY_FIELDS = ['sessionId', 'branch', 'agentId', 'userId', 'type', 'status'] as const;
+const EQUALITY_FIELDS = ['sessionId', 'branch', 'agentId', 'userId', 'type', 'status'] as const;
 
 /** Whether a header passes the filters of a query (not its paging). The reference that SQL storages must agree with. */
 export function matchesQuery(header: CheckpointHeader, query: CheckpointQuery): boolean {
@@ -54,6 +54,35 @@ export function selectRows<Row extends IndexedRow>(ascending: readonly Row[], qu
     if (row !== undefined && isWanted(row)) found.push(row);
   }
   return found.slice(offset);
+}
+
+/** The row as the contract returns it, without what an index of it adds. */
+export function withoutHeader({ id, sessionId, digest, body, isDeleted }: IndexedRow): CheckpointRow {
+  return { id, sessionId, digest, body, isDeleted };
+}
+
+/** Answers `readRefs` from all refs of the sessions asked for. */
+export function selectRefs(refs: readonly Ref[], { kind, name }: { kind?: RefKind; name?: string }): Ref[] {
+  return refs
+    .filter((ref) => (kind ?? ref.kind) === ref.kind && (name ?? ref.name) === ref.name)
+    .sort(
+      (a, b) => compareText(a.sessionId, b.sessionId) || compareText(a.kind, b.kind) || compareText(a.name, b.name),
+    );
+}
+
+/** Answers `readEffects` from all effects of a session. */
+export function selectEffects(
+  rows: readonly EffectRow[],
+  { branch, fromOrdinal = 0 }: { branch?: string; fromOrdinal?: number },
+): EffectRow[] {
+  return rows
+    .filter((row) => (branch ?? row.branch) === row.branch && row.ordinal >= fromOrdinal)
+    .sort((a, b) => compareText(a.branch, b.branch) || a.ordinal - b.ordinal);
+}
+
+/** The order of ids and names: by their UTF-16 units. */
+export function compareText(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
 }
 
 /** Values are equal if their JSON form is, so `{tags: ["a"]}` finds that very list. */

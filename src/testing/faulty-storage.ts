@@ -1,33 +1,19 @@
 import { StorageError } from '../core/errors.ts';
-import type { CheckpointId, SessionId } from '../core/record/id.ts';
+import type { CheckpointId } from '../core/record/id.ts';
 import type { Chunk, Digest } from '../core/tree/chunk.ts';
-import type {
-  CheckpointQuery,
-  CheckpointRow,
-  CheckpointRowWithRoot,
-  CheckpointWatcher,
-  ChunkStorage,
-  CollectResult,
-  Commit,
-  CommitResult,
-  Deletion,
-  EffectRow,
-  Ref,
-  StorageStats,
-  StorageWatch,
-} from '../storage/contract.ts';
+import type { CheckpointRowWithRoot, ChunkStorage, Commit, CommitResult } from '../storage/contract.ts';
 
 /**
  * `fails`: rejects and writes nothing. `loses_reply`: writes and then rejects, as when the answer does not arrive; the error's
  * details say `outcome: 'unknown'`. `loses_request`: the same error, but nothing was written.
  */
-export type CommitFault = 'fails' | 'loses_reply' | 'loses_request';
+type CommitFault = 'fails' | 'loses_reply' | 'loses_request';
 
 /** `altered`: one character of the text differs. `missing`: it is not there. */
-export type ChunkFault = 'altered' | 'missing';
+type ChunkFault = 'altered' | 'missing';
 
 /** The methods whose calls can be held up. */
-export type StorageMethod = Exclude<keyof ChunkStorage, 'kind' | 'limits'>;
+type StorageMethod = Exclude<keyof ChunkStorage, 'kind' | 'limits'>;
 
 /** What goes wrong. It is read at every call, so that a test may change it between calls. */
 export type FaultPlan = {
@@ -41,131 +27,62 @@ export type FaultPlan = {
   delay?: (method: StorageMethod, nth: number) => Promise<void> | undefined;
 };
 
+/** Never held up: they are told of no call. */
+const UNPLANNED: ReadonlySet<string | symbol> = new Set(['hurry', 'now', 'watch', Symbol.asyncDispose]);
+
 /** A storage that fails as planned, around a storage that does not. Everything unplanned passes through. */
 export function faultyStorage(storage: ChunkStorage, plan: FaultPlan): ChunkStorage {
-  return new FaultyStorage(storage, plan);
+  const calls = new Map<StorageMethod, number>();
+  /** Counts the call, and waits as long as the plan wants. */
+  const enter = async (method: StorageMethod): Promise<number> => {
+    const nth = (calls.get(method) ?? 0) + 1;
+    calls.set(method, nth);
+    await plan.delay?.(method, nth);
+    return nth;
+  };
+  const faulty = faultyMethods(storage, plan);
+  return new Proxy(storage, {
+    get: (inner, key) => {
+      const value: unknown = Reflect.get(inner, key);
+      if (typeof value !== 'function') return value;
+      if (UNPLANNED.has(key)) return value.bind(inner) as unknown;
+      return async (...given: unknown[]): Promise<unknown> => {
+        const nth = await enter(key as StorageMethod);
+        if (Object.hasOwn(faulty, key)) return faulty[key as keyof typeof faulty](given[0] as never, nth);
+        return Reflect.apply(value, inner, given) as unknown;
+      };
+    },
+  });
 }
 
-class FaultyStorage implements ChunkStorage {
-  readonly kind: string;
-  readonly limits: ChunkStorage['limits'];
-  readonly now?: () => Promise<number>;
-  readonly watch?: (watcher: CheckpointWatcher) => Promise<StorageWatch>;
-  readonly #inner: ChunkStorage;
-  readonly #plan: FaultPlan;
-  readonly #calls = new Map<StorageMethod, number>();
-
-  constructor(inner: ChunkStorage, plan: FaultPlan) {
-    this.kind = inner.kind;
-    this.limits = inner.limits;
-    this.#inner = inner;
-    this.#plan = plan;
-    if (inner.now !== undefined) this.now = () => inner.now?.() as Promise<number>;
-    if (inner.watch !== undefined) this.watch = (watcher) => inner.watch?.(watcher) as Promise<StorageWatch>;
-  }
-
-  /** Counts the call, and waits as long as the plan wants. */
-  async #enter(method: StorageMethod): Promise<number> {
-    const nth = (this.#calls.get(method) ?? 0) + 1;
-    this.#calls.set(method, nth);
-    await this.#plan.delay?.(method, nth);
-    return nth;
-  }
-
-  async commit(commit: Commit): Promise<CommitResult> {
-    const nth = await this.#enter('commit');
-    const fault = this.#plan.commits?.[nth];
-    if (fault === 'fails') throw new StorageError(`Commit ${nth} failed as planned; nothing was written.`);
-    if (fault === 'loses_request') throw lostAnswer(nth);
-    const result = await this.#inner.commit(commit);
-    if (fault === 'loses_reply') throw lostAnswer(nth);
-    return result;
-  }
-
-  async readChunks(digests: readonly Digest[]): Promise<(Chunk | undefined)[]> {
-    await this.#enter('readChunks');
-    const chunks = await this.#inner.readChunks(digests);
-    return chunks.map((chunk) => chunk && this.#damage(chunk));
-  }
-
-  async readReachable(digests: readonly Digest[]): Promise<Chunk[]> {
-    await this.#enter('readReachable');
-    const chunks = await this.#inner.readReachable(digests);
-    return chunks.map((chunk) => this.#damage(chunk)).filter((chunk) => chunk !== undefined);
-  }
-
-  #damage(chunk: Chunk): Chunk | undefined {
-    const fault = this.#plan.chunks?.[chunk.digest];
+/** The methods that a plan changes. */
+function faultyMethods(inner: ChunkStorage, plan: FaultPlan) {
+  const damage = (chunk: Chunk): Chunk | undefined => {
+    const fault = plan.chunks?.[chunk.digest];
     if (fault === undefined) return chunk;
     return fault === 'missing' ? undefined : { ...chunk, text: alterText(chunk.text) };
-  }
-
-  async readCheckpoint(id: CheckpointId): Promise<CheckpointRowWithRoot | undefined> {
-    await this.#enter('readCheckpoint');
-    const row = await this.#inner.readCheckpoint(id);
-    if (row?.root === undefined || !this.#plan.alteredRoots?.includes(id)) return row;
-    return { ...row, root: { ...row.root, text: alterText(row.root.text) } };
-  }
-
-  async listCheckpoints(query: CheckpointQuery): Promise<CheckpointRow[]> {
-    await this.#enter('listCheckpoints');
-    return this.#inner.listCheckpoints(query);
-  }
-
-  async readRefs(filter?: Parameters<ChunkStorage['readRefs']>[0]): Promise<Ref[]> {
-    await this.#enter('readRefs');
-    return this.#inner.readRefs(filter);
-  }
-
-  async readDue(page: { before: string; limit: number }): Promise<Ref[]> {
-    await this.#enter('readDue');
-    return this.#inner.readDue(page);
-  }
-
-  async readEffects(filter: Parameters<ChunkStorage['readEffects']>[0]): Promise<EffectRow[]> {
-    await this.#enter('readEffects');
-    return this.#inner.readEffects(filter);
-  }
-
-  async listSessions(page: { after?: string; limit: number }): Promise<SessionId[]> {
-    await this.#enter('listSessions');
-    return this.#inner.listSessions(page);
-  }
-
-  async deleteCheckpoints(deletions: readonly Deletion[], options?: { force?: boolean }): Promise<CheckpointId[]> {
-    await this.#enter('deleteCheckpoints');
-    return this.#inner.deleteCheckpoints(deletions, options);
-  }
-
-  async deleteSession(sessionId: SessionId, options?: { ifRefs?: readonly Ref[] }): Promise<boolean> {
-    await this.#enter('deleteSession');
-    return this.#inner.deleteSession(sessionId, options);
-  }
-
-  async collect(options?: { signal?: AbortSignal }): Promise<CollectResult> {
-    await this.#enter('collect');
-    return this.#inner.collect(options);
-  }
-
-  async listChunks(page: { after?: Digest; limit: number }): Promise<Digest[]> {
-    await this.#enter('listChunks');
-    return this.#inner.listChunks(page);
-  }
-
-  async checkIntegrity(): Promise<string[]> {
-    await this.#enter('checkIntegrity');
-    return this.#inner.checkIntegrity();
-  }
-
-  async stats(): Promise<StorageStats> {
-    await this.#enter('stats');
-    return this.#inner.stats();
-  }
-
-  async close(): Promise<void> {
-    await this.#enter('close');
-    return this.#inner.close();
-  }
+  };
+  return {
+    async commit(commit: Commit, nth: number): Promise<CommitResult> {
+      const fault = plan.commits?.[nth];
+      if (fault === 'fails') throw new StorageError(`Commit ${nth} failed as planned; nothing was written.`);
+      if (fault === 'loses_request') throw lostAnswer(nth);
+      const result = await inner.commit(commit);
+      if (fault === 'loses_reply') throw lostAnswer(nth);
+      return result;
+    },
+    async readChunks(digests: readonly Digest[]): Promise<(Chunk | undefined)[]> {
+      return (await inner.readChunks(digests)).map((chunk) => chunk && damage(chunk));
+    },
+    async readReachable(digests: readonly Digest[]): Promise<Chunk[]> {
+      return (await inner.readReachable(digests)).map(damage).filter((chunk) => chunk !== undefined);
+    },
+    async readCheckpoint(id: CheckpointId): Promise<CheckpointRowWithRoot | undefined> {
+      const row = await inner.readCheckpoint(id);
+      if (row?.root === undefined || !plan.alteredRoots?.includes(id)) return row;
+      return { ...row, root: { ...row.root, text: alterText(row.root.text) } };
+    },
+  };
 }
 
 /** All that a caller can know when the connection breaks. */

@@ -1,8 +1,17 @@
 import { ConflictError, InvalidInputError, NotFoundError } from '../../core/errors.ts';
+import { checkOptions, type OptionChecks, string, wholeFrom } from '../../core/options.ts';
 import { type FoldedMemory, foldMemory } from '../log/fold.ts';
 import type { MemoryContext } from '../log/memory-context.ts';
-import { checkContent, checkMetadata, hashContent, parseScope } from '../log/memory-input.ts';
-import { sessionsOf, type TeacherOptions, type ViewOptions } from '../log/views.ts';
+import {
+  checkContent,
+  checkMetadata,
+  FIELD_CHECKS,
+  hashContent,
+  parseScope,
+  SCOPE_CHECKS,
+  WHY_CHECKS,
+} from '../log/memory-input.ts';
+import { sessionsOf, TEACHER_CHECKS, type TeacherOptions, VIEW_CHECKS, type ViewOptions } from '../log/views.ts';
 import type { EventPlace, MemoryEvent, NewMemoryEvent } from '../storage/memory-event.ts';
 import type { MemoryFields, MemoryScope } from '../storage/memory-record.ts';
 import type { IndexedEvent } from '../storage/memory-storage.ts';
@@ -17,6 +26,13 @@ export type MemoryChange = {
   readonly confidence?: number;
 };
 
+const CHANGE_CHECKS: OptionChecks<MemoryChange> = {
+  ...FIELD_CHECKS,
+  memory: string,
+  content: { renamedTo: 'memory' },
+  text: { renamedTo: 'memory' },
+};
+
 /** Who changes it, why, where that was learned, and on which version the change stands. */
 export type ChangeOptions = TeacherOptions & {
   /** The `version` that was read; if it is another by now, nothing is changed and a ConflictError says so. */
@@ -24,6 +40,18 @@ export type ChangeOptions = TeacherOptions & {
   readonly actor?: string;
   readonly reason?: string;
 };
+
+/** The changes of a whole scope have no version. */
+export type ScopeChangeOptions = MemoryScope & Omit<ChangeOptions, 'expectedVersion'>;
+
+/** From where a memory is promoted, by whom and why. */
+export type PromoteOptions = ViewOptions & Pick<ChangeOptions, 'actor' | 'reason'>;
+
+const OPTION_CHECKS = {
+  ...TEACHER_CHECKS,
+  ...WHY_CHECKS,
+  expectedVersion: wholeFrom(0),
+} satisfies OptionChecks<ChangeOptions>;
 
 /** Each failed attempt means that someone else's change was stored. */
 const MAX_ATTEMPTS = 20;
@@ -38,7 +66,10 @@ export class Editing {
     this.#context = context;
   }
 
-  async update(id: string, change: MemoryChange, options: ChangeOptions): Promise<void> {
+  async update(id: string, given: string | MemoryChange, options: ChangeOptions): Promise<void> {
+    const change = typeof given === 'string' ? { memory: given } : given;
+    checkOptions(change, CHANGE_CHECKS, 'the change of update()');
+    checkOptions(options, OPTION_CHECKS, 'update()');
     if (Object.values(change).every((value) => value === undefined))
       throw new InvalidInputError(
         'Nothing would change. Say what is to be different: memory, metadata, expirationDate, isPinned or confidence.',
@@ -57,6 +88,7 @@ export class Editing {
   }
 
   async delete(id: string, options: ChangeOptions): Promise<void> {
+    checkOptions(options, OPTION_CHECKS, 'delete()');
     const place = await this.#context.views.place(options);
     const { expectedVersion, actor, reason } = options;
     await this.#edit(id, { place, expectedVersion }, ({ fields }) => ({
@@ -69,7 +101,8 @@ export class Editing {
   }
 
   /** Retracts everything visible of a scope; answers how many that were. */
-  async deleteAll(options: MemoryScope & Omit<ChangeOptions, 'expectedVersion'>): Promise<number> {
+  async deleteAll(options: ScopeChangeOptions = {}): Promise<number> {
+    checkOptions(options, { ...SCOPE_CHECKS, ...TEACHER_CHECKS, ...WHY_CHECKS }, 'deleteAll()');
     const place = await this.#context.views.place(options);
     const log = await this.#context.logs.open(parseScope(options));
     const { memories } = log.see(await this.#context.views.ofPlace(place, log));
@@ -90,10 +123,8 @@ export class Editing {
   }
 
   /** Lets a memory be seen from every branch, as it is seen from here. */
-  async promote(
-    id: string,
-    options: ViewOptions & { readonly actor?: string; readonly reason?: string },
-  ): Promise<void> {
+  async promote(id: string, options: PromoteOptions): Promise<void> {
+    checkOptions(options, { ...VIEW_CHECKS, ...WHY_CHECKS }, 'promote()');
     const { actor, reason, ...from } = options;
     const events = await this.#edit(id, { from }, ({ fields }) => ({ operation: 'PROMOTE', fields, actor, reason }));
     await this.#context.vectors.add(events);

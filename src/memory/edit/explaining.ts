@@ -1,7 +1,8 @@
 import { withoutUndefined } from '../../core/defined.ts';
+import { checkOptions } from '../../core/options.ts';
 import { type FoldedMemory, foldMemory, toRecord } from '../log/fold.ts';
 import type { MemoryContext } from '../log/memory-context.ts';
-import { sessionsOf, type ViewOptions } from '../log/views.ts';
+import { sessionsOf, VIEW_CHECKS, type ViewOptions } from '../log/views.ts';
 import type { EventPlace, MemoryEvent, MemoryOperation } from '../storage/memory-event.ts';
 import type { MemoryRecord } from '../storage/memory-record.ts';
 import { notFound } from './editing.ts';
@@ -62,11 +63,13 @@ export class Explaining {
   }
 
   async history(id: string, options: ViewOptions): Promise<MemoryHistoryEntry[]> {
+    checkOptions(options, VIEW_CHECKS, 'history()');
     const { events, sees } = await this.#open(id, options);
     return events.filter(({ operation }) => operation !== 'EXTRACT').map((event) => toEntry(event, sees(event)));
   }
 
   async why(id: string, options: ViewOptions): Promise<MemoryExplanation> {
+    checkOptions(options, VIEW_CHECKS, 'why()');
     const { events, sees } = await this.#open(id, options);
     const folded = foldMemory(events.filter(sees));
     const taught = events.filter(({ operation }) => TEACHING.has(operation));

@@ -1,4 +1,5 @@
 import { NotFoundError } from '../../core/errors.ts';
+import { checkOptions, string } from '../../core/options.ts';
 import type { MemoryContext } from '../log/memory-context.ts';
 import { parseScope } from '../log/memory-input.ts';
 import type { MemoryEvent } from '../storage/memory-event.ts';
@@ -19,7 +20,9 @@ export class Purging {
     this.#context = context;
   }
 
-  async purge(what: string | MemoryScope, { reason }: { readonly reason?: string }): Promise<PurgeResult> {
+  async purge(what: string | MemoryScope, options: { readonly reason?: string }): Promise<PurgeResult> {
+    checkOptions(options, { reason: string }, 'purge()');
+    const { reason } = options;
     const events = typeof what === 'string' ? await this.#ofMemory(what) : await this.#ofScope(what);
     const byMemory = new Map(events.map((event) => [event.memoryId, event]));
     const purged = [...byMemory.keys()];

@@ -1,11 +1,24 @@
+import {
+  accepts,
+  checkOptions,
+  checkValue,
+  flag,
+  listOf,
+  type OptionChecks,
+  oneOf,
+  record,
+  signal,
+  string,
+  wholeFrom,
+} from '../../core/options.ts';
 import { currentAt } from '../log/current.ts';
 import { type FoldedMemory, foldMemory, toRecord } from '../log/fold.ts';
 import type { MemoryContext } from '../log/memory-context.ts';
-import { parseScope } from '../log/memory-input.ts';
+import { parseScope, SCOPE_CHECKS } from '../log/memory-input.ts';
 import type { Visible } from '../log/scope-log.ts';
 import type { VectorStatus } from '../log/vector-index.ts';
-import { sessionsOf, type ViewOptions } from '../log/views.ts';
-import type { MemoryKind, MemoryRecord, MemoryScope } from '../storage/memory-record.ts';
+import { sessionsOf, VIEW_CHECKS, type ViewOptions } from '../log/views.ts';
+import { MEMORY_KINDS, type MemoryKind, type MemoryRecord, type MemoryScope } from '../storage/memory-record.ts';
 import { compileFilters, type MemoryFilters } from './filters.ts';
 import { parseQuery } from './query.ts';
 import { type Ranked, rank, type ScoreParts } from './ranking.ts';
@@ -19,6 +32,14 @@ export type SelectOptions = MemoryScope &
     readonly showExpired?: boolean;
   };
 
+const SELECT_CHECKS: OptionChecks<SelectOptions> = {
+  ...SCOPE_CHECKS,
+  ...VIEW_CHECKS,
+  filters: record,
+  kinds: listOf(oneOf(...MEMORY_KINDS)),
+  showExpired: flag,
+};
+
 /** How a question is asked. */
 export type SearchOptions = SelectOptions & {
   /** At most this many; default 20. */
@@ -28,6 +49,14 @@ export type SearchOptions = SelectOptions & {
   /** Says what each score is made of. */
   readonly explain?: boolean;
   readonly signal?: AbortSignal;
+};
+
+const SEARCH_CHECKS: OptionChecks<SearchOptions> = {
+  ...SELECT_CHECKS,
+  topK: wholeFrom(1, 1000),
+  threshold: accepts('a number', (value) => typeof value === 'number' && !Number.isNaN(value)),
+  explain: flag,
+  signal,
 };
 
 /** A memory that answers a question, and how well; a score compares only with others of the same search. */
@@ -46,7 +75,9 @@ export class Finding {
     this.#context = context;
   }
 
-  async search(text: string, options: SearchOptions): Promise<SearchResult> {
+  async search(text: string, options: SearchOptions = {}): Promise<SearchResult> {
+    checkValue(text, string, 'The question of search()');
+    checkOptions(options, SEARCH_CHECKS, 'search()');
     options.signal?.throwIfAborted();
     const { scope, visible, isWanted, nowMs } = await this.#open(options);
     const query = parseQuery(text, { subjects: visible.subjects, speaker: scope.userId ?? 'user', nowMs });
@@ -71,17 +102,20 @@ export class Finding {
   }
 
   /** All that is visible, oldest first. */
-  async getAll(options: SelectOptions): Promise<MemoryRecord[]> {
+  async getAll(options: SelectOptions = {}): Promise<MemoryRecord[]> {
+    checkOptions(options, SELECT_CHECKS, 'getAll()');
     const { visible, isWanted } = await this.#open(options);
     const wanted = [...visible.memories.values()].filter(isWanted);
     return wanted.sort(byAge).map(toRecord);
   }
 
   /** One memory as it is seen from there; undefined if it is not. */
-  async get(id: string, options: ViewOptions): Promise<FoldedMemory | undefined> {
+  async get(id: string, options: ViewOptions): Promise<MemoryRecord | undefined> {
+    checkOptions(options, VIEW_CHECKS, 'get()');
     const events = await this.#context.storage.readEvents({ memoryIds: [id] });
     const view = await this.#context.views.open(options, sessionsOf(events));
-    return foldMemory(events.filter(view.sees));
+    const folded = foldMemory(events.filter(view.sees));
+    return folded === undefined ? undefined : toRecord(folded);
   }
 
   async #open(options: SelectOptions): Promise<{
@@ -106,7 +140,7 @@ function compileWanted({ filters, kinds }: SelectOptions): (memory: FoldedMemory
 }
 
 /** By when it was observed; of two observed at once, by which was stored first. */
-export function byAge(a: FoldedMemory, b: FoldedMemory): number {
+function byAge(a: FoldedMemory, b: FoldedMemory): number {
   return a.fields.observedAtMs - b.fields.observedAtMs || a.createdAtMs - b.createdAtMs || a.contentSeq - b.contentSeq;
 }
 

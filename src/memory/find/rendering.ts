@@ -1,7 +1,18 @@
 import { InvalidInputError } from '../../core/errors.ts';
+import {
+  callback,
+  checkOptions,
+  checkValue,
+  listOf,
+  type OptionChecks,
+  positive,
+  record,
+  signal,
+  string,
+} from '../../core/options.ts';
 import { EMPTY_BLOCK, formatBlock, formatEntry } from '../log/memory-block.ts';
 import type { VectorStatus } from '../log/vector-index.ts';
-import type { ViewOptions } from '../log/views.ts';
+import { VIEW_CHECKS, type ViewOptions } from '../log/views.ts';
 import type { MemoryKind, MemoryRecord, MemoryScope } from '../storage/memory-record.ts';
 import { wordsOf } from '../text/terms.ts';
 import type { Finding } from './finding.ts';
@@ -18,6 +29,16 @@ export type RenderOptions = ViewOptions & {
   /** Default: a quarter of the characters. */
   readonly countTokens?: (text: string) => number;
   readonly signal?: AbortSignal;
+};
+
+const RENDER_CHECKS: OptionChecks<RenderOptions> = {
+  ...VIEW_CHECKS,
+  scope: record,
+  query: string,
+  said: listOf(string),
+  budgetTokens: positive,
+  countTokens: callback,
+  signal,
 };
 
 /** The filled template, and which memories are in it: write their ids into the checkpoint, and it says what steered the step. */
@@ -57,9 +78,9 @@ export class Rendering {
   }
 
   async render(template: string, options: RenderOptions): Promise<RenderResult> {
-    const { budgetTokens = DEFAULT_BUDGET_TOKENS, scope } = options;
-    if (scope === undefined)
-      throw new InvalidInputError('Whose memory is it? Give render() the option scope: { userId }.');
+    checkValue(template, string, 'The template of render()');
+    checkRenderOptions(options);
+    const { budgetTokens = DEFAULT_BUDGET_TOKENS } = options;
     const status: { now: VectorStatus } = { now: { vectors: 'none' } };
     const used = { tokens: 0, ids: new Set<string>() };
     const isSaid = compileSaid(options.said ?? []);
@@ -104,6 +125,12 @@ export class Rendering {
     const rest = kinds === undefined ? [] : newestFirst(all);
     return { records: [...pinned, ...results, ...rest], vectors };
   }
+}
+
+function checkRenderOptions(options: Partial<RenderOptions> = {}): void {
+  checkOptions(options, RENDER_CHECKS, 'render()');
+  if (options.scope === undefined)
+    throw new InvalidInputError('Whose memory is it? Give render() the option scope: { userId }.');
 }
 
 /** Compares words alone: no memory of "tea" is found in "team", and an exclamation mark changes nothing. */

@@ -1,4 +1,5 @@
 import { ConflictError } from '../../core/errors.ts';
+import { checkOptions } from '../../core/options.ts';
 import { parseQuery } from '../find/query.ts';
 import { rank } from '../find/ranking.ts';
 import { currentAt } from '../log/current.ts';
@@ -15,6 +16,7 @@ import type { IndexedEvent, RelatedQuery } from '../storage/memory-storage.ts';
 import { termsOf } from '../text/terms.ts';
 import { type Decision, Decisions } from './decisions.ts';
 import {
+  ADD_CHECKS,
   type AddOptions,
   extractionKey,
   type Proposal,
@@ -56,7 +58,8 @@ export class Learning {
     this.#context = context;
   }
 
-  async add(input: MemoryInput, options: AddOptions): Promise<AddResult> {
+  async add(input: MemoryInput, options: AddOptions = {}): Promise<AddResult> {
+    checkOptions(options, ADD_CHECKS, 'add()');
     options.signal?.throwIfAborted();
     const scope = parseScope(options);
     const messages = parseMessages(input);

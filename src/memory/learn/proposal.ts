@@ -1,11 +1,27 @@
 import { withoutUndefined } from '../../core/defined.ts';
+import { date, flag, type OptionChecks, oneOf, signal, string } from '../../core/options.ts';
 import { parseName } from '../../core/record/id.ts';
 import { extractByRules, isAcknowledgement, RULES_VERSION } from '../log/extract-by-rules.ts';
 import type { CheckedExtraction, MemoryMessage } from '../log/extractor.ts';
-import { checkMetadata, digest, hashContent, subjectOf, trustOf } from '../log/memory-input.ts';
-import type { TeacherOptions } from '../log/views.ts';
+import {
+  checkMetadata,
+  digest,
+  FIELD_CHECKS,
+  hashContent,
+  SCOPE_CHECKS,
+  subjectOf,
+  trustOf,
+  WHY_CHECKS,
+} from '../log/memory-input.ts';
+import { TEACHER_CHECKS, type TeacherOptions } from '../log/views.ts';
 import type { EventPlace } from '../storage/memory-event.ts';
-import type { MemoryFields, MemoryKind, MemoryScope, MemoryTrust } from '../storage/memory-record.ts';
+import {
+  MEMORY_KINDS,
+  type MemoryFields,
+  type MemoryKind,
+  type MemoryScope,
+  type MemoryTrust,
+} from '../storage/memory-record.ts';
 
 /** How something is remembered. */
 export type AddOptions = MemoryScope &
@@ -31,6 +47,23 @@ export type AddOptions = MemoryScope &
     readonly reason?: string;
     readonly signal?: AbortSignal;
   };
+
+/** The checks of `AddOptions`. */
+export const ADD_CHECKS: OptionChecks<AddOptions> = {
+  ...SCOPE_CHECKS,
+  ...TEACHER_CHECKS,
+  ...FIELD_CHECKS,
+  ...WHY_CHECKS,
+  infer: flag,
+  kind: oneOf(...MEMORY_KINDS),
+  subject: string,
+  slot: string,
+  trust: oneOf('user', 'agent', 'external'),
+  observedAt: date,
+  validFrom: date,
+  idempotencyKey: string,
+  signal,
+};
 
 /** A memory that may be added: what it would be, the key under which it counts once, and which proposal it was taken from. */
 export type Proposal = {

@@ -1,9 +1,24 @@
 import { createHash } from 'node:crypto';
 import { InvalidInputError } from '../../core/errors.ts';
+import { accepts, anything, date, flag, type OptionChecks, record, string } from '../../core/options.ts';
 import { parseName } from '../../core/record/id.ts';
 import type { MemoryScope, MemoryTrust } from '../storage/memory-record.ts';
 import type { MemoryMessage } from './extractor.ts';
 import { stripMemoryBlocks } from './memory-block.ts';
+
+/** Whose memory it is; the names are checked by `parseScope`. */
+export const SCOPE_CHECKS: OptionChecks<MemoryScope> = { userId: anything, agentId: anything, runId: anything };
+
+/** What a caller may say of a memory besides its words. */
+export const FIELD_CHECKS = {
+  metadata: record,
+  expirationDate: date,
+  isPinned: flag,
+  confidence: accepts('a number from 0 to 1', (value) => typeof value === 'number' && value >= 0 && value <= 1),
+};
+
+/** Who learns or changes something, and why. */
+export const WHY_CHECKS = { actor: string, reason: string };
 
 /** Longer texts are refused: memory holds what was said, not documents. */
 const MAX_CONTENT_CHARS = 100_000;

@@ -1,4 +1,5 @@
 import { InvalidInputError } from '../../core/errors.ts';
+import { accepts, date, filledString, isRecord, type OptionChecks } from '../../core/options.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { EventPlace, LineageSegment, MemoryEvent } from '../storage/memory-event.ts';
 import { type CheckpointLineage, Lineages, OPEN_END, type SessionPlace } from './lineages.ts';
@@ -12,11 +13,23 @@ export type ViewOptions = {
   readonly asOf?: string | Date | undefined;
 };
 
+const place = accepts(
+  'a session, or { id, branch }',
+  (value) => isRecord(value) && typeof value.id === 'string' && typeof value.branch === 'string',
+);
+
+export const VIEW_CHECKS = {
+  session: place,
+  asOf: (value) => (typeof value === 'string' ? undefined : date(value)),
+} satisfies OptionChecks<ViewOptions>;
+
 /** What taught a memory: a checkpoint that holds it, or a session that has learned it since its head. */
 export type TeacherOptions = {
   readonly checkpoint?: string | undefined;
   readonly session?: SessionPlace | undefined;
 };
+
+export const TEACHER_CHECKS: OptionChecks<TeacherOptions> = { checkpoint: filledString, session: place };
 
 /** Decides what is visible from where, with the help of the manager whose sessions learn. Without one everything is. */
 export class Views {

@@ -17,7 +17,7 @@ import type {
   RefKind,
   StorageStats,
 } from '../contract.ts';
-import { selectRows } from '../query.ts';
+import { compareText, selectEffects, selectRefs, selectRows, withoutHeader } from '../query.ts';
 import { readReachableByLevel } from '../reachable.ts';
 import { areSameRefs, selectDue } from '../ref.ts';
 import { KeyedQueue } from './bounded.ts';
@@ -27,7 +27,7 @@ import { deleteDurably } from './deletion.ts';
 import { type FileSystem, hasFileCode } from './file-system.ts';
 import { IntegrityCheck } from './integrity.ts';
 import { nodeFileSystem } from './node-file-system.ts';
-import type { LogRow, SessionLog } from './session-log.ts';
+import type { SessionLog } from './session-log.ts';
 import { measureStore } from './stats.ts';
 import { openStore, type Store } from './store.ts';
 
@@ -37,7 +37,7 @@ const PARALLEL_COMMITS = 8;
 const LOCK_TIMEOUT_MS = 30_000;
 
 /** Where a file storage keeps its files. */
-export type FileStorageOptions = {
+type FileStorageOptions = {
   /** The folder of the store; made if it is missing. */
   readonly path: string;
   /** Another disk than this machine's, for tests. */
@@ -109,7 +109,8 @@ export class FileCheckpointStorage implements ChunkStorage {
   listCheckpoints(query: CheckpointQuery): Promise<CheckpointRow[]> {
     return this.#run('list checkpoints', async (store) => {
       const [first, ...others] = (await readLogs(store, query.sessionId)).map((log) => log.sortedRows());
-      const rows = others.length === 0 ? (first ?? []) : [first ?? [], ...others].flat().sort(byId);
+      const rows =
+        others.length === 0 ? (first ?? []) : [first ?? [], ...others].flat().sort((a, b) => compareText(a.id, b.id));
       return selectRows(rows, query).map(withoutHeader);
     });
   }
@@ -119,10 +120,7 @@ export class FileCheckpointStorage implements ChunkStorage {
     return this.#run('read refs', async (store) => {
       const logs = (await readLogs(store, filter.sessionId)).filter((log) => log.damage === undefined);
       const refs = logs.flatMap((log) => [...log.refs.values()]);
-      return refs
-        .filter((ref) => (filter.kind ?? ref.kind) === ref.kind && (filter.name ?? ref.name) === ref.name)
-        .sort((a, b) => compare(a.sessionId, b.sessionId) || compare(a.kind, b.kind) || compare(a.name, b.name))
-        .map((ref) => ({ ...ref }));
+      return selectRefs(refs, filter).map((ref) => ({ ...ref }));
     });
   }
 
@@ -133,10 +131,7 @@ export class FileCheckpointStorage implements ChunkStorage {
   readEffects(filter: { sessionId: string; branch?: string; fromOrdinal?: number }): Promise<EffectRow[]> {
     return this.#run('read effects', async (store) => {
       const rows = (await readLogs(store, filter.sessionId)).flatMap((log) => [...log.effects.values()]);
-      return rows
-        .filter((row) => (filter.branch ?? row.branch) === row.branch && row.ordinal >= (filter.fromOrdinal ?? 0))
-        .sort((a, b) => compare(a.branch, b.branch) || a.ordinal - b.ordinal)
-        .map((row) => structuredClone(row));
+      return selectEffects(rows, filter).map((row) => structuredClone(row));
     });
   }
 
@@ -243,13 +238,4 @@ async function readLogs({ sessions }: Store, sessionId: string | undefined): Pro
   return log === undefined ? [] : [log];
 }
 
-const withoutHeader = ({ id, sessionId, digest, body, isDeleted }: LogRow): CheckpointRow => ({
-  id,
-  sessionId,
-  digest,
-  body,
-  isDeleted,
-});
-const byId = (a: LogRow, b: LogRow): number => compare(a.id, b.id);
-const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 const isAbort = (error: unknown): boolean => error instanceof Error && error.name === 'AbortError';

@@ -20,7 +20,7 @@ import type {
   RefKind,
   StorageStats,
 } from '../contract.ts';
-import { selectRows } from '../query.ts';
+import { compareText, selectEffects, selectRefs, selectRows, withoutHeader } from '../query.ts';
 import { Reachable, readReachableByLevel, runAll } from '../reachable.ts';
 import { areSameRefs, createRef, selectDue } from '../ref.ts';
 import { checkExpectations, gone, taken } from '../refusal.ts';
@@ -37,7 +37,7 @@ const PROTECTING_KINDS: ReadonlySet<RefKind> = new Set(['branch', 'tag', 'pin'])
 
 /** Keeps checkpoints in this process. For development and tests: nothing survives the process. */
 export class InMemoryCheckpointStorage implements ChunkStorage {
-  readonly kind = 'memory';
+  readonly kind: string = 'memory';
   readonly limits: { readonly maxCheckpoints?: number };
   readonly #sessions = new Map<SessionId, MemorySession>();
   readonly #rows = new Map<CheckpointId, MemoryRow>();
@@ -128,27 +128,24 @@ export class InMemoryCheckpointStorage implements ChunkStorage {
   async readCheckpoint(id: CheckpointId): Promise<CheckpointRowWithRoot | undefined> {
     this.#checkOpen();
     const row = this.#rows.get(id);
-    if (row?.root === undefined) return row && withoutRoot(row);
-    return { ...withoutRoot(row), root: row.root };
+    if (row?.root === undefined) return row && withoutHeader(row);
+    return { ...withoutHeader(row), root: row.root };
   }
 
   async listCheckpoints(query: CheckpointQuery): Promise<CheckpointRow[]> {
     this.#checkOpen();
-    return selectRows(this.#ascending, query).map(withoutRoot);
+    return selectRows(this.#ascending, query).map(withoutHeader);
   }
 
   async readRefs(filter: { sessionId?: string; kind?: RefKind; name?: string } = {}): Promise<Ref[]> {
     this.#checkOpen();
-    const own = filter.sessionId === undefined ? undefined : this.#sessions.get(filter.sessionId as SessionId);
-    const sessions = filter.sessionId === undefined ? [...this.#sessions.values()] : own === undefined ? [] : [own];
-    const all = sessions.flatMap((session) => [...session.refs.values()]);
-    const wanted = all.filter(
-      (ref) =>
-        (filter.sessionId ?? ref.sessionId) === ref.sessionId &&
-        (filter.kind ?? ref.kind) === ref.kind &&
-        (filter.name ?? ref.name) === ref.name,
+    const { sessionId, ...wanted } = filter;
+    const own = this.#sessions.get(sessionId as SessionId);
+    const sessions = sessionId === undefined ? [...this.#sessions.values()] : own === undefined ? [] : [own];
+    return selectRefs(
+      sessions.flatMap((session) => [...session.refs.values()]),
+      wanted,
     );
-    return wanted.sort(compareRefs);
   }
 
   async readDue(page: { before: string; limit: number }): Promise<Ref[]> {
@@ -157,15 +154,13 @@ export class InMemoryCheckpointStorage implements ChunkStorage {
 
   async readEffects(filter: { sessionId: string; branch?: string; fromOrdinal?: number }): Promise<EffectRow[]> {
     this.#checkOpen();
-    const all = [...(this.#sessions.get(filter.sessionId as SessionId)?.effects.values() ?? [])];
-    return all
-      .filter((row) => (filter.branch ?? row.branch) === row.branch && row.ordinal >= (filter.fromOrdinal ?? 0))
-      .sort((a, b) => compare(a.branch, b.branch) || a.ordinal - b.ordinal);
+    const session = this.#sessions.get(filter.sessionId as SessionId);
+    return selectEffects([...(session?.effects.values() ?? [])], filter);
   }
 
   async listSessions({ after, limit }: { after?: string; limit: number }): Promise<SessionId[]> {
     this.#checkOpen();
-    const ids = [...this.#sessions.keys()].sort(compare);
+    const ids = [...this.#sessions.keys()].sort(compareText);
     return ids.filter((id) => after === undefined || id > after).slice(0, limit);
   }
 
@@ -280,7 +275,7 @@ export class InMemoryCheckpointStorage implements ChunkStorage {
 
   async listChunks({ after, limit }: { after?: Digest; limit: number }): Promise<Digest[]> {
     this.#checkOpen();
-    const digests = [...this.#chunks.keys()].sort(compare);
+    const digests = [...this.#chunks.keys()].sort(compareText);
     return digests.filter((digest) => after === undefined || digest > after).slice(0, limit);
   }
 
@@ -320,13 +315,6 @@ function createSession(): MemorySession {
   return { refs: new Map(), effects: new Map(), idempotencyKeys: new Map() };
 }
 
-const withoutRoot = ({ id, sessionId, digest, body, isDeleted }: MemoryRow): CheckpointRow => ({
-  id,
-  sessionId,
-  digest,
-  body,
-  isDeleted,
-});
 const parseHeader = (body: string): CheckpointHeader => JSON.parse(body) as CheckpointHeader;
 // Frozen copies can be handed out again and again without being copied again.
 const freezeContent = ({ text, refs }: ChunkContent): ChunkContent =>
@@ -335,9 +323,6 @@ const freezeChunk = (chunk: Chunk): Chunk => Object.freeze({ digest: chunk.diges
 const freezeEffect = ({ result, ...rest }: EffectRow): EffectRow =>
   Object.freeze(result === undefined ? rest : { ...rest, result: freezeContent(result) });
 const refKey = ({ kind, name }: Pick<RefChange, 'kind' | 'name'>): string => `${kind} ${name}`;
-const compareRefs = (a: Ref, b: Ref): number =>
-  compare(a.sessionId, b.sessionId) || compare(a.kind, b.kind) || compare(a.name, b.name);
 const effectKey = ({ branch, ordinal }: Pick<EffectRow, 'branch' | 'ordinal'>): string => `${ordinal} ${branch}`;
-const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 const sizeOf = (content: { text: string; refs: readonly Digest[] }): number =>
   content.text.length + content.refs.length * 32;

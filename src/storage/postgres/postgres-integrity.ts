@@ -1,77 +1,40 @@
-import type { CheckpointHeader } from '../../core/record/checkpoint-header.ts';
 import type { Digest } from '../../core/tree/chunk.ts';
-import type { Row } from '../database/postgres-database.ts';
-import { effectCheck, findMisfiled, tombstoneCheck } from '../marks.ts';
+import { checkFiled, effectCheck, type FiledColumns } from '../marks.ts';
 import { decodeEffect, EFFECT_COLUMNS, type EffectColumns } from './postgres-reader.ts';
 import type { PostgresConnection } from './schema/postgres-connection.ts';
 import { decodeText } from './schema/sql-codec.ts';
 
 const ROWS_PER_PAGE = 500;
 
-type FiledColumns = Row & {
-  id: string;
-  session: string;
-  deleted: boolean;
-  has_root: boolean;
-  timestamp_ms: number;
-  branch: string | null;
-  type: string | null;
-  status: string | null;
-  agent: string | null;
-  user_id: string | null;
-  idempotency: string | null;
-  mark: string | null;
-  digest: Digest;
-  body: string;
-};
+type StoredCheckpoint = FiledColumns & { digest: Digest; body: string };
+type StoredEffect = EffectColumns & { mark: string };
 
 /** What no digest covers and the server does not look at: rows filed under other names than their records say, and broken marks. */
 export async function findDamage(connection: PostgresConnection): Promise<string[]> {
   const findings: string[] = [];
-  for await (const row of readCheckpoints(connection)) findings.push(...checkCheckpoint(row));
+  for await (const row of readCheckpoints(connection))
+    findings.push(...checkFiled(row, () => ({ digest: row.digest, body: decodeText(row.body) })));
   for await (const row of readEffects(connection)) findings.push(...checkEffect(row));
   for (const { name } of await strayRows(connection)) findings.push(`Session "${name}" has rows, and is not listed.`);
   return findings;
 }
 
-async function* readCheckpoints(connection: PostgresConnection): AsyncGenerator<FiledColumns> {
-  const sql = `SELECT id, session, deleted, root_text IS NOT NULL AS has_root, timestamp_ms, branch, type, status, agent, user_id, idempotency, mark, encode(digest, 'hex') AS digest, body
+async function* readCheckpoints(connection: PostgresConnection): AsyncGenerator<StoredCheckpoint> {
+  const sql = `SELECT id, session, deleted AS "isDeleted", root_text IS NOT NULL AS "hasRoot", timestamp_ms AS "timestampMs", branch, type, status, agent, user_id AS "userId", idempotency, mark, encode(digest, 'hex') AS digest, body
     FROM {s}.checkpoint WHERE tenant = $1 AND id > $2 ORDER BY id LIMIT ${ROWS_PER_PAGE}`;
   for (let after = ''; ; ) {
-    const rows = await connection.read<FiledColumns>(sql, [connection.tenant, after]);
+    const rows = await connection.read<StoredCheckpoint>(sql, [connection.tenant, after]);
     yield* rows;
     if (rows.length < ROWS_PER_PAGE) return;
     after = rows.at(-1)?.id ?? '';
   }
 }
 
-function* checkCheckpoint(row: FiledColumns): Generator<string> {
-  const where = `Checkpoint ${row.id}`;
-  const header = parse(row.body);
-  if (row.deleted && row.mark !== tombstoneCheck({ id: row.id, digest: row.digest, body: decodeText(row.body) }))
-    yield `${where} was deleted, and its tombstone is damaged.`;
-  if (header === undefined) {
-    yield `${where} has a record that cannot be read.`;
-    return;
-  }
-  const { user_id: userId, deleted: isDeleted, has_root: hasRoot, timestamp_ms: timestampMs, ...rest } = row;
-  for (const what of findMisfiled({ ...rest, userId, isDeleted, hasRoot, timestampMs }, header))
-    yield `${where} is filed under another ${what} than its record says.`;
-}
-
-function parse(body: string): CheckpointHeader | undefined {
-  try {
-    return JSON.parse(decodeText(body)) as CheckpointHeader;
-  } catch {
-    return undefined;
-  }
-}
-
-async function* readEffects(connection: PostgresConnection): AsyncGenerator<EffectColumns & { mark: string }> {
+async function* readEffects(connection: PostgresConnection): AsyncGenerator<StoredEffect> {
   const sql = `SELECT ${EFFECT_COLUMNS}, e.mark FROM {s}.effect e WHERE e.tenant = $1 AND (e.session, e.branch, e.ordinal) > ($2, $3, $4)
     ORDER BY e.session, e.branch, e.ordinal LIMIT ${ROWS_PER_PAGE}`;
   for (let after: [string, string, number] = ['', '', -1]; ; ) {
-    const rows = await connection.read<EffectColumns & { mark: string }>(sql, [connection.tenant, ...after]);
+    const rows = await connection.read<StoredEffect>(sql, [connection.tenant, ...after]);
     yield* rows;
     const last = rows.at(-1);
     if (last === undefined || rows.length < ROWS_PER_PAGE) return;
@@ -79,7 +42,7 @@ async function* readEffects(connection: PostgresConnection): AsyncGenerator<Effe
   }
 }
 
-function checkEffect(row: EffectColumns & { mark: string }): string[] {
+function checkEffect(row: StoredEffect): string[] {
   const effect = decodeEffect(row);
   if (row.mark === effectCheck(effect)) return [];
   return [`Effect ${row.ordinal} of branch "${row.branch}" of session "${row.session}" is damaged.`];

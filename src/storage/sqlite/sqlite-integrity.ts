@@ -1,13 +1,12 @@
 import { SavestateError } from '../../core/errors.ts';
-import type { CheckpointHeader } from '../../core/record/checkpoint-header.ts';
 import type { SessionId } from '../../core/record/id.ts';
 import { Breather } from '../breather.ts';
 import type { SqliteConnection } from '../database/sqlite-connection.ts';
-import { effectCheck, findMisfiled, tombstoneCheck } from '../marks.ts';
+import { checkFiled, effectCheck, type FiledColumns, readOrUndefined } from '../marks.ts';
 import { type ChunkNumbers, readRefs } from './chunk-numbers.ts';
 import { checkFile } from './integrity-check.ts';
 import { DIGEST_BYTES, decodeText, PREFIX_BYTES, unpackDigest } from './sqlite-codec.ts';
-import { decodeEffect } from './sqlite-reader.ts';
+import { decodeEffect, type EffectColumns } from './sqlite-reader.ts';
 import { findSchemaDamage } from './sqlite-schema.ts';
 
 /** Few, because a row may hold a large result. */
@@ -17,35 +16,9 @@ type Check = (
   connection: SqliteConnection,
   numbers: ChunkNumbers,
 ) => Iterable<string> | AsyncIterable<string> | Promise<string[]>;
-type CheckpointColumns = {
-  n: number;
-  id: string;
-  name: string | null;
-  deleted: number;
-  timestamp: number;
-  branch: string | null;
-  type: string | null;
-  status: string | null;
-  agent: string | null;
-  user: string | null;
-  idempotency: string | null;
-  mark: string | null;
-  digest: Uint8Array;
-  body: string | Uint8Array;
-  refs: Uint8Array | null;
-  has_root: number;
-};
-type EffectColumns = {
-  n: number;
-  session: SessionId | null;
-  branch: string;
-  ordinal: number;
-  mark: string;
-  digest: Uint8Array;
-  body: string | Uint8Array;
-  text: string | Uint8Array | null;
-  refs: Uint8Array | null;
-};
+type CheckpointColumns = Omit<FiledColumns, 'isDeleted' | 'hasRoot'> &
+  StoredRefs & { isDeleted: number; hasRoot: number; digest: Uint8Array; body: string | Uint8Array };
+type StoredEffect = Omit<EffectColumns, 'session'> & { n: number; session: SessionId | null; mark: string };
 
 /** What SQLite and our own rules find damaged. A check that cannot go on says so and leaves the rest to the others. */
 export async function findDamage(connection: SqliteConnection, numbers: ChunkNumbers): Promise<string[]> {
@@ -90,7 +63,7 @@ function checkSchema(connection: SqliteConnection): string[] {
 }
 
 function* checkCheckpoints(connection: SqliteConnection): Generator<string> {
-  const sql = `SELECT c.n, c.id, s.name, c.deleted, c.timestamp, c.branch, c.type, c.status, c.agent, c.user, c.idempotency, c.mark, c.digest, c.body, c.root_refs AS refs, c.root_text IS NOT NULL AS has_root FROM checkpoint c LEFT JOIN session s ON s.n=c.session WHERE c.n>? ORDER BY c.n LIMIT ${ROWS_PER_PAGE}`;
+  const sql = `SELECT c.n, c.id, s.name AS session, c.deleted AS isDeleted, c.timestamp AS timestampMs, c.branch, c.type, c.status, c.agent, c.user AS userId, c.idempotency, c.mark, c.digest, c.body, c.root_refs AS refs, c.root_text IS NOT NULL AS hasRoot FROM checkpoint c LEFT JOIN session s ON s.n=c.session WHERE c.n>? ORDER BY c.n LIMIT ${ROWS_PER_PAGE}`;
   for (const row of pages<CheckpointColumns>(connection, sql)) {
     yield '';
     yield* checkCheckpoint(row);
@@ -98,51 +71,25 @@ function* checkCheckpoints(connection: SqliteConnection): Generator<string> {
 }
 
 function* checkCheckpoint(row: CheckpointColumns): Generator<string> {
-  const where = `Checkpoint ${row.id}`;
-  if (row.name === null) yield `${where} belongs to a session that is not there.`;
-  if (row.digest.length !== DIGEST_BYTES) yield `${where} has a digest of ${row.digest.length} bytes.`;
+  const { id, session, digest, body } = row;
+  const where = `Checkpoint ${id}`;
+  if (session === null) yield `${where} belongs to a session that is not there.`;
+  if (digest.length !== DIGEST_BYTES) yield `${where} has a digest of ${digest.length} bytes.`;
   if (!isRefs(row)) yield `${where} has a damaged list of references.`;
-  const header = readOrUndefined(() => JSON.parse(decodeText(row.body)) as CheckpointHeader);
-  if (row.deleted !== 0 && !isTombstoneWhole(row)) yield `${where} was deleted, and its tombstone is damaged.`;
-  if (header === undefined) {
-    yield `${where} has a record that cannot be read.`;
-    return;
-  }
-  const { name: session, user, deleted, has_root, timestamp, ...rest } = row;
-  const filed = {
-    ...rest,
-    session,
-    userId: user,
-    timestampMs: timestamp,
-    isDeleted: deleted !== 0,
-    hasRoot: has_root !== 0,
-  };
-  for (const what of findMisfiled(filed, header)) yield `${where} is filed under another ${what} than its record says.`;
-}
-
-function isTombstoneWhole({ id, digest, body, mark }: CheckpointColumns): boolean {
-  return mark === readOrUndefined(() => tombstoneCheck({ id, digest: unpackDigest(digest), body: decodeText(body) }));
-}
-
-/** Undefined in place of whatever error a damaged row leads to. */
-function readOrUndefined<T>(read: () => T): T | undefined {
-  try {
-    return read();
-  } catch {
-    return undefined;
-  }
+  const filed = { ...row, isDeleted: row.isDeleted !== 0, hasRoot: row.hasRoot !== 0 };
+  yield* checkFiled(filed, () => ({ digest: unpackDigest(digest), body: decodeText(body) }));
 }
 
 function* checkEffects(connection: SqliteConnection, numbers: ChunkNumbers): Generator<string> {
   numbers.refresh();
   const sql = `SELECT e.n, s.name AS session, e.branch, e.ordinal, e.mark, e.digest, e.body, e.text, e.refs FROM effect e LEFT JOIN session s ON s.n=e.session WHERE e.n>? ORDER BY e.n LIMIT ${ROWS_PER_PAGE}`;
-  for (const row of pages<EffectColumns>(connection, sql)) {
+  for (const row of pages<StoredEffect>(connection, sql)) {
     yield '';
     yield* checkEffect(row, numbers);
   }
 }
 
-function* checkEffect(row: EffectColumns, numbers: ChunkNumbers): Generator<string> {
+function* checkEffect(row: StoredEffect, numbers: ChunkNumbers): Generator<string> {
   const { session, ...columns } = row;
   const where = `Effect ${row.ordinal} of branch "${row.branch}" of session "${session}"`;
   if (!isRefs(row)) yield `${where} has a damaged list of references.`;
