@@ -1,17 +1,9 @@
 import { Command as Commander, CommanderError, Option } from 'commander';
-import type { Command } from './command.ts';
-import { CommandInput } from './command-input.ts';
-import { COMMANDS, type CommandRow, findCommand } from './command-table.ts';
-import { EXIT, type ExitCode } from './exit-code.ts';
-import { FLAGS_WITH_VALUE, GLOBAL_ROWS, type GlobalOptions, readGlobalOptions } from './global-options.ts';
-
-/** How the program ends, where it says things, and how a command is run. */
-export type ProgramParts = {
-  readonly version: string;
-  readonly print: (text: string) => void;
-  readonly note: (text: string) => void;
-  readonly run: (command: Command, input: CommandInput, globals: GlobalOptions) => Promise<ExitCode | undefined>;
-};
+import type { Command, CommandRow, Program, ProgramParts } from './base/command.ts';
+import { CommandInput } from './base/command-input.ts';
+import { EXIT, type ExitCode } from './base/exit-code.ts';
+import { findName, GLOBAL_ROWS, readGlobalOptions } from './base/global-options.ts';
+import { COMMANDS } from './command-table.ts';
 
 const INTRO = 'Save states for AI agents: look at, compare, fork, search, check and forget what agents did.';
 
@@ -21,10 +13,14 @@ Start with: savestate demo, savestate init, savestate sessions, savestate log --
 Exit codes: 0 done, 1 failed, 2 not understood, 3 done in part, 4 damage found, 10 no storage, 11 locked, 13 not found,
 14 conflict, 15 unsupported, 16 replay mismatch, 17 model, 130 stopped`;
 
-/** Reads the arguments and runs the command they name. Only that command's module is loaded. */
-export async function runProgram(args: readonly string[], parts: ProgramParts): Promise<ExitCode> {
-  const name = findName(args);
-  const row = name === 'help' ? findCommand(findName(args.slice(args.indexOf('help') + 1))) : findCommand(name);
+/** The program with all its commands. */
+export const PROGRAM: Program = { commands: COMMANDS, run };
+
+/** Only the module of the command that is named is loaded. */
+async function run(args: readonly string[], parts: ProgramParts): Promise<ExitCode> {
+  const first = findName(args);
+  const name = first === 'help' ? findName(args.slice(args.indexOf('help') + 1)) : first;
+  const row = COMMANDS.find((each) => each.name === name);
   const loaded = row === undefined ? undefined : (await row.load()).command;
   let code: ExitCode = EXIT.ok;
   const program = createRoot(parts);
@@ -49,16 +45,6 @@ async function parse(program: Commander, args: readonly string[], codeOf: () => 
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage; // commander said it already
     throw error;
   }
-}
-
-/** The first word that is not an option of the program itself. */
-export function findName(args: readonly string[]): string | undefined {
-  for (let at = 0; at < args.length; at++) {
-    const word = args[at] ?? '';
-    if (FLAGS_WITH_VALUE.has(word)) at++;
-    else if (!word.startsWith('-')) return word;
-  }
-  return undefined;
 }
 
 function createRoot({ version, print, note }: ProgramParts): Commander {

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { SavestateError } from '../core/errors.ts';
-import type { Command } from './command.ts';
-import type { CommandInput } from './command-input.ts';
-import { EXIT, type ExitCode, exitCodeOf, isInterrupt } from './exit-code.ts';
-import type { GlobalOptions } from './global-options.ts';
-import { runProgram } from './program.ts';
+import type { Command } from './base/command.ts';
+import type { CommandInput } from './base/command-input.ts';
+import { EXIT, type ExitCode, exitCodeOf, isInterrupt } from './base/exit-code.ts';
+import type { GlobalOptions } from './base/global-options.ts';
+import { PROGRAM } from './program.ts';
 import { toPrintable } from './terminal/printable.ts';
 
 /** Runs the command line of a process; answers its exit code. */
@@ -13,7 +13,7 @@ export async function runMain(host: NodeJS.Process): Promise<number> {
   const signal = stopOnInterrupt(host);
   endQuietlyOnBrokenPipe(host);
   try {
-    return await runProgram(args.length === 0 && host.stdin.isTTY && host.stdout.isTTY ? ['repl'] : args, {
+    return await PROGRAM.run(args.length === 0 && host.stdin.isTTY && host.stdout.isTTY ? ['repl'] : args, {
       version: readVersion(),
       print: (text) => void host.stdout.write(text),
       note: (text) => note(host, text),
@@ -31,11 +31,11 @@ async function runCommand(
 ): Promise<ExitCode | undefined> {
   // Not before: the help needs neither.
   const [{ Context }, { createTerminal }] = await Promise.all([
-    import('./context.ts'),
+    import('./base/context.ts'),
     import('./terminal/terminal.ts'),
   ]);
   const terminal = createTerminal(host, { color: globals.color });
-  const context = new Context({ terminal, globals, env: host.env, folder: host.cwd(), signal });
+  const context = new Context({ program: PROGRAM, terminal, globals, env: host.env, folder: host.cwd(), signal });
   try {
     return await command.run(context, input);
   } finally {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { OUTPUT_SCHEMAS } from '../../src/cli/output-schemas.ts';
+import { OUTPUT_SCHEMAS } from '../../src/cli/base/output-schemas.ts';
 import { CheckpointManager } from '../../src/manager/checkpoint-manager.ts';
 import { SqliteCheckpointStorage } from '../../src/storage/sqlite/sqlite-storage.ts';
 import { json, ok, run } from './support/cli.ts';

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import type { Output } from '../../src/cli/output-schemas.ts';
+import type { Output } from '../../src/cli/base/output-schemas.ts';
 import { json, ok, run } from './support/cli.ts';
 import { copiesOf, newFolder } from './support/folder.ts';
 import { Screen } from './support/pty.ts';

@@ -10,7 +10,7 @@ import { StorageError, UnsupportedError } from '../../core/errors.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
 import { parseStorageAddress } from '../../storage/open/address.ts';
 import { openStorage } from '../../storage/open/open.ts';
-import type { Context } from '../context.ts';
+import type { Context } from '../base/context.ts';
 import { checkExportFile } from './export-file.ts';
 
 /** An official saver that is open for writing. */

@@ -7,9 +7,9 @@ import { adminClient, postgresUrl } from '../../../test/support/postgres.ts';
 import { temporaryFolder } from '../../../test/support/storages.ts';
 import { SavestateSaver, type TransferReport } from '../../adapter/langgraph/index.ts';
 import { SqliteCheckpointStorage } from '../../storage/sqlite/sqlite-storage.ts';
-import { Context } from '../context.ts';
-import { exitCodeOf } from '../exit-code.ts';
-import { runProgram } from '../program.ts';
+import { Context } from '../base/context.ts';
+import { exitCodeOf } from '../base/exit-code.ts';
+import { PROGRAM } from '../program.ts';
 import { createTerminal, type Terminal } from '../terminal/terminal.ts';
 
 /** Runs a command as the program does; answers its exit code, what it printed, and what it said beside that. */
@@ -31,12 +31,12 @@ async function run(
       options.onNote?.(text);
     },
   };
-  const code = await runProgram(['langgraph', ...args], {
+  const code = await PROGRAM.run(['langgraph', ...args], {
     version: '0',
     print: terminal.print,
     note: terminal.note,
     run: (command, input, globals) =>
-      command.run(new Context({ terminal, globals, env: {}, folder: process.cwd(), signal }), input),
+      command.run(new Context({ program: PROGRAM, terminal, globals, env: {}, folder: process.cwd(), signal }), input),
   }).catch((error: unknown) => {
     noted.push(String(error));
     return exitCodeOf(error);

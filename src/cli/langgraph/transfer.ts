@@ -1,7 +1,7 @@
 import { exportThreads, importThreads, SavestateSaver, type TransferReport } from '../../adapter/langgraph/index.ts';
 import type { TransferNote } from '../../adapter/langgraph/transfer/transfer-report.ts';
-import type { Context } from '../context.ts';
-import { EXIT, type ExitCode } from '../exit-code.ts';
+import type { Context } from '../base/context.ts';
+import { EXIT, type ExitCode } from '../base/exit-code.ts';
 import type { ProgressBar } from '../terminal/progress-bar.ts';
 import { measureFile, openOfficialSaver, openSource, openThreadStorage } from './places.ts';
 import { formatNamed, formatReport } from './report-text.ts';

@@ -1,6 +1,6 @@
 import type { MemoryHit } from '../../memory/find/finding.ts';
 import type { MemoryRecord } from '../../memory/storage/memory-record.ts';
-import type { Output } from '../output-schemas.ts';
+import type { Output } from '../base/output-schemas.ts';
 
 /** A memory as `--json` tells it. */
 export type MemoryOutput = Extract<Output<'memory'>, readonly unknown[]>[number];

@@ -4,7 +4,7 @@ import { NotFoundError } from '../../core/errors.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { Memory, type MemoryOptions } from '../../memory/memory.ts';
 import { DEFAULT_PATH } from '../../memory/storage/sqlite/sqlite-memory-storage.ts';
-import type { Context } from '../context.ts';
+import type { Context } from '../base/context.ts';
 
 /** How a memory is opened. */
 export type OpenMemoryOptions = {

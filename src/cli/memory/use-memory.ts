@@ -3,8 +3,8 @@ import type { ViewOptions } from '../../memory/log/views.ts';
 import type { Memory } from '../../memory/memory.ts';
 import type { MemoryScope } from '../../memory/storage/memory-record.ts';
 import { storageExists } from '../../storage/open/address.ts';
-import type { CommandInput } from '../command-input.ts';
-import type { Context } from '../context.ts';
+import type { CommandInput } from '../base/command-input.ts';
+import type { Context } from '../base/context.ts';
 import { resolveRevision } from '../revision/resolve-revision.ts';
 import { openMemory } from './open-memory.ts';
 

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
-import type { Context } from '../context.ts';
 import { LinesFile } from './lines-file.ts';
+import type { OwnFolder } from './state-folder.ts';
 
 /** Where the definition of a workflow is, and the module with its code. */
 export type WorkflowPlace = { readonly file: string; readonly registry: string | undefined };
@@ -16,7 +16,7 @@ export class BegunRuns {
     this.#runs = new LinesFile(join(folder, 'workflows.jsonl'));
   }
 
-  static async open(context: Context): Promise<BegunRuns> {
+  static async open(context: OwnFolder): Promise<BegunRuns> {
     return new BegunRuns(await context.stateFolder());
   }
 

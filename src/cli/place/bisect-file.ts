@@ -2,7 +2,9 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node
 import { join } from 'node:path';
 import { CorruptError } from '../../core/errors.ts';
 import { type CheckpointId, isCheckpointId } from '../../core/record/id.ts';
-import type { Verdict } from '../state/bisection.ts';
+
+/** What was found out about a checkpoint. */
+export type Verdict = 'good' | 'bad' | 'skip';
 
 /** A search under way, or its end. */
 export type BisectState = {

@@ -1,7 +1,6 @@
 import { dirname } from 'node:path';
 import { InvalidInputError } from '../../core/errors.ts';
 import { formatStorageAddress, parseStorageAddress, type StorageAddress } from '../../storage/open/address.ts';
-import type { GlobalOptions } from '../global-options.ts';
 import type { FoundConfig } from './config-file.ts';
 import { addressIn, type FoundSettings } from './settings-file.ts';
 
@@ -9,7 +8,11 @@ import { addressIn, type FoundSettings } from './settings-file.ts';
 export const DEFAULT_STORAGE = 'sqlite:.savestate/checkpoints.db';
 
 type Sources = {
-  readonly globals: GlobalOptions;
+  readonly globals: {
+    readonly storage?: string | undefined;
+    readonly tenant?: string | undefined;
+    readonly schema?: string | undefined;
+  };
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly folder: string;
   readonly config: FoundConfig | undefined;

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
-import type { Context } from '../context.ts';
 import { LinesFile } from './lines-file.ts';
+import type { OwnFolder } from './state-folder.ts';
 
 /** How to take back a part of what was done. Each fails if it was changed since. */
 export type UndoStep =
@@ -30,7 +30,7 @@ export class Journal {
     this.#lines = new LinesFile(join(folder, 'operations.jsonl'));
   }
 
-  static async open(context: Context): Promise<Journal> {
+  static async open(context: OwnFolder): Promise<Journal> {
     return new Journal(await context.stateFolder());
   }
 

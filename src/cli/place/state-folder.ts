@@ -7,3 +7,6 @@ export function stateFolderOf(env: Readonly<Record<string, string | undefined>>,
   const base = env.XDG_STATE_HOME || join(env.HOME || homedir(), '.local', 'state');
   return join(base, 'savestate', createHash('sha256').update(storage).digest('hex').slice(0, 16));
 }
+
+/** Who knows that folder. */
+export type OwnFolder = { stateFolder(): Promise<string> };

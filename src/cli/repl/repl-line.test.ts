@@ -1,8 +1,11 @@
 import { expect, test } from 'vitest';
+import { COMMANDS } from '../command-table.ts';
 import { readLine, splitWords } from './repl-line.ts';
+import { ReplWords } from './repl-words.ts';
 
 const KNOWN = new Set(['revision main', 'revision v1', 'branch main', 'session other', 'command diff']);
-const read = (line: string) => readLine(line, async (kind, word) => KNOWN.has(`${kind} ${word}`));
+const WORDS = new ReplWords(COMMANDS);
+const read = (line: string) => readLine(line, WORDS, async (kind, word) => KNOWN.has(`${kind} ${word}`));
 
 test.each([
   'checkpoints',

@@ -1,5 +1,5 @@
 import { formatSuggestion, suggest } from '../../core/suggestion.ts';
-import { type Grammar, grammarOf, REPL_COMMANDS, type WordKind } from './repl-words.ts';
+import type { Grammar, ReplWords, WordKind } from './repl-words.ts';
 
 /** What a line of the REPL is: nothing, a command, something said to the team, or neither for sure. */
 export type ReplLine =
@@ -40,26 +40,26 @@ const MAX_COMMAND_WORDS = 3;
  * Tells commands from sentences. A line is a command if its first word is one and the others are what it takes: "show @~2" is, "show me the
  * plan" is not. One that begins like a command and is no sentence either is never said: it is run, and fails with an explanation.
  */
-export async function readLine(line: string, lookUp: WordLookup): Promise<ReplLine> {
+export async function readLine(line: string, known: ReplWords, lookUp: WordLookup): Promise<ReplLine> {
   const text = line.trim();
   if (text === '') return { kind: 'empty' };
   if (text.startsWith('/')) return { kind: 'command', words: orHelp(splitWords(text.slice(1))) };
   const quoted = QUOTED.exec(text)?.[1]?.trim();
   if (quoted) return { kind: 'prompt', text: quoted };
-  if (PROGRAM.test(text)) return readProgram(text);
+  if (PROGRAM.test(text)) return readProgram(text, known);
   const words = splitWords(text);
   const [first = ''] = words;
-  const grammar = grammarOf(first);
-  return grammar === undefined ? readUnknown(text, words) : readKnown(text, { words, grammar }, lookUp);
+  const grammar = known.grammarOf(first);
+  return grammar === undefined ? readUnknown(text, words, known) : readKnown(text, { words, grammar }, lookUp);
 }
 
 /** As it would be typed on the command line. */
-function readProgram(text: string): ReplLine {
+function readProgram(text: string, known: ReplWords): ReplLine {
   const words = splitWords(text.replace(PROGRAM, ''));
   const [first = ''] = words;
-  if (first === '' || OPTION.test(first) || grammarOf(first) !== undefined)
+  if (first === '' || OPTION.test(first) || known.grammarOf(first) !== undefined)
     return { kind: 'command', words: orHelp(words), isProgram: true };
-  return isSentence(words) ? { kind: 'prompt', text } : explainUnknown(text, first);
+  return isSentence(words) ? { kind: 'prompt', text } : explainUnknown(text, first, known);
 }
 
 function orHelp(words: readonly string[]): readonly string[] {
@@ -67,19 +67,21 @@ function orHelp(words: readonly string[]): readonly string[] {
 }
 
 /** The first word is no command; it may be one that was mistyped. */
-function readUnknown(text: string, [first = '', ...rest]: readonly string[]): ReplLine {
+function readUnknown(text: string, [first = '', ...rest]: readonly string[], known: ReplWords): ReplLine {
   const isCommandLike = rest.length === 0 || (rest.length <= MAX_COMMAND_WORDS && rest.some(isSymbol));
-  return isCommandLike && nearest(first) !== undefined ? explainUnknown(text, first) : { kind: 'prompt', text };
+  return isCommandLike && nearest(first, known) !== undefined
+    ? explainUnknown(text, first, known)
+    : { kind: 'prompt', text };
 }
 
-function explainUnknown(text: string, first: string): ReplLine {
-  const meant = formatSuggestion(nearest(first));
+function explainUnknown(text: string, first: string, known: ReplWords): ReplLine {
+  const meant = formatSuggestion(nearest(first, known));
   return { kind: 'unclear', explanation: `There is no command "${first}".${meant} ${notSaid(text)}` };
 }
 
 /** One slip of the finger away; short words are near many. */
-function nearest(word: string): string | undefined {
-  return /^[a-z-]{4,}$/.test(word) ? suggest(word, REPL_COMMANDS, 1) : undefined;
+function nearest(word: string, { names }: ReplWords): string | undefined {
+  return /^[a-z-]{4,}$/.test(word) ? suggest(word, names, 1) : undefined;
 }
 
 type Known = { readonly words: readonly string[]; readonly grammar: Grammar };

@@ -1,32 +1,34 @@
 import { hasErrorCode, InvalidInputError, NotFoundError } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { parseSessionId, type SessionId } from '../../core/record/id.ts';
-import { parseCount } from '../command-input.ts';
-import { splitPath } from '../commands/look/show.ts';
-import type { Context } from '../context.ts';
+import { parseCount } from '../base/command-input.ts';
+import type { Context } from '../base/context.ts';
+import type { Workspace } from '../base/workspace.ts';
 import { resolveRevision } from '../revision/resolve-revision.ts';
+import { splitPath } from '../revision/state-path.ts';
 import { readNames, toOutput } from '../state/checkpoint-text.ts';
 import { newSessionName } from '../team/session-name.ts';
-import type { Workspace } from '../workspace.ts';
 import { describePlace, findQuestion } from './repl-place.ts';
 import { describeRound, formatRounds, goBack, openRound, type Round, readRounds } from './repl-rounds.ts';
-import { grammarOf, type WordKind } from './repl-words.ts';
+import type { ReplWords, WordKind } from './repl-words.ts';
 
 const DEFAULT_ROWS = 20;
 
 /** Moves around in the history, and tells where one is. */
 export class ReplMoves {
   readonly #context: Context;
+  readonly #words: ReplWords;
   /** The session that `new` named, where there is no storage yet that could remember it. */
   begun: SessionId | undefined;
 
-  constructor(context: Context) {
+  constructor(context: Context, words: ReplWords) {
     this.#context = context;
+    this.#words = words;
   }
 
   /** Numbers that stand for rounds, as `checkpoints` shows them, become ids. */
   async openNumbers(name: string, words: readonly string[]): Promise<string[]> {
-    const takes = grammarOf(name)?.takes ?? [];
+    const takes = this.#words.grammarOf(name)?.takes ?? [];
     const firstOption = words.findIndex((word) => word.startsWith('-'));
     return Promise.all(
       words.map(async (word, at) => {
@@ -63,7 +65,7 @@ export class ReplMoves {
 
   /** Whether a word is what a command takes. */
   async isKnown(kind: WordKind, word: string): Promise<boolean> {
-    if (kind === 'command') return grammarOf(word) !== undefined;
+    if (kind === 'command') return this.#words.grammarOf(word) !== undefined;
     const workspace = await this.findWorkspace();
     const sessionId = await workspace?.findSession();
     if (workspace === undefined) return false;

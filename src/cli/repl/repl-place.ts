@@ -1,11 +1,11 @@
 import { relative } from 'node:path';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { formatStorageAddress, type StorageAddress, storageExists } from '../../storage/open/address.ts';
-import type { Context } from '../context.ts';
+import type { Context } from '../base/context.ts';
+import type { Workspace } from '../base/workspace.ts';
 import { resolveRevision } from '../revision/resolve-revision.ts';
 import { findAt } from '../revision/state-path.ts';
 import { describeQuestion, REPL_NEXT_WORDS, toQuestion } from '../team/run-text.ts';
-import type { Workspace } from '../workspace.ts';
 import { describeRound } from './repl-rounds.ts';
 
 /** Where the person is when the REPL begins: team, storage, session, and what is waited for. */

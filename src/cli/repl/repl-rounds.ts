@@ -2,12 +2,12 @@ import { NotFoundError } from '../../core/errors.ts';
 import { formatCount } from '../../core/format-count.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { PERSON } from '../../runtime/agent/chat-message.ts';
+import type { Workspace } from '../base/workspace.ts';
 import { readLive, resolveRevision } from '../revision/resolve-revision.ts';
 import { describeCheckpoint, formatNames, type Names, shortenIds, toOutput } from '../state/checkpoint-text.ts';
 import { formatTime } from '../terminal/format.ts';
 import { formatRows } from '../terminal/table.ts';
 import type { Terminal } from '../terminal/terminal.ts';
-import type { Workspace } from '../workspace.ts';
 
 /** The checkpoints of a round, the newest first, one for each message. What keeps no rounds has one checkpoint in each. */
 export type Round = {

@@ -1,4 +1,4 @@
-import { COMMANDS } from '../command-table.ts';
+import type { CommandRow } from '../base/command.ts';
 
 /** What a word after a command may be. */
 export type WordKind = 'revision' | 'count' | 'branch' | 'session' | 'command' | 'path' | 'name' | 'any';
@@ -53,13 +53,18 @@ const GRAMMARS: Readonly<Record<string, Grammar>> = {
 /** Of a command of the command line that has no grammar here. */
 const ANY: Grammar = { least: 1, takes: ['name', 'name'] };
 
-/** What a command takes; undefined if there is none of this name. */
-export function grammarOf(name: string): Grammar | undefined {
-  if (Object.hasOwn(GRAMMARS, name)) return GRAMMARS[name];
-  return REPL_COMMANDS.includes(name) ? ANY : undefined;
-}
+/** Everything that can be typed first, and what it takes. */
+export class ReplWords {
+  readonly names: readonly string[];
 
-/** Everything that can be typed first. */
-export const REPL_COMMANDS: readonly string[] = [
-  ...new Set([...Object.keys(GRAMMARS), ...COMMANDS.flatMap(({ name, isHidden }) => (isHidden ? [] : [name]))]),
-];
+  constructor(commands: readonly CommandRow[]) {
+    const shown = commands.flatMap(({ name, isHidden }) => (isHidden ? [] : [name]));
+    this.names = [...new Set([...Object.keys(GRAMMARS), ...shown])];
+  }
+
+  /** What a command takes; undefined if there is none of this name. */
+  grammarOf(name: string): Grammar | undefined {
+    if (Object.hasOwn(GRAMMARS, name)) return GRAMMARS[name];
+    return this.names.includes(name) ? ANY : undefined;
+  }
+}

@@ -1,16 +1,14 @@
 import { InvalidInputError, NotFoundError, SavestateError } from '../../core/errors.ts';
-import { parseCount } from '../command-input.ts';
-import { findCommand } from '../command-table.ts';
-import type { Context } from '../context.ts';
-import { EXIT, type ExitCode, exitCodeOf, isInterrupt } from '../exit-code.ts';
-import type { GlobalOptions } from '../global-options.ts';
-import { runProgram } from '../program.ts';
+import { parseCount } from '../base/command-input.ts';
+import type { Context } from '../base/context.ts';
+import { EXIT, type ExitCode, exitCodeOf, isInterrupt } from '../base/exit-code.ts';
+import type { GlobalOptions } from '../base/global-options.ts';
+import type { ReplTeam, SendOptions } from '../team/repl-team.ts';
 import { formatHelp } from './repl-help.ts';
 import { notSaid, type ReplLine, readLine } from './repl-line.ts';
 import { ReplMoves } from './repl-moves.ts';
 import { describeStart, findHere } from './repl-place.ts';
-import type { ReplTeam, SendOptions } from './repl-team.ts';
-import { grammarOf } from './repl-words.ts';
+import { type Grammar, ReplWords } from './repl-words.ts';
 
 /** What a line led to: go on, or end. */
 export type ReplStep = { readonly isOver: boolean; readonly code: ExitCode };
@@ -34,13 +32,15 @@ export class Repl {
   readonly #context: Context;
   readonly #team: ReplTeam | undefined;
   readonly #teamError: unknown;
+  readonly #words: ReplWords;
   readonly #moves: ReplMoves;
   #run: AbortController | undefined;
   #isTalking = false;
 
   constructor(context: Context, { team, teamError }: ReplParts) {
     this.#context = context;
-    this.#moves = new ReplMoves(context);
+    this.#words = new ReplWords(context.program.commands);
+    this.#moves = new ReplMoves(context, this.#words);
     this.#team = team;
     this.#teamError = teamError;
   }
@@ -82,7 +82,7 @@ export class Repl {
     const run = new AbortController();
     this.#run = run;
     try {
-      const read = await readLine(line, (kind, word) => this.#moves.isKnown(kind, word));
+      const read = await readLine(line, this.#words, (kind, word) => this.#moves.isKnown(kind, word));
       if (isAhead && !(await this.#mayRunAhead(read))) return this.#hold(line);
       return await this.#act(read, { line, signal: AbortSignal.any([run.signal, this.#context.signal]) });
     } catch (error) {
@@ -95,7 +95,7 @@ export class Repl {
 
   /** What changes something, or answers a question, is for somebody who has read what was said. */
   async #mayRunAhead(read: ReplLine): Promise<boolean> {
-    if (read.kind === 'command') return grammarOf(read.words[0] ?? '')?.isLook === true;
+    if (read.kind === 'command') return this.#words.grammarOf(read.words[0] ?? '')?.isLook === true;
     const workspace = read.kind === 'prompt' ? await this.#moves.findWorkspace() : undefined;
     const here = workspace && (await findHere(workspace));
     return here?.status !== 'waiting_for_input';
@@ -147,9 +147,13 @@ export class Repl {
   /** A command of the REPL itself; undefined if that is for the command line, which knows more of some. */
   #findOwn(name: string, words: readonly string[]): OwnCommand | undefined {
     const own = Object.hasOwn(this.#own, name) ? this.#own[name] : undefined;
-    if (isPlainFor(name, words)) return own;
-    if (findCommand(name) !== undefined || (own === undefined && !ENDS.has(name))) return undefined;
+    if (isPlainFor(this.#words.grammarOf(name), words)) return own;
+    if (this.#isCommand(name) || (own === undefined && !ENDS.has(name))) return undefined;
     throw new InvalidInputError(`That is not what "${name}" takes. See: help`);
+  }
+
+  #isCommand(word: string): boolean {
+    return this.#context.program.commands.some(({ name }) => name === word);
   }
 
   readonly #own: Readonly<Record<string, OwnCommand>> = {
@@ -171,8 +175,8 @@ export class Repl {
   }
 
   async #explain(word: string): Promise<void> {
-    if (findCommand(word) !== undefined) return this.#runPlain([word, '--help']);
-    if (grammarOf(word) !== undefined) return this.#help();
+    if (this.#isCommand(word)) return this.#runPlain([word, '--help']);
+    if (this.#words.grammarOf(word) !== undefined) return this.#help();
     throw new NotFoundError(`There is no command "${word}". See: help`);
   }
 
@@ -184,7 +188,7 @@ export class Repl {
   async #runCommand(words: readonly string[], signal: AbortSignal): Promise<ReplStep> {
     const before = await (await this.#moves.findWorkspace())?.findSession();
     const { terminal } = this.#context;
-    const code = await runProgram(words, {
+    const code = await this.#context.program.run(words, {
       version: '',
       print: terminal.print,
       note: terminal.note,
@@ -243,8 +247,8 @@ export class Repl {
 }
 
 /** Whether these are as many words as a command takes here, without options. */
-function isPlainFor(name: string, words: readonly string[]): boolean {
-  return words.length <= (grammarOf(name)?.takes.length ?? 0) && !words.some((word) => word.startsWith('-'));
+function isPlainFor(grammar: Grammar | undefined, words: readonly string[]): boolean {
+  return words.length <= (grammar?.takes.length ?? 0) && !words.some((word) => word.startsWith('-'));
 }
 
 /** Some things belong to the command line: it has the terminal for itself, and chooses where it works. */

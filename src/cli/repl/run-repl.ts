@@ -1,12 +1,12 @@
 import { appendFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { createInterface, type Interface } from 'node:readline';
-import type { Context } from '../context.ts';
-import { EXIT, type ExitCode } from '../exit-code.ts';
+import type { Context } from '../base/context.ts';
+import { EXIT, type ExitCode } from '../base/exit-code.ts';
 import { listRevisions } from '../revision/list-revisions.ts';
 import { toPrintable } from '../terminal/printable.ts';
 import { Repl, type ReplParts } from './repl.ts';
-import { REPL_COMMANDS } from './repl-words.ts';
+import { ReplWords } from './repl-words.ts';
 
 const MAX_HISTORY = 1_000;
 
@@ -106,7 +106,9 @@ function stopOnInterrupt(lines: Interface, repl: Repl, context: Context): void {
 async function complete(context: Context, line: string): Promise<[string[], string]> {
   const last = line.slice(line.lastIndexOf(' ') + 1);
   const isFirst = last === line;
-  const known = isFirst ? REPL_COMMANDS : await listRevisions(await context.workspace());
+  const known = isFirst
+    ? new ReplWords(context.program.commands).names
+    : await listRevisions(await context.workspace());
   const all = known.filter((each) => each === toPrintable(each)); // others would be typed into the terminal
   const found = all.filter((each) => each.startsWith(last) || each.startsWith(`chk_${last}`));
   return [last === '' && !isFirst ? all : found, last];

@@ -1,5 +1,5 @@
 import { isAnswerBranch } from '../../runtime/run/request-answers.ts';
-import type { Workspace } from '../workspace.ts';
+import type { Workspace } from '../base/workspace.ts';
 
 const LAST_CHECKPOINTS = 20;
 

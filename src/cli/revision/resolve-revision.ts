@@ -3,7 +3,7 @@ import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import { readPath } from '../../manager/engine/lineage.ts';
 import { Repository } from '../../manager/engine/repository.ts';
-import type { Workspace } from '../workspace.ts';
+import type { Workspace } from '../base/workspace.ts';
 import { parseTime } from './parse-time.ts';
 
 /** Fewer characters fit too much by chance. */

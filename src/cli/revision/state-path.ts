@@ -89,3 +89,10 @@ function setElement(list: unknown[], step: PathStep, value: unknown): void {
     throw new InvalidInputError(`A list of ${list.length} has no place ${step}.`);
   list[at] = value;
 }
+
+/** Cuts `revision:path` in two; the path is undefined if there is none. */
+export function splitPath(text: string): [revision: string, path: string | undefined] {
+  const inTime = text.lastIndexOf('}'); // a time may have colons of its own
+  const at = text.indexOf(':', Math.max(0, inTime));
+  return at < 0 ? [text, undefined] : [text.slice(0, at) || '@', text.slice(at + 1)];
+}

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { InvalidInputError } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import type { Verdict } from './bisection.ts';
+import type { Verdict } from '../place/bisect-file.ts';
 import type { Expression } from './expression.ts';
 import { toJsonForm } from './json-form.ts';
 

@@ -3,7 +3,8 @@ import { expect, test } from 'vitest';
 import { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointHeader } from '../../core/record/checkpoint-header.ts';
 import type { Digest } from '../../core/tree/chunk.ts';
-import { Bisection, type Verdict } from './bisection.ts';
+import type { Verdict } from '../place/bisect-file.ts';
+import { Bisection } from './bisection.ts';
 
 function createHistory(length: number): Checkpoint[] {
   return Array.from(

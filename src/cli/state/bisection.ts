@@ -1,8 +1,6 @@
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointId } from '../../core/record/id.ts';
-
-/** What was found out about a checkpoint. */
-export type Verdict = 'good' | 'bad' | 'skip';
+import type { Verdict } from '../place/bisect-file.ts';
 
 /** What is known at the end: the first bad one, or those it must be among because the others were skipped. */
 export type BisectionResult = { readonly lastGood: number; readonly firstBad: number };

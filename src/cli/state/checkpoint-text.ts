@@ -1,10 +1,10 @@
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import { checkRef } from '../../storage/ref.ts';
-import type { Output } from '../output-schemas.ts';
+import type { Output } from '../base/output-schemas.ts';
+import type { Workspace } from '../base/workspace.ts';
 import { clip, formatSize, formatTime } from '../terminal/format.ts';
 import type { Style } from '../terminal/style.ts';
-import type { Workspace } from '../workspace.ts';
 import { toJsonForm } from './json-form.ts';
 
 /** A checkpoint as commands print it. */

@@ -1,5 +1,5 @@
 import { diffText } from '../../core/diff/index.ts';
-import type { Output } from '../output-schemas.ts';
+import type { Output } from '../base/output-schemas.ts';
 import { formatCount } from '../terminal/format.ts';
 import type { Style } from '../terminal/style.ts';
 import { describeCheckpoint } from './checkpoint-text.ts';

@@ -7,8 +7,8 @@ import { InvalidInputError } from '../../core/errors.ts';
 import type { CheckpointId } from '../../core/record/id.ts';
 import type { JsonValue } from '../../core/value/json.ts';
 import type { StateEdit } from '../../manager/branch/branching.ts';
-import type { Context } from '../context.ts';
-import type { Workspace } from '../workspace.ts';
+import type { Context } from '../base/context.ts';
+import type { Workspace } from '../base/workspace.ts';
 
 /** Lets a person change a state in their editor. It is shown in the form that can be read back: dates and the like are tagged. */
 export async function editState(

@@ -1,8 +1,8 @@
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { parseEffect, type RecordedEffect } from '../../manager/effect/effect-record.ts';
 import type { DriftEvent } from '../../runtime/drift/step/drift-event.ts';
-import type { Output } from '../output-schemas.ts';
-import type { Workspace } from '../workspace.ts';
+import type { Output } from '../base/output-schemas.ts';
+import type { Workspace } from '../base/workspace.ts';
 import { fieldsOf } from './state-view.ts';
 
 type DriftOutput = Output<'drift'>;

@@ -1,5 +1,5 @@
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
-import type { Context } from '../context.ts';
+import type { Context } from '../base/context.ts';
 import { Journal } from '../place/journal.ts';
 import type { TeamResult } from './talk.ts';
 

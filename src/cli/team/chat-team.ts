@@ -1,6 +1,6 @@
 import { NotFoundError } from '../../core/errors.ts';
 import { type CheckpointId, parseSessionId, type SessionId } from '../../core/record/id.ts';
-import type { ReplTeam, SendOptions } from '../repl/repl-team.ts';
+import type { ReplTeam, SendOptions } from './repl-team.ts';
 import { describeStop, formatAnswer, REPL_NEXT_WORDS } from './run-text.ts';
 import { SpokenParts } from './spoken-parts.ts';
 import type { Following, Talk, TeamResult } from './talk.ts';

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { InvalidInputError } from '../../core/errors.ts';
 import type { ChatRunResult } from '../../runtime/chat/chat-run.ts';
 import type { Judge } from '../../runtime/repair/trial-options.ts';
-import type { Context } from '../context.ts';
+import type { Context } from '../base/context.ts';
 
 /** How runs are judged: by their last words, or by a command. */
 export type JudgeWords = { readonly text: string | undefined; readonly command: string | undefined };

@@ -1,8 +1,8 @@
 import { resolve } from 'node:path';
 import type { RunMemory } from '../../runtime/agent/run-memory.ts';
-import type { CommandInput } from '../command-input.ts';
-import type { Context } from '../context.ts';
-import type { Workspace } from '../workspace.ts';
+import type { CommandInput } from '../base/command-input.ts';
+import type { Context } from '../base/context.ts';
+import type { Workspace } from '../base/workspace.ts';
 import type { Team } from './open-team.ts';
 import type { Talk } from './talk.ts';
 import { readOnDifference } from './talk-options.ts';

@@ -1,6 +1,6 @@
-import type { Context } from '../context.ts';
-import { EXIT, type ExitCode, exitCodeOf } from '../exit-code.ts';
-import type { Output } from '../output-schemas.ts';
+import type { Context } from '../base/context.ts';
+import { EXIT, type ExitCode, exitCodeOf } from '../base/exit-code.ts';
+import type { Output } from '../base/output-schemas.ts';
 import { askPerson } from './ask-person.ts';
 import { describeStop, formatAnswer, messageOf, toQuestion } from './run-text.ts';
 import type { Following, TeamResult } from './talk.ts';

@@ -1,6 +1,6 @@
 import type { OnDifference } from '../../runtime/run/differences.ts';
-import type { OptionRow } from '../command.ts';
-import type { CommandInput } from '../command-input.ts';
+import type { OptionRow } from '../base/command.ts';
+import type { CommandInput } from '../base/command-input.ts';
 
 /** Lets agents run code: what a checkpoint or a team file says of it is only a request. */
 export const ALLOW_CODE: OptionRow = [

@@ -1,7 +1,7 @@
 import { createPorts } from '../../manager/engine/ports.ts';
 import type { Session } from '../../manager/session/session.ts';
 import { supervise } from '../../runtime/run/supervise.ts';
-import type { Context } from '../context.ts';
+import type { Context } from '../base/context.ts';
 import type { FoundSettings } from '../place/settings-file.ts';
 import { messageOf } from './run-text.ts';
 import type { Departure, Following, Talk, TeamResult } from './talk.ts';

@@ -2,7 +2,7 @@ import { findGraphHeader } from '../../adapter/langgraph/record/graph-header.ts'
 import { placeOf } from '../../adapter/langgraph/record/thread-session.ts';
 import { UnsupportedError } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
-import type { Context } from '../context.ts';
+import type { Context } from '../base/context.ts';
 import { formatAsked, readInterrupts } from './thread-interrupts.ts';
 
 /** Tells whoever moved in a thread of LangGraph that its graph does not follow, and which call lets it; says nothing of other sessions. */

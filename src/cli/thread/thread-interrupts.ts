@@ -3,9 +3,9 @@ import { bucketOf, decodeWrites, parseWrites } from '../../adapter/langgraph/rec
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { unknownTagOf } from '../../core/record/foreign-class.ts';
 import { engineOf } from '../../manager/engine/engine.ts';
+import type { Workspace } from '../base/workspace.ts';
 import { formatValue } from '../state/json-form.ts';
 import { fieldsOf } from '../state/state-view.ts';
-import type { Workspace } from '../workspace.ts';
 
 /** A question of a graph to a person, and what was answered. */
 export type Interrupt = { readonly question: string; readonly answer: string | undefined };

@@ -2,12 +2,12 @@ import { timeOfGraphId } from '../../adapter/langgraph/record/checkpoint-id.ts';
 import { findGraphHeader } from '../../adapter/langgraph/record/graph-header.ts';
 import { formatPath } from '../../core/path.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
-import type { Context } from '../context.ts';
+import type { Context } from '../base/context.ts';
+import type { Workspace } from '../base/workspace.ts';
 import { formatValue } from '../state/json-form.ts';
 import { readMessage } from '../state/message-text.ts';
 import { fieldsOf, viewOf } from '../state/state-view.ts';
 import { clip } from '../terminal/format.ts';
-import type { Workspace } from '../workspace.ts';
 import { formatAsked, readInterrupts } from './thread-interrupts.ts';
 
 /** What a step of a graph did, as people tell it. */

@@ -1,9 +1,9 @@
 import { dirname, resolve } from 'node:path';
 import { NotFoundError } from '../../core/errors.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
-import type { OptionRow } from '../command.ts';
-import type { CommandInput } from '../command-input.ts';
-import type { Context } from '../context.ts';
+import type { OptionRow } from '../base/command.ts';
+import type { CommandInput } from '../base/command-input.ts';
+import type { Context } from '../base/context.ts';
 import { BegunRuns, type WorkflowPlace } from '../place/begun-runs.ts';
 
 /** The option of commands that go on with the run of a workflow. */

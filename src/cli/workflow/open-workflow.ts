@@ -6,7 +6,7 @@ import { yamlSource } from '../../runtime/config/yaml-source.ts';
 import { parseWorkflow } from '../../runtime/workflow/definition/parse-workflow.ts';
 import type { WorkflowRegistry } from '../../runtime/workflow/definition/registry.ts';
 import type { Workflow } from '../../runtime/workflow/definition/workflow.ts';
-import type { Context } from '../context.ts';
+import type { Context } from '../base/context.ts';
 import { readText, resolveFile } from '../place/read-text.ts';
 import { type FoundSettings, readSettings } from '../place/settings-file.ts';
 import { importModule } from '../team/import-module.ts';

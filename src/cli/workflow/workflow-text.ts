@@ -1,4 +1,4 @@
-import type { Output } from '../output-schemas.ts';
+import type { Output } from '../base/output-schemas.ts';
 import { formatTime } from '../terminal/format.ts';
 
 /** The run of a workflow as `--json` tells it. */

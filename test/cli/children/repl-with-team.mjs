@@ -5,7 +5,8 @@ import { pathToFileURL } from 'node:url';
 
 const [, , dist, session] = process.argv;
 const load = (path) => import(pathToFileURL(join(dist, path)).href);
-const { Context } = await load('cli/context.js');
+const { Context } = await load('cli/base/context.js');
+const { PROGRAM } = await load('cli/program.js');
 const { createTerminal } = await load('cli/terminal/terminal.js');
 const { runRepl } = await load('cli/repl/run-repl.js');
 
@@ -20,6 +21,7 @@ const globals = {
   session,
 };
 const context = new Context({
+  program: PROGRAM,
   terminal: createTerminal(process, { color: false }),
   globals,
   env: process.env,

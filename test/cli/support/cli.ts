@@ -3,7 +3,7 @@ import { EventEmitter } from 'node:events';
 import { join } from 'node:path';
 import { Readable, Writable } from 'node:stream';
 import { expect } from 'vitest';
-import { OUTPUT_SCHEMAS, type Output, type OutputName } from '../../../src/cli/output-schemas.ts';
+import { OUTPUT_SCHEMAS, type Output, type OutputName } from '../../../src/cli/base/output-schemas.ts';
 import { runMain } from '../../../src/cli/run-main.ts';
 import { builtFolder } from '../../support/on-demand.ts';
 import { newFolder } from './folder.ts';

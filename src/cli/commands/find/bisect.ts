@@ -1,8 +1,8 @@
 import { InvalidInputError } from '../../../core/errors.ts';
-import type { Command } from '../../command.ts';
-import type { CommandInput } from '../../command-input.ts';
-import type { Context } from '../../context.ts';
-import type { ExitCode } from '../../exit-code.ts';
+import type { Command } from '../../base/command.ts';
+import type { CommandInput } from '../../base/command-input.ts';
+import type { Context } from '../../base/context.ts';
+import type { ExitCode } from '../../base/exit-code.ts';
 
 /** What can be done with a search. */
 const ACTIONS: Readonly<Record<string, (context: Context, input: CommandInput) => Promise<ExitCode | undefined>>> = {

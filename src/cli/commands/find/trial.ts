@@ -1,11 +1,11 @@
 import { InvalidInputError } from '../../../core/errors.ts';
 import type { Intervention } from '../../../runtime/repair/intervention.ts';
 import type { TrialOptions } from '../../../runtime/repair/trial-options.ts';
-import type { Command } from '../../command.ts';
-import type { CommandInput } from '../../command-input.ts';
-import type { Context } from '../../context.ts';
-import { EXIT, type ExitCode } from '../../exit-code.ts';
-import type { Output } from '../../output-schemas.ts';
+import type { Command } from '../../base/command.ts';
+import type { CommandInput } from '../../base/command-input.ts';
+import type { Context } from '../../base/context.ts';
+import { EXIT, type ExitCode } from '../../base/exit-code.ts';
+import type { Output } from '../../base/output-schemas.ts';
 import { resolveRevision } from '../../revision/resolve-revision.ts';
 import { toJsonForm } from '../../state/json-form.ts';
 import { ALLOW_CODE } from '../../team/talk-options.ts';

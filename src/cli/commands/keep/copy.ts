@@ -4,10 +4,10 @@ import { copySession } from '../../../manager/transfer/copy-session.ts';
 import type { ChunkStorage } from '../../../storage/contract.ts';
 import { formatStorageAddress, parseStorageAddress } from '../../../storage/open/address.ts';
 import { openStorage } from '../../../storage/open/open.ts';
-import type { Command } from '../../command.ts';
-import type { Context } from '../../context.ts';
-import { EXIT } from '../../exit-code.ts';
-import type { Output } from '../../output-schemas.ts';
+import type { Command } from '../../base/command.ts';
+import type { Context } from '../../base/context.ts';
+import { EXIT } from '../../base/exit-code.ts';
+import type { Output } from '../../base/output-schemas.ts';
 import { formatCount } from '../../terminal/format.ts';
 
 type Copied = Output<'copy'>['sessions'][number];

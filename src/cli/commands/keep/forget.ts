@@ -1,14 +1,14 @@
 import { ConflictError, InvalidInputError, NotFoundError } from '../../../core/errors.ts';
 import { parseSessionId } from '../../../core/record/id.ts';
 import { readSession } from '../../../manager/engine/lineage.ts';
-import type { Command } from '../../command.ts';
-import type { CommandInput } from '../../command-input.ts';
-import type { Context } from '../../context.ts';
-import type { Output } from '../../output-schemas.ts';
+import type { Command } from '../../base/command.ts';
+import type { CommandInput } from '../../base/command-input.ts';
+import type { Context } from '../../base/context.ts';
+import type { Output } from '../../base/output-schemas.ts';
+import { findNamedSession, withSubgraphs } from '../../base/thread-sessions.ts';
+import type { Workspace } from '../../base/workspace.ts';
 import { parseRange, readRange, resolveRevision } from '../../revision/resolve-revision.ts';
 import { formatCount, formatSize } from '../../terminal/format.ts';
-import { findNamedSession, withSubgraphs } from '../../thread/thread-sessions.ts';
-import type { Workspace } from '../../workspace.ts';
 
 /** What is to be forgotten: how much it is, and how it is done. */
 type Plan = {

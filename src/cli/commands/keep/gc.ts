@@ -1,4 +1,4 @@
-import type { Command } from '../../command.ts';
+import type { Command } from '../../base/command.ts';
 import { formatCount, formatSize } from '../../terminal/format.ts';
 
 /** Gives space back. */

@@ -1,7 +1,7 @@
 import { createReadStream, existsSync } from 'node:fs';
 import { NotFoundError } from '../../../core/errors.ts';
-import type { Command } from '../../command.ts';
-import type { Context } from '../../context.ts';
+import type { Command } from '../../base/command.ts';
+import type { Context } from '../../base/context.ts';
 import { formatCount } from '../../terminal/format.ts';
 
 /** Reads an exported session. */

@@ -7,15 +7,15 @@ import type { SessionId } from '../../../core/record/id.ts';
 import { CheckpointManager } from '../../../manager/checkpoint-manager.ts';
 import { rewriteSession } from '../../../manager/transfer/rewrite-session.ts';
 import { InMemoryCheckpointStorage } from '../../../storage/memory/memory-storage.ts';
-import type { Command } from '../../command.ts';
-import type { CommandInput } from '../../command-input.ts';
-import type { Context } from '../../context.ts';
-import type { Output } from '../../output-schemas.ts';
+import type { Command } from '../../base/command.ts';
+import type { CommandInput } from '../../base/command-input.ts';
+import type { Context } from '../../base/context.ts';
+import type { Output } from '../../base/output-schemas.ts';
+import type { Workspace } from '../../base/workspace.ts';
 import { readText } from '../../place/read-text.ts';
 import { parseStatePath } from '../../revision/state-path.ts';
 import { Redaction, type RedactionRules } from '../../state/redaction-rules.ts';
 import { formatCount, formatSize } from '../../terminal/format.ts';
-import type { Workspace } from '../../workspace.ts';
 
 /** Shorter texts are in every word. */
 const MIN_TEXT_CHARS = 4;

@@ -4,9 +4,9 @@ import { CheckpointManager } from '../../../manager/checkpoint-manager.ts';
 import type { VerifyReport } from '../../../manager/verify/verify.ts';
 import { InMemoryCheckpointStorage } from '../../../storage/memory/memory-storage.ts';
 import { openStorage } from '../../../storage/open/open.ts';
-import type { Command } from '../../command.ts';
-import type { Context } from '../../context.ts';
-import { EXIT, type ExitCode } from '../../exit-code.ts';
+import type { Command } from '../../base/command.ts';
+import type { Context } from '../../base/context.ts';
+import { EXIT, type ExitCode } from '../../base/exit-code.ts';
 import { formatCount } from '../../terminal/format.ts';
 import { countCalls } from './count-calls.ts';
 

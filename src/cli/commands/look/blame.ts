@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import { formatPath, type PathStep } from '../../../core/path.ts';
 import type { Checkpoint } from '../../../core/record/checkpoint.ts';
-import type { Command } from '../../command.ts';
-import type { Context } from '../../context.ts';
-import type { Output } from '../../output-schemas.ts';
+import type { Command } from '../../base/command.ts';
+import type { Context } from '../../base/context.ts';
+import type { Output } from '../../base/output-schemas.ts';
 import { readLive, resolveRevision } from '../../revision/resolve-revision.ts';
 import { findAt, openAt, parseStatePath } from '../../revision/state-path.ts';
 import { toOutput } from '../../state/checkpoint-text.ts';

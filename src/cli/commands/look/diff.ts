@@ -1,16 +1,16 @@
 import { InvalidInputError } from '../../../core/errors.ts';
 import { formatPath, type PathStep } from '../../../core/path.ts';
 import type { CheckpointComparison } from '../../../manager/branch/compare.ts';
-import type { Command } from '../../command.ts';
-import type { CommandInput } from '../../command-input.ts';
-import type { Output } from '../../output-schemas.ts';
+import type { Command } from '../../base/command.ts';
+import type { CommandInput } from '../../base/command-input.ts';
+import type { Output } from '../../base/output-schemas.ts';
+import type { Workspace } from '../../base/workspace.ts';
 import { parseRange, resolveRevision } from '../../revision/resolve-revision.ts';
 import { parseStatePath } from '../../revision/state-path.ts';
 import { toOutput } from '../../state/checkpoint-text.ts';
 import { formatDiff, formatDiffStat } from '../../state/diff-text.ts';
 import { toJsonForm } from '../../state/json-form.ts';
 import { viewOf } from '../../state/state-view.ts';
-import type { Workspace } from '../../workspace.ts';
 
 /** Compares two checkpoints. */
 export const command: Command = {

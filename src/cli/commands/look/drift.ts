@@ -1,7 +1,7 @@
-import type { Command } from '../../command.ts';
-import type { CommandInput } from '../../command-input.ts';
-import type { Context } from '../../context.ts';
-import type { Output } from '../../output-schemas.ts';
+import type { Command } from '../../base/command.ts';
+import type { CommandInput } from '../../base/command-input.ts';
+import type { Context } from '../../base/context.ts';
+import type { Output } from '../../base/output-schemas.ts';
 import { resolveRevision } from '../../revision/resolve-revision.ts';
 import { formatSparkline, formatTime } from '../../terminal/format.ts';
 import { formatTable } from '../../terminal/table.ts';

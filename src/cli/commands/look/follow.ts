@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Checkpoint } from '../../../core/record/checkpoint.ts';
 import type { CheckpointId } from '../../../core/record/id.ts';
-import type { Command } from '../../command.ts';
-import type { Context } from '../../context.ts';
+import type { Command } from '../../base/command.ts';
+import type { Context } from '../../base/context.ts';
+import type { Workspace } from '../../base/workspace.ts';
 import { formatLine, toOutput } from '../../state/checkpoint-text.ts';
 import { formatTime } from '../../terminal/format.ts';
-import type { Workspace } from '../../workspace.ts';
 
 /** Short enough to seem immediate to a person. */
 const POLL_MS = 250;

@@ -1,9 +1,10 @@
 import type { Checkpoint } from '../../../core/record/checkpoint.ts';
 import type { SessionId } from '../../../core/record/id.ts';
 import { readSession } from '../../../manager/engine/lineage.ts';
-import type { Command } from '../../command.ts';
-import type { CommandInput } from '../../command-input.ts';
-import type { Context } from '../../context.ts';
+import type { Command } from '../../base/command.ts';
+import type { CommandInput } from '../../base/command-input.ts';
+import type { Context } from '../../base/context.ts';
+import type { Workspace } from '../../base/workspace.ts';
 import { parseTime } from '../../revision/parse-time.ts';
 import { parseRange, readLive, readRange, resolveRevision } from '../../revision/resolve-revision.ts';
 import {
@@ -20,7 +21,6 @@ import { type Cuts, formatGraph } from '../../state/graph.ts';
 import { formatSize, formatTime } from '../../terminal/format.ts';
 import { formatRows } from '../../terminal/table.ts';
 import { formatStep, readThreadSteps, type ThreadStep } from '../../thread/thread-step.ts';
-import type { Workspace } from '../../workspace.ts';
 
 /** Lists checkpoints. */
 export const command: Command = {

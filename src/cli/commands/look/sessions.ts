@@ -1,12 +1,12 @@
 import { hasErrorCode } from '../../../core/errors.ts';
 import type { CheckpointId, SessionId } from '../../../core/record/id.ts';
 import { checkRef } from '../../../storage/ref.ts';
-import type { Command } from '../../command.ts';
-import type { Output } from '../../output-schemas.ts';
+import type { Command } from '../../base/command.ts';
+import type { Output } from '../../base/output-schemas.ts';
+import { threadOf } from '../../base/thread-sessions.ts';
+import type { Workspace } from '../../base/workspace.ts';
 import { formatCount, formatTime } from '../../terminal/format.ts';
 import { formatRows } from '../../terminal/table.ts';
-import { threadOf } from '../../thread/thread-sessions.ts';
-import type { Workspace } from '../../workspace.ts';
 
 type SessionOutput = Output<'sessions'>[number];
 

@@ -1,9 +1,9 @@
 import { formatPath } from '../../../core/path.ts';
 import type { Checkpoint } from '../../../core/record/checkpoint.ts';
-import type { Command } from '../../command.ts';
-import type { Context } from '../../context.ts';
+import type { Command } from '../../base/command.ts';
+import type { Context } from '../../base/context.ts';
 import { resolveRevision } from '../../revision/resolve-revision.ts';
-import { openAt, parseStatePath } from '../../revision/state-path.ts';
+import { openAt, parseStatePath, splitPath } from '../../revision/state-path.ts';
 import { formatDetails, readNames, toOutput } from '../../state/checkpoint-text.ts';
 import { toJsonForm } from '../../state/json-form.ts';
 import { formatState } from '../../state/state-text.ts';
@@ -42,13 +42,6 @@ export const command: Command = {
     return undefined;
   },
 };
-
-/** Cuts `revision:path` in two; the path is undefined if there is none. */
-export function splitPath(text: string): [revision: string, path: string | undefined] {
-  const inTime = text.lastIndexOf('}'); // a time may have colons of its own
-  const at = text.indexOf(':', Math.max(0, inTime));
-  return at < 0 ? [text, undefined] : [text.slice(0, at) || '@', text.slice(at + 1)];
-}
 
 async function showValue(context: Context, checkpoint: Checkpoint, text: string): Promise<undefined> {
   const { manager } = await context.workspace();

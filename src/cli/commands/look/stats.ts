@@ -1,7 +1,7 @@
 import { formatStorageAddress } from '../../../storage/open/address.ts';
-import type { Command } from '../../command.ts';
-import type { Context } from '../../context.ts';
-import type { Output } from '../../output-schemas.ts';
+import type { Command } from '../../base/command.ts';
+import type { Context } from '../../base/context.ts';
+import type { Output } from '../../base/output-schemas.ts';
 import { formatCount, formatSize, formatSparkline, formatTime } from '../../terminal/format.ts';
 import { formatTable } from '../../terminal/table.ts';
 

@@ -1,7 +1,7 @@
 import { InvalidInputError, NotFoundError } from '../../../core/errors.ts';
 import { isAnswerBranch } from '../../../runtime/run/request-answers.ts';
-import type { Command } from '../../command.ts';
-import type { Context } from '../../context.ts';
+import type { Command } from '../../base/command.ts';
+import type { Context } from '../../base/context.ts';
 import { Journal } from '../../place/journal.ts';
 import { resolveRevision } from '../../revision/resolve-revision.ts';
 import { formatRows } from '../../terminal/table.ts';

@@ -1,13 +1,13 @@
 import { InvalidInputError } from '../../../core/errors.ts';
-import type { Command } from '../../command.ts';
-import type { CommandInput } from '../../command-input.ts';
-import type { Context } from '../../context.ts';
-import type { ExitCode } from '../../exit-code.ts';
+import type { Command } from '../../base/command.ts';
+import type { CommandInput } from '../../base/command-input.ts';
+import type { Context } from '../../base/context.ts';
+import type { ExitCode } from '../../base/exit-code.ts';
+import { isThreadSession } from '../../base/thread-sessions.ts';
 import { resolveRevision } from '../../revision/resolve-revision.ts';
 import { parseAnswers } from '../../team/parse-answers.ts';
 import { readOnDifference, TALK_OPTIONS } from '../../team/talk-options.ts';
 import { refuseThread } from '../../thread/graph-move.ts';
-import { isThreadSession } from '../../thread/thread-sessions.ts';
 import { findWorkflowRun, WORKFLOW_OPTION } from '../../workflow/find-workflow-run.ts';
 
 /** Goes on where a session was left. */

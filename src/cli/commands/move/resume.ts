@@ -1,10 +1,10 @@
 import { InvalidInputError } from '../../../core/errors.ts';
 import type { Checkpoint } from '../../../core/record/checkpoint.ts';
 import type { EffectMode } from '../../../manager/effect/effect-log.ts';
-import type { Command } from '../../command.ts';
-import type { CommandInput } from '../../command-input.ts';
-import type { Context } from '../../context.ts';
-import type { ExitCode } from '../../exit-code.ts';
+import type { Command } from '../../base/command.ts';
+import type { CommandInput } from '../../base/command-input.ts';
+import type { Context } from '../../base/context.ts';
+import type { ExitCode } from '../../base/exit-code.ts';
 import type { WorkflowPlace } from '../../place/begun-runs.ts';
 import { resolveRevision } from '../../revision/resolve-revision.ts';
 import { readOnDifference, TALK_OPTIONS } from '../../team/talk-options.ts';

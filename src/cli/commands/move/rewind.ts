@@ -1,4 +1,4 @@
-import type { Command } from '../../command.ts';
+import type { Command } from '../../base/command.ts';
 import { Journal } from '../../place/journal.ts';
 import { resolveRevision } from '../../revision/resolve-revision.ts';
 import { tellGraphMove } from '../../thread/graph-move.ts';

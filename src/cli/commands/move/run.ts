@@ -2,10 +2,10 @@ import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { InvalidInputError, NotFoundError } from '../../../core/errors.ts';
 import { checkValue, wholeFrom } from '../../../core/options.ts';
-import type { Command } from '../../command.ts';
-import type { CommandInput } from '../../command-input.ts';
-import type { Context } from '../../context.ts';
-import type { ExitCode } from '../../exit-code.ts';
+import type { Command } from '../../base/command.ts';
+import type { CommandInput } from '../../base/command-input.ts';
+import type { Context } from '../../base/context.ts';
+import type { ExitCode } from '../../base/exit-code.ts';
 import { newSessionName } from '../../team/session-name.ts';
 import { readOnDifference, TALK_OPTIONS } from '../../team/talk-options.ts';
 

@@ -1,6 +1,6 @@
 import { InvalidInputError, NotFoundError } from '../../../core/errors.ts';
-import type { Command } from '../../command.ts';
-import type { Context } from '../../context.ts';
+import type { Command } from '../../base/command.ts';
+import type { Context } from '../../base/context.ts';
 import { Journal } from '../../place/journal.ts';
 import { resolveRevision } from '../../revision/resolve-revision.ts';
 import { formatRows } from '../../terminal/table.ts';

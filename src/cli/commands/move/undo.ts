@@ -1,11 +1,11 @@
 import { ConflictError, NotFoundError } from '../../../core/errors.ts';
 import { parseSessionId } from '../../../core/record/id.ts';
-import type { Command } from '../../command.ts';
-import type { Context } from '../../context.ts';
+import type { Command } from '../../base/command.ts';
+import type { Context } from '../../base/context.ts';
+import type { Workspace } from '../../base/workspace.ts';
 import { Journal, type Operation, type UndoStep } from '../../place/journal.ts';
 import { formatTime } from '../../terminal/format.ts';
 import { formatRows } from '../../terminal/table.ts';
-import type { Workspace } from '../../workspace.ts';
 
 /** Takes back what was done to branches and tags. */
 export const command: Command = {

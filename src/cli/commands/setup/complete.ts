@@ -1,8 +1,6 @@
-import type { Command } from '../../command.ts';
-import { COMMANDS, findCommand } from '../../command-table.ts';
-import type { Context } from '../../context.ts';
-import { GLOBAL_ROWS } from '../../global-options.ts';
-import { findName } from '../../program.ts';
+import type { Command } from '../../base/command.ts';
+import type { Context } from '../../base/context.ts';
+import { findName, GLOBAL_ROWS } from '../../base/global-options.ts';
 import { listRevisions } from '../../revision/list-revisions.ts';
 
 const SHELLS = ['bash', 'zsh', 'fish'];
@@ -14,12 +12,6 @@ const ACTIONS: Readonly<Record<string, readonly string[]>> = {
   workflow: ['check', 'draw', 'schema'],
 };
 
-/** Commands whose words are branches only, and those that take no revision. */
-const WORDS: Readonly<Record<string, readonly string[]>> = {
-  completion: SHELLS,
-  help: COMMANDS.map(({ name }) => name),
-  schema: COMMANDS.map(({ name }) => name),
-};
 const WITH_REVISIONS = new Set([
   'log',
   'show',
@@ -61,22 +53,24 @@ async function candidates(context: Context, before: readonly string[], last: str
   const name = findName(before);
   const previous = before.at(-1);
   if (previous === '-s' || previous === '--session') return listSessions(context);
-  if (last.startsWith('-')) return listOptions(name);
-  if (name === undefined) return COMMANDS.filter(({ isHidden }) => isHidden !== true).map((row) => row.name);
+  if (last.startsWith('-')) return listOptions(context, name);
+  if (name === undefined)
+    return context.program.commands.filter(({ isHidden }) => isHidden !== true).map((row) => row.name);
   return (previous === name ? ACTIONS[name] : undefined) ?? listWords(context, name);
 }
 
 /** What comes after the name of a command, or after its first word. */
 async function listWords(context: Context, name: string): Promise<readonly string[]> {
-  if (Object.hasOwn(WORDS, name)) return WORDS[name] ?? [];
+  if (name === 'completion') return SHELLS;
+  if (name === 'help' || name === 'schema') return context.program.commands.map((row) => row.name);
   if (name === 'drift') return listSessions(context);
   return WITH_REVISIONS.has(name)
     ? listRevisions(await context.workspace(), { isBranchesOnly: name === 'switch' })
     : [];
 }
 
-async function listOptions(name: string | undefined): Promise<string[]> {
-  const own = (await findCommand(name)?.load())?.command.options ?? [];
+async function listOptions({ program }: Context, name: string | undefined): Promise<string[]> {
+  const own = (await program.commands.find((row) => row.name === name)?.load())?.command.options ?? [];
   return [...own, ...GLOBAL_ROWS].flatMap(([flags]) => flags.match(/--[a-z-]+/) ?? []);
 }
 

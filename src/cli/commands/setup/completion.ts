@@ -1,5 +1,5 @@
 import { InvalidInputError } from '../../../core/errors.ts';
-import type { Command } from '../../command.ts';
+import type { Command } from '../../base/command.ts';
 
 const SCRIPTS: Readonly<Record<string, string>> = {
   bash: `_savestate() {

@@ -2,10 +2,10 @@ import { accessSync, constants, existsSync, mkdirSync, readFileSync } from 'node
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { formatStorageAddress, type StorageAddress, storageExists } from '../../../storage/open/address.ts';
-import type { Command } from '../../command.ts';
-import type { Context } from '../../context.ts';
-import { EXIT } from '../../exit-code.ts';
-import type { Output } from '../../output-schemas.ts';
+import type { Command } from '../../base/command.ts';
+import type { Context } from '../../base/context.ts';
+import { EXIT } from '../../base/exit-code.ts';
+import type { Output } from '../../base/output-schemas.ts';
 import { formatCount } from '../../terminal/format.ts';
 
 type Check = Output<'doctor'>['checks'][number];

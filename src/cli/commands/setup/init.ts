@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { InvalidInputError } from '../../../core/errors.ts';
 import { formatStorageAddress, storageExists } from '../../../storage/open/address.ts';
-import type { Command } from '../../command.ts';
+import type { Command } from '../../base/command.ts';
 import { CONFIG_NAME, readConfig } from '../../place/config-file.ts';
 import { DEFAULT_STORAGE } from '../../place/find-address.ts';
 

@@ -1,6 +1,6 @@
 import { InvalidInputError, UnsupportedError } from '../../../core/errors.ts';
-import type { Command } from '../../command.ts';
-import type { CommandInput } from '../../command-input.ts';
+import type { Command } from '../../base/command.ts';
+import type { CommandInput } from '../../base/command-input.ts';
 import type { Transfer } from '../../langgraph/transfer.ts';
 
 const DIRECTIONS = ['import', 'export'] as const;

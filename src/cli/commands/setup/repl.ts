@@ -1,11 +1,11 @@
 import { InvalidInputError } from '../../../core/errors.ts';
 import { storageExists } from '../../../storage/open/address.ts';
-import type { Command } from '../../command.ts';
-import type { CommandInput } from '../../command-input.ts';
-import type { Context } from '../../context.ts';
-import type { ReplTeam } from '../../repl/repl-team.ts';
+import type { Command } from '../../base/command.ts';
+import type { CommandInput } from '../../base/command-input.ts';
+import type { Context } from '../../base/context.ts';
 import type { OpenTalk } from '../../team/open-talk.ts';
 import type { Team } from '../../team/open-team.ts';
+import type { ReplTeam } from '../../team/repl-team.ts';
 import { newSessionName } from '../../team/session-name.ts';
 import { TALK_OPTIONS } from '../../team/talk-options.ts';
 

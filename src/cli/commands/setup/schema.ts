@@ -1,5 +1,5 @@
 import { NotFoundError } from '../../../core/errors.ts';
-import type { Command } from '../../command.ts';
+import type { Command } from '../../base/command.ts';
 
 /** Describes what commands print with --json. */
 export const command: Command = {
@@ -11,7 +11,7 @@ export const command: Command = {
     ['savestate schema', 'which commands have a JSON answer'],
   ],
   run: async (context, input) => {
-    const [{ z }, { OUTPUT_SCHEMAS }] = await Promise.all([import('zod'), import('../../output-schemas.ts')]);
+    const [{ z }, { OUTPUT_SCHEMAS }] = await Promise.all([import('zod'), import('../../base/output-schemas.ts')]);
     const name = input.word(0);
     const known = Object.keys(OUTPUT_SCHEMAS);
     if (name === undefined) {

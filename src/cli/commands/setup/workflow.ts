@@ -1,10 +1,10 @@
 import { resolve } from 'node:path';
 import { hasErrorCode, InvalidInputError, type SavestateError } from '../../../core/errors.ts';
 import type { Problem } from '../../../runtime/config/problem.ts';
-import type { Command } from '../../command.ts';
-import type { CommandInput } from '../../command-input.ts';
-import type { Context } from '../../context.ts';
-import { EXIT, type ExitCode } from '../../exit-code.ts';
+import type { Command } from '../../base/command.ts';
+import type { CommandInput } from '../../base/command-input.ts';
+import type { Context } from '../../base/context.ts';
+import { EXIT, type ExitCode } from '../../base/exit-code.ts';
 import { formatCount } from '../../terminal/format.ts';
 
 const ACTIONS: Readonly<Record<string, (context: Context, input: CommandInput) => Promise<ExitCode | undefined>>> = {

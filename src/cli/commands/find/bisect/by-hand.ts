@@ -1,10 +1,10 @@
 import { InvalidInputError } from '../../../../core/errors.ts';
 import type { CheckpointId } from '../../../../core/record/id.ts';
-import type { CommandInput } from '../../../command-input.ts';
-import type { Context } from '../../../context.ts';
-import { BisectFile, type BisectState } from '../../../place/bisect-file.ts';
+import type { CommandInput } from '../../../base/command-input.ts';
+import type { Context } from '../../../base/context.ts';
+import { BisectFile, type BisectState, type Verdict } from '../../../place/bisect-file.ts';
 import { readRange, resolveRevision } from '../../../revision/resolve-revision.ts';
-import { Bisection, type Verdict } from '../../../state/bisection.ts';
+import { Bisection } from '../../../state/bisection.ts';
 import { formatLine, toOutput } from '../../../state/checkpoint-text.ts';
 import { tellResult } from './result.ts';
 

@@ -1,11 +1,11 @@
 import { InvalidInputError } from '../../../../core/errors.ts';
-import type { CommandInput } from '../../../command-input.ts';
-import type { Context } from '../../../context.ts';
-import { EXIT, type ExitCode } from '../../../exit-code.ts';
-import { BisectFile } from '../../../place/bisect-file.ts';
+import type { CommandInput } from '../../../base/command-input.ts';
+import type { Context } from '../../../base/context.ts';
+import { EXIT, type ExitCode } from '../../../base/exit-code.ts';
+import { BisectFile, type Verdict } from '../../../place/bisect-file.ts';
 import { readRange } from '../../../revision/resolve-revision.ts';
 import { type BisectTest, testByCommand, testByExpression } from '../../../state/bisect-test.ts';
-import { Bisection, type Verdict } from '../../../state/bisection.ts';
+import { Bisection } from '../../../state/bisection.ts';
 import { Expression } from '../../../state/expression.ts';
 import { formatCount } from '../../../terminal/format.ts';
 import { tellResult } from './result.ts';

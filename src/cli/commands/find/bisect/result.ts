@@ -1,5 +1,5 @@
-import type { Context } from '../../../context.ts';
-import type { Output } from '../../../output-schemas.ts';
+import type { Context } from '../../../base/context.ts';
+import type { Output } from '../../../base/output-schemas.ts';
 import type { Bisection } from '../../../state/bisection.ts';
 import { formatLine, toOutput } from '../../../state/checkpoint-text.ts';
 import { formatCount } from '../../../terminal/format.ts';

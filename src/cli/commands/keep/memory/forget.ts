@@ -1,10 +1,10 @@
 import { InvalidInputError, NotFoundError } from '../../../../core/errors.ts';
 import type { Memory } from '../../../../memory/memory.ts';
 import type { MemoryScope } from '../../../../memory/storage/memory-record.ts';
-import type { CommandInput } from '../../../command-input.ts';
-import type { Context } from '../../../context.ts';
+import type { CommandInput } from '../../../base/command-input.ts';
+import type { Context } from '../../../base/context.ts';
+import type { Output } from '../../../base/output-schemas.ts';
 import { type MemoryView, useMemory } from '../../../memory/use-memory.ts';
-import type { Output } from '../../../output-schemas.ts';
 import { clip, formatCount } from '../../../terminal/format.ts';
 
 type ForgetOutput = Extract<Output<'memory'>, { isDryRun: boolean }>;

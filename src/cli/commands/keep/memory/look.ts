@@ -1,9 +1,9 @@
 import { InvalidInputError } from '../../../../core/errors.ts';
 import type { MemoryHit } from '../../../../memory/find/finding.ts';
 import { MEMORY_KINDS, type MemoryKind, type MemoryRecord } from '../../../../memory/storage/memory-record.ts';
-import type { CommandInput } from '../../../command-input.ts';
-import type { Context } from '../../../context.ts';
-import { EXIT, type ExitCode } from '../../../exit-code.ts';
+import type { CommandInput } from '../../../base/command-input.ts';
+import type { Context } from '../../../base/context.ts';
+import { EXIT, type ExitCode } from '../../../base/exit-code.ts';
 import { toMemoryOutput } from '../../../memory/memory-output.ts';
 import { useMemory } from '../../../memory/use-memory.ts';
 import { clip, formatTime } from '../../../terminal/format.ts';

@@ -1,10 +1,10 @@
 import { NotFoundError } from '../../../../core/errors.ts';
 import type { MemoryExplanation, MemorySource } from '../../../../memory/edit/explaining.ts';
-import type { CommandInput } from '../../../command-input.ts';
-import type { Context } from '../../../context.ts';
+import type { CommandInput } from '../../../base/command-input.ts';
+import type { Context } from '../../../base/context.ts';
+import type { Output } from '../../../base/output-schemas.ts';
 import { toMemoryOutput } from '../../../memory/memory-output.ts';
 import { useMemory } from '../../../memory/use-memory.ts';
-import type { Output } from '../../../output-schemas.ts';
 import { formatTime } from '../../../terminal/format.ts';
 
 type WhyOutput = Extract<Output<'memory'>, { sources: unknown }>;

@@ -1,4 +1,4 @@
-import { InvalidInputError } from '../core/errors.ts';
+import { InvalidInputError } from '../../core/errors.ts';
 
 /** What a person wrote after the name of a command, checked as it is asked for. */
 export class CommandInput {

@@ -1,12 +1,12 @@
-import { NotFoundError } from '../core/errors.ts';
-import type { Checkpoint } from '../core/record/checkpoint.ts';
-import { type CheckpointId, parseSessionId, type SessionId } from '../core/record/id.ts';
-import type { ClassCodec } from '../core/value/class-codec.ts';
-import { CheckpointManager } from '../manager/checkpoint-manager.ts';
-import type { ChunkStorage } from '../storage/contract.ts';
-import { checkRef } from '../storage/ref.ts';
-import { openTolerantManager } from './state/tolerant-manager.ts';
-import { findLatestSession, findNamedSession } from './thread/thread-sessions.ts';
+import { NotFoundError } from '../../core/errors.ts';
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
+import { type CheckpointId, parseSessionId, type SessionId } from '../../core/record/id.ts';
+import type { ClassCodec } from '../../core/value/class-codec.ts';
+import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
+import type { ChunkStorage } from '../../storage/contract.ts';
+import { checkRef } from '../../storage/ref.ts';
+import { findLatestSession, findNamedSession } from './thread-sessions.ts';
+import { openTolerantManager } from './tolerant-manager.ts';
 
 /** Where a person is: which session, and what they found there. */
 export type Place = { readonly sessionId?: string | undefined; readonly firstBad?: CheckpointId | undefined };

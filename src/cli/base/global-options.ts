@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
-import { InvalidInputError } from '../core/errors.ts';
-import type { ProgressMode } from './terminal/progress-bar.ts';
+import { InvalidInputError } from '../../core/errors.ts';
+import type { ProgressMode } from '../terminal/progress-bar.ts';
 
 /** What every command understands. */
 export type GlobalOptions = {
@@ -36,9 +36,19 @@ export const GLOBAL_ROWS: readonly (readonly [flags: string, description: string
 ];
 
 /** Flags that are followed by a value. */
-export const FLAGS_WITH_VALUE: ReadonlySet<string> = new Set(
+const FLAGS_WITH_VALUE: ReadonlySet<string> = new Set(
   GLOBAL_ROWS.filter(([flags]) => flags.includes('<')).flatMap(([flags]) => flags.match(/--?[a-z]+/g) ?? []),
 );
+
+/** The first word that is not an option of the program itself. */
+export function findName(args: readonly string[]): string | undefined {
+  for (let at = 0; at < args.length; at++) {
+    const word = args[at] ?? '';
+    if (FLAGS_WITH_VALUE.has(word)) at++;
+    else if (!word.startsWith('-')) return word;
+  }
+  return undefined;
+}
 
 /** Reads the options that were given before the command's name and after it; those after it come first. */
 export function readGlobalOptions(commands: readonly Command[]): GlobalOptions {

@@ -1,4 +1,4 @@
-import { hasErrorCode, SavestateError } from '../core/errors.ts';
+import { hasErrorCode, SavestateError } from '../../core/errors.ts';
 
 /** How a command ends, for scripts; the scheme is restic's. */
 export const EXIT = {

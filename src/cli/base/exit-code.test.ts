@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import * as errors from '../core/errors.ts';
+import * as errors from '../../core/errors.ts';
 import { exitCodeOf } from './exit-code.ts';
 
 test('[cli.2] each error has its exit code; what is not known is a failure', () => {

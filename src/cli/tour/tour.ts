@@ -3,10 +3,10 @@ import { fork } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { CheckpointManager } from '../manager/checkpoint-manager.ts';
-import { SqliteCheckpointStorage } from '../storage/sqlite/sqlite-storage.ts';
-import { toPrintable } from './terminal/printable.ts';
-import { converse, MESSAGES, type TourState } from './tour/conversation.ts';
+import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
+import { SqliteCheckpointStorage } from '../../storage/sqlite/sqlite-storage.ts';
+import { toPrintable } from '../terminal/printable.ts';
+import { converse, MESSAGES, type TourState } from './conversation.ts';
 
 const KILL_AFTER = 5;
 
@@ -34,7 +34,7 @@ class Tour {
 
   async #talkUntilKilled(): Promise<void> {
     title('1. Two agents talk. Every message is saved before the next one is written.');
-    const child = fork(join(import.meta.dirname, 'tour', 'child.js'), [this.#path, this.#callLog], {
+    const child = fork(join(import.meta.dirname, 'child.js'), [this.#path, this.#callLog], {
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     });
     child.on('message', ({ count, id }: { count: number; id: string }) => {

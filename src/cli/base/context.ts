@@ -1,19 +1,21 @@
 import { setImmediate as giveWay } from 'node:timers/promises';
-import { InvalidInputError } from '../core/errors.ts';
-import { parseSessionId } from '../core/record/id.ts';
-import { formatStorageAddress, type StorageAddress } from '../storage/open/address.ts';
+import { InvalidInputError } from '../../core/errors.ts';
+import { parseSessionId } from '../../core/record/id.ts';
+import { formatStorageAddress, type StorageAddress } from '../../storage/open/address.ts';
+import { type FoundConfig, readConfig } from '../place/config-file.ts';
+import { findAddress } from '../place/find-address.ts';
+import { type FoundSettings, findSettings } from '../place/settings-file.ts';
+import { stateFolderOf } from '../place/state-folder.ts';
+import { toPrintable } from '../terminal/printable.ts';
+import { ProgressBar, showBusy, type Work } from '../terminal/progress-bar.ts';
+import type { Terminal } from '../terminal/terminal.ts';
+import type { Program } from './command.ts';
 import type { GlobalOptions } from './global-options.ts';
-import { type FoundConfig, readConfig } from './place/config-file.ts';
-import { findAddress } from './place/find-address.ts';
-import { type FoundSettings, findSettings } from './place/settings-file.ts';
-import { stateFolderOf } from './place/state-folder.ts';
-import { toPrintable } from './terminal/printable.ts';
-import { ProgressBar, showBusy, type Work } from './terminal/progress-bar.ts';
-import type { Terminal } from './terminal/terminal.ts';
 import type { Workspace } from './workspace.ts';
 
 /** What a context is made of: the person, and the world around the process. */
 export type ContextParts = {
+  readonly program: Program;
   readonly terminal: Terminal;
   readonly globals: GlobalOptions;
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -28,6 +30,7 @@ const GIVE_WAY_EVERY_MS = 20;
 
 /** What a command works with. It opens the storage when it is first asked for, and closes it at the end. */
 export class Context {
+  readonly program: Program;
   readonly terminal: Terminal;
   readonly globals: GlobalOptions;
   readonly env: ContextParts['env'];
@@ -39,7 +42,8 @@ export class Context {
   #open: { workspace?: Promise<Workspace> | undefined } = {};
   #isTidy = false;
 
-  constructor({ terminal, globals, env, folder, signal }: ContextParts) {
+  constructor({ program, terminal, globals, env, folder, signal }: ContextParts) {
+    this.program = program;
     this.terminal = terminal;
     this.globals = globals;
     this.env = env;
@@ -132,9 +136,9 @@ export class Context {
 
   async #openNow({ address, create = false }: OpenOptions): Promise<Workspace> {
     const [{ openStorage }, { Workspace }, { readFirstBad }] = await Promise.all([
-      import('../storage/open/open.ts'),
+      import('../../storage/open/open.ts'),
       import('./workspace.ts'),
-      import('./place/bisect-file.ts'),
+      import('../place/bisect-file.ts'),
     ]);
     const sessionId = this.globals.session ?? (this.env.SAVESTATE_SESSION || (await this.config())?.config.session);
     if (sessionId) parseSessionId(sessionId); // before anything is made
@@ -168,7 +172,7 @@ export class Context {
     const { terminal } = this;
     const isLong = terminal.isScreen && text.split('\n').length > terminal.rows;
     const wasPaged =
-      isLong && this.globals.pager && (await (await import('./terminal/pager.ts')).page(toPrintable(text), this.env));
+      isLong && this.globals.pager && (await (await import('../terminal/pager.ts')).page(toPrintable(text), this.env));
     if (!wasPaged) terminal.print(text);
   }
 
@@ -181,7 +185,7 @@ export class Context {
   async confirm(question: string): Promise<boolean> {
     const { terminal, signal, globals } = this;
     const canAsk = terminal.canAsk && globals.input;
-    const { confirm } = await import('./terminal/ask.ts');
+    const { confirm } = await import('../terminal/ask.ts');
     return confirm({ ...terminal, canAsk }, { question, yes: globals.yes, signal });
   }
 
