@@ -2,6 +2,7 @@ import { type DriftAssessment, weigh } from './assessment.ts';
 import { createSignals } from './create-signals.ts';
 import { type DriftSnapshot, readDriftSnapshot } from './drift-snapshot.ts';
 import { Ledger } from './ledger.ts';
+import type { SignalStates } from './signals/signal-states.ts';
 import { boundText } from './step/bounded-text.ts';
 import { type DriftEvent, type ReadEvent, readEvent } from './step/drift-event.ts';
 import { type DriftOptions, type ReadDriftOptions, readDriftOptions } from './step/drift-options.ts';
@@ -84,7 +85,7 @@ export class DriftDetector {
       version: 1,
       count: this.#count,
       tracker: this.#tracker.snapshot(),
-      signals: Object.fromEntries(this.#signals.map((signal) => [signal.name, signal.snapshot()])),
+      signals: Object.fromEntries(this.#signals.map((signal) => [signal.name, signal.snapshot?.()])),
       ledger: this.#ledger.snapshot(),
       goal: this.#goal,
       window: this.#window,
@@ -97,7 +98,7 @@ export class DriftDetector {
     const copy = readDriftSnapshot(snapshot);
     this.#count = copy.count;
     this.#tracker = new StepTracker(copy.tracker);
-    this.#signals = createSignals(this.#options, copy.signals);
+    this.#signals = createSignals(this.#options, copy.signals as Partial<SignalStates>);
     this.#ledger = new Ledger(CAP_ALARMS * this.#options.alarmNats, copy.ledger);
     this.#goal = copy.goal;
     this.#window = copy.window.slice(-JUDGE_WINDOW_EVENTS);

@@ -1,13 +1,29 @@
-import { Accumulator, type AccumulatorState } from './accumulator.ts';
-import type { DriftEvidence, DriftKind } from './step/signal.ts';
+import { z } from 'zod';
+import { DRIFT_KINDS, type DriftEvidence, type DriftKind } from './step/signal.ts';
 
-/** The plain data of a ledger. */
-export type LedgerState = {
-  readonly accounts: readonly (readonly [key: string, state: AccumulatorState])[];
-  readonly evidence: readonly DriftEvidence[];
-};
+const index = z.int().nonnegative();
+const evidence = z.object({
+  signal: z.string(),
+  kind: z.enum(DRIFT_KINDS),
+  agent: z.string(),
+  nats: z.number(),
+  steps: z.array(index),
+  reason: z.string(),
+});
 
-/** How much speaks for one way in which one agent drifts. */
+/** The plain data of a ledger; an account is found by its kind and agent. */
+export const ledgerState = z.object({
+  accounts: z.array(
+    z.tuple([
+      z.string().regex(new RegExp(`^(?:${DRIFT_KINDS.join('|')}) `)),
+      z.object({ nats: z.number().nonnegative(), onset: index.optional() }),
+    ]),
+  ),
+  evidence: z.array(evidence),
+});
+export type LedgerState = z.infer<typeof ledgerState>;
+
+/** How much speaks for one way in which one agent drifts, and the first event of what is still counted. */
 export type Account = {
   readonly kind: DriftKind;
   readonly agent: string;
@@ -46,17 +62,21 @@ export class Ledger {
     this.#capNats = capNats;
     for (const [key, sum] of state?.accounts ?? []) {
       const [kind = '', ...agent] = key.split(' ');
-      this.#accounts.set(key, new OpenAccount(kind as DriftKind, agent.join(' '), new Accumulator(capNats, sum)));
+      this.#accounts.set(key, { kind: kind as DriftKind, agent: agent.join(' '), nats: sum.nats, onset: sum.onset });
     }
     this.#evidence = state?.evidence ?? [];
   }
 
+  /**
+   * Sums log-likelihood ratios (CUSUM): never below zero, so that good behaviour long ago does not excuse bad behaviour now, and
+   * capped, so that bad behaviour long ago can be made good.
+   */
   add(evidence: DriftEvidence): void {
     const key = `${evidence.kind} ${evidence.agent}`;
     const account = this.#accounts.get(key) ?? this.#open(key, evidence);
     if (account === undefined) return;
-    account.sum.add(evidence.nats, evidence.steps[0] ?? 0);
-    if (account.sum.nats === 0) this.#accounts.delete(key);
+    account.nats = Math.min(this.#capNats, Math.max(0, account.nats + evidence.nats));
+    if (account.nats === 0) this.#accounts.delete(key);
     if (evidence.nats >= MIN_SHOWN_NATS) this.#evidence = [...this.#evidence.slice(1 - MAX_EVIDENCE), evidence];
   }
 
@@ -80,39 +100,21 @@ export class Ledger {
 
   snapshot(): LedgerState {
     return {
-      accounts: [...this.#accounts].map(([key, { sum }]) => [key, sum.snapshot()] as const),
-      evidence: [...this.#evidence],
+      accounts: [...this.#accounts].map(([key, { nats, onset }]) => [key, { nats, onset }]),
+      evidence: this.#evidence.map((found) => ({ ...found, steps: [...found.steps] })),
     };
   }
 
-  #open(key: string, { kind, agent, nats }: DriftEvidence): OpenAccount | undefined {
+  #open(key: string, { kind, agent, nats, steps: [onset = 0] }: DriftEvidence): OpenAccount | undefined {
     if (nats <= 0) return undefined;
-    const account = new OpenAccount(kind, agent, new Accumulator(this.#capNats));
+    const account = { kind, agent, nats: 0, onset };
     this.#accounts.set(key, account);
     if (this.#accounts.size > MAX_ACCOUNTS) this.#accounts.delete(this.#accounts.keys().next().value ?? '');
     return account;
   }
 }
 
-class OpenAccount implements Account {
-  readonly kind: DriftKind;
-  readonly agent: string;
-  readonly sum: Accumulator;
-
-  constructor(kind: DriftKind, agent: string, sum: Accumulator) {
-    this.kind = kind;
-    this.agent = agent;
-    this.sum = sum;
-  }
-
-  get nats(): number {
-    return this.sum.nats;
-  }
-
-  get onset(): number | undefined {
-    return this.sum.onset;
-  }
-}
+type OpenAccount = Account & { nats: number };
 
 /** Says in words what the evidence says in numbers. */
 function summarise(account: Omit<Account, 'nats'>, evidence: readonly DriftEvidence[]): string {

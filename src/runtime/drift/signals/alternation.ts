@@ -1,5 +1,6 @@
 import type { Signal } from '../step/signal.ts';
 import type { Step } from '../step/step.ts';
+import type { SignalStates } from './signal-states.ts';
 
 /** Once round three times, a cycle is no accident. */
 const ROUNDS = 3;
@@ -8,12 +9,11 @@ const MAX_CALLS = ROUNDS * MAX_PERIOD;
 /** On top of what each repeated call says by itself. */
 const CYCLE_NATS = 1.5;
 
-type Call = { readonly index: number; readonly agent: string; readonly mark: string };
-type AlternationState = { readonly calls: readonly Call[] };
+type State = SignalStates['alternation'];
 
 /** Speaks when the last calls go round in a cycle of two to six: A, B, A, B, A, B. */
-export function createAlternation(state?: unknown): Signal {
-  const calls: Call[] = [...((state as AlternationState | undefined)?.calls ?? [])];
+export function createAlternation(state?: State): Signal {
+  const calls = [...(state?.calls ?? [])];
   return {
     name: 'alternation',
     kind: 'loop',
@@ -32,7 +32,7 @@ export function createAlternation(state?: unknown): Signal {
         reason: `The last ${round.length} calls are the same ${period}, ${ROUNDS} times over.`,
       };
     },
-    snapshot: (): AlternationState => ({ calls: [...calls] }),
+    snapshot: () => ({ calls: [...calls] }),
   };
 }
 
@@ -41,7 +41,7 @@ function markOf(step: Step): string {
   return `${step.agent} ${step.name} ${step.input.hash} ${step.result?.hash ?? ''}`;
 }
 
-function periodOf(calls: readonly Call[]): number | undefined {
+function periodOf(calls: State['calls']): number | undefined {
   for (let period = 2; period <= MAX_PERIOD; period++) {
     const from = calls.length - ROUNDS * period;
     if (from < 0) return undefined;

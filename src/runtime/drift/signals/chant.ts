@@ -26,7 +26,6 @@ export function createChant(): Signal {
         reason: `The message says ${repeats} of its ${sentences} sentences again.`,
       };
     },
-    snapshot: () => undefined,
   };
 }
 

@@ -1,4 +1,5 @@
 import type { Signal } from '../step/signal.ts';
+import type { SignalStates } from './signal-states.ts';
 
 /** From here on models lose what is in the middle of their context. */
 const CROWDED_SHARE = 0.8;
@@ -10,15 +11,9 @@ const MAX_SIZES_BETWEEN_CUTS = 12;
 const CUT_NATS = 1.6;
 const ROOMY_NATS = -0.3;
 
-type ContextState = { readonly tokens: number; readonly sizesSinceCut: number; readonly cutIndex: number | undefined };
-
 /** Speaks when the context is nearly full, or is condensed again soon after it was. Needs `contextTokens`. */
-export function createContextGrowth(contextLimitTokens: number, state?: unknown): Signal {
-  let memory = (state as ContextState | undefined) ?? {
-    tokens: 0,
-    sizesSinceCut: Number.MAX_SAFE_INTEGER,
-    cutIndex: undefined,
-  };
+export function createContextGrowth(contextLimitTokens: number, state?: SignalStates['context-growth']): Signal {
+  let memory = state ?? { tokens: 0, sizesSinceCut: Number.MAX_SAFE_INTEGER, cutIndex: undefined };
   return {
     name: 'context-growth',
     kind: 'context',
@@ -43,6 +38,6 @@ export function createContextGrowth(contextLimitTokens: number, state?: unknown)
       const isRelief = memory.sizesSinceCut > MAX_SIZES_BETWEEN_CUTS;
       return isRelief ? { agent: event.agent, nats: ROOMY_NATS, steps: [event.index], reason } : undefined;
     },
-    snapshot: (): ContextState => memory,
+    snapshot: () => memory,
   };
 }

@@ -1,4 +1,5 @@
 import type { Signal } from '../step/signal.ts';
+import type { SignalStates } from './signal-states.ts';
 
 /** Durations before the usual one is known. */
 const MIN_CYCLES = 8;
@@ -11,31 +12,18 @@ const NATS_PER_DEVIATION = 0.8;
 const MAX_NATS = 2;
 const USUAL_NATS = -0.4;
 
-type CycleTimeState = {
-  readonly lastAt: number | undefined;
-  readonly lastIndex: number;
-  readonly count: number;
-  readonly mean: number;
-  readonly variance: number;
-};
+type State = SignalStates['cycle-time'];
+
+const UNKNOWN: State = { lastAt: undefined, lastIndex: 0, count: 0, mean: 0, variance: 0, hasCycles: false };
 
 /** Speaks when cycles take much longer than they used to. Needs `at`; goes by `cycle` events, or by calls where there are none. */
-export function createCycleTime(state?: unknown): Signal {
-  let memory = (state as (CycleTimeState & { hasCycles: boolean }) | undefined) ?? {
-    lastAt: undefined,
-    lastIndex: 0,
-    count: 0,
-    mean: 0,
-    variance: 0,
-    hasCycles: false,
-  };
+export function createCycleTime(state: State = UNKNOWN): Signal {
+  let memory = state;
   return {
     name: 'cycle-time',
     kind: 'time',
     observe({ event }) {
-      if (event.kind === 'cycle' && !memory.hasCycles) {
-        memory = { lastAt: undefined, lastIndex: 0, count: 0, mean: 0, variance: 0, hasCycles: true };
-      }
+      if (event.kind === 'cycle' && !memory.hasCycles) memory = { ...UNKNOWN, hasCycles: true };
       if (event.at === undefined || event.kind !== (memory.hasCycles ? 'cycle' : 'call')) return undefined;
       const { lastAt, lastIndex } = memory;
       memory = { ...memory, lastAt: event.at, lastIndex: event.index };
@@ -57,13 +45,13 @@ export function createCycleTime(state?: unknown): Signal {
   };
 }
 
-function deviationsOf({ count, mean, variance }: CycleTimeState, durationMs: number): number | undefined {
+function deviationsOf({ count, mean, variance }: State, durationMs: number): number | undefined {
   if (count < MIN_CYCLES) return undefined;
   return (Math.log1p(durationMs) - mean) / Math.max(MIN_DEVIATION, Math.sqrt(variance));
 }
 
 /** Durations spread over orders of magnitude, so their logarithms are averaged. */
-function learn(memory: CycleTimeState, durationMs: number): Pick<CycleTimeState, 'count' | 'mean' | 'variance'> {
+function learn(memory: State, durationMs: number): Pick<State, 'count' | 'mean' | 'variance'> {
   const count = memory.count + 1;
   const weight = Math.max(WEIGHT, 1 / count);
   const off = limitOff(memory, Math.log1p(durationMs) - memory.mean);
@@ -72,7 +60,7 @@ function learn(memory: CycleTimeState, durationMs: number): Pick<CycleTimeState,
 }
 
 /** One long cycle must not make the next long one usual. */
-function limitOff({ count, variance }: CycleTimeState, off: number): number {
+function limitOff({ count, variance }: State, off: number): number {
   if (count < MIN_CYCLES) return off;
   return Math.min(off, UNUSUAL_DEVIATIONS * Math.max(MIN_DEVIATION, Math.sqrt(variance)));
 }

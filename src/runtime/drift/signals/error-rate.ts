@@ -1,5 +1,5 @@
 import type { Signal } from '../step/signal.ts';
-import type { Step } from '../step/step.ts';
+import type { SignalStates } from './signal-states.ts';
 
 /** Of ten steps of an agent that is lost seven fail; of a healthy one, one or two. Wald's ratio of the two, per step. */
 const LOST_ERROR_RATE = 0.7;
@@ -8,12 +8,9 @@ const ERROR_NATS = Math.log(LOST_ERROR_RATE / HEALTHY_ERROR_RATE);
 const SUCCESS_NATS = Math.log((1 - LOST_ERROR_RATE) / (1 - HEALTHY_ERROR_RATE));
 const MAX_AGENTS = 64;
 
-type LastError = { readonly index: number; readonly kind: Step['kind'] };
-type ErrorRateState = { readonly lastErrors: readonly (readonly [agent: string, error: LastError])[] };
-
 /** Speaks when an agent's steps fail more often than a healthy agent's. */
-export function createErrorRate(state?: unknown): Signal {
-  const lastErrors = new Map<string, LastError>((state as ErrorRateState | undefined)?.lastErrors);
+export function createErrorRate(state?: SignalStates['error-rate']): Signal {
+  const lastErrors = new Map(state?.lastErrors);
   return {
     name: 'error-rate',
     kind: 'error',
@@ -30,19 +27,11 @@ export function createErrorRate(state?: unknown): Signal {
       }
       // Calls made at once fail at once: only a failure after a known failure shows that nothing was learnt from it.
       if (before !== undefined && step.index < before.index) return undefined;
-      remember(lastErrors, step.agent, { index: event.index, kind: step.kind });
+      lastErrors.delete(step.agent);
+      lastErrors.set(step.agent, { index: event.index, kind: step.kind });
+      if (lastErrors.size > MAX_AGENTS) lastErrors.delete(lastErrors.keys().next().value ?? '');
       return { agent: step.agent, nats: ERROR_NATS, steps: [step.index], reason: `The step of ${step.agent} failed.` };
     },
-    snapshot: (): ErrorRateState => ({ lastErrors: [...lastErrors] }),
+    snapshot: () => ({ lastErrors: [...lastErrors] }),
   };
-}
-
-function remember(lastErrors: Map<string, LastError>, agent: string, error: LastError): void {
-  lastErrors.delete(agent);
-  lastErrors.set(agent, error);
-  if (lastErrors.size <= MAX_AGENTS) return;
-  for (const oldest of lastErrors.keys()) {
-    lastErrors.delete(oldest);
-    return;
-  }
 }

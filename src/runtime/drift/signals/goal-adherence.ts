@@ -1,6 +1,7 @@
 import { type ReadEvent, textOf } from '../step/drift-event.ts';
 import { countTerms, saysEnough, termsOf } from '../step/goal-words.ts';
 import type { Signal } from '../step/signal.ts';
+import type { SignalStates } from './signal-states.ts';
 
 /** Finds where a long text says what the goal is. */
 const GOAL_SENTENCE =
@@ -22,20 +23,11 @@ const MAX_EXPECTED_TERMS = 6;
 const SILENT_NATS = 0.5;
 const SPOKEN_NATS = -0.5;
 
-type AdherenceState = {
-  readonly terms: readonly string[];
-  readonly share: number;
-  /** Steps that were looked at. */
-  readonly messages: number;
-  /** Whether the goal was given as such, in whatever words, and not stated in a system prompt. */
-  readonly isTold?: boolean | undefined;
-  /** Words of what a person said last: whoever answers that does what it is there for. */
-  readonly asked?: readonly string[] | undefined;
-};
+type AdherenceState = SignalStates['goal-adherence'];
 
 /** Speaks when the words of the goal fade from what the agents say and do. */
-export function createGoalAdherence(goal: string | undefined, saved?: unknown): Signal {
-  let state = (saved as AdherenceState | undefined) ?? begin(termsOf(goal ?? '', MAX_TERMS), goal !== undefined);
+export function createGoalAdherence(goal: string | undefined, saved?: AdherenceState): Signal {
+  let state = saved ?? begin(termsOf(goal ?? '', MAX_TERMS), goal !== undefined);
   return {
     name: 'goal-adherence',
     kind: 'goal',
@@ -55,11 +47,11 @@ export function createGoalAdherence(goal: string | undefined, saved?: unknown): 
         reason: `The last messages and calls use ${Math.round(share * 100)} % of the goal's words (${state.terms.slice(0, 6).join(', ')}).`,
       };
     },
-    snapshot: (): AdherenceState => state,
+    snapshot: () => state,
   };
 }
 
-function begin(terms: readonly string[], isTold: boolean): AdherenceState {
+function begin(terms: string[], isTold: boolean): AdherenceState {
   return { terms, share: 0, messages: 0, isTold };
 }
 

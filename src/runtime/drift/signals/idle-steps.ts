@@ -1,6 +1,7 @@
 import type { ReadEvent } from '../step/drift-event.ts';
 import type { Signal, SignalFinding } from '../step/signal.ts';
 import type { StepReading } from '../step/step.ts';
+import type { SignalStates } from './signal-states.ts';
 
 /** A step of which less is new than this has brought nothing. */
 const MIN_NOVELTY = 0.3;
@@ -14,15 +15,11 @@ const IDLE_CYCLE_NATS = 1.2;
 /** States that are remembered: an agent may go round through as many. */
 const MAX_STATES = 16;
 
-type Cycles = { readonly states?: readonly string[] | undefined; readonly count: number; readonly since: number };
-type IdleStepsState = {
-  readonly idle: readonly (readonly [agent: string, count: number, since: number])[];
-  readonly cycles?: Cycles;
-};
+type State = SignalStates['idle-steps'];
+type Cycles = NonNullable<State['cycles']>;
 
 /** Speaks when steps bring nothing new, or when cycles without a call leave the state exactly as it was before. */
-export function createIdleSteps(maxIdleSteps: number, state?: unknown): Signal {
-  const saved = state as IdleStepsState | undefined;
+export function createIdleSteps(maxIdleSteps: number, saved?: State): Signal {
   let cycles: Cycles = saved?.cycles ?? { count: 0, since: 0 };
   const idle = new Map<string, { count: number; since: number }>(
     saved?.idle.map(([agent, count, since]) => [agent, { count, since }]),
@@ -50,10 +47,7 @@ export function createIdleSteps(maxIdleSteps: number, state?: unknown): Signal {
       const isCall = reading?.isComplete === true && reading.step.kind === 'call';
       return isCall ? judge(reading) : undefined;
     },
-    snapshot: (): IdleStepsState => ({
-      idle: [...idle].map(([agent, { count, since }]) => [agent, count, since] as const),
-      cycles,
-    }),
+    snapshot: () => ({ idle: [...idle].map(([agent, { count, since }]) => [agent, count, since]), cycles }),
   };
 }
 

@@ -1,14 +1,13 @@
 import type { Signal } from '../step/signal.ts';
+import type { SignalStates } from './signal-states.ts';
 
 /** Two of them pass the odds of 100 to 1: nothing happened in between that could excuse saying it again. */
 const MONOLOGUE_NATS = 2.4;
 const MIN_SIMILARITY = 0.6;
 
-type MonologueState = { readonly speaker: string | undefined };
-
 /** Speaks when an agent says the same again although nothing has happened and nobody else has spoken. */
-export function createMonologue(state?: unknown): Signal {
-  let speaker = (state as MonologueState | undefined)?.speaker;
+export function createMonologue(state?: SignalStates['monologue']): Signal {
+  let speaker = state?.speaker;
   return {
     name: 'monologue',
     kind: 'loop',
@@ -25,6 +24,6 @@ export function createMonologue(state?: unknown): Signal {
         reason: `${event.agent} says ${Math.round(reading.similarity * 100)} % the same again, and nothing happened in between.`,
       };
     },
-    snapshot: (): MonologueState => ({ speaker }),
+    snapshot: () => ({ speaker }),
   };
 }

@@ -24,6 +24,5 @@ export function createProgress(): Signal {
         reason: 'The step is not a repetition.',
       };
     },
-    snapshot: () => undefined,
   };
 }

@@ -24,7 +24,6 @@ export function createReAsking(): Signal {
         reason: `${step.agent} asks "${step.name}" again what it has asked and been answered, in other words.`,
       };
     },
-    snapshot: () => undefined,
   };
 }
 

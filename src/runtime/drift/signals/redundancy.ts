@@ -44,10 +44,10 @@ function routineFactor({ step, learntSince, writtenSince }: StepReading): number
   return learnt * ROUTINE_DECAY_PER_WRITING ** Math.max(0, writtenSince);
 }
 
-function alikeness({ hasEqualInput, similarity, addedWords, hasNewTarget }: StepReading): number {
+function alikeness({ step, hasEqualInput, similarity, addedWords }: StepReading): number {
   if (hasEqualInput) return 1;
   const alike = Math.max(0, (similarity - MIN_SIMILARITY) / (1 - MIN_SIMILARITY)) * (1 - addedWords);
-  return hasNewTarget ? alike * NEW_TARGET_FACTOR : alike;
+  return step.hasNewTarget ? alike * NEW_TARGET_FACTOR : alike;
 }
 
 function barrenness({ step, hasEqualInput }: StepReading): number {

@@ -1,5 +1,6 @@
 import type { Signal } from '../step/signal.ts';
 import type { StepReading } from '../step/step.ts';
+import type { SignalStates } from './signal-states.ts';
 
 /** Shorter messages ("ok", "next") say nothing about a stall. */
 const MIN_WORDS = 5;
@@ -15,14 +16,12 @@ const RESET_NATS = -1000;
 /** Agents that set tasks and are remembered for it. */
 const MAX_GIVERS = 16;
 
-type StallState = { readonly givers: readonly string[]; readonly hasTakers: boolean };
-
 /**
  * Speaks when an agent that works by talking (it makes no calls) says again what it said, with little that is new to
  * anyone. An agent that has set a task for others stands for a person ("Please go on."), and is not judged.
  */
-export function createStall(state?: unknown): Signal {
-  let { givers, hasTakers } = (state as StallState | undefined) ?? { givers: [], hasTakers: false };
+export function createStall(state?: SignalStates['stall']): Signal {
+  let { givers, hasTakers } = state ?? { givers: [], hasTakers: false };
   return {
     name: 'stall',
     kind: 'stall',
@@ -37,7 +36,7 @@ export function createStall(state?: unknown): Signal {
       if (!saysSomething(reading) || (isGiver && hasTakers)) return undefined;
       return { agent, nats: natsOf(reading), steps: stepsOf(reading), reason: reasonOf(reading) };
     },
-    snapshot: (): StallState => ({ givers, hasTakers }),
+    snapshot: () => ({ givers, hasTakers }),
   };
 }
 

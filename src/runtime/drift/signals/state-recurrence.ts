@@ -2,21 +2,19 @@ import { boundedJson, sortFields } from '../step/bounded-json.ts';
 import { shortDigest } from '../step/bounded-text.ts';
 import type { ReadEvent } from '../step/drift-event.ts';
 import type { Signal } from '../step/signal.ts';
+import type { SignalStates } from './signal-states.ts';
 
 /** Two of them pass the odds of 100 to 1: once may be a retry, twice is a loop. */
 const RECURRENCE_NATS = 2.5;
 /** Visits that are remembered; a loop may be this many steps long. */
 const MAX_VISITS = 512;
 
-type Visit = readonly [key: string, index: number];
-type RecurrenceState = { readonly visits: readonly Visit[] };
-
 /**
  * Speaks when an agent does the same thing in the same state again. Nothing it did in between has changed anything, however
  * different its words were: an exact witness of a loop, for events that carry the digest of a checkpoint.
  */
-export function createStateRecurrence(state?: unknown): Signal {
-  const visits = new Map<string, number>((state as RecurrenceState | undefined)?.visits);
+export function createStateRecurrence(state?: SignalStates['state-recurrence']): Signal {
+  const visits = new Map(state?.visits);
   return {
     name: 'state-recurrence',
     kind: 'loop',
@@ -26,7 +24,7 @@ export function createStateRecurrence(state?: unknown): Signal {
       const before = visits.get(key);
       visits.delete(key);
       visits.set(key, event.index);
-      if (visits.size > MAX_VISITS) forgetOldest(visits);
+      if (visits.size > MAX_VISITS) visits.delete(visits.keys().next().value ?? '');
       if (before === undefined) return undefined;
       return {
         agent: event.agent,
@@ -35,15 +33,8 @@ export function createStateRecurrence(state?: unknown): Signal {
         reason: `The state is exactly what it was at event ${before}, and so is what ${event.agent} does in it: nothing in between changed anything.`,
       };
     },
-    snapshot: (): RecurrenceState => ({ visits: [...visits] }),
+    snapshot: () => ({ visits: [...visits] }),
   };
-}
-
-function forgetOldest(visits: Map<string, number>): void {
-  for (const key of visits.keys()) {
-    visits.delete(key);
-    return;
-  }
 }
 
 /** Only calls act: an agent that talks, or waits through cycles in which nothing comes, may stay as it is. */

@@ -1,17 +1,31 @@
-import { compareInputs, isComparable, learntAfter, type Step, type StepReading, writtenIn } from './step.ts';
+import { z } from 'zod';
+import {
+  compareInputs,
+  isComparable,
+  learntAfter,
+  type Step,
+  type StepReading,
+  stepSchema,
+  writtenIn,
+} from './step.ts';
 import { addition } from './text-sketch.ts';
 
+const count = z.int().nonnegative();
+const amount = z.number().nonnegative();
+
 /** The plain data of what is remembered of one agent. */
-export type AgentMemoryState = {
-  readonly steps: readonly Step[];
-  readonly count: number;
-  readonly calls: number;
-  readonly settledCalls: number;
-  readonly answers: number;
-  readonly learnt: number;
-  readonly written: number;
-  readonly isAnswered: boolean;
-};
+export const agentMemoryState = z.object({
+  steps: z.array(stepSchema),
+  count,
+  calls: count,
+  /** Calls of earlier rounds: those of this one may still be answered. */
+  settledCalls: count,
+  answers: count,
+  learnt: amount,
+  written: amount,
+  isAnswered: z.boolean(),
+});
+type AgentMemoryState = z.infer<typeof agentMemoryState>;
 
 /** What a step is before it is known how it compares. */
 export type BareStep = Omit<Step, 'ordinal' | 'learntBefore' | 'writtenBefore' | 'written'>;
@@ -35,32 +49,17 @@ const NOTHING_DONE: AgentMemoryState = Object.freeze({
 
 /** The last steps of one agent, and how much it has learnt and written. */
 export class AgentMemory {
-  readonly #steps: Step[];
-  #count: number;
-  #calls: number;
-  /** Calls of earlier rounds: those of this one may still be answered. */
-  #settledCalls: number;
-  #answers: number;
-  #learnt: number;
-  #written: number;
-  #isAnswered: boolean;
+  readonly #state: AgentMemoryState;
 
   constructor(state: AgentMemoryState = NOTHING_DONE) {
-    this.#steps = [...state.steps];
-    this.#count = state.count;
-    this.#calls = state.calls;
-    this.#settledCalls = state.settledCalls;
-    this.#answers = state.answers;
-    this.#learnt = state.learnt;
-    this.#written = state.written;
-    this.#isAnswered = state.isAnswered;
+    this.#state = { ...state, steps: [...state.steps] };
   }
 
   /** Begins a new round if there was a result since the last call; calls without a result in between are made at once. */
   beginRound(): boolean {
-    if (!this.#isAnswered) return false;
-    this.#isAnswered = false;
-    this.#settledCalls = this.#calls;
+    if (!this.#state.isAnswered) return false;
+    this.#state.isAnswered = false;
+    this.#state.settledCalls = this.#state.calls;
     return true;
   }
 
@@ -68,42 +67,33 @@ export class AgentMemory {
   begin(bare: BareStep): StepReading {
     const begun = {
       ...bare,
-      ordinal: this.#count++,
-      learntBefore: this.#learnt,
-      writtenBefore: this.#written,
+      ordinal: this.#state.count++,
+      learntBefore: this.#state.learnt,
+      writtenBefore: this.#state.written,
       written: 0,
     };
     const reading = this.#compare(begun);
-    if (bare.kind === 'call') this.#calls++;
+    if (bare.kind === 'call') this.#state.calls++;
     const step = bare.kind === 'call' ? { ...begun, written: writtenIn(reading) } : begun;
-    this.#written += step.written;
-    this.#steps.push(step);
-    if (this.#steps.length > MAX_STEPS) this.#steps.shift();
+    this.#state.written += step.written;
+    this.#state.steps.push(step);
+    if (this.#state.steps.length > MAX_STEPS) this.#state.steps.shift();
     return { ...reading, step };
   }
 
   /** Adds the result of a call, and says how the whole compares. */
   complete(call: Step, outcome: Pick<Step, 'result' | 'resultNovelty' | 'isError' | 'answeredAt'>): StepReading {
     const step = { ...call, ...outcome };
-    const at = this.#steps.findIndex(({ index }) => index === call.index);
-    if (at >= 0) this.#steps[at] = step;
-    if (!step.isError) this.#learnt += step.resultNovelty ?? 0;
-    this.#answers++;
-    this.#isAnswered = true;
+    const at = this.#state.steps.findIndex(({ index }) => index === call.index);
+    if (at >= 0) this.#state.steps[at] = step;
+    if (!step.isError) this.#state.learnt += step.resultNovelty ?? 0;
+    this.#state.answers++;
+    this.#state.isAnswered = true;
     return { ...this.#compare(step), isComplete: true };
   }
 
   snapshot(): AgentMemoryState {
-    return {
-      steps: [...this.#steps],
-      count: this.#count,
-      calls: this.#calls,
-      settledCalls: this.#settledCalls,
-      answers: this.#answers,
-      learnt: this.#learnt,
-      written: this.#written,
-      isAnswered: this.#isAnswered,
-    };
+    return { ...this.#state, steps: [...this.#state.steps] };
   }
 
   #compare(step: Step): StepReading {
@@ -115,7 +105,6 @@ export class AgentMemory {
       isTwinAnswered: twin?.answeredAt !== undefined && twin.answeredAt < step.index,
       similarity,
       hasEqualInput: twin !== undefined && twin.input.hash === step.input.hash,
-      hasNewTarget: step.hasNewTarget,
       addedWords: twin === undefined ? 1 : addition(step.input.words, twin.input.words),
       distance: twin === undefined ? 0 : step.ordinal - twin.ordinal,
       learntSince: twin === undefined ? 0 : step.learntBefore - learntAfter(twin),
@@ -127,14 +116,14 @@ export class AgentMemory {
   /** Whether a result is to be expected: the last time there was one, or most calls of earlier rounds were answered. */
   #isAwaited(twin: Step): boolean {
     if (twin.result !== undefined) return true;
-    return this.#settledCalls > 0 && this.#answers >= MIN_ANSWERED_SHARE * this.#settledCalls;
+    return this.#state.settledCalls > 0 && this.#state.answers >= MIN_ANSWERED_SHARE * this.#state.settledCalls;
   }
 
   #findTwin(step: Step): { twin: Step | undefined; similarity: number } {
     let twin: Step | undefined;
     let similarity = 0;
-    for (let at = this.#steps.length - 1; at >= 0 && similarity < 1; at--) {
-      const earlier = this.#steps[at];
+    for (let at = this.#state.steps.length - 1; at >= 0 && similarity < 1; at--) {
+      const earlier = this.#state.steps[at];
       if (earlier === undefined || !isComparable(earlier, step)) continue;
       const likeness = compareInputs(earlier, step);
       if (likeness <= similarity) continue;

@@ -1,17 +1,19 @@
 import { boundName } from './bounded-text.ts';
 
 /** What an event is about; anything else is read as `message`. */
-export type DriftEventKind =
-  | 'goal'
-  | 'system'
-  | 'plan'
-  | 'thought'
-  | 'message'
-  | 'call'
-  | 'result'
-  | 'error'
-  | 'cycle'
-  | 'finish';
+const EVENT_KINDS = [
+  'goal',
+  'system',
+  'plan',
+  'thought',
+  'message',
+  'call',
+  'result',
+  'error',
+  'cycle',
+  'finish',
+] as const;
+type DriftEventKind = (typeof EVENT_KINDS)[number];
 
 /**
  * One thing an agent did or met, in the words of no framework. Every field may be absent: a signal that needs it stays
@@ -59,22 +61,11 @@ export type ReadEvent = {
 };
 
 /** The fields of an event before it is known what they hold. */
-export type EventFields = { readonly [Field in keyof DriftEvent]?: unknown };
+type EventFields = { readonly [Field in keyof DriftEvent]?: unknown };
 
 const NO_FIELDS: EventFields = Object.freeze({});
 
-const KINDS: ReadonlySet<string> = new Set<DriftEventKind>([
-  'goal',
-  'system',
-  'plan',
-  'thought',
-  'message',
-  'call',
-  'result',
-  'error',
-  'cycle',
-  'finish',
-]);
+const KINDS: ReadonlySet<string> = new Set(EVENT_KINDS);
 
 const NOT_AGENTS: ReadonlySet<string> = new Set(['user', 'human', 'system', 'tool', 'env', 'environment']);
 

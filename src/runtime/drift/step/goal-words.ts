@@ -26,7 +26,7 @@ const STOP_WORDS = new Set(
 const WORDS = new Intl.Segmenter(undefined, { granularity: 'word' });
 
 /** The beginnings of the words of a text: what an agent that is busy with it will speak of. */
-export function termsOf(text: string, maxTerms: number): readonly string[] {
+export function termsOf(text: string, maxTerms: number): string[] {
   const terms = new Set<string>();
   for (const [run] of text
     .slice(0, MAX_TEXT_CHARS)

@@ -1,16 +1,9 @@
-import { isRecentSetState, RecentSet, type RecentSetState } from './recent-set.ts';
+import { z } from 'zod';
+import { RecentSet, recentSetState } from './recent-set.ts';
 import { hashText, learn, novelty, type ReadText, sketchText, type TextSketch } from './text-sketch.ts';
 
-/** The plain data of what is known. */
-export type KnowledgeState = {
-  readonly runs: RecentSetState;
-  readonly words: RecentSetState;
-  readonly spoken: RecentSetState;
-  readonly targets: RecentSetState;
-};
-
 /** A text, and what of it was new to the run. */
-export type KnownText = {
+type KnownText = {
   readonly sketch: TextSketch;
   /** The fraction of its runs of words that nobody had said before, 0 to 1. */
   readonly novelty: number;
@@ -26,17 +19,14 @@ const TARGET_SLOTS = 2048;
 /** Longer texts, and texts with spaces in them, are contents rather than names. */
 const MAX_TARGET_CHARS = 200;
 
-/** Whether a value is the plain data of what is known. */
-export function isKnowledgeState(value: unknown): value is KnowledgeState {
-  if (typeof value !== 'object' || value === null) return false;
-  const { runs, words, spoken, targets } = value as Partial<Record<keyof KnowledgeState, unknown>>;
-  return (
-    isRecentSetState(runs, RUN_SLOTS) &&
-    isRecentSetState(words, WORD_SLOTS) &&
-    isRecentSetState(spoken, SPOKEN_SLOTS) &&
-    isRecentSetState(targets, TARGET_SLOTS)
-  );
-}
+/** The plain data of what is known. */
+export const knowledgeState = z.object({
+  runs: recentSetState(RUN_SLOTS),
+  words: recentSetState(WORD_SLOTS),
+  spoken: recentSetState(SPOKEN_SLOTS),
+  targets: recentSetState(TARGET_SLOTS),
+});
+type KnowledgeState = z.infer<typeof knowledgeState>;
 
 /** What has been said and seen in a run, by anyone; the older, the likelier it is forgotten. */
 export class Knowledge {

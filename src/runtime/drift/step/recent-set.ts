@@ -1,5 +1,4 @@
-/** The plain data of a set: its numbers, or, once that is shorter, all its places as base64. */
-export type RecentSetState = readonly number[] | string;
+import { z } from 'zod';
 
 /** What a number takes in a list, with its comma. */
 const CHARS_PER_NUMBER = 11;
@@ -7,6 +6,16 @@ const CHARS_PER_NUMBER = 11;
 const BYTES_PER_SLOT = 3;
 const CHARS_PER_SLOT = 4;
 const MAX_HASH = 2 ** 31 - 1;
+
+/** The plain data of a set with so many slots: its numbers, or, once that is shorter, all its places as base64. */
+export function recentSetState(slots: number) {
+  const packed = z
+    .string()
+    .length(slots * CHARS_PER_SLOT)
+    .regex(/^[A-Za-z0-9+/]*$/);
+  return z.union([packed, z.array(z.int().min(0).max(MAX_HASH))]);
+}
+type RecentSetState = readonly number[] | string;
 
 /**
  * A set of positive 31-bit hashes in a table of fixed size: what is added overwrites what hashed to the same place, so that the
@@ -32,17 +41,11 @@ export class RecentSet {
   }
 
   /** What it holds: a set made from it is the same. */
-  snapshot(): RecentSetState {
+  snapshot(): number[] | string {
     const numbers = Array.from(this.#slots).filter((number) => number !== 0);
     const isFull = numbers.length * CHARS_PER_NUMBER > this.#slots.length * CHARS_PER_SLOT;
     return isFull ? pack(this.#slots) : numbers;
   }
-}
-
-/** Whether a value is the plain data of a set with so many slots. */
-export function isRecentSetState(value: unknown, slots: number): value is RecentSetState {
-  if (typeof value === 'string') return value.length === slots * CHARS_PER_SLOT && /^[A-Za-z0-9+/]*$/.test(value);
-  return Array.isArray(value) && value.every((number) => Number.isInteger(number) && number >= 0 && number <= MAX_HASH);
 }
 
 function pack(slots: Int32Array): string {

@@ -2,7 +2,8 @@ import type { ReadEvent } from './drift-event.ts';
 import type { StepReading } from './step.ts';
 
 /** The ways of drifting that are told apart. */
-export type DriftKind = 'loop' | 'stall' | 'error' | 'goal' | 'context' | 'time';
+export const DRIFT_KINDS = ['loop', 'stall', 'error', 'goal', 'context', 'time'] as const;
+export type DriftKind = (typeof DRIFT_KINDS)[number];
 
 /** What one signal says about one event. */
 export type DriftEvidence = {
@@ -22,16 +23,13 @@ export type DriftEvidence = {
 export type SignalFinding = Omit<DriftEvidence, 'signal' | 'kind'>;
 
 /** An event, and the step it begins or completes. */
-export type SignalInput = { readonly event: ReadEvent; readonly reading: StepReading | undefined };
+type SignalInput = { readonly event: ReadEvent; readonly reading: StepReading | undefined };
 
 /** One thing to watch for. Its work and its memory per event are bounded. */
 export interface Signal {
   readonly name: string;
   readonly kind: DriftKind;
   observe(input: SignalInput): SignalFinding | undefined;
-  /** What it remembers, as plain data; undefined if it remembers nothing. */
-  snapshot(): unknown;
+  /** What it remembers, as plain data; absent if it remembers nothing. */
+  snapshot?(): unknown;
 }
-
-/** How a signal is made: anew, or from what it remembered. */
-export type SignalFactory = (state?: unknown) => Signal;

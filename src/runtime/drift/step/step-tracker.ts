@@ -1,14 +1,16 @@
-import { AgentMemory, type AgentMemoryState, type BareStep } from './agent-memory.ts';
+import { z } from 'zod';
+import { AgentMemory, agentMemoryState, type BareStep } from './agent-memory.ts';
 import { leavesOf, type ReadEvent } from './drift-event.ts';
-import { Knowledge, type KnowledgeState } from './knowledge.ts';
-import type { Step, StepReading } from './step.ts';
+import { Knowledge, knowledgeState } from './knowledge.ts';
+import { type Step, type StepReading, stepSchema } from './step.ts';
 
 /** The plain data of a tracker. */
-export type StepTrackerState = {
-  readonly knowledge: KnowledgeState;
-  readonly agents: readonly (readonly [agent: string, memory: AgentMemoryState])[];
-  readonly open: readonly Step[];
-};
+export const stepTrackerState = z.object({
+  knowledge: knowledgeState,
+  agents: z.array(z.tuple([z.string(), agentMemoryState])),
+  open: z.array(stepSchema),
+});
+export type StepTrackerState = z.infer<typeof stepTrackerState>;
 
 /** Agents that are remembered; the one that was silent longest is forgotten. */
 const MAX_AGENTS = 16;
@@ -48,7 +50,7 @@ export class StepTracker {
   snapshot(): StepTrackerState {
     return {
       knowledge: this.#knowledge.snapshot(),
-      agents: [...this.#agents].map(([agent, memory]) => [agent, memory.snapshot()] as const),
+      agents: [...this.#agents].map(([agent, memory]) => [agent, memory.snapshot()]),
       open: [...this.#open],
     };
   }

@@ -1,34 +1,40 @@
-import { resemblance, type TextMark, type TextSketch } from './text-sketch.ts';
+import { z } from 'zod';
+import { resemblance, textMark, textSketch } from './text-sketch.ts';
+
+const count = z.int().nonnegative();
+const amount = z.number().nonnegative();
 
 /** One thing an agent did: a call with its result, or a message. */
-export type Step = {
+export const stepSchema = z.object({
   /** The event it began with. */
-  readonly index: number;
+  index: count,
   /** Its number among the agent's steps. */
-  readonly ordinal: number;
-  readonly kind: 'call' | 'message';
-  readonly agent: string;
-  readonly name: string;
-  readonly callId: string | undefined;
-  readonly input: TextSketch;
+  ordinal: count,
+  kind: z.enum(['call', 'message']),
+  agent: z.string(),
+  name: z.string(),
+  callId: z.string().optional(),
+  input: textSketch,
   /** What fraction of the input had never been seen in this run. */
-  readonly inputNovelty: number;
-  readonly hasNewTarget: boolean;
+  inputNovelty: amount,
+  /** Whether the call names something (a file, a line, a key) that no call of this tool named before. */
+  hasNewTarget: z.boolean(),
   /** Whether the input is one question or request in plain words, hardly any of which is new to the run. */
-  readonly isPlainQuestion: boolean;
-  readonly result: TextMark | undefined;
+  isPlainQuestion: z.boolean(),
+  result: textMark.optional(),
   /** What fraction of the result had never been seen in this run, the agent's own words included. */
-  readonly resultNovelty: number | undefined;
-  readonly isError: boolean;
+  resultNovelty: amount.optional(),
+  isError: z.boolean(),
   /** The event that answered it. */
-  readonly answeredAt: number | undefined;
+  answeredAt: count.optional(),
   /** How much the agent had learnt when it was made: the sum of what each result brought that was new. */
-  readonly learntBefore: number;
+  learntBefore: amount,
   /** How much had been written by then. */
-  readonly writtenBefore: number;
+  writtenBefore: amount,
   /** How much it wrote itself, 0 to 1: a call that says something new at length (an edit, a program), unlike earlier ones. */
-  readonly written: number;
-};
+  written: amount,
+});
+export type Step = Readonly<z.infer<typeof stepSchema>>;
 
 /** A step that has just been made or answered, beside the earlier step it resembles most. */
 export type StepReading = {
@@ -43,8 +49,6 @@ export type StepReading = {
   readonly hasEqualInput: boolean;
   /** What fraction of the input's words the twin did not have. */
   readonly addedWords: number;
-  /** Whether the call names something (a file, a line, a key) that no call of this tool named before. */
-  readonly hasNewTarget: boolean;
   /** Steps since the twin, 1 for the one before. */
   readonly distance: number;
   /** How many results' worth of new things were learnt between the twin's answer and this step. */

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { isRecentSetState, RecentSet } from './recent-set.ts';
+import { RecentSet, recentSetState } from './recent-set.ts';
 import { addition, learn, novelty, resemblance, sketchText } from './text-sketch.ts';
 
 const words = (from: number, to: number) => Array.from({ length: to - from }, (_, at) => `word${from + at}`).join(' ');
@@ -64,7 +64,7 @@ describe('recent set', () => {
       fc.property(fc.array(numbers, { maxLength: 800 }), (added) => {
         const set = new RecentSet(256, added);
         const state = set.snapshot();
-        expect(isRecentSetState(state, 256)).toBe(true);
+        expect(recentSetState(256).safeParse(state).success).toBe(true);
         expect(JSON.stringify(state).length).toBeLessThanOrEqual(256 * 4 + 2);
         const copy = new RecentSet(256, state);
         expect(added.map((number) => copy.has(number))).toEqual(added.map((number) => set.has(number)));

@@ -1,24 +1,23 @@
+import { z } from 'zod';
 import type { RecentSet } from './recent-set.ts';
+
+const BUCKETS = 64;
+const EMPTY = -1;
+
+/** What is kept of a text that is only compared for equality. The hash is of the words in their order. */
+export const textMark = z.object({ wordCount: z.int().nonnegative(), hash: z.int().nonnegative() });
 
 /**
  * A text as 64 numbers: for each of 64 buckets the smallest hash of the text's parts that fall into it, or -1. Two texts
  * that share a part of their words share about that part of their buckets (one-permutation MinHash), so comparing costs
  * the same for a line as for a page.
  */
-export type Sketch = readonly number[];
+const sketch = z.array(z.int().min(EMPTY)).length(BUCKETS);
+type Sketch = readonly number[];
 
-/** What is kept of a text that is only compared for equality. */
-export type TextMark = {
-  readonly wordCount: number;
-  /** Of the words in their order. */
-  readonly hash: number;
-};
-
-/** What is kept of a text instead of the text. */
-export type TextSketch = TextMark & {
-  /** Over single words: how alike two texts are, whatever the order. */
-  readonly words: Sketch;
-};
+/** What is kept of a text instead of the text. `words` is over single words: how alike two texts are, whatever the order. */
+export const textSketch = textMark.extend({ words: sketch });
+export type TextSketch = z.infer<typeof textSketch>;
 
 /** A text as just read: its sketch, and what is only looked at once. */
 export type ReadText = {
@@ -29,15 +28,13 @@ export type ReadText = {
   readonly newWords: number;
 };
 
-const BUCKETS = 64;
-const EMPTY = -1;
 const NO_PARTS: readonly number[] = Array.from({ length: BUCKETS }, () => EMPTY);
 /** Longer texts are read at both ends: what an agent repeats shows there, and a page of output must not cost more than a step. */
 const MAX_HEAD_CHARS = 3000;
 const MAX_TAIL_CHARS = 1000;
 
 /** Where the words of a text are looked up and kept: new is what the first does not hold. */
-export type WordMemory = { readonly known: RecentSet; readonly also?: RecentSet };
+type WordMemory = { readonly known: RecentSet; readonly also?: RecentSet };
 
 /** Reads a text once into its sketch, and its words into a memory. */
 export function sketchText(text: string, memory?: WordMemory): ReadText {
