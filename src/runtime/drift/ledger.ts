@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { remember } from './step/remember.ts';
 import { DRIFT_KINDS, type DriftEvidence, type DriftKind } from './step/signal.ts';
 
 const index = z.int().nonnegative();
@@ -108,8 +109,7 @@ export class Ledger {
   #open(key: string, { kind, agent, nats, steps: [onset = 0] }: DriftEvidence): OpenAccount | undefined {
     if (nats <= 0) return undefined;
     const account = { kind, agent, nats: 0, onset };
-    this.#accounts.set(key, account);
-    if (this.#accounts.size > MAX_ACCOUNTS) this.#accounts.delete(this.#accounts.keys().next().value ?? '');
+    remember(this.#accounts, [key, account], MAX_ACCOUNTS);
     return account;
   }
 }

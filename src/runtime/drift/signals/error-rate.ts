@@ -1,3 +1,4 @@
+import { remember } from '../step/remember.ts';
 import type { Signal } from '../step/signal.ts';
 import type { SignalStates } from './signal-states.ts';
 
@@ -27,9 +28,7 @@ export function createErrorRate(state?: SignalStates['error-rate']): Signal {
       }
       // Calls made at once fail at once: only a failure after a known failure shows that nothing was learnt from it.
       if (before !== undefined && step.index < before.index) return undefined;
-      lastErrors.delete(step.agent);
-      lastErrors.set(step.agent, { index: event.index, kind: step.kind });
-      if (lastErrors.size > MAX_AGENTS) lastErrors.delete(lastErrors.keys().next().value ?? '');
+      remember(lastErrors, [step.agent, { index: event.index, kind: step.kind }], MAX_AGENTS);
       return { agent: step.agent, nats: ERROR_NATS, steps: [step.index], reason: `The step of ${step.agent} failed.` };
     },
     snapshot: () => ({ lastErrors: [...lastErrors] }),

@@ -1,4 +1,5 @@
 import type { ReadEvent } from '../step/drift-event.ts';
+import { remember } from '../step/remember.ts';
 import type { Signal, SignalFinding } from '../step/signal.ts';
 import type { StepReading } from '../step/step.ts';
 import type { SignalStates } from './signal-states.ts';
@@ -31,9 +32,7 @@ export function createIdleSteps(maxIdleSteps: number, saved?: State): Signal {
       return { agent: step.agent, nats: -IDLE_NATS, steps: [step.index], reason: 'The step brought something new.' };
     }
     const run = idle.get(step.agent) ?? { count: 0, since: step.index };
-    idle.delete(step.agent);
-    idle.set(step.agent, { count: run.count + 1, since: run.since });
-    if (idle.size > MAX_AGENTS) idle.delete(idle.keys().next().value ?? '');
+    remember(idle, [step.agent, { count: run.count + 1, since: run.since }], MAX_AGENTS);
     if (run.count + 1 <= maxIdleSteps) return undefined;
     const reason = `${step.agent} has made ${run.count + 1} calls since event ${run.since} that brought nothing new.`;
     return { agent: step.agent, nats: IDLE_NATS, steps: [run.since, step.index], reason };

@@ -1,6 +1,7 @@
 import { boundedJson, sortFields } from '../step/bounded-json.ts';
 import { shortDigest } from '../step/bounded-text.ts';
 import type { ReadEvent } from '../step/drift-event.ts';
+import { remember } from '../step/remember.ts';
 import type { Signal } from '../step/signal.ts';
 import type { SignalStates } from './signal-states.ts';
 
@@ -22,9 +23,7 @@ export function createStateRecurrence(state?: SignalStates['state-recurrence']):
       const key = keyOf(event);
       if (key === undefined) return undefined;
       const before = visits.get(key);
-      visits.delete(key);
-      visits.set(key, event.index);
-      if (visits.size > MAX_VISITS) visits.delete(visits.keys().next().value ?? '');
+      remember(visits, [key, event.index], MAX_VISITS);
       if (before === undefined) return undefined;
       return {
         agent: event.agent,

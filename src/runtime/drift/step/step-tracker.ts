@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { AgentMemory, agentMemoryState, type BareStep } from './agent-memory.ts';
 import { leavesOf, type ReadEvent } from './drift-event.ts';
 import { Knowledge, knowledgeState } from './knowledge.ts';
+import { remember } from './remember.ts';
 import { type Step, type StepReading, stepSchema } from './step.ts';
 
 /** The plain data of a tracker. */
@@ -95,9 +96,7 @@ export class StepTracker {
 
   #memoryOf(agent: string): AgentMemory {
     const memory = this.#agents.get(agent) ?? new AgentMemory();
-    this.#agents.delete(agent);
-    this.#agents.set(agent, memory);
-    if (this.#agents.size > MAX_AGENTS) this.#agents.delete(this.#agents.keys().next().value ?? '');
+    remember(this.#agents, [agent, memory], MAX_AGENTS);
     return memory;
   }
 
