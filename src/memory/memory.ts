@@ -4,7 +4,7 @@ import { anything, callback, checkOptions, filledString, having, type OptionChec
 import type { ForkOptions } from '../manager/branch/branching.ts';
 import type { BranchHead } from '../manager/branch/history.ts';
 import type { CheckpointManager } from '../manager/checkpoint-manager.ts';
-import { Differences, type MemoryDifference } from './edit/differences.ts';
+import { changesSince, differencesBetween, type MemoryDifference } from './edit/differences.ts';
 import {
   type ChangeOptions,
   Editing,
@@ -12,10 +12,10 @@ import {
   type PromoteOptions,
   type ScopeChangeOptions,
 } from './edit/editing.ts';
-import { Explaining, type MemoryExplanation, type MemoryHistoryEntry } from './edit/explaining.ts';
-import { type PurgeResult, Purging } from './edit/purging.ts';
+import { explain, historyOf, type MemoryExplanation, type MemoryHistoryEntry } from './edit/explaining.ts';
+import { type PurgeResult, purge } from './edit/purging.ts';
 import { Finding, type SearchOptions, type SearchResult, type SelectOptions } from './find/finding.ts';
-import { Rendering, type RenderOptions, type RenderResult } from './find/rendering.ts';
+import { type RenderOptions, type RenderResult, render } from './find/rendering.ts';
 import { type AddResult, Learning } from './learn/learning.ts';
 import type { AddOptions } from './learn/proposal.ts';
 import type { Embedder } from './log/embedder.ts';
@@ -46,7 +46,7 @@ export type MemoryOptions = {
 };
 
 /** How a rewind treats what was learned after its target: `follow` (default) hides it, `keep` promotes it. */
-export type MemoryRewindOptions = ForkOptions & { readonly memory?: 'follow' | 'keep' };
+type MemoryRewindOptions = ForkOptions & { readonly memory?: 'follow' | 'keep' };
 
 const MEMORY_CHECKS: OptionChecks<MemoryOptions> = {
   path: filledString,
@@ -134,22 +134,22 @@ export class Memory {
 
   /** Everything that happened to a memory, on all branches, oldest first. */
   async history(id: string, options: ViewOptions = {}): Promise<readonly MemoryHistoryEntry[]> {
-    return new Explaining(this.#open).history(id, options);
+    return historyOf(this.#open, id, options);
   }
 
   /** Which checkpoints and words taught a memory, and what is left of them. */
   async why(id: string, options: ViewOptions = {}): Promise<MemoryExplanation> {
-    return new Explaining(this.#open).why(id, options);
+    return explain(this.#open, id, options);
   }
 
   /** What the lineage of the second checkpoint taught that the first one's did not, what it unlearned, and what it changed. */
   async diff(before: string, after: string): Promise<MemoryDifference> {
-    return new Differences(this.#open).between(before, after);
+    return differencesBetween(this.#open, before, after);
   }
 
   /** Fills `{memory}` and `{memory:preferences}` into a prompt: marked as data, within the budget. */
   async render(template: string, options: RenderOptions): Promise<RenderResult> {
-    return new Rendering(new Finding(this.#open)).render(template, options);
+    return render(new Finding(this.#open), template, options);
   }
 
   // Following branches
@@ -166,7 +166,7 @@ export class Memory {
     const context = this.#open;
     if (this.#manager === undefined)
       throw new InvalidInputError('A rewind needs the CheckpointManager. Give Memory the option "manager".');
-    const changes = memory === 'keep' ? await new Differences(context).sinceCheckpoint(idOrPrefix) : [];
+    const changes = memory === 'keep' ? await changesSince(context, idOrPrefix) : [];
     const head = await this.#manager.rewind(idOrPrefix, options);
     await new Editing(context).keep(changes, `kept when session "${head.sessionId}" was rewound to ${head.headId}`);
     return head;
@@ -176,7 +176,7 @@ export class Memory {
 
   /** Removes the words of memories, of all their versions and of what was taken from them, and says where copies may be left. */
   async purge(what: string | MemoryScope, options: { readonly reason?: string } = {}): Promise<PurgeResult> {
-    return new Purging(this.#open).purge(what, options);
+    return purge(this.#open, what, options);
   }
 
   /** Removes everything, of every user. */

@@ -15,6 +15,18 @@ export function tombstoneCheck({ id, digest, body }: { id: string; digest: Diges
   return digestText(JSON.stringify([id, digest, body])).slice(0, 16);
 }
 
+/** What a checkpoint is found by besides its id, in the order of the columns. */
+export function filedUnder({
+  timestampMs = 0,
+  branch = null,
+  type = null,
+  status = null,
+  agentId: agent = null,
+  userId = null,
+}: { readonly [Key in keyof CheckpointHeader]?: CheckpointHeader[Key] | null }) {
+  return { timestampMs, branch, type, status, agent, userId };
+}
+
 /** The columns of a checkpoint that repeat parts of its record, so that it can be found by them. */
 export type FiledColumns = {
   readonly id: string;

@@ -24,6 +24,11 @@ export function checkRef(ref: Ref): Ref {
   return ref;
 }
 
+/** Whether a ref of this kind keeps what it points at from being deleted. */
+export function isProtecting(kind: string): boolean {
+  return kind === 'branch' || kind === 'tag' || kind === 'pin';
+}
+
 /** Whether the refs of a session are exactly those expected, in whatever order. */
 export function areSameRefs(
   found: readonly Pick<Ref, 'kind' | 'name' | 'target'>[],

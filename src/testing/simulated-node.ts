@@ -20,7 +20,7 @@ export function fileError(code: string, path: string): Error {
 }
 
 /** How to copy a part of a disk; `seen` keeps what is one thing one thing. */
-export type CopyOptions = {
+type CopyOptions = {
   /** `names`: a copy of everything. `durable`: a disk of its own that has only what is durable. */
   readonly names: 'names' | 'durable';
   readonly tear?: (file: FileNode) => Uint8Array;

@@ -3,6 +3,7 @@ import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointHeader } from '../../core/record/checkpoint-header.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
+import { isProtecting } from '../../storage/ref.ts';
 import { readSession } from '../engine/lineage.ts';
 import { parseRow } from '../engine/repository.ts';
 
@@ -12,8 +13,6 @@ type Link = Pick<CheckpointHeader, 'id' | 'parentId' | 'needsParent'>;
 const PAGE = 500;
 /** Sessions of which it is remembered that nothing in them needs its parent; of the others a scan tells again. */
 const MAX_QUIET_SESSIONS = 1000;
-const PROTECTING: ReadonlySet<string> = new Set(['branch', 'tag', 'pin']);
-
 /**
  * The ancestors without which what is kept could not be read whole, each with the newest kept checkpoint that needs it. One pass,
  * because a parent's id is smaller than its child's.
@@ -61,7 +60,7 @@ export class SessionNeeds {
     if (!(await this.#hasNeeds(sessionId))) return [];
     const held = new Set<CheckpointId>();
     for (const { kind, target } of await this.#storage.readRefs({ sessionId }))
-      if (PROTECTING.has(kind)) held.add(target as CheckpointId);
+      if (isProtecting(kind)) held.add(target as CheckpointId);
     const oldestFirst: CheckpointHeader[] = [];
     for await (const header of this.#readLive(sessionId)) oldestFirst.push(header);
     const needed = findNeeded(oldestFirst.toReversed(), (id) => !doomed.has(id) || held.has(id));

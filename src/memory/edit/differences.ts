@@ -14,53 +14,48 @@ export type MemoryDifference = {
 };
 
 /** One memory as two views see it. */
-export type MemoryChangePair = { readonly before: FoldedMemory | undefined; readonly after: FoldedMemory | undefined };
+type MemoryChangePair = { readonly before: FoldedMemory | undefined; readonly after: FoldedMemory | undefined };
 
-/** Compares what lineages taught. Memories of other sessions are the same on both sides and left out. */
-export class Differences {
-  readonly #context: MemoryContext;
-
-  constructor(context: MemoryContext) {
-    this.#context = context;
+export async function differencesBetween(
+  context: MemoryContext,
+  before: string,
+  after: string,
+): Promise<MemoryDifference> {
+  const { views } = context;
+  const [first, second] = [await views.lineageOf(before), await views.lineageOf(after)];
+  const { sessionId } = first.checkpoint;
+  if (sessionId !== second.checkpoint.sessionId) {
+    throw new InvalidInputError(
+      `Checkpoints of one session can be compared; ${before} belongs to "${sessionId}" and ${after} to "${second.checkpoint.sessionId}".`,
+    );
   }
+  const events = await eventsAround(context, sessionId);
+  const log = sessionsOf(events);
+  const pairs = compare(events, await views.ofLineage(first, log), await views.ofLineage(second, log));
+  return {
+    added: pairs.flatMap(({ before: old, after: now }) => (old === undefined && now ? [toRecord(now)] : [])),
+    removed: pairs.flatMap(({ before: old, after: now }) => (now === undefined && old ? [toRecord(old)] : [])),
+    changed: pairs.flatMap(({ before: old, after: now }) =>
+      old && now ? [{ before: toRecord(old), after: toRecord(now) }] : [],
+    ),
+  };
+}
 
-  async between(before: string, after: string): Promise<MemoryDifference> {
-    const { views } = this.#context;
-    const [first, second] = [await views.lineageOf(before), await views.lineageOf(after)];
-    const { sessionId } = first.checkpoint;
-    if (sessionId !== second.checkpoint.sessionId) {
-      throw new InvalidInputError(
-        `Checkpoints of one session can be compared; ${before} belongs to "${sessionId}" and ${after} to "${second.checkpoint.sessionId}".`,
-      );
-    }
-    const events = await this.#eventsAround(sessionId);
-    const log = sessionsOf(events);
-    const pairs = compare(events, await views.ofLineage(first, log), await views.ofLineage(second, log));
-    return {
-      added: pairs.flatMap(({ before: old, after: now }) => (old === undefined && now ? [toRecord(now)] : [])),
-      removed: pairs.flatMap(({ before: old, after: now }) => (now === undefined && old ? [toRecord(old)] : [])),
-      changed: pairs.flatMap(({ before: old, after: now }) =>
-        old && now ? [{ before: toRecord(old), after: toRecord(now) }] : [],
-      ),
-    };
-  }
+/** What the current branch of the checkpoint's session learned since that checkpoint. */
+export async function changesSince(context: MemoryContext, checkpoint: string): Promise<MemoryChangePair[]> {
+  const { views } = context;
+  const found = await views.lineageOf(checkpoint);
+  const events = await eventsAround(context, found.checkpoint.sessionId);
+  const log = sessionsOf(events);
+  return compare(events, await views.ofLineage(found, log), await views.open({}, log));
+}
 
-  /** What the current branch of the checkpoint's session learned since that checkpoint. */
-  async sinceCheckpoint(checkpoint: string): Promise<MemoryChangePair[]> {
-    const { views } = this.#context;
-    const found = await views.lineageOf(checkpoint);
-    const events = await this.#eventsAround(found.checkpoint.sessionId);
-    const log = sessionsOf(events);
-    return compare(events, await views.ofLineage(found, log), await views.open({}, log));
-  }
-
-  /** Only memories that a session had to do with can differ between two of its checkpoints. */
-  async #eventsAround(sessionId: string): Promise<MemoryEvent[]> {
-    const { storage } = this.#context;
-    const own = await storage.readEvents({ sessionId });
-    const memoryIds = [...new Set(own.map(({ memoryId }) => memoryId))];
-    return memoryIds.length === 0 ? [] : storage.readEvents({ memoryIds });
-  }
+/** Only memories that a session had to do with can differ between two of its checkpoints. */
+async function eventsAround(context: MemoryContext, sessionId: string): Promise<MemoryEvent[]> {
+  const { storage } = context;
+  const own = await storage.readEvents({ sessionId });
+  const memoryIds = [...new Set(own.map(({ memoryId }) => memoryId))];
+  return memoryIds.length === 0 ? [] : storage.readEvents({ memoryIds });
 }
 
 function compare(events: readonly MemoryEvent[], first: View, second: View): MemoryChangePair[] {

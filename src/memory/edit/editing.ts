@@ -106,18 +106,9 @@ export class Editing {
     const place = await this.#context.views.place(options);
     const log = await this.#context.logs.open(parseScope(options));
     const { memories } = log.see(await this.#context.views.ofPlace(place, log));
-    const events = [...memories.values()].map(({ id, scope, fields }) => ({
-      event: {
-        memoryId: id,
-        operation: 'RETRACT' as const,
-        scope,
-        place,
-        atMs: this.#context.now(),
-        previous: fields.content,
-        actor: options.actor,
-        reason: options.reason,
-      },
-    }));
+    const { actor, reason } = options;
+    const common = { place, atMs: this.#context.now(), actor, reason };
+    const events = [...memories.values()].map((memory) => retract(memory, common));
     if (events.length > 0) await this.#context.storage.append(events);
     return events.length;
   }
@@ -139,9 +130,8 @@ export class Editing {
     const events = changes.flatMap(({ before, after }): IndexedEvent[] => {
       const memory = after ?? before;
       if (memory === undefined) return [];
+      if (after === undefined) return [retract(memory, { atMs, reason })];
       const common = { memoryId: memory.id, scope: memory.scope, atMs, reason };
-      if (after === undefined)
-        return [{ event: { ...common, operation: 'RETRACT' as const, previous: memory.fields.content } }];
       const event = { ...common, operation: 'PROMOTE' as const, fields: after.fields };
       return [{ event, terms: termsOf(after.fields.content) }];
     });
@@ -187,18 +177,9 @@ export class Editing {
     const { memories } = log.see(await this.#context.views.ofPlace(event.place, log));
     const isOutdated = ({ fields: { derivedFrom = [] }, reinforcements }: FoldedMemory) =>
       derivedFrom.length > 0 && derivedFrom.every((id) => id === event.memoryId) && reinforcements === 0;
-    return [...memories.values()].filter(isOutdated).map(({ id, scope, fields }) => ({
-      event: {
-        memoryId: id,
-        operation: 'RETRACT',
-        scope,
-        place: event.place,
-        atMs: event.atMs,
-        previous: fields.content,
-        actor: event.actor,
-        reason: `its source ${event.memoryId} was taken back`,
-      },
-    }));
+    const { place, atMs, actor } = event;
+    const common = { place, atMs, actor, reason: `its source ${event.memoryId} was taken back` };
+    return [...memories.values()].filter(isOutdated).map((memory) => retract(memory, common));
   }
 
   async #fold(
@@ -210,6 +191,14 @@ export class Editing {
     const view = from === undefined ? await views.ofPlace(place, sessions) : await views.open(from, sessions);
     return foldMemory(events.filter(view.sees));
   }
+}
+
+/** The event that takes a memory back. */
+function retract(
+  { id, scope, fields }: FoldedMemory,
+  common: Pick<NewMemoryEvent, 'place' | 'atMs' | 'actor' | 'reason'>,
+): IndexedEvent {
+  return { event: { ...common, memoryId: id, operation: 'RETRACT', scope, previous: fields.content } };
 }
 
 function changedFields(before: MemoryFields, change: MemoryChange): Partial<MemoryFields> {

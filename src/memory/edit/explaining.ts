@@ -54,76 +54,73 @@ export type MemoryExplanation = {
 
 const TEACHING = new Set<MemoryOperation>(['ADD', 'REINFORCE', 'UPDATE', 'PROMOTE']);
 
-/** Says where memories come from. */
-export class Explaining {
-  readonly #context: MemoryContext;
+export async function historyOf(
+  context: MemoryContext,
+  id: string,
+  options: ViewOptions,
+): Promise<MemoryHistoryEntry[]> {
+  checkOptions(options, VIEW_CHECKS, 'history()');
+  const { events, sees } = await openHistory(context, id, options);
+  return events.filter(({ operation }) => operation !== 'EXTRACT').map((event) => toEntry(event, sees(event)));
+}
 
-  constructor(context: MemoryContext) {
-    this.#context = context;
-  }
+export async function explain(context: MemoryContext, id: string, options: ViewOptions): Promise<MemoryExplanation> {
+  checkOptions(options, VIEW_CHECKS, 'why()');
+  const { events, sees } = await openHistory(context, id, options);
+  const folded = foldMemory(events.filter(sees));
+  const taught = events.filter(({ operation }) => TEACHING.has(operation));
+  const turns = await readTurns(context, taught);
+  const sources: MemorySource[] = [];
+  for (const event of taught) sources.push(await describeSource(context, event, { isVisible: sees(event), turns }));
+  const supersededBy = folded?.fields.supersededBy;
+  const memory = folded === undefined ? undefined : toRecord(folded);
+  return { id, memory, sources, ...(supersededBy !== undefined && { supersededBy }) };
+}
 
-  async history(id: string, options: ViewOptions): Promise<MemoryHistoryEntry[]> {
-    checkOptions(options, VIEW_CHECKS, 'history()');
-    const { events, sees } = await this.#open(id, options);
-    return events.filter(({ operation }) => operation !== 'EXTRACT').map((event) => toEntry(event, sees(event)));
-  }
+async function openHistory(context: MemoryContext, id: string, options: ViewOptions) {
+  const events = await context.storage.readEvents({ memoryIds: [id] });
+  if (events.length === 0) throw notFound(id, events);
+  const { sees } = await context.views.open(options, sessionsOf(events));
+  return { events, sees };
+}
 
-  async why(id: string, options: ViewOptions): Promise<MemoryExplanation> {
-    checkOptions(options, VIEW_CHECKS, 'why()');
-    const { events, sees } = await this.#open(id, options);
-    const folded = foldMemory(events.filter(sees));
-    const taught = events.filter(({ operation }) => TEACHING.has(operation));
-    const turns = await this.#readTurns(taught);
-    const sources: MemorySource[] = [];
-    for (const event of taught) sources.push(await this.#describe(event, { isVisible: sees(event), turns }));
-    const supersededBy = folded?.fields.supersededBy;
-    const memory = folded === undefined ? undefined : toRecord(folded);
-    return { id, memory, sources, ...(supersededBy !== undefined && { supersededBy }) };
+/** Turns are shown whole, also when they are not visible any more: this is about the past. */
+async function readTurns(context: MemoryContext, events: readonly MemoryEvent[]): Promise<Map<string, FoldedMemory>> {
+  const ids = [...new Set(events.flatMap(({ fields }) => fields?.derivedFrom ?? []))];
+  const turns = new Map<string, FoldedMemory>();
+  const stored = ids.length === 0 ? [] : await context.storage.readEvents({ memoryIds: ids });
+  for (const id of ids) {
+    const turn = foldMemory(stored.filter((event) => event.memoryId === id && TEACHING.has(event.operation)));
+    if (turn !== undefined) turns.set(id, turn);
   }
+  return turns;
+}
 
-  async #open(id: string, options: ViewOptions) {
-    const events = await this.#context.storage.readEvents({ memoryIds: [id] });
-    if (events.length === 0) throw notFound(id, events);
-    const { sees } = await this.#context.views.open(options, sessionsOf(events));
-    return { events, sees };
-  }
+async function describeSource(
+  context: MemoryContext,
+  { operation, atMs, place, fields }: MemoryEvent,
+  { isVisible, turns }: { isVisible: boolean; turns: ReadonlyMap<string, FoldedMemory> },
+): Promise<MemorySource> {
+  const { status, reason } = await statusOf(context, place?.checkpointId);
+  return withoutUndefined({
+    operation,
+    at: new Date(atMs),
+    ...whereabouts(place),
+    isAfter: place?.isAfter,
+    messageId: fields?.messageId,
+    status,
+    statusReason: reason,
+    isVisible,
+    turns: (fields?.derivedFrom ?? []).flatMap((id) => turns.get(id) ?? []).map(toRecord),
+    span: fields?.span,
+  });
+}
 
-  /** Turns are shown whole, also when they are not visible any more: this is about the past. */
-  async #readTurns(events: readonly MemoryEvent[]): Promise<Map<string, FoldedMemory>> {
-    const ids = [...new Set(events.flatMap(({ fields }) => fields?.derivedFrom ?? []))];
-    const turns = new Map<string, FoldedMemory>();
-    const stored = ids.length === 0 ? [] : await this.#context.storage.readEvents({ memoryIds: ids });
-    for (const id of ids) {
-      const turn = foldMemory(stored.filter((event) => event.memoryId === id && TEACHING.has(event.operation)));
-      if (turn !== undefined) turns.set(id, turn);
-    }
-    return turns;
-  }
-
-  async #describe(
-    { operation, atMs, place, fields }: MemoryEvent,
-    { isVisible, turns }: { isVisible: boolean; turns: ReadonlyMap<string, FoldedMemory> },
-  ): Promise<MemorySource> {
-    const { status, reason } = await this.#statusOf(place?.checkpointId);
-    return withoutUndefined({
-      operation,
-      at: new Date(atMs),
-      ...whereabouts(place),
-      isAfter: place?.isAfter,
-      messageId: fields?.messageId,
-      status,
-      statusReason: reason,
-      isVisible,
-      turns: (fields?.derivedFrom ?? []).flatMap((id) => turns.get(id) ?? []).map(toRecord),
-      span: fields?.span,
-    });
-  }
-
-  async #statusOf(checkpointId: string | undefined): Promise<{ status: MemorySource['status']; reason?: string }> {
-    return checkpointId === undefined || checkpointId === ''
-      ? { status: 'none' }
-      : this.#context.views.statusOf(checkpointId);
-  }
+async function statusOf(
+  context: MemoryContext,
+  checkpointId: string | undefined,
+): Promise<{ status: MemorySource['status']; reason?: string }> {
+  return checkpointId === undefined || checkpointId === '' ? { status: 'none' } : context.views.statusOf(checkpointId);
 }
 
 /** Before the first checkpoint there is none to name. */

@@ -12,51 +12,46 @@ export type PurgeResult = {
   readonly sessions: readonly string[];
 };
 
-/** Removes words for good. */
-export class Purging {
-  readonly #context: MemoryContext;
+export async function purge(
+  context: MemoryContext,
+  what: string | MemoryScope,
+  options: { readonly reason?: string },
+): Promise<PurgeResult> {
+  checkOptions(options, { reason: string }, 'purge()');
+  const { reason } = options;
+  const events = typeof what === 'string' ? await eventsOfMemory(context, what) : await eventsOfScope(context, what);
+  const byMemory = new Map(events.map((event) => [event.memoryId, event]));
+  const purged = [...byMemory.keys()];
+  const atMs = context.now();
+  const tombstones = [...byMemory.values()].map(({ memoryId, scope }) => ({
+    memoryId,
+    operation: 'PURGE' as const,
+    scope,
+    atMs,
+    reason,
+  }));
+  if (purged.length > 0) await context.storage.purge(purged, tombstones);
+  return {
+    purged,
+    checkpoints: [...new Set(events.flatMap(({ place }) => place?.checkpointId || []))],
+    sessions: [...new Set(events.flatMap(({ place }) => place?.sessionId ?? []))],
+  };
+}
 
-  constructor(context: MemoryContext) {
-    this.#context = context;
-  }
+async function eventsOfScope(context: MemoryContext, scope: MemoryScope): Promise<MemoryEvent[]> {
+  const events = await context.storage.readEvents({ scope: parseScope(scope) });
+  return events.filter(({ operation }) => operation !== 'PURGE');
+}
 
-  async purge(what: string | MemoryScope, options: { readonly reason?: string }): Promise<PurgeResult> {
-    checkOptions(options, { reason: string }, 'purge()');
-    const { reason } = options;
-    const events = typeof what === 'string' ? await this.#ofMemory(what) : await this.#ofScope(what);
-    const byMemory = new Map(events.map((event) => [event.memoryId, event]));
-    const purged = [...byMemory.keys()];
-    const atMs = this.#context.now();
-    const tombstones = [...byMemory.values()].map(({ memoryId, scope }) => ({
-      memoryId,
-      operation: 'PURGE' as const,
-      scope,
-      atMs,
-      reason,
-    }));
-    if (purged.length > 0) await this.#context.storage.purge(purged, tombstones);
-    return {
-      purged,
-      checkpoints: [...new Set(events.flatMap(({ place }) => place?.checkpointId || []))],
-      sessions: [...new Set(events.flatMap(({ place }) => place?.sessionId ?? []))],
-    };
-  }
-
-  async #ofScope(scope: MemoryScope): Promise<MemoryEvent[]> {
-    const events = await this.#context.storage.readEvents({ scope: parseScope(scope) });
-    return events.filter(({ operation }) => operation !== 'PURGE');
-  }
-
-  /** A memory, what was taken from it, and the turn before it if that names it: whatever holds its words or points at it. */
-  async #ofMemory(id: string): Promise<MemoryEvent[]> {
-    const own = await this.#context.storage.readEvents({ memoryIds: [id] });
-    const [first] = own;
-    if (first === undefined || own.some(({ operation }) => operation === 'PURGE'))
-      throw new NotFoundError(`There is no memory ${id} to purge.`, { details: { id } });
-    const all = await this.#context.storage.readEvents({ scope: first.scope });
-    const derived = new Set([id]);
-    for (const { memoryId, fields } of all)
-      if (fields?.derivedFrom?.some((source) => derived.has(source))) derived.add(memoryId);
-    return all.filter(({ memoryId }) => derived.has(memoryId));
-  }
+/** A memory, what was taken from it, and the turn before it if that names it: whatever holds its words or points at it. */
+async function eventsOfMemory(context: MemoryContext, id: string): Promise<MemoryEvent[]> {
+  const own = await context.storage.readEvents({ memoryIds: [id] });
+  const [first] = own;
+  if (first === undefined || own.some(({ operation }) => operation === 'PURGE'))
+    throw new NotFoundError(`There is no memory ${id} to purge.`, { details: { id } });
+  const all = await context.storage.readEvents({ scope: first.scope });
+  const derived = new Set([id]);
+  for (const { memoryId, fields } of all)
+    if (fields?.derivedFrom?.some((source) => derived.has(source))) derived.add(memoryId);
+  return all.filter(({ memoryId }) => derived.has(memoryId));
 }

@@ -1,20 +1,6 @@
 import { InvalidInputError } from '../../core/errors.ts';
 import type { MemoryRecord } from '../storage/memory-record.ts';
 
-/** What a value must be like. */
-export type FieldCondition = {
-  readonly eq?: unknown;
-  readonly ne?: unknown;
-  readonly gt?: number | string;
-  readonly gte?: number | string;
-  readonly lt?: number | string;
-  readonly lte?: number | string;
-  readonly in?: readonly unknown[];
-  readonly nin?: readonly unknown[];
-  readonly contains?: string;
-  readonly icontains?: string;
-};
-
 /**
  * Which memories are wanted: fields of metadata, or of the memory itself (`kind`, `subject`, `userId`, ...), each with a value, with `*`
  * for any value, or with a condition; all must fit. `AND`, `OR` and `NOT` hold lists of such filters.

@@ -23,7 +23,7 @@ const IS_ABOUT_SPEAKER = /\bI\b|\b(?:[Mm]y|[Mm]e|[Mm]ine|[Mm]yself)\b/;
 const MAX_TERMS = 96;
 
 /** What a question is asked among. */
-export type QueryContext = {
+type QueryContext = {
   readonly subjects: Iterable<string>;
   /** Whom "I" and "my" mean. */
   readonly speaker: string | undefined;

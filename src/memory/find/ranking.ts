@@ -20,7 +20,7 @@ export type ScoreParts = {
 export type Ranked = { readonly memory: FoldedMemory; readonly score: number; readonly parts: ScoreParts };
 
 /** What is known about a question before scoring. */
-export type RankingInput = {
+type RankingInput = {
   readonly query: ParsedQuery;
   readonly visible: Visible;
   /** Which memories may be found. */

@@ -69,62 +69,54 @@ const SECTIONS: { readonly [name: string]: readonly MemoryKind[] } = {
 
 type Filled = { readonly text: string; readonly ids: readonly string[]; readonly usedTokens: number };
 
-/** Fills memory into prompts: the same head, question and budget give the same bytes. */
-export class Rendering {
-  readonly #finding: Finding;
-
-  constructor(finding: Finding) {
-    this.#finding = finding;
-  }
-
-  async render(template: string, options: RenderOptions): Promise<RenderResult> {
-    checkValue(template, string, 'The template of render()');
-    checkRenderOptions(options);
-    const { budgetTokens = DEFAULT_BUDGET_TOKENS } = options;
-    const status: { now: VectorStatus } = { now: { vectors: 'none' } };
-    const used = { tokens: 0, ids: new Set<string>() };
-    const isSaid = compileSaid(options.said ?? []);
-    const parts: string[] = [];
-    let position = 0;
-    for (const match of template.matchAll(PLACEHOLDER)) {
-      parts.push(template.slice(position, match.index));
-      position = match.index + match[0].length;
-      if (match[0].startsWith('{{')) {
-        parts.push(match[0].slice(1, -1));
-        continue;
-      }
-      const kinds = kindsOf(match[1]);
-      const { records, vectors } = await this.#recall(kinds, options);
-      if (vectors !== undefined) status.now = vectors;
-      const unused = records.filter(({ id, memory }) => !used.ids.has(id) && !isSaid(memory));
-      const filled = fill(unused, { ...options, budgetTokens: budgetTokens - used.tokens });
-      used.tokens += filled.usedTokens;
-      for (const id of filled.ids) used.ids.add(id);
-      if (filled.text === '') removeHeading(parts);
-      parts.push(filled.text);
+export async function render(finding: Finding, template: string, options: RenderOptions): Promise<RenderResult> {
+  checkValue(template, string, 'The template of render()');
+  checkRenderOptions(options);
+  const { budgetTokens = DEFAULT_BUDGET_TOKENS } = options;
+  const status: { now: VectorStatus } = { now: { vectors: 'none' } };
+  const used = { tokens: 0, ids: new Set<string>() };
+  const isSaid = compileSaid(options.said ?? []);
+  const parts: string[] = [];
+  let position = 0;
+  for (const match of template.matchAll(PLACEHOLDER)) {
+    parts.push(template.slice(position, match.index));
+    position = match.index + match[0].length;
+    if (match[0].startsWith('{{')) {
+      parts.push(match[0].slice(1, -1));
+      continue;
     }
-    parts.push(template.slice(position));
-    return { ...status.now, text: parts.join(''), ids: [...used.ids], usedTokens: used.tokens };
+    const kinds = kindsOf(match[1]);
+    const { records, vectors } = await recall(finding, kinds, options);
+    if (vectors !== undefined) status.now = vectors;
+    const unused = records.filter(({ id, memory }) => !used.ids.has(id) && !isSaid(memory));
+    const filled = fill(unused, { ...options, budgetTokens: budgetTokens - used.tokens });
+    used.tokens += filled.usedTokens;
+    for (const id of filled.ids) used.ids.add(id);
+    if (filled.text === '') removeHeading(parts);
+    parts.push(filled.text);
   }
+  parts.push(template.slice(position));
+  return { ...status.now, text: parts.join(''), ids: [...used.ids], usedTokens: used.tokens };
+}
 
-  /** What may be shown, the most wanted first: pinned ones, then the best answers, or without a question the newest. */
-  async #recall(
-    kinds: readonly MemoryKind[] | undefined,
-    { scope, query, session, asOf, signal }: RenderOptions,
-  ): Promise<{ records: MemoryRecord[]; vectors?: VectorStatus }> {
-    const select = { ...scope, session, asOf, ...(kinds !== undefined && { kinds }) };
-    const all = await this.#finding.getAll(select);
-    const pinned = all.filter(({ isPinned }) => isPinned);
-    if (query === undefined || query.trim() === '') return { records: [...pinned, ...newestFirst(all)] };
-    const { results, ...vectors } = await this.#finding.search(query, {
-      ...select,
-      topK: MAX_RECALLED,
-      ...(signal !== undefined && { signal }),
-    });
-    // A section such as preferences is small and always applies: what does not fit the question follows what does.
-    const rest = kinds === undefined ? [] : newestFirst(all);
-    return { records: [...pinned, ...results, ...rest], vectors };
-  }
+/** What may be shown, the most wanted first: pinned ones, then the best answers, or without a question the newest. */
+async function recall(
+  finding: Finding,
+  kinds: readonly MemoryKind[] | undefined,
+  { scope, query, session, asOf, signal }: RenderOptions,
+): Promise<{ records: MemoryRecord[]; vectors?: VectorStatus }> {
+  const select = { ...scope, session, asOf, ...(kinds !== undefined && { kinds }) };
+  const all = await finding.getAll(select);
+  const pinned = all.filter(({ isPinned }) => isPinned);
+  if (query === undefined || query.trim() === '') return { records: [...pinned, ...newestFirst(all)] };
+  const { results, ...vectors } = await finding.search(query, {
+    ...select,
+    topK: MAX_RECALLED,
+    ...(signal !== undefined && { signal }),
+  });
+  // A section such as preferences is small and always applies: what does not fit the question follows what does.
+  const rest = kinds === undefined ? [] : newestFirst(all);
+  return { records: [...pinned, ...results, ...rest], vectors };
 }
 
 function checkRenderOptions(options: Partial<RenderOptions> = {}): void {

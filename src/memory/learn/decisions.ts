@@ -17,7 +17,7 @@ export type Decision = {
 };
 
 /** Who learns what, where and when. */
-export type DecisionContext = {
+type DecisionContext = {
   readonly scope: MemoryScope;
   readonly place: EventPlace | undefined;
   readonly nowMs: number;

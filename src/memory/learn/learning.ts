@@ -26,7 +26,7 @@ import {
 } from './proposal.ts';
 
 /** What an addition did: `ADD` a new memory, `REINFORCE` a known one, or `NONE` because the same source had added it already. */
-export type AddedMemory = {
+type AddedMemory = {
   readonly id: string;
   readonly memory: string;
   readonly kind: MemoryKind;

@@ -2,7 +2,7 @@ import type { MemoryKind } from '../storage/memory-record.ts';
 import { slotOf } from './slots.ts';
 
 /** What a rule found in a turn: one sentence or clause, as it was said, and where it stands. */
-export type RuleFinding = {
+type RuleFinding = {
   readonly content: string;
   readonly kind: MemoryKind;
   readonly slot?: string;

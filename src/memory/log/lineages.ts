@@ -6,6 +6,7 @@ import { type Engine, engineOf } from '../../manager/engine/engine.ts';
 import { type LineageEntry, readPath, toEntry } from '../../manager/engine/lineage.ts';
 import type { Ref } from '../../storage/contract.ts';
 import type { LineageSegment } from '../storage/memory-event.ts';
+import { keepRecent } from './keep-recent.ts';
 
 /** Sorts after every checkpoint id: the end of a branch that goes on. */
 export const OPEN_END = '~';
@@ -104,7 +105,7 @@ export class Lineages {
     const steps = (await this.#walkNear(head)) ?? (await this.#walkFar(head));
     let segments = this.#known.get(steps.at(-1)?.parentId ?? '') ?? [];
     for (const step of steps.reverse()) segments = extend(segments, step);
-    this.#keep(head.id, segments);
+    keepRecent(this.#known, [head.id, segments], MAX_KNOWN);
     return segments;
   }
 
@@ -129,13 +130,6 @@ export class Lineages {
       steps.push(toStep(entry));
     }
     return steps;
-  }
-
-  #keep(id: string, segments: readonly LineageSegment[]): void {
-    this.#known.delete(id);
-    this.#known.set(id, segments);
-    const oldest = this.#known.keys().next().value;
-    if (this.#known.size > MAX_KNOWN && oldest !== undefined) this.#known.delete(oldest);
   }
 }
 

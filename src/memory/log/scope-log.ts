@@ -2,6 +2,7 @@ import type { EventPlace, MemoryEvent } from '../storage/memory-event.ts';
 import type { MemoryFields, MemoryScope } from '../storage/memory-record.ts';
 import type { MemoryStorage } from '../storage/memory-storage.ts';
 import { applyEvent, type FoldedMemory } from './fold.ts';
+import { keepRecent } from './keep-recent.ts';
 import type { View } from './view.ts';
 
 /** Memories by their ids. */
@@ -85,10 +86,7 @@ export class ScopeLog {
   /** What a view sees now. What it saw before is not folded again. */
   see(view: View): Visible {
     const folded = this.#views.get(view.key) ?? new FoldedView();
-    this.#views.delete(view.key);
-    this.#views.set(view.key, folded);
-    const oldest = this.#views.keys().next().value;
-    if (this.#views.size > MAX_VIEWS && oldest !== undefined) this.#views.delete(oldest);
+    keepRecent(this.#views, [view.key, folded], MAX_VIEWS);
     folded.catchUp(this.#events, view);
     return folded;
   }

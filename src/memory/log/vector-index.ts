@@ -2,6 +2,7 @@ import type { MemoryEvent } from '../storage/memory-event.ts';
 import type { MemoryScope } from '../storage/memory-record.ts';
 import type { EventVector, MemoryStorage } from '../storage/memory-storage.ts';
 import { cosine, type Embedder, normaliseVector } from './embedder.ts';
+import { keepRecent } from './keep-recent.ts';
 import type { Visible } from './scope-log.ts';
 
 /** How vectors took part: not asked for, used, or not to be had just now, and why. */
@@ -69,7 +70,7 @@ export class VectorIndex {
     const epoch = await this.#storage.readEpoch();
     let known = this.#scopes.get(key);
     if (known === undefined || known.epoch !== epoch) known = { epoch, position: 0, bySeq: new Map() };
-    this.#keep(key, known);
+    keepRecent(this.#scopes, [key, known], MAX_SCOPES);
     for (const { position, seq, vector } of await this.#storage.readVectors(embedder.id, {
       scope,
       afterPosition: known.position,
@@ -78,13 +79,6 @@ export class VectorIndex {
       known.bySeq.set(seq, vector);
     }
     return known.bySeq;
-  }
-
-  #keep(key: string, known: ScopeVectors): void {
-    this.#scopes.delete(key);
-    this.#scopes.set(key, known);
-    const oldest = this.#scopes.keys().next().value;
-    if (this.#scopes.size > MAX_SCOPES && oldest !== undefined) this.#scopes.delete(oldest);
   }
 
   /** After a change of the model, or a failure, the newest memories come first. */

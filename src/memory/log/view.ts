@@ -4,7 +4,7 @@ import type { LineageSegment, MemoryEvent } from '../storage/memory-event.ts';
 export type View = { readonly key: string; readonly sees: (event: MemoryEvent) => boolean };
 
 /** What a view is made of. */
-export type ViewParts = {
+type ViewParts = {
   /** The lineage of each session; events of a session that is not among them are not seen. Absent: all are. */
   readonly lineages?: ReadonlyMap<string, readonly LineageSegment[]> | undefined;
   /** Events that were stored later are not seen, except those of the session `own`. */

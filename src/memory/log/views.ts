@@ -112,7 +112,7 @@ export class Views {
 }
 
 /** The sessions that taught what a log holds, each with the place where it learned last. */
-export type SessionsOfLog = { readonly lastPlaces: ReadonlyMap<string, EventPlace> };
+type SessionsOfLog = { readonly lastPlaces: ReadonlyMap<string, EventPlace> };
 
 /** The sessions of some events. */
 export function sessionsOf(events: Iterable<MemoryEvent>): SessionsOfLog {

@@ -3,29 +3,7 @@ import { CorruptError } from '../../core/errors.ts';
 import type { MemoryEvent, MemoryOperation, NewMemoryEvent } from './memory-event.ts';
 import type { MemoryKind, MemoryScope } from './memory-record.ts';
 
-/** An event as SQL databases hold it: what is searched by has columns, the rest is JSON. */
-export type EventRow = {
-  readonly memory_id: string;
-  readonly operation: string;
-  readonly user_id: string | null;
-  readonly agent_id: string | null;
-  readonly run_id: string | null;
-  readonly session_id: string | null;
-  readonly hash: string | null;
-  readonly subject: string | null;
-  readonly slot: string | null;
-  readonly kind: string | null;
-  readonly key: string | null;
-  readonly at_ms: number;
-  readonly content: string | null;
-  readonly previous: string | null;
-  readonly body: string;
-};
-
-/** The columns in the order in which they are bound. */
-export const EVENT_COLUMNS = [
-  'memory_id',
-  'operation',
+const NAMED_COLUMNS = [
   'user_id',
   'agent_id',
   'run_id',
@@ -35,11 +13,21 @@ export const EVENT_COLUMNS = [
   'slot',
   'kind',
   'key',
-  'at_ms',
-  'content',
-  'previous',
-  'body',
-] as const satisfies readonly (keyof EventRow)[];
+] as const;
+
+/** The columns in the order in which they are bound. */
+export const EVENT_COLUMNS = [
+  ...(['memory_id', 'operation'] as const),
+  ...NAMED_COLUMNS,
+  ...(['at_ms', 'content', 'previous', 'body'] as const),
+] as const;
+
+/** An event as SQL databases hold it: what is searched by has columns, the rest is JSON. */
+export type EventRow = Readonly<
+  Record<'memory_id' | 'operation' | 'body', string> &
+    Record<(typeof NAMED_COLUMNS)[number] | 'content' | 'previous', string | null> &
+    Record<'at_ms', number>
+>;
 
 /** Brings an event into the form of a row. */
 export function toRow(event: NewMemoryEvent): EventRow {

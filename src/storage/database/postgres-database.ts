@@ -77,12 +77,13 @@ export abstract class PostgresDatabase {
   /** Reads in one transaction, which on our own connections is one round trip. */
   async read<Result extends Row>(sql: string, values: readonly unknown[] = []): Promise<Result[]> {
     return this.#retry({ exists: false }, async (client) => {
-      const statements = [
-        { text: this.#begin('READ ONLY') },
-        { text: this.sql(sql), values: [...values] },
-        { text: 'COMMIT' },
-      ];
-      const [, answer] = await sendAll(client, statements, this.#limits);
+      if (!client.pipeline) return this.transactOn(client, (query) => query<Result>(sql, values));
+      const statement = { text: this.sql(sql), values: [...values] };
+      const sent = [{ text: this.#begin('READ ONLY') }, statement, { text: 'COMMIT' }].map((one) =>
+        client.query({ ...one, ...this.#limits }),
+      );
+      await Promise.allSettled(sent); // the connection is given back when it has said all, also after a failure
+      const [, answer] = await Promise.all(sent);
       return (answer as pg.QueryResult<Result>).rows;
     });
   }
@@ -162,35 +163,6 @@ export abstract class PostgresDatabase {
 /** An identifier as SQL text. */
 export function quoteIdentifier(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;
-}
-
-/** Sends statements without waiting for answers in between, where the connection can do that. Throws the first failure. */
-async function sendAll(
-  client: pg.PoolClient,
-  statements: readonly pg.QueryConfig[],
-  limits: Limits,
-): Promise<pg.QueryResult[]> {
-  if (!client.pipeline) return sendInTurn(client, statements, limits);
-  const outcomes = await Promise.allSettled(statements.map((statement) => client.query({ ...statement, ...limits })));
-  return outcomes.map((outcome) => {
-    if (outcome.status === 'rejected') throw outcome.reason;
-    return outcome.value;
-  });
-}
-
-async function sendInTurn(
-  client: pg.PoolClient,
-  statements: readonly pg.QueryConfig[],
-  limits: Limits,
-): Promise<pg.QueryResult[]> {
-  const results: pg.QueryResult[] = [];
-  try {
-    for (const statement of statements) results.push(await client.query({ ...statement, ...limits }));
-    return results;
-  } catch (error) {
-    if (!isOutcomeUnknown(error)) await rollBack(client, limits);
-    throw error;
-  }
 }
 
 /** Leaves the connection as it was found. One that cannot do even that is of no use to the next one either. */

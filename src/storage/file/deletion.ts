@@ -1,10 +1,9 @@
 import { StorageError } from '../../core/errors.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
-import type { Deletion, Ref, RefKind } from '../contract.ts';
+import type { Deletion, Ref } from '../contract.ts';
+import { isProtecting } from '../ref.ts';
 import { type LogRow, refKey, type SessionLog } from './session-log.ts';
 import type { Store } from './store.ts';
-
-const PROTECTING_KINDS: ReadonlySet<RefKind> = new Set(['branch', 'tag', 'pin']);
 
 /**
  * Turns checkpoints into tombstones. The deletions of a session are one entry, and so happen as a whole; then the content goes
@@ -50,7 +49,7 @@ type RemovedRef = Pick<Ref, 'kind' | 'name'> & { readonly target: null };
 function releaseRefs(log: SessionLog, row: LogRow, force: boolean): RemovedRef[] | undefined {
   if (log.damage !== undefined) return undefined;
   const holders = [...log.refs.values()].filter((ref) => ref.target === row.id);
-  if (!force && holders.some((ref) => PROTECTING_KINDS.has(ref.kind))) return undefined;
+  if (!force && holders.some((ref) => isProtecting(ref.kind))) return undefined;
   const filed = log.refs.get(refKey({ kind: 'log', name: row.id }));
   return [...holders, ...(filed === undefined ? [] : [filed])].map(({ kind, name }) => ({ kind, name, target: null }));
 }

@@ -11,7 +11,7 @@ import type { LogEntry, LoggedCheckpoint, LoggedEffect, SessionOpening } from '.
 export type LogRow = IndexedRow & { readonly number: number };
 
 /** An entry that cannot be read, and what is wrong with it. */
-export type LogDamage = { readonly number: number; readonly error: CorruptError };
+type LogDamage = { readonly number: number; readonly error: CorruptError };
 
 /** One session as its log tells it: the fold of all entries read so far. Does no I/O. */
 export class SessionLog {

@@ -27,10 +27,10 @@ const MAX_RELOADS = 20;
 export const OPENING_NAME = 'session.json';
 
 /** A row and the log it is in. */
-export type FoundRow = { readonly log: SessionLog; readonly row: LogRow };
+type FoundRow = { readonly log: SessionLog; readonly row: LogRow };
 
 /** All logs that can be read, in the order of session ids, and the first damage met: of an entry, or of a session left out. */
-export type Survey = { readonly logs: readonly SessionLog[]; readonly damage: CorruptError | undefined };
+type Survey = { readonly logs: readonly SessionLog[]; readonly damage: CorruptError | undefined };
 
 /** The logs of all sessions: loads each when first asked for, and catches up with what other processes wrote since. */
 export class Sessions {

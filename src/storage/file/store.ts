@@ -29,7 +29,7 @@ export type Store = {
 };
 
 /** What a store is opened with. */
-export type StoreOptions = { readonly path: string; readonly fileSystem: FileSystem; readonly lockTimeoutMs: number };
+type StoreOptions = { readonly path: string; readonly fileSystem: FileSystem; readonly lockTimeoutMs: number };
 
 /** Opens the store in a folder, or makes one if the folder is missing or empty. */
 export async function openStore({ fileSystem, lockTimeoutMs, ...options }: StoreOptions): Promise<Store> {

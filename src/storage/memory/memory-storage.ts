@@ -22,7 +22,7 @@ import type {
 } from '../contract.ts';
 import { compareText, selectEffects, selectRefs, selectRows, withoutHeader } from '../query.ts';
 import { Reachable, readReachableByLevel, runAll } from '../reachable.ts';
-import { areSameRefs, createRef, selectDue } from '../ref.ts';
+import { areSameRefs, createRef, isProtecting, selectDue } from '../ref.ts';
 import { checkExpectations, gone, taken } from '../refusal.ts';
 
 type MemoryRow = CheckpointRowWithRoot & { readonly header: CheckpointHeader };
@@ -32,8 +32,6 @@ type MemorySession = {
   readonly effects: Map<string, EffectRow>;
   readonly idempotencyKeys: Map<string, CheckpointId>;
 };
-
-const PROTECTING_KINDS: ReadonlySet<RefKind> = new Set(['branch', 'tag', 'pin']);
 
 /** Keeps checkpoints in this process. For development and tests: nothing survives the process. */
 export class InMemoryCheckpointStorage implements ChunkStorage {
@@ -219,7 +217,7 @@ export class InMemoryCheckpointStorage implements ChunkStorage {
   #release(row: MemoryRow, force: boolean): boolean {
     const refs = this.#sessions.get(row.sessionId)?.refs ?? new Map<string, Ref>();
     const holders = [...refs].filter(([, ref]) => ref.target === row.id);
-    if (!force && holders.some(([, ref]) => PROTECTING_KINDS.has(ref.kind))) return false;
+    if (!force && holders.some(([, ref]) => isProtecting(ref.kind))) return false;
     for (const [key] of holders) refs.delete(key);
     return true;
   }

@@ -10,7 +10,7 @@ export type StorageAddress =
   | { readonly kind: 'postgres'; readonly url: string; readonly tenant: string; readonly schema: string | undefined };
 
 /** What an address may leave out. */
-export type AddressDefaults = {
+type AddressDefaults = {
   readonly folder: string;
   readonly tenant?: string | undefined;
   readonly schema?: string | undefined;

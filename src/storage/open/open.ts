@@ -5,7 +5,7 @@ import type { ChunkStorage } from '../contract.ts';
 import { formatStorageAddress, type StorageAddress, storageExists } from './address.ts';
 
 /** How a storage is opened. */
-export type OpenStorageOptions = {
+type OpenStorageOptions = {
   /** Makes what is not there yet (default). Looking at a storage must not make one: `false` is a NotFoundError then. */
   readonly create?: boolean;
   /** For a person who waits: few connections, and a server that does not answer is told of soon. */

@@ -3,16 +3,14 @@ import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import type { Digest } from '../../core/tree/chunk.ts';
 import type { Deletion, Ref } from '../contract.ts';
 import type { Query } from '../database/postgres-database.ts';
-import { tombstoneCheck } from '../marks.ts';
-import { areSameRefs } from '../ref.ts';
+import { filedUnder, tombstoneCheck } from '../marks.ts';
+import { areSameRefs, isProtecting } from '../ref.ts';
 import { isBindable } from '../sql-text.ts';
 import type { PostgresConnection } from './schema/postgres-connection.ts';
 import { encodeText } from './schema/sql-codec.ts';
 
 type Candidate = { id: CheckpointId; session: SessionId; digest: Digest; deleted: boolean; body: string };
 type Holder = { session: string; kind: string; name: string; target: CheckpointId };
-
-const PROTECTING = new Set(['branch', 'tag', 'pin']);
 
 /** Turns checkpoints into tombstones in one transaction, under the locks of their sessions. Answers the ids that were deleted now. */
 export async function deleteCheckpoints(
@@ -61,9 +59,7 @@ async function release(
     [tenant, live.map(({ session }) => session), live.map(({ id }) => id)],
   );
   const held = new Set(
-    force
-      ? []
-      : holders.filter(({ kind }) => PROTECTING.has(kind)).map(({ session, target }) => `${session}\n${target}`),
+    force ? [] : holders.filter(({ kind }) => isProtecting(kind)).map(({ session, target }) => `${session}\n${target}`),
   );
   const doomed = live.filter(({ session, id }) => !held.has(`${session}\n${id}`));
   const owners = new Map(doomed.map(({ id, session }) => [id, session]));
@@ -82,24 +78,13 @@ async function bury(
 ): Promise<void> {
   const rows = doomed.map(({ id, digest }) => {
     const body = bodies.get(id) ?? '';
-    const { timestampMs, branch, type, status, agentId, userId } = JSON.parse(body) as Partial<CheckpointHeader>;
-    const mark = tombstoneCheck({ id, digest, body });
-    return {
-      id,
-      timestamp_ms: timestampMs ?? 0,
-      branch,
-      type,
-      status,
-      agent: agentId,
-      user_id: userId,
-      mark,
-      body: encodeText(body),
-    };
+    const columns = filedUnder(JSON.parse(body) as Partial<CheckpointHeader>);
+    return { id, ...columns, mark: tombstoneCheck({ id, digest, body }), body: encodeText(body) };
   });
   await query(
-    `UPDATE {s}.checkpoint c SET deleted = true, timestamp_ms = t.timestamp_ms, branch = t.branch, type = t.type, status = t.status,
-       agent = t.agent, user_id = t.user_id, idempotency = NULL, root_refs = NULL, root_text = NULL, mark = t.mark, body = t.body
-     FROM jsonb_to_recordset($2::jsonb) AS t(id text, timestamp_ms double precision, branch text, type text, status text, agent text, user_id text, mark text, body text)
+    `UPDATE {s}.checkpoint c SET deleted = true, timestamp_ms = t."timestampMs", branch = t.branch, type = t.type, status = t.status,
+       agent = t.agent, user_id = t."userId", idempotency = NULL, root_refs = NULL, root_text = NULL, mark = t.mark, body = t.body
+     FROM jsonb_to_recordset($2::jsonb) AS t(id text, "timestampMs" double precision, branch text, type text, status text, agent text, "userId" text, mark text, body text)
      WHERE c.tenant = $1 AND c.id = t.id`,
     [tenant, JSON.stringify(rows)],
   );

@@ -1,7 +1,7 @@
 import type { Digest } from '../../core/tree/chunk.ts';
 import type { Commit, EffectRow, NewCheckpoint, RefChange } from '../contract.ts';
 import type { SqlValue } from '../database/sqlite-driver.ts';
-import { effectCheck } from '../marks.ts';
+import { effectCheck, filedUnder } from '../marks.ts';
 import { refCheck } from '../ref.ts';
 import { checkCommit } from '../sql-text.ts';
 import { PREFIX_BYTES, packDigest, type TextEncoder } from './sqlite-codec.ts';
@@ -59,12 +59,7 @@ export function prepareCommit(commit: Commit, encodeText: TextEncoder): Prepared
 function prepareCheckpoint({ header, body, digest, root }: NewCheckpoint, encodeText: TextEncoder): SqlValue[] {
   return [
     header.id,
-    header.timestampMs,
-    header.branch,
-    header.type,
-    header.status ?? null,
-    header.agentId ?? null,
-    header.userId ?? null,
+    ...Object.values(filedUnder(header)),
     header.idempotencyKey ?? null,
     packDigest(digest),
     encodeText(body),

@@ -2,15 +2,12 @@ import type { CheckpointHeader } from '../../core/record/checkpoint-header.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import type { Deletion, Ref } from '../contract.ts';
 import type { SqliteConnection } from '../database/sqlite-connection.ts';
-import type { SqlValue } from '../database/sqlite-driver.ts';
-import { tombstoneCheck } from '../marks.ts';
-import { areSameRefs } from '../ref.ts';
+import { filedUnder, tombstoneCheck } from '../marks.ts';
+import { areSameRefs, isProtecting } from '../ref.ts';
 import { isBindable } from '../sql-text.ts';
 import { type TextEncoder, unpackDigest } from './sqlite-codec.ts';
 
 type LiveColumns = { n: number; session: number; digest: Uint8Array };
-const PROTECTING = new Set(['branch', 'tag', 'pin']);
-
 type Holder = { readonly kind: string; readonly name: string };
 
 /** Turns checkpoints into tombstones, in the caller's transaction. Returns the ids that were deleted now. */
@@ -29,7 +26,9 @@ export function deleteCheckpoints(
     const row = isBindable(id) ? (select.get(id) as LiveColumns | undefined) : undefined;
     if (row === undefined || !holders.release(row.session, id, options.force)) continue;
     const check = tombstoneCheck({ id, digest: unpackDigest(row.digest), body });
-    bury.run(...tombstoneColumns(body), check, options.encodeText(body), row.n);
+    // A tombstone is found by what its own record says, as every other checkpoint is.
+    const columns = Object.values(filedUnder(JSON.parse(body) as Partial<CheckpointHeader>));
+    bury.run(...columns, check, options.encodeText(body), row.n);
     removeLog(connection, row.session, id);
     deleted.push(id);
   }
@@ -49,12 +48,6 @@ function noteReuse(connection: SqliteConnection): void {
   connection.prepare('UPDATE epoch SET value=value+1 WHERE n=1').run();
 }
 
-/** A tombstone is found by what its own record says, as every other checkpoint is. */
-function tombstoneColumns(body: string): SqlValue[] {
-  const { timestampMs, branch, type, status, agentId, userId } = JSON.parse(body) as Partial<CheckpointHeader>;
-  return [timestampMs ?? 0, ...[branch, type, status, agentId, userId].map((value) => value ?? null)];
-}
-
 /** Who points at what. Each session's refs are read once, however many of its checkpoints are to be deleted. */
 class Holders {
   readonly #connection: SqliteConnection;
@@ -67,7 +60,7 @@ class Holders {
   /** Whether no ref protects the checkpoint (any more); then all that point at it are removed. With `force` nothing protects. */
   release(session: number, id: CheckpointId, force: boolean): boolean {
     const holders = this.#of(session).get(id) ?? [];
-    if (!force && holders.some(({ kind }) => PROTECTING.has(kind))) return false;
+    if (!force && holders.some(({ kind }) => isProtecting(kind))) return false;
     const remove = this.#connection.prepare('DELETE FROM ref WHERE session=? AND kind=? AND name=?');
     for (const { kind, name } of holders) remove.run(session, kind, name);
     return true;

@@ -28,7 +28,7 @@ const COMPRESSED_PAGE_BYTES = 8192;
 type Limits = { readonly maxCheckpointsPerUser?: number | undefined };
 
 /** How a SqliteCheckpointStorage is opened. */
-export type SqliteStorageOptions = SqliteOptions &
+type SqliteStorageOptions = SqliteOptions &
   Limits & {
     /** The database file; it is created if it does not exist, its folder is not. */
     readonly path: string;

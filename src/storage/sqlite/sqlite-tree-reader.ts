@@ -20,7 +20,7 @@ const SELECT_OTHERS = `${SELECT_ALL} AND (refs IS NOT NULL OR typeof(text)<>'tex
 type RowColumns = { n: number; digest: string; refs: Uint8Array | null; text: string | Uint8Array };
 
 /** A chunk as it was read: its refs are digests only once all chunks have been read. */
-export type Row = { readonly digest: Digest; readonly text: string; readonly refs: Uint8Array | null };
+type Row = { readonly digest: Digest; readonly text: string; readonly refs: Uint8Array | null };
 
 /**
  * Reads whole trees of chunks. Most chunks are plain texts without refs: those of a batch are joined to one text by SQLite, because

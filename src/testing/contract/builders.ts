@@ -25,7 +25,7 @@ export type CheckpointParts = Partial<
 };
 
 /** What a test says about an effect; the rest is filled in. */
-export type EffectParts = {
+type EffectParts = {
   readonly sessionId?: string;
   readonly branch?: string;
   readonly ordinal: number;

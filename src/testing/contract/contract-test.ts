@@ -6,7 +6,7 @@ import type { CheckpointQuery, ChunkStorage } from '../../storage/contract.ts';
 import type { Builders } from './builders.ts';
 
 /** What a test of the contract gets: a fresh empty storage and a maker of things to put into it. */
-export type ContractContext = {
+type ContractContext = {
   readonly storage: ChunkStorage;
   readonly make: Builders;
   /** Closes the storage and opens the same data again. Only for tests that say so. */

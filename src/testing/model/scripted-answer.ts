@@ -1,5 +1,5 @@
 /** A tool call of a script. Input that is a text is sent as it is, so that a script can send what is no JSON. */
-export type ScriptedToolCall = { readonly id?: string; readonly name: string; readonly input: unknown };
+type ScriptedToolCall = { readonly id?: string; readonly name: string; readonly input: unknown };
 
 /** A reply of a script; a text alone stands for `{ text }`. */
 export type ScriptedReply = {

@@ -1,5 +1,5 @@
 /** What `commit_batch` throws when it undoes a batch because one commit was refused. */
-export const BATCH_REFUSED = 'SV001';
+const BATCH_REFUSED = 'SV001';
 
 /**
  * A commit is one call of one function, so that it is one round trip and one transaction on every connection, pooled or not.

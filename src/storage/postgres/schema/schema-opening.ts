@@ -1,9 +1,8 @@
 import type pg from 'pg';
 import { InvalidInputError, NotFoundError } from '../../../core/errors.ts';
 import { quoteIdentifier } from '../../database/postgres-database.ts';
-import { migrate } from './migration.ts';
+import { checkVersion, migrate, readVersion } from './migration.ts';
 import { SCHEMA_VERSION } from './postgres-schema.ts';
-import { checkVersion, readVersion } from './schema-version.ts';
 
 type Opening = {
   readonly schema: string;
