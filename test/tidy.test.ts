@@ -4,19 +4,6 @@ import { describe, expect, test } from 'vitest';
 import { builtFolder } from './support/on-demand.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
-const SOURCE = join(ROOT, 'src');
-
-/** Which layers a layer may import, besides itself. Arrows point down only; the tree is the diagram. */
-const LAYERS: Record<string, readonly string[]> = {
-  core: [],
-  storage: ['core'],
-  manager: ['core', 'storage'],
-  memory: ['core', 'storage', 'manager'],
-  runtime: ['core', 'storage', 'manager', 'memory'],
-  testing: ['core', 'storage', 'runtime'],
-  adapter: ['core', 'storage', 'manager', 'memory', 'runtime'],
-  cli: ['core', 'storage', 'manager', 'memory', 'runtime', 'adapter'],
-};
 
 /** Tests may look at what is above them to build real parts. */
 const isTest = (path: string) => path.endsWith('.test.ts') || path.startsWith('test/');
@@ -40,19 +27,8 @@ function importsOf(path: string): string[] {
 /** Functions of their arguments alone. */
 const PURE_MODULES = new Set(['node:crypto', 'node:util']);
 
-const layerOf = (path: string) => relative(SOURCE, path).split('/')[0] ?? '';
-
 describe('layers', () => {
   const modules = sources.filter((path) => !isTest(path) && path.split('/').length > 2);
-
-  test.each(modules)('%s imports only what lies below it', (path) => {
-    const layer = layerOf(join(ROOT, path));
-    const allowed = [layer, ...(LAYERS[layer] ?? [])];
-    const reached = importsOf(path)
-      .filter((specifier) => specifier.startsWith('.'))
-      .map((specifier) => layerOf(resolve(ROOT, dirname(path), specifier)));
-    expect(reached.filter((name) => !allowed.includes(name))).toEqual([]);
-  });
 
   test.each(modules.filter((path) => path.startsWith('src/core/')))('%s is pure', (path) => {
     const foreign = importsOf(path).filter((specifier) => !specifier.startsWith('.') && !PURE_MODULES.has(specifier));

@@ -42,7 +42,7 @@ export abstract class PostgresDatabase {
     this.place = describePlace(this.#pool, schema);
   }
 
-  /** Makes or checks the tables. Done once, or again if it failed. */
+  /** Makes or checks the tables. Done once, or again if it failed. @internal */
   protected abstract setUp(client: pg.PoolClient): Promise<void>;
 
   /** Settings that every transaction starts with, and that end with it. */
@@ -93,7 +93,7 @@ export abstract class PostgresDatabase {
     return this.#retry(doubt, (client) => this.transactOn(client, work, doubt));
   }
 
-  /** Runs a transaction on a connection that was lent. */
+  /** Runs a transaction on a connection that was lent. @internal */
   protected async transactOn<Result>(
     client: pg.PoolClient,
     work: (query: Query) => Promise<Result>,
@@ -112,7 +112,7 @@ export abstract class PostgresDatabase {
     }
   }
 
-  /** Sends one statement that is a transaction of its own; it is asked for once the tables are there. */
+  /** Sends one statement that is a transaction of its own; it is asked for once the tables are there. @internal */
   protected async send<Result extends Row>(statement: () => pg.QueryConfig, doubt: Doubt): Promise<Result[]> {
     return this.#retry(doubt, async (client) => {
       const sent = client.query<Result>({ ...statement(), ...this.#limits });
@@ -120,7 +120,7 @@ export abstract class PostgresDatabase {
     });
   }
 
-  /** A connection outside the pool, for listening. */
+  /** A connection outside the pool, for listening. @internal */
   createClient(): pg.Client {
     const { pool, connectionString } = this.#options;
     return new (loadPg().Client)({

@@ -7,6 +7,7 @@ const LOCK = "SELECT pg_advisory_xact_lock(hashtext('savestate memory ' || $1))"
 
 /** Connections to the tables of memories, which are made at the first use. */
 export class PostgresMemoryDatabase extends PostgresDatabase {
+  /** @internal */
   protected async setUp(client: pg.PoolClient): Promise<void> {
     await this.transactOn(client, async (query) => {
       await query(LOCK, [this.sql('{s}')]);
