@@ -86,6 +86,7 @@ const CHECKS = {
     },
     agents: recordOf(callback),
     classes: listOf(accepts('a class codec: { tag, class, encode(), decode() }', isClassCodec)),
+    unknownClasses: oneOf('refuse', 'keep'),
     limits: options({ maxDepth: limit, maxNodes: limit, maxBytes: limit }),
     retention: options(RETENTION_CHECKS),
     schemaVersion: count,

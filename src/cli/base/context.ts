@@ -114,7 +114,7 @@ export class Context {
     const workspace = await this.workspace({ create: true });
     if (maxAgeDays === undefined || this.#isTidy) return workspace;
     this.#isTidy = true;
-    const deleted = await workspace.plainManager.cleanupOldCheckpoints({ maxAgeDays });
+    const deleted = await workspace.manager.cleanupOldCheckpoints({ maxAgeDays });
     if (deleted > 0) this.say(`${deleted} older than ${maxAgeDays} days deleted (cleanup_after_days).`);
     return workspace;
   }

@@ -1,23 +1,15 @@
 import { NotFoundError } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { type CheckpointId, parseSessionId, type SessionId } from '../../core/record/id.ts';
-import type { ClassCodec } from '../../core/value/class-codec.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
 import { checkRef } from '../../storage/ref.ts';
 import { findLatestSession, findNamedSession } from './thread-sessions.ts';
-import { openTolerantManager } from './tolerant-manager.ts';
-
-/** Where a person is: which session, and what they found there. */
-export type Place = { readonly sessionId?: string | undefined; readonly firstBad?: CheckpointId | undefined };
 
 /** A storage that is open for a command, and the session it is about. */
 export class Workspace {
   readonly manager: CheckpointManager;
   readonly storage: ChunkStorage;
-  /** Codecs for the classes that were met in states until now. */
-  readonly foreignClasses: ClassCodec[] = [];
-  #plainManager: CheckpointManager | undefined;
   #sessionId: SessionId | undefined;
   /** Whether what was named, or is the latest, was looked up. */
   #isResolved: Promise<void> | undefined;
@@ -26,17 +18,14 @@ export class Workspace {
   /** What the last bisect found. */
   readonly firstBad: CheckpointId | undefined;
 
-  constructor(storage: ChunkStorage, { sessionId, firstBad }: Place) {
+  constructor(
+    storage: ChunkStorage,
+    { sessionId, firstBad }: { readonly sessionId: string | undefined; readonly firstBad: CheckpointId | undefined },
+  ) {
     this.firstBad = firstBad;
     this.storage = storage;
-    this.manager = openTolerantManager(storage, this.foreignClasses);
+    this.manager = new CheckpointManager({ storage, unknownClasses: 'keep' });
     this.#sessionId = sessionId === undefined ? undefined : parseSessionId(sessionId);
-  }
-
-  /** For what runs agents: it saves in the manager's own name, so it needs the manager itself and not a tolerant one around it. */
-  get plainManager(): CheckpointManager {
-    this.#plainManager ??= new CheckpointManager({ storage: this.storage });
-    return this.#plainManager;
   }
 
   /** Goes on with another session. */

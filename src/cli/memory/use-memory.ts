@@ -38,7 +38,7 @@ export async function useMemory<Result>(
 /** Memory follows branches if there are checkpoints to follow; it may also be used without any. */
 async function findManager(context: Context, isNeeded: boolean): Promise<CheckpointManager | undefined> {
   if (!isNeeded && !storageExists(await context.address())) return undefined;
-  return (await context.workspace()).plainManager;
+  return (await context.workspace()).manager;
 }
 
 function readScope(input: CommandInput): MemoryScope {

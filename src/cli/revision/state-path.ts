@@ -1,6 +1,6 @@
 import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
 import { formatPath, type PathStep, parsePointer } from '../../core/path.ts';
-import { ForeignInstance } from '../../core/record/foreign-class.ts';
+import { ForeignInstance } from '../../core/value/foreign-instance.ts';
 
 const STEP = /\.?([A-Za-z_$][\w$-]*)|\[(-?\d+)\]|\[("(?:[^"\\]|\\.)*")\]|\.(\d+)/y;
 

@@ -11,16 +11,11 @@ import type { Context } from '../base/context.ts';
 import type { Workspace } from '../base/workspace.ts';
 
 /** Lets a person change a state in their editor. It is shown in the form that can be read back: dates and the like are tagged. */
-export async function editState(
-  context: Context,
-  { manager, foreignClasses }: Workspace,
-  id: CheckpointId,
-): Promise<StateEdit> {
+export async function editState(context: Context, { manager }: Workspace, id: CheckpointId): Promise<StateEdit> {
   const editor = context.env.VISUAL || context.env.EDITOR;
   if (!editor) throw new InvalidInputError('Say which editor to use: set EDITOR, or use --set or --patch.');
-  const loaded = await manager.load(id); // which tells what classes there are
-  const codec = new StateCodec({ classes: foreignClasses });
-  const before = `${JSON.stringify(codec.encodeJson(loaded), undefined, 2)}\n`;
+  const codec = new StateCodec({ unknownClasses: 'keep' });
+  const before = `${JSON.stringify(codec.encodeJson(await manager.load(id)), undefined, 2)}\n`;
   const folder = mkdtempSync(join(tmpdir(), 'savestate-edit-'));
   try {
     const file = join(folder, 'state.json');

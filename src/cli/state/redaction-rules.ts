@@ -1,5 +1,5 @@
 import type { PathStep } from '../../core/path.ts';
-import { ForeignInstance } from '../../core/record/foreign-class.ts';
+import { ForeignInstance } from '../../core/value/foreign-instance.ts';
 
 /** What is taken out: these texts wherever they are, what fits these patterns, and the values at these paths. */
 export type RedactionRules = {
@@ -90,8 +90,7 @@ export class Redaction {
 
   #ofForeign(instance: ForeignInstance): unknown {
     const data = this.#of(instance.data, undefined);
-    if (data === instance.data) return instance;
-    return Reflect.construct(instance.constructor as typeof ForeignInstance, [instance.tag, data]);
+    return data === instance.data ? instance : new ForeignInstance(instance.tag, data);
   }
 }
 

@@ -50,7 +50,7 @@ export async function nameCutOffRuns(
   context: Context,
   { workspace, sessionId: known }: Pick<CutOffOptions, 'workspace' | 'sessionId'>,
 ): Promise<void> {
-  for (const each of await workspace.plainManager.abandoned({ isGone })) {
+  for (const each of await workspace.manager.abandoned({ isGone })) {
     const isRun = await readStatus(workspace, each, ({ kind }) => kind === 'workflow_run');
     if (isRun === undefined || each.sessionId === known) continue;
     const next = `savestate continue --session ${each.sessionId}`;
@@ -69,7 +69,7 @@ function describeCutOff(
 }
 
 async function findCutOff({ team, workspace }: CutOffOptions): Promise<CutOff[]> {
-  const left = await workspace.plainManager.abandoned({ isGone });
+  const left = await workspace.manager.abandoned({ isGone });
   if (left.length === 0) return [];
   const names = namesOf(team.create().agents.map(({ name }) => name));
   const isOurs = ({ kind, agents }: Readonly<Record<string, unknown>>): boolean =>
@@ -115,7 +115,7 @@ async function goOn(context: Context, { settings, mine, ...options }: GoingOn): 
   };
   const { owner, end } = beginOwner();
   try {
-    const { failed, poisoned } = await workspace.plainManager.recoverAbandoned(handler, {
+    const { failed, poisoned } = await workspace.manager.recoverAbandoned(handler, {
       owner,
       isGone,
       isMine: ({ sessionId, branch }) => mine.some((each) => each.sessionId === sessionId && each.branch === branch),

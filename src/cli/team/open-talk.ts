@@ -22,7 +22,7 @@ export async function openTalk(
   const userId = input?.text('user') ?? (context.env.SAVESTATE_USER || undefined);
   const memory = await findMemory(context, workspace, userId);
   const talk = new TeamTalk(team, {
-    checkpoints: workspace.plainManager,
+    checkpoints: workspace.manager,
     logs: logs === undefined ? false : resolve(context.folder, logs),
     memory,
     userId,
@@ -39,6 +39,6 @@ export async function openTalk(
 async function findMemory(context: Context, workspace: Workspace, userId?: string): Promise<RunMemory | undefined> {
   if (!context.env.SAVESTATE_MEMORY && (await context.config())?.config.memory === undefined) return undefined;
   const { openMemory } = await import('../memory/open-memory.ts');
-  const memory = await openMemory(context, { manager: workspace.plainManager, isCreated: true });
+  const memory = await openMemory(context, { manager: workspace.manager, isCreated: true });
   return { memory, scope: { userId: userId ?? context.user } };
 }

@@ -1,7 +1,6 @@
 import { findGraphHeader } from '../../adapter/langgraph/record/graph-header.ts';
 import { bucketOf, decodeWrites, parseWrites } from '../../adapter/langgraph/record/write-record.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
-import { unknownTagOf } from '../../core/record/foreign-class.ts';
 import { engineOf } from '../../manager/engine/engine.ts';
 import type { Workspace } from '../base/workspace.ts';
 import { formatValue } from '../state/json-form.ts';
@@ -43,20 +42,10 @@ async function readWrites(workspace: Workspace, { sessionId }: Checkpoint, graph
     if (stored?.result === undefined || !stored.writes.some(([channel]) => channel === ASKED || channel === ANSWERED))
       continue;
     const find = await repository.loadChunks({ text: '', refs: stored.result.refs });
-    const values = decodeKnown(() => decodeWrites(codec, stored, { find }));
+    const values = decodeWrites(codec, stored, { find });
     for (const [at, [channel]] of stored.writes.entries()) found.push([channel, values[at]]);
   }
   return found;
-}
-
-/** What holds instances that nobody here knows is not shown. */
-function decodeKnown(decode: () => unknown[]): unknown[] {
-  try {
-    return decode();
-  } catch (error) {
-    if (unknownTagOf(error) === undefined) throw error;
-    return [];
-  }
 }
 
 function toText(value: unknown): string {

@@ -43,7 +43,7 @@ export async function runWorkflow(context: Context, order: WorkflowOrder): Promi
   if (isKept && order.answers.length > 0) await context.workspace(); // who answers has a run
   const workspace = await context.runWorkspace();
   await nameCutOffRuns(context, { workspace, sessionId });
-  const { plainManager: manager } = workspace;
+  const { manager } = workspace;
   const humanInTheLoop = settings.config.workflow.human_in_the_loop;
   const executor = new WorkflowExecutor({ manager, registry, humanInTheLoop });
   for (const [requestId, answer] of Object.entries(answers))

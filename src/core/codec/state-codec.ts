@@ -3,7 +3,7 @@ import { type Chunk, type ChunkContent, createChunk, type Digest } from '../tree
 import { Shadow, type ShadowChild } from '../tree/shadow.ts';
 import { sizeOf } from '../tree/size.ts';
 import { atomTag } from '../value/atom.ts';
-import { type ClassCodec, ClassCodecs } from '../value/class-codec.ts';
+import { type ClassCodec, ClassCodecs, type UnknownClasses } from '../value/class-codec.ts';
 import { DEFAULT_LIMITS, type ValueLimits } from '../value/format.ts';
 import type { JsonValue } from '../value/json.ts';
 import type { CapturedInstances } from './captured-instances.ts';
@@ -43,6 +43,7 @@ const PLAIN_PROTOTYPES: ReadonlySet<object> = new Set([
 /** How states are encoded: the caller's classes, limits and redaction. */
 export type StateCodecOptions = {
   readonly classes?: readonly ClassCodec[] | undefined;
+  readonly unknownClasses?: UnknownClasses | undefined;
   readonly limits?: Partial<ValueLimits> | undefined;
   readonly redact?: Redact | undefined;
 };
@@ -54,8 +55,8 @@ export class StateCodec {
   readonly limits: ValueLimits;
   readonly #redact: Redact | undefined;
 
-  constructor({ classes, limits, redact }: StateCodecOptions = {}) {
-    this.#classes = new ClassCodecs(classes);
+  constructor({ classes, unknownClasses, limits, redact }: StateCodecOptions = {}) {
+    this.#classes = new ClassCodecs(classes, unknownClasses);
     this.limits = { ...DEFAULT_LIMITS, ...limits };
     this.#redact = redact;
   }

@@ -1,10 +1,10 @@
+import { StateCodec } from '../codec/state-codec.ts';
 import { CorruptError, InvalidInputError } from '../errors.ts';
 import type { Digest } from '../tree/chunk.ts';
 import { TAG_START } from '../value/format.ts';
 import type { JsonValue } from '../value/json.ts';
 import { checkHeader, decodeField } from './check-header.ts';
 import { type CheckpointHeader, digestCheckpoint } from './checkpoint-header.ts';
-import { TolerantCodec } from './foreign-class.ts';
 
 /** A checkpoint with its whole state, as plain JSON; what storages that keep whole checkpoints store. */
 export type CheckpointJson = CheckpointHeader & { readonly digest: Digest; readonly state?: JsonValue };
@@ -169,7 +169,10 @@ function formatJson(json: object): string {
 
 /** The digest covers the state as it was saved; whoever holds the JSON may have changed it since. */
 function checkState({ id, stateDigest }: CheckpointHeader, json: JsonValue): void {
-  const codec = new TolerantCodec({ maxNodes: Number.POSITIVE_INFINITY, maxBytes: Number.POSITIVE_INFINITY });
+  const codec = new StateCodec({
+    unknownClasses: 'keep',
+    limits: { maxNodes: Number.POSITIVE_INFINITY, maxBytes: Number.POSITIVE_INFINITY },
+  });
   const found = codec.encode(codec.decodeJson(json)).root.digest;
   if (found === stateDigest) return;
   throw new CorruptError(

@@ -1,5 +1,6 @@
 import { InvalidInputError, UnsupportedError } from '../errors.ts';
 import type { TracedClass } from './field-trace.ts';
+import { ForeignInstance, foreignCodec } from './foreign-instance.ts';
 
 /** How instances of one class are saved, registered in code by the caller. Data can name a tag, never a class or module. */
 export type ClassCodec<Instance extends object = object> = {
@@ -21,6 +22,9 @@ export type ClassCodec<Instance extends object = object> = {
   decode(data: unknown): Instance;
 };
 
+/** What becomes of instances without a codec: an error, or a `ForeignInstance` that is written as it was read. */
+export type UnknownClasses = 'refuse' | 'keep';
+
 /** The class codecs of one manager, looked up by exact class when saving and by tag when restoring. */
 export class ClassCodecs {
   readonly #byPrototype = new Map<object, ClassCodec>();
@@ -28,7 +32,10 @@ export class ClassCodecs {
   /** What was found for classes that are registered under another copy, or not at all. */
   readonly #recognised = new WeakMap<object, ClassCodec | 'none'>();
 
-  constructor(codecs: readonly ClassCodec[] = []) {
+  readonly #unknown: UnknownClasses;
+
+  constructor(codecs: readonly ClassCodec[] = [], unknown: UnknownClasses = 'refuse') {
+    this.#unknown = unknown;
     for (const codec of codecs) {
       if (this.#byTag.has(codec.tag)) throw new InvalidInputError(`Two class codecs have the tag "${codec.tag}".`);
       this.#byPrototype.set(codec.class.prototype as object, codec);
@@ -38,7 +45,11 @@ export class ClassCodecs {
 
   /** The codec of an instance, given with its prototype. */
   forInstance(instance: object, prototype: object): ClassCodec | undefined {
-    return this.#byPrototype.get(prototype) ?? this.#recognise(instance, prototype);
+    const codec = this.#byPrototype.get(prototype);
+    if (codec !== undefined) return codec;
+    if (this.#unknown === 'keep' && instance instanceof ForeignInstance)
+      return foreignCodec(instance.tag) as ClassCodec;
+    return this.#recognise(instance, prototype);
   }
 
   /** What fields tell of an instance; undefined if they may not tell all. */
@@ -55,6 +66,7 @@ export class ClassCodecs {
 
   decode(tag: string, data: unknown): object {
     const codec = this.#byTag.get(tag);
+    if (codec === undefined && this.#unknown === 'keep') return new ForeignInstance(tag, data);
     if (codec === undefined) {
       throw new UnsupportedError(
         `The state holds an instance tagged "${tag}", and no class codec with that tag is registered.`,

@@ -3,7 +3,7 @@ import { InvalidInputError } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import { createRedactor, type RedactionOptions } from '../../core/secret/redaction.ts';
-import type { ClassCodec } from '../../core/value/class-codec.ts';
+import type { ClassCodec, UnknownClasses } from '../../core/value/class-codec.ts';
 import type { ValueLimits } from '../../core/value/format.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
 import { type CheckpointStorage, isCheckpointStorage } from '../../storage/whole/checkpoint-storage.ts';
@@ -25,6 +25,8 @@ export type EngineOptions = {
   readonly storage: ChunkStorage | CheckpointStorage;
   /** Codecs for classes that may occur inside states. */
   readonly classes?: readonly ClassCodec[] | undefined;
+  /** What becomes of instances of other classes when they are read; default `refuse`. With `keep` they are saved again as they were: for tools. */
+  readonly unknownClasses?: UnknownClasses | undefined;
   readonly limits?: Partial<ValueLimits> | undefined;
   /** The version of the states this program saves; older ones go through `migrations` when restored. */
   readonly schemaVersion?: number | undefined;
@@ -98,12 +100,13 @@ export class Engine {
   static open(options: EngineOptions): Engine {
     const { storage: given, secrets, schemaVersion, migrations, now, random, setTimer } = options;
     const redaction = secrets === 'store-secrets-in-plain-text' ? {} : { redact: createRedactor(secrets) };
-    const plainCodec = new StateCodec({ classes: options.classes, limits: options.limits });
+    const { classes, unknownClasses, limits } = options;
+    const plainCodec = new StateCodec({ classes, unknownClasses, limits });
     const storage = isCheckpointStorage(given) ? new WholeCheckpointStorage(given, plainCodec) : given;
     const parts = {
       storage,
       repository: new Repository(storage),
-      codec: new StateCodec({ classes: options.classes, limits: options.limits, ...redaction }),
+      codec: new StateCodec({ classes, unknownClasses, limits, ...redaction }),
       plainCodec,
       events: new Events(options.onHandlerError ?? warnAboutFailure),
       ports: createPorts({ now, random, setTimer }),

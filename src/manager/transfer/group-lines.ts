@@ -1,5 +1,4 @@
-import { findIn } from '../../core/codec/state-codec.ts';
-import { TolerantCodec } from '../../core/record/foreign-class.ts';
+import { findIn, StateCodec } from '../../core/codec/state-codec.ts';
 import { type ChunkContent, createChunk, type Digest } from '../../core/tree/chunk.ts';
 import { Breather } from '../../storage/breather.ts';
 import { checkGroupState } from '../group/group-state.ts';
@@ -9,7 +8,7 @@ import type { LineSpool } from './line-spool.ts';
 
 /** Checks that the group checkpoints on these lines of a checked file hold what group checkpoints hold. */
 export async function checkGroups(groups: ReadonlySet<number>, spool: LineSpool): Promise<void> {
-  const codec = new TolerantCodec();
+  const codec = new StateCodec({ unknownClasses: 'keep' });
   const chunks = new Map<Digest, ChunkContent>();
   const breather = new Breather();
   let at = 1; // the first line is not in the spool

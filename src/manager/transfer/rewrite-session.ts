@@ -1,7 +1,6 @@
-import { findIn } from '../../core/codec/state-codec.ts';
+import { findIn, StateCodec } from '../../core/codec/state-codec.ts';
 import { parseCheckpointBody } from '../../core/record/checkpoint.ts';
 import { type CheckpointHeader, digestCheckpoint, type Tombstone } from '../../core/record/checkpoint-header.ts';
-import { TolerantCodec } from '../../core/record/foreign-class.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import { type Chunk, type ChunkContent, createChunk, type Digest } from '../../core/tree/chunk.ts';
 import { formatEffect, parseEffect } from '../effect/effect-record.ts';
@@ -57,7 +56,7 @@ class SessionRewriter {
   readonly #written = new Set<Digest>();
   /** The new digest of each record, which its children hold. */
   readonly #digests = new Map<CheckpointId, Digest>();
-  readonly #codec = new TolerantCodec();
+  readonly #codec = new StateCodec({ unknownClasses: 'keep' });
 
   constructor(sessionId: SessionId, rewriting: Rewriting) {
     this.#sessionId = sessionId;

@@ -59,7 +59,7 @@ Stopped by Ctrl-C it tells what it has; the same line with --name goes on. Exits
     });
     let done = 0;
     const onRun = () => bar.show(++done);
-    const report = await trial({ checkpoints: workspace.plainManager, registry }, id, { ...options, judge, onRun });
+    const report = await trial({ checkpoints: workspace.manager, registry }, id, { ...options, judge, onRun });
     bar.end();
     const output = toJsonForm(report) as Output<'trial'>;
     await context.answer(output, () => formatTrial(report));
