@@ -6,6 +6,7 @@ import { filledString, oneOf, wholeFrom } from '../../core/options.ts';
 import { FileIdentity } from './file-identity.ts';
 import { checkSqliteVersion, openDatabase, rollBack, type SqlDatabase, type SqlStatement } from './sqlite-driver.ts';
 import { isBusy, isDiskFailure, toSavestateError } from './sqlite-error.ts';
+import { SqliteLog } from './sqlite-log.ts';
 
 /** How a database is opened. */
 export type SqliteOptions = {
@@ -52,8 +53,10 @@ export class SqliteConnection {
   readonly #durability: 'power' | 'process';
   readonly #busyTimeoutMs: number;
   readonly #file: FileIdentity;
+  readonly #log: SqliteLog;
   readonly #statements = new Map<string, SqlStatement>();
   #synchronous: string;
+  #logBytes = 0n;
   #hasDiskFailed = false;
   #isClosed = false;
 
@@ -68,6 +71,7 @@ export class SqliteConnection {
       prepareFolder(this.path, makesFolder);
       this.#db = this.#open(tables);
       this.#file = new FileIdentity(this.path);
+      this.#log = new SqliteLog(this.#db, this.path);
     } catch (error) {
       throw toSavestateError(error, this.path);
     }
@@ -138,13 +142,21 @@ export class SqliteConnection {
       this.#checkOpen();
       try {
         const result = work();
-        this.#file.check();
+        this.#checkFile();
         return result;
       } catch (error) {
+        if (isDiskFailure(error)) this.#log.check();
         if (!isBusy(error) || Date.now() >= deadline) throw toSavestateError(error, this.path);
       }
       await sleep(waitMs);
     }
+  }
+
+  /** A log that has become shorter is whole if another process emptied it, which costs a little more to find out. */
+  #checkFile(): void {
+    const logBytes = this.#file.check();
+    if (logBytes < this.#logBytes) this.#log.check();
+    this.#logBytes = logBytes;
   }
 
   /**
@@ -159,6 +171,7 @@ export class SqliteConnection {
   /** Synchronous from begin to commit, so that no other call of this process can come in between. */
   #transact<T>(work: () => T, synchronous: string): T {
     if (this.#hasDiskFailed) throw new StorageError(describeDiskFailure(this.path), { details: { path: this.path } });
+    this.#log.check(); // before anything is written, because SQLite would write on after a hole, and the log would have its length again
     try {
       this.#begin(synchronous);
       const result = work();
@@ -187,6 +200,7 @@ export class SqliteConnection {
   async close(): Promise<void> {
     if (this.#isClosed) return;
     try {
+      this.#log.check();
       this.#db.exec('PRAGMA wal_checkpoint(TRUNCATE)');
     } catch (error) {
       // Everything is safe in the log; the next one to open the file goes on with it.

@@ -125,6 +125,33 @@ test('what was acknowledged before a kill is there', async () => {
   expect(await storage.checkIntegrity()).toEqual([]);
 });
 
+test('[durability.8] a log that other processes empty, restart and leave at their end is not taken for one that was cut', async () => {
+  const script = `
+    const make = new b.Builders(process.pid);
+    for (let round = 0; round < 15; round++) {
+      const storage = new S({ path, durability: 'process' });
+      for (let i = 0; i < 10; i++) {
+        await storage.commit(b.commitOf(make.checkpoint({ sessionId: 's-' + process.pid })));
+        const other = openDatabase(path);
+        other.exec('PRAGMA wal_checkpoint(' + ['TRUNCATE', 'RESTART', 'PASSIVE'][i % 3] + ')');
+        other.close();
+        await storage.stats();
+      }
+      await storage.close();
+    }`;
+  const running = [start(script), start(script)];
+  await using storage = new SqliteCheckpointStorage({ path, durability: 'process' });
+  const make = new Builders();
+  let commits = 0;
+  while (running.some(({ exitCode: code }) => code === null)) {
+    expect(await storage.commit(commitOf(make.checkpoint()))).toEqual({ status: 'stored' });
+    commits++;
+  }
+  expect(await Promise.all(running.map(exitCode))).toEqual([0, 0]);
+  expect((await storage.stats()).checkpoints).toBe(300 + commits);
+  expect(await storage.checkIntegrity()).toEqual([]);
+});
+
 test('collections of one process spare what another commits, also chunks that were garbage before', async () => {
   const child = start(`
     const storage = new S({ path, durability: 'process' });

@@ -1,4 +1,4 @@
-import { cpSync, renameSync, rmSync } from 'node:fs';
+import { cpSync, renameSync, rmSync, statSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { temporaryFolder } from '../../../test/support/storages.ts';
@@ -8,11 +8,19 @@ import { SqliteCheckpointStorage } from './sqlite-storage.ts';
 
 async function openSession() {
   const path = join(temporaryFolder(), 'a.db');
-  const manager = new CheckpointManager({ storage: new SqliteCheckpointStorage({ path }) });
+  const storage = new SqliteCheckpointStorage({ path });
+  const manager = new CheckpointManager({ storage });
   const session = await manager.session('s');
   const id = await session.save({ n: 1 });
-  return { path, manager, session, id };
+  return { path, storage, manager, session, id };
 }
+
+const CUTS: readonly [string, (log: string) => void][] = [
+  ['an empty log', (log) => truncateSync(log)],
+  ['the head of its log', (log) => truncateSync(log, 31)],
+  ['half of its log', (log) => truncateSync(log, statSync(log).size / 2)],
+  ['a log without its last byte', (log) => truncateSync(log, statSync(log).size - 1)],
+];
 
 const CHANGES: readonly [string, (path: string) => void][] = [
   ['deleted', (path) => rmSync(path)],
@@ -26,6 +34,7 @@ const CHANGES: readonly [string, (path: string) => void][] = [
   ],
   ['left without its log', (path) => rmSync(`${path}-wal`)],
   ['left without the index of its log', (path) => rmSync(`${path}-shm`)],
+  ...CUTS.map(([name, cut]): [string, (path: string) => void] => [`left with ${name}`, (path) => cut(`${path}-wal`)]),
 ];
 
 test.each(CHANGES)(
@@ -43,7 +52,7 @@ test.each(CHANGES)(
     const report = await manager.verify();
     expect(report.status).toBe('damaged');
     expect(report.findings[0]?.problem).toContain('open it again');
-    await manager.close();
+    await Promise.allSettled([manager.close()]);
   },
 );
 
@@ -55,6 +64,22 @@ test('[durability.8] a database that is put back is used again', async () => {
   const again = await manager.session('s');
   expect(await manager.load(await again.save({ n: 3 }))).toEqual({ n: 3 });
   await manager.close();
+});
+
+test.each(CUTS)('[durability.8] a database that was left with %s opens with what is in the rest', async (_, cut) => {
+  const { path, storage, manager, session, id } = await openSession();
+  await storage.collect(); // empties the log
+  const lost = await session.save({ n: 2 });
+  cut(`${path}-wal`);
+  await expect(session.save({ n: 3 })).rejects.toMatchObject({ code: 'STORAGE' });
+  await expect(manager.close()).rejects.toMatchObject({ code: 'STORAGE', message: expect.stringContaining('was cut') });
+  // A process that opens the file when this one has ended sees this: no index, because that is in memory.
+  for (const suffix of ['', '-wal']) cpSync(path + suffix, `${path}.next${suffix}`);
+  const next = new CheckpointManager({ storage: new SqliteCheckpointStorage({ path: `${path}.next` }) });
+  expect(await next.load(id)).toEqual({ n: 1 });
+  await expect(next.load(lost)).rejects.toMatchObject({ code: 'NOT_FOUND' });
+  expect((await next.verify()).status).toBe('clean');
+  await next.close();
 });
 
 test('[durability.8] the database of a long-term memory that is deleted while it is open acknowledges nothing more', async () => {
