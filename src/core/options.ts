@@ -1,5 +1,6 @@
 import { InvalidInputError } from './errors.ts';
 import { suggest } from './suggestion.ts';
+import { MAX_DELAY_MS } from './time/timer.ts';
 
 /** Says what is wrong with a value, as the end of a sentence ("must be true or false; found 3"); undefined if nothing is. */
 export type OptionCheck = (value: unknown) => string | InnerProblem | undefined;
@@ -17,9 +18,6 @@ export type RequiredOption = { readonly required: OptionCheck };
 export type OptionChecks<Options extends object = Record<never, never>> = {
   readonly [Key in keyof Options]-?: OptionCheck | RequiredOption;
 } & Readonly<Record<string, OptionCheck | RequiredOption | RenamedOption>>;
-
-/** The longest delay a timer takes; Node lets a longer one fire at once. */
-export const MAX_DELAY_MS = 2 ** 31 - 1;
 
 /** More of a string than this is not repeated in an error. */
 const MAX_SHOWN_CHARS = 40;

@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { SetTimer } from '../../src/manager/engine/ports.ts';
+import type { SetTimer } from '../../src/core/time/timer.ts';
 import type { ChunkStorage } from '../../src/storage/contract.ts';
 
 type Timer = { readonly atMs: number; readonly run: () => void };

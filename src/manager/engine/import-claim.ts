@@ -1,8 +1,8 @@
 import { ConflictError, hasErrorCode } from '../../core/errors.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
+import { sleep } from '../../core/time/timer.ts';
 import type { CheckpointRow, ChunkStorage, Ref, RefChange } from '../../storage/contract.ts';
 import type { Engine } from './engine.ts';
-import { sleep } from './ports.ts';
 import { parseRow } from './repository.ts';
 import { formatTombstone } from './tombstone.ts';
 

@@ -1,9 +1,9 @@
 import { ConflictError } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
+import { sleep } from '../../core/time/timer.ts';
 import { isRefused } from '../../storage/refusal.ts';
 import type { Engine } from '../engine/engine.ts';
 import { readState } from '../engine/loading.ts';
-import { sleep } from '../engine/ports.ts';
 import type { StoredCheckpoint } from '../engine/repository.ts';
 import { describeCheckpoint, GROUP_TYPE, type SaveOptions } from '../engine/save-options.ts';
 import type { Writer } from '../engine/writer.ts';

@@ -1,6 +1,6 @@
 import { InvalidInputError } from '../../core/errors.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
-import { sleep } from '../engine/ports.ts';
+import { sleep } from '../../core/time/timer.ts';
 import { abortCut, type Cut, type CutOutcome, isOverdue, readCut } from './group-cut.ts';
 import { type MemberSaving, type MemberState, saveMember } from './group-member.ts';
 import { deleteReports, type MemberReport, storeReport } from './group-report.ts';

@@ -1,7 +1,7 @@
 import { accepts, callback, delayFrom, type OptionChecks, oneOf, signal } from '../../core/options.ts';
 import { name } from '../../core/record/id.ts';
+import { sleep } from '../../core/time/timer.ts';
 import type { Engine } from '../engine/engine.ts';
-import { sleep } from '../engine/ports.ts';
 import { HeldLease, type LeaseTerms } from './lease.ts';
 import { describeHeld } from './lease-conflict.ts';
 import { type IsGone, type LeasePlace, type LeaseState, moveLease, readClock, readLease } from './lease-refs.ts';

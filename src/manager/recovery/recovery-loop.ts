@@ -1,6 +1,6 @@
+import { sleep } from '../../core/time/timer.ts';
 import type { Ref } from '../../storage/contract.ts';
 import type { Engine } from '../engine/engine.ts';
-import { sleep } from '../engine/ports.ts';
 import { dueBefore, readClock } from '../lease/lease-refs.ts';
 import type { SessionOpener } from '../session/session-opener.ts';
 import { parseRecoveryOptions, type RecoveryHandler, type RecoveryOptions } from './recovery-options.ts';

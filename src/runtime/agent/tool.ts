@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { InvalidInputError } from '../../core/errors.ts';
+import { withDeadline } from '../../core/time/deadline.ts';
 import { digestText } from '../../core/tree/chunk.ts';
 import type { StepAttempt } from '../../manager/effect/effect-log.ts';
 import type { ToolSpec } from '../model/chat-model.ts';
@@ -37,8 +38,6 @@ export type ToolOutcome = {
 
 const TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/;
 const DEFAULT_TIMEOUT_MS = 60_000;
-/** The longest that a timer of Node can hold. */
-const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 const DEFAULT_MAX_CHARS = 20_000;
 const MAX_TRACE_CHARS = 4_000;
 
@@ -74,34 +73,23 @@ export function fingerprintTool(tool: Tool): string {
 
 /** Calls a tool. Whatever it does, there is an outcome: wrong input, a throw, no answer in time, too much of it. Only a stopped run throws. */
 export async function callTool(tool: Tool, input: unknown, attempt: StepAttempt): Promise<ToolOutcome> {
-  const timer = AbortSignal.timeout(Math.min(tool.timeoutMs ?? DEFAULT_TIMEOUT_MS, MAX_TIMEOUT_MS));
-  const signal = attempt.signal === undefined ? timer : AbortSignal.any([timer, attempt.signal]);
+  const { timeoutMs = DEFAULT_TIMEOUT_MS, maxResultChars = DEFAULT_MAX_CHARS } = tool;
+  const late = new Error(`No answer within ${timeoutMs} ms.`);
+  const deadline = { signal: attempt.signal, timeoutMs, onTimeout: () => late, keepsProcessAlive: false };
   try {
-    // Inside, because schemas may hold code of the tool: it throws and hangs like the rest.
-    const parsed = await untilAborted(() => tool.input.safeParseAsync(input), signal);
-    if (!parsed.success) return failure(`The input does not fit: ${z.prettifyError(parsed.error)}`);
-    const value = await untilAborted(
-      async () => tool.run(parsed.data, { attempt: attempt.attempt, idempotencyKey: attempt.idempotencyKey, signal }),
-      signal,
-    );
-    return { isError: false, text: cut(formatValue(value), tool.maxResultChars ?? DEFAULT_MAX_CHARS) };
+    return await withDeadline(deadline, async (signal) => {
+      // Inside, because schemas may hold code of the tool: it throws and hangs like the rest.
+      const parsed = await tool.input.safeParseAsync(input);
+      signal.throwIfAborted();
+      if (!parsed.success) return failure(`The input does not fit: ${z.prettifyError(parsed.error)}`);
+      const { attempt: number, idempotencyKey } = attempt;
+      const value = await tool.run(parsed.data, { attempt: number, idempotencyKey, signal });
+      return { isError: false, text: cut(formatValue(value), maxResultChars) };
+    });
   } catch (error) {
     attempt.signal?.throwIfAborted();
-    if (timer.aborted) return failure(`No answer within ${tool.timeoutMs ?? DEFAULT_TIMEOUT_MS} ms.`);
-    return failure(messageOf(error), error);
+    return failure(messageOf(error), error === late ? undefined : error);
   }
-}
-
-/** A tool that ignores its signal is left behind: its answer, if it ever comes, is not taken. */
-function untilAborted<Result>(run: () => Promise<Result>, signal: AbortSignal): Promise<Result> {
-  return new Promise((resolve, reject) => {
-    const abort = (): void => reject(signal.reason);
-    if (signal.aborted) return abort();
-    signal.addEventListener('abort', abort, { once: true });
-    run()
-      .then(resolve, reject)
-      .finally(() => signal.removeEventListener('abort', abort));
-  });
 }
 
 function failure(message: string, error?: unknown): ToolOutcome {

@@ -1,10 +1,8 @@
 import { z } from 'zod';
 import { InvalidInputError } from '../../core/errors.ts';
+import { MAX_DELAY_MS } from '../../core/time/timer.ts';
 import { workspaceOptionsSchema } from '../workspace/workspace-options.ts';
 import type { CodeExecutionConfig } from './code-executor.ts';
-
-/** The longest delay that a timer of Node can hold. */
-const MAX_DELAY_MS = 2 ** 31 - 1;
 
 const schema = z.union([
   z.literal(false),

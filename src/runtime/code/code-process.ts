@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Readable } from 'node:stream';
+import { MAX_DELAY_MS } from '../../core/time/timer.ts';
 import { formatMark, killMarked, RUN_MARK, type RunMark, sendSignal } from './marked-processes.ts';
 import { type CapturedOutput, OutputCapture } from './output-capture.ts';
 
@@ -105,7 +106,7 @@ export class CodeProcess {
     return new Promise((resolve) => {
       this.#child.once('error', (error) => resolve({ exitCode: null, signal: null, error }));
       this.#child.once('exit', (exitCode, signal) => resolve({ exitCode, signal, error: undefined }));
-      const giveUpMs = Math.min(timeoutMs + killGraceMs + UNKILLABLE_MS, 2 ** 31 - 1);
+      const giveUpMs = Math.min(timeoutMs + killGraceMs + UNKILLABLE_MS, MAX_DELAY_MS);
       const giveUp = () =>
         resolve({ exitCode: null, signal: null, error: new Error('The process could not be killed.') });
       this.#timers.push(setTimeout(giveUp, giveUpMs));

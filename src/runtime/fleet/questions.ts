@@ -1,6 +1,6 @@
+import { withDeadline } from '../../core/time/deadline.ts';
 import type { ManagerPorts } from '../../manager/engine/ports.ts';
 import type { Effects } from '../agent/effects.ts';
-import { withDeadline } from '../model/deadline.ts';
 import type { Fleet } from './fleet.ts';
 import type { FleetAnswers } from './fleet-answers.ts';
 import { type FleetAnswer, type FleetQuestion, type FleetRequest, REJECT, WaitingForAnswer } from './fleet-request.ts';
@@ -82,10 +82,7 @@ export class Questions {
     const late = new Error('Nobody answered in time.');
     try {
       const deadline = { signal, timeoutMs, onTimeout: () => late };
-      // Asked a moment later, so that a run which is stopped by the question itself notices.
-      const said = await withDeadline(deadline, (aborted) =>
-        Promise.resolve().then(() => ask(request, { signal: aborted })),
-      );
+      const said = await withDeadline(deadline, (aborted) => ask(request, { signal: aborted }));
       return said === undefined ? undefined : await this.#give(request, { by: SOMEONE, ...said });
     } catch (error) {
       if (error !== late) throw error;

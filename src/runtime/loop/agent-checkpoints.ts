@@ -1,6 +1,7 @@
 import { hasErrorCode } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointId } from '../../core/record/id.ts';
+import { Serial } from '../../core/time/serial.ts';
 import type { OwnSave } from '../../manager/agent/self-saving.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { parseRow } from '../../manager/engine/repository.ts';
@@ -50,7 +51,7 @@ const OVER = -1;
 /** Takes the checkpoints of one agent and keeps account of what retention needs to know about them. */
 export class AgentCheckpoints {
   readonly #parts: Parts;
-  #last: Promise<unknown> = Promise.resolve();
+  readonly #serial = new Serial();
   #lastHealthyId: CheckpointId | undefined;
   /** What the tag protects now. */
   #taggedId: CheckpointId | undefined;
@@ -99,9 +100,7 @@ export class AgentCheckpoints {
 
   /** Takes a checkpoint; the state is read when the one before is stored, so that it has all that was recorded till then. */
   async take(reason: CheckpointReason): Promise<CheckpointId> {
-    const taking = this.#last.then(() => this.#take(reason));
-    this.#last = taking.catch(() => undefined);
-    return taking;
+    return this.#serial.run(() => this.#take(reason));
   }
 
   /** Like `take`, where the agent can go on without: a failure is told and answered with undefined. */

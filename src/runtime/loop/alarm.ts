@@ -1,5 +1,4 @@
-import { MAX_DELAY_MS } from '../../core/options.ts';
-import type { SetTimer } from '../../manager/engine/ports.ts';
+import { MAX_DELAY_MS, type SetTimer } from '../../core/time/timer.ts';
 
 /**
  * Wakes one waiter when told to; what is told while nobody waits is not forgotten. Says how long it has to rest, which is

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { HOUR, MINUTE, World } from '../../../test/loop/world.ts';
 import { TestClock } from '../../../test/support/clock.ts';
-import type { SetTimer } from '../../manager/engine/ports.ts';
+import type { SetTimer } from '../../core/time/timer.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { nextPoint, onEveryPoint } from './deadline-grid.ts';
 import type { DriftReading, DriftWatch, LoopAgent, LoopEvent } from './index.ts';

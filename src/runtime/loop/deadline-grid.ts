@@ -1,5 +1,4 @@
-import { MAX_DELAY_MS } from '../../core/options.ts';
-import type { SetTimer } from '../../manager/engine/ports.ts';
+import { MAX_DELAY_MS, type SetTimer } from '../../core/time/timer.ts';
 
 type Grid = { readonly startMs: number; readonly everyMs: number };
 

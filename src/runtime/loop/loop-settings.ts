@@ -1,4 +1,5 @@
 import { delayFrom, givenOptions, type Optional, options } from '../../core/options.ts';
+import { backoff } from '../../core/time/backoff.ts';
 
 /** When the loop does what; all of it has defaults. */
 export type LoopSettings = {
@@ -46,5 +47,5 @@ export function readSettings(given: Optional<LoopSettings> = {}): LoopSettings {
 
 /** How long to rest after so many failures in a row. */
 export function retryDelayMs({ retryDelayMs: firstMs }: LoopSettings, failures: number): number {
-  return Math.min(firstMs * 2 ** Math.max(0, failures - 1), Math.max(firstMs, MAX_RETRY_DELAY_MS));
+  return backoff(failures, { firstMs, maxMs: Math.max(firstMs, MAX_RETRY_DELAY_MS) });
 }

@@ -1,5 +1,6 @@
 import type { ModelMessage as SdkMessage, ToolSet } from 'ai';
 import { ModelError } from '../../core/errors.ts';
+import { withDeadline } from '../../core/time/deadline.ts';
 import type {
   CallOptions,
   ChatModel,
@@ -9,7 +10,6 @@ import type {
   ProviderData,
   ToolCall,
 } from './chat-model.ts';
-import { withDeadline } from './deadline.ts';
 import type { LanguageModel } from './language-model.ts';
 import { describeFailure } from './model-failure.ts';
 import { importPeer } from './peer-package.ts';

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { InvalidInputError } from '../../core/errors.ts';
 import { suggest } from '../../core/suggestion.ts';
+import { MAX_DELAY_MS } from '../../core/time/timer.ts';
 import { SecretRef } from '../../core/value/secret-ref.ts';
 import type { ModelSettings, ProviderData } from './chat-model.ts';
 
@@ -43,7 +44,7 @@ const SETTINGS = {
   maxOutputTokens: count.optional(),
   seed: z.int().optional(),
   stopSequences: z.array(z.string().min(1)).optional(),
-  timeoutMs: count.max(2 ** 31 - 1).optional(),
+  timeoutMs: count.max(MAX_DELAY_MS).optional(),
   providerOptions: z.record(z.string(), jsonObject).optional(),
 };
 

@@ -1,5 +1,7 @@
-import { setTimeout as wait } from 'node:timers/promises';
-import { InvalidInputError, type ModelError } from '../../core/errors.ts';
+import type { ModelError } from '../../core/errors.ts';
+import { checkOptions, givenOptions, type OptionChecks, wholeFrom } from '../../core/options.ts';
+import { backoff, spread } from '../../core/time/backoff.ts';
+import { MAX_DELAY_MS, setProcessTimer, sleep as sleepBy } from '../../core/time/timer.ts';
 import type { CallOptions, ChatModel, ModelReply, ModelRequest } from './chat-model.ts';
 import { isRetryable, withDetails } from './model-failure.ts';
 
@@ -20,6 +22,12 @@ export type RetryPorts = {
   readonly random?: () => number;
 };
 
+const POLICY: OptionChecks<RetryPolicy> = {
+  maxAttempts: wholeFrom(1),
+  initialDelayMs: wholeFrom(0),
+  maxDelayMs: wholeFrom(0),
+};
+
 /** As in OpenAI's own clients: two retries. Beyond a minute a run is better stopped and resumed. */
 const DEFAULTS = { maxAttempts: 3, initialDelayMs: 500, maxDelayMs: 60_000 } as const;
 
@@ -28,15 +36,14 @@ const DEFAULTS = { maxAttempts: 3, initialDelayMs: 500, maxDelayMs: 60_000 } as 
  * ModelError says after how many attempts it gave up; errors that are not the provider's, and the caller's abort, pass at once.
  */
 export function withRetries(model: ChatModel, policy: RetryPolicy = {}, ports: RetryPorts = {}): ChatModel {
-  const { maxAttempts, initialDelayMs, maxDelayMs } = { ...DEFAULTS, ...policy };
-  const { sleep = sleepFor, random = Math.random } = ports;
-  checkPolicy({ maxAttempts, initialDelayMs, maxDelayMs });
+  checkOptions(policy, POLICY, 'a retry policy');
+  const { maxAttempts, initialDelayMs, maxDelayMs } = { ...DEFAULTS, ...givenOptions(policy) };
+  const { sleep = sleepHere, random = Math.random } = ports;
 
   /** How long to wait after this failure; undefined if asking again is of no use. */
   function delayAfter(error: ModelError, attempt: number): number | undefined {
     if (attempt >= maxAttempts) return undefined;
-    const longestMs = Math.min(maxDelayMs, initialDelayMs * 2 ** (attempt - 1));
-    const ownMs = Math.round(longestMs * (0.5 + random() / 2)); // spread, so that agents do not come back all at once
+    const ownMs = Math.round(spread(backoff(attempt, { firstMs: initialDelayMs, maxMs: maxDelayMs }), random()));
     const wantedMs = error.details.retryAfterMs;
     if (typeof wantedMs !== 'number') return ownMs;
     return wantedMs <= maxDelayMs ? Math.max(wantedMs, ownMs) : undefined;
@@ -58,13 +65,6 @@ export function withRetries(model: ChatModel, policy: RetryPolicy = {}, ports: R
   };
 }
 
-function checkPolicy({ maxAttempts, initialDelayMs, maxDelayMs }: Required<RetryPolicy>): void {
-  if (Number.isInteger(maxAttempts) && maxAttempts > 0 && initialDelayMs >= 0 && maxDelayMs >= 0) return;
-  throw new InvalidInputError('A retry policy needs maxAttempts of at least 1, and delays that are not negative.', {
-    details: { maxAttempts, initialDelayMs, maxDelayMs },
-  });
-}
-
 type Outcome = { readonly reply: ModelReply } | { readonly error: ModelError; readonly hasStreamed: boolean };
 
 async function attemptOnce(model: ChatModel, request: ModelRequest, options: CallOptions): Promise<Outcome> {
@@ -82,8 +82,6 @@ async function attemptOnce(model: ChatModel, request: ModelRequest, options: Cal
   }
 }
 
-async function sleepFor(ms: number, signal: AbortSignal | undefined): Promise<void> {
-  await wait(ms, undefined, signal === undefined ? {} : { signal }).catch((error: unknown) => {
-    throw signal?.aborted ? signal.reason : error;
-  });
+function sleepHere(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  return sleepBy({ setTimer: setProcessTimer }, Math.min(ms, MAX_DELAY_MS), signal);
 }

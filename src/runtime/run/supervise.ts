@@ -11,7 +11,9 @@ import {
   signal,
   wholeFrom,
 } from '../../core/options.ts';
-import { type ManagerPorts, sleep } from '../../manager/engine/ports.ts';
+import { backoff } from '../../core/time/backoff.ts';
+import { sleep } from '../../core/time/timer.ts';
+import type { ManagerPorts } from '../../manager/engine/ports.ts';
 import { type CheckpointingSettings, checkpointingSchema } from '../config/config-schema.ts';
 
 /** How a run is kept going. */
@@ -89,7 +91,8 @@ export async function supervise<Result extends { readonly status: string }>(
     if (failure !== undefined) marks.add(failure.mark);
     if (failure === undefined || failure.isFinal === true || attempt > limit) return judge(tried, attempt, marks.size);
     before = tried.result ?? before;
-    const pauseMs = Math.min(MAX_PAUSE_MS, said.auto_resume_backoff_seconds * SECOND_MS * 2 ** (attempt - 1));
+    const firstMs = said.auto_resume_backoff_seconds * SECOND_MS;
+    const pauseMs = backoff(attempt, { firstMs, maxMs: MAX_PAUSE_MS });
     onRetry?.({ attempt, pauseMs, error: failure.error });
     await sleep(ports, pauseMs, signal);
   }

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { backoff, spread } from '../../core/time/backoff.ts';
 import { isOutcomeUnknown, isTransient } from './postgres-error.ts';
 
 const FIRST_DELAY_MS = 20;
@@ -41,6 +42,5 @@ export async function withRetries<Result>(
 
 /** Twice as long each time, and never quite the same, so that many processes do not come back at once. */
 export function pauseAfter(number: number): number {
-  const limit = Math.min(MAX_DELAY_MS, FIRST_DELAY_MS * 2 ** (number - 1));
-  return limit * (0.5 + Math.random() / 2);
+  return spread(backoff(number, { firstMs: FIRST_DELAY_MS, maxMs: MAX_DELAY_MS }), Math.random());
 }

@@ -1,6 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { InvalidInputError, ModelError } from '../../core/errors.ts';
 import { callback, checkOptions, filledString, type OptionChecks, record } from '../../core/options.ts';
+import { withDeadline } from '../../core/time/deadline.ts';
 import type {
   CallOptions,
   ChatModel,
@@ -9,7 +10,6 @@ import type {
   ModelRequest,
   ToolCall,
 } from '../../runtime/model/chat-model.ts';
-import { withDeadline } from '../../runtime/model/deadline.ts';
 import { costUsd, type ModelPrices } from '../../runtime/model/prices.ts';
 import {
   callId,

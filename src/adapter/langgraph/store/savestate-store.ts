@@ -2,6 +2,7 @@ import { BaseStore, type Operation, type OperationResults, type PutOperation } f
 import { hasErrorCode } from '../../../core/errors.ts';
 import type { Checkpoint } from '../../../core/record/checkpoint.ts';
 import { type CheckpointId, name, parseName, type SessionId } from '../../../core/record/id.ts';
+import { Serial } from '../../../core/time/serial.ts';
 import type { Chunk, Digest } from '../../../core/tree/chunk.ts';
 import { DEFAULT_BRANCH } from '../../../manager/engine/current-branch.ts';
 import type { Engine } from '../../../manager/engine/engine.ts';
@@ -57,7 +58,7 @@ export class SavestateStore extends BaseStore {
   readonly #items: StoreItems;
   readonly #search: StoreSearch;
   #loaded: Loaded = EMPTY;
-  #lastWork: Promise<unknown> = Promise.resolve();
+  readonly #serial = new Serial();
 
   constructor(storageOrOptions: ChunkStorage | SavestateStoreOptions) {
     super();
@@ -74,7 +75,7 @@ export class SavestateStore extends BaseStore {
   override async batch<Operations extends Operation[]>(operations: Operations): Promise<OperationResults<Operations>> {
     const parsed = operations.map(parseOperation);
     const puts = parsed.flatMap((one) => (one.kind === 'put' ? [this.#encodePut(one.operation)] : []));
-    const done = this.#engine.write((writer) => this.#inTurn(() => this.#run(writer, parsed, puts)));
+    const done = this.#engine.write((writer) => this.#serial.run(() => this.#run(writer, parsed, puts)));
     return (await done) as OperationResults<Operations>;
   }
 
@@ -83,13 +84,7 @@ export class SavestateStore extends BaseStore {
    * gives the space back. After it nothing is left of items that were deleted or replaced.
    */
   async prune(): Promise<StorePruneReport> {
-    return this.#inTurn(() => forgetHistory(this.#engine, this.#sessionId));
-  }
-
-  async #inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
-    const turn = this.#lastWork.then(work);
-    this.#lastWork = turn.catch(() => undefined);
-    return turn;
+    return this.#serial.run(() => forgetHistory(this.#engine, this.#sessionId));
   }
 
   /** Takes the value as it is now, and refuses what cannot be saved before anything is done. */

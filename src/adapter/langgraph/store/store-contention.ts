@@ -1,4 +1,6 @@
-import { type ManagerPorts, sleep } from '../../../manager/engine/ports.ts';
+import { backoff } from '../../../core/time/backoff.ts';
+import { sleep } from '../../../core/time/timer.ts';
+import type { ManagerPorts } from '../../../manager/engine/ports.ts';
 
 const FIRST_PAUSE_MS = 4;
 const MAX_PAUSE_MS = 250;
@@ -19,7 +21,7 @@ export class Contention {
   /** Pauses, longer each time and never quite as long as others do; answers false if that went on for too long. */
   async pause(): Promise<boolean> {
     if (this.#waitedMs > MAX_WAIT_MS) return false;
-    const limitMs = Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** this.#tries++);
+    const limitMs = backoff(++this.#tries, { firstMs: FIRST_PAUSE_MS, maxMs: MAX_PAUSE_MS });
     const delayMs = limitMs * Math.random();
     this.#waitedMs += delayMs;
     await sleep(this.#ports, delayMs);

@@ -5,7 +5,6 @@ import {
   type GivenOptions,
   givenOptions,
   listOf,
-  MAX_DELAY_MS,
   type OptionCheck,
   type OptionChecks,
   oneOf,
@@ -14,6 +13,7 @@ import {
   string,
   wholeFrom,
 } from '../../../core/options.ts';
+import { MAX_DELAY_MS } from '../../../core/time/timer.ts';
 import { boundName } from './bounded-text.ts';
 import type { DriftJudge } from './judge.ts';
 

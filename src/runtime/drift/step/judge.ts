@@ -1,3 +1,4 @@
+import { withDeadline } from '../../../core/time/deadline.ts';
 import { boundedJson } from './bounded-json.ts';
 import { boundText, detach } from './bounded-text.ts';
 import { type DriftEvent, fieldsOf, nameField, numberField, textField, textOf } from './drift-event.ts';
@@ -38,19 +39,10 @@ export async function askJudge(
   question: JudgeQuestion,
   timeoutMs: number,
 ): Promise<HeardVerdict | undefined> {
-  const controller = new AbortController();
-  const { signal } = controller;
-  const late = new Promise<never>((_resolve, reject) => {
-    signal.addEventListener('abort', () => reject(signal.reason), { once: true });
-  });
-  const problem = new Error(`The judge did not answer within ${timeoutMs} ms.`);
-  const timer = setTimeout(() => controller.abort(problem), timeoutMs);
-  timer.unref(); // an open question must not keep a process alive that has nothing else to do
-  try {
-    return readVerdict(await Promise.race([judge(question, { signal }), late]));
-  } finally {
-    clearTimeout(timer);
-  }
+  const onTimeout = () => new Error(`The judge did not answer within ${timeoutMs} ms.`);
+  // An open question must not keep a process alive that has nothing else to do.
+  const deadline = { timeoutMs, onTimeout, keepsProcessAlive: false };
+  return readVerdict(await withDeadline(deadline, (signal) => judge(question, { signal })));
 }
 
 /** Why a judge failed, in words, whatever it threw. */

@@ -1,5 +1,6 @@
 import { type ChildProcess, type Serializable, type StdioOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { backoff } from '../../../core/time/backoff.ts';
 import { callListener } from '../state/call-listener.ts';
 import { RateLimit } from './rate-limit.ts';
 import {
@@ -86,7 +87,7 @@ export class SupervisedProcess {
   }
 
   async #pause(failures: number): Promise<void> {
-    const delayMs = Math.min(this.#options.backoffMs * 2 ** (failures - 1), MAX_BACKOFF_MS);
+    const delayMs = backoff(failures, { firstMs: this.#options.backoffMs, maxMs: MAX_BACKOFF_MS });
     await waitFor(delayMs, this.#stopping.signal);
   }
 

@@ -1,3 +1,5 @@
+import { Serial } from '../../../core/time/serial.ts';
+
 /**
  * Keeps saves and the beginnings and results of steps apart. A checkpoint counts the effects that were recorded before it as part of its
  * state: a result that is recorded while another step's checkpoint is taken would be counted, and not be there. And a step that begins
@@ -7,7 +9,7 @@
 export class SaveGate {
   #settling = 0;
   #saves = 0;
-  #lastSave: Promise<unknown> = Promise.resolve();
+  readonly #serial = new Serial();
   readonly #waiting: (() => void)[] = [];
 
   /** Lets a beginning or a result pass on its way to be recorded. Call what this answers when it is; a turn later it has reached the state. */
@@ -25,13 +27,11 @@ export class SaveGate {
   /** Takes a save when no result is under way; one after the other. */
   async save<Result>(take: () => Promise<Result>): Promise<Result> {
     this.#saves++;
-    const save = this.#lastSave.then(async () => {
-      while (this.#settling > 0) await this.#change();
-      return take();
-    });
-    this.#lastSave = save.catch(() => undefined);
     try {
-      return await save;
+      return await this.#serial.run(async () => {
+        while (this.#settling > 0) await this.#change();
+        return take();
+      });
     } finally {
       this.#saves--;
       this.#wake();

@@ -1,6 +1,9 @@
 import { hasErrorCode } from '../../../core/errors.ts';
+import { backoff } from '../../../core/time/backoff.ts';
+import { withDeadline } from '../../../core/time/deadline.ts';
+import { MAX_DELAY_MS, sleep } from '../../../core/time/timer.ts';
 import { digestText } from '../../../core/tree/chunk.ts';
-import { type ManagerPorts, sleep } from '../../../manager/engine/ports.ts';
+import type { ManagerPorts } from '../../../manager/engine/ports.ts';
 import type { Session } from '../../../manager/session/session.ts';
 import type { StepContext } from '../definition/registry.ts';
 import type { WorkflowStep } from '../definition/workflow.ts';
@@ -28,9 +31,6 @@ type AttemptParts = {
   readonly signal: AbortSignal;
   readonly workflow: string;
 };
-
-/** Timers of the platform take no more. */
-const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /** Calls code as recorded effects, with its retries, pauses and limits of time. */
 export class StepAttempts {
@@ -84,11 +84,17 @@ export class StepAttempts {
   }
 
   async #call({ step, path, run }: Call, before: Tries): Promise<AttemptEnd> {
-    const { session, signal, workflow } = this.#parts;
+    const { session, signal, workflow, ports } = this.#parts;
     const attempt = before.attempts + 1;
     const base = { sessionId: session.id, workflow, step: path, attempt, idempotencyKey: stepKey(session, path) };
     try {
-      const output = await this.#limited(step, (limit) => run({ ...base, signal: limit }));
+      const deadline = {
+        signal,
+        timeoutMs: step.timeoutMs,
+        onTimeout: () => tookTooLong(step),
+        setTimer: ports.setTimer,
+      };
+      const output = await withDeadline(deadline, (limit) => run({ ...base, signal: limit }));
       return { ok: true, attempt, output };
     } catch (error) {
       if (signal.aborted) throw error; // it was stopped; that is no failure, and it runs again
@@ -102,29 +108,12 @@ export class StepAttempts {
     return { ok: false, attempt, attempts: attempt, turn: turn + 1, error: toStepError(error), isFinal, atMs };
   }
 
-  /** A function that does not listen to its signal is left behind when its time is up. */
-  async #limited(step: WorkflowStep, run: (signal: AbortSignal) => unknown): Promise<unknown> {
-    const { signal, ports } = this.#parts;
-    const { timeoutMs } = step;
-    if (timeoutMs === undefined) return raceAbort(signal, run);
-    const over = new AbortController();
-    const late = Object.assign(new Error(`Step "${step.id}" took longer than ${timeoutMs} ms.`), {
-      name: 'TimeoutError',
-    });
-    const cancel = ports.setTimer(() => over.abort(late), { delayMs: timeoutMs, keepsProcessAlive: true });
-    try {
-      return await raceAbort(AbortSignal.any([signal, over.signal]), run);
-    } finally {
-      cancel();
-    }
-  }
-
   /** The pause counts from the failure, also if the process died in it. */
   async #pause({ retry }: WorkflowStep, { turn, atMs }: Tries): Promise<void> {
     const { ports, signal } = this.#parts;
-    const pauseMs = Math.min(retry.maxDelayMs, retry.delayMs * retry.factor ** (turn - 1));
+    const pauseMs = backoff(turn, { firstMs: retry.delayMs, maxMs: retry.maxDelayMs, factor: retry.factor });
     const leftMs = atMs + pauseMs - ports.now();
-    if (leftMs > 0) await sleep(ports, Math.min(leftMs, MAX_TIMER_MS), signal);
+    if (leftMs > 0) await sleep(ports, Math.min(leftMs, MAX_DELAY_MS), signal);
   }
 }
 
@@ -146,17 +135,6 @@ function isHopeless(error: unknown): boolean {
   return error instanceof Error && 'retryable' in error && error.retryable === false;
 }
 
-async function raceAbort(signal: AbortSignal, run: (signal: AbortSignal) => unknown): Promise<unknown> {
-  signal.throwIfAborted();
-  let stop: () => void = () => undefined;
-  const aborted = new Promise<never>((_, reject) => {
-    stop = () => reject(signal.reason);
-    signal.addEventListener('abort', stop, { once: true });
-  });
-  try {
-    // A function that throws at once must find somebody listening to both.
-    return await Promise.race([aborted, Promise.resolve().then(() => run(signal))]);
-  } finally {
-    signal.removeEventListener('abort', stop);
-  }
+function tookTooLong({ id, timeoutMs }: WorkflowStep): Error {
+  return Object.assign(new Error(`Step "${id}" took longer than ${timeoutMs} ms.`), { name: 'TimeoutError' });
 }

@@ -1,4 +1,5 @@
-import { type ManagerPorts, sleep } from '../../../manager/engine/ports.ts';
+import { MAX_DELAY_MS, sleep } from '../../../core/time/timer.ts';
+import type { ManagerPorts } from '../../../manager/engine/ports.ts';
 import type { Activity } from './activity.ts';
 import { failed, OPEN, type Outcome } from './outcome.ts';
 import type { RunRecord } from './run-record.ts';
@@ -12,8 +13,6 @@ type TimerParts = {
   readonly mode: 'sleep' | 'return';
 };
 
-/** Longer sleeps are slept in parts: timers of the platform take no more. */
-const MAX_SLEEP_MS = 2 ** 31 - 1;
 const POLL_MS = 500;
 
 /** Waits for times. A deadline is saved before anything waits for it. */
@@ -40,7 +39,7 @@ export class Timers {
     const { record, activity, ports, signal, mode } = this.#parts;
     const deadlineMs = record.timer(path) ?? (await activity.during(() => record.setTimer(path, wantedMs)));
     for (let leftMs = deadlineMs - ports.now(); leftMs > 0; leftMs = deadlineMs - ports.now()) {
-      const napMs = Math.min(leftMs, MAX_SLEEP_MS);
+      const napMs = Math.min(leftMs, MAX_DELAY_MS);
       if (mode === 'sleep') await activity.during(() => sleep(ports, napMs, signal));
       else if (await activity.rest(Math.min(napMs, POLL_MS))) return OPEN;
     }

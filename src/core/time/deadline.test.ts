@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
 import { withDeadline } from './deadline.ts';
-import { importPeer } from './peer-package.ts';
 
 const late = new Error('too late');
 
@@ -29,12 +28,4 @@ test('[model.5] nothing is begun under a signal that is aborted', async () => {
   const signal = AbortSignal.abort(late);
   await expect(withDeadline({ signal, timeoutMs: 1000, onTimeout: () => late }, begin)).rejects.toBe(late);
   expect(isBegun).toBe(false);
-});
-
-test('[model.10] a package that is not installed is named', async () => {
-  const name = 'no-such-package';
-  await expect(importPeer(name, () => import(name))).rejects.toMatchObject({
-    code: 'UNSUPPORTED',
-    message: expect.stringContaining('npm install no-such-package'),
-  });
 });
