@@ -16,16 +16,15 @@ type Deadline = {
  * the function does not listen to the signal.
  */
 export async function withDeadline<Result>(
-  { signal, timeoutMs, onTimeout, setTimer = setProcessTimer, keepsProcessAlive = true }: Deadline,
+  deadline: Deadline,
   run: (signal: AbortSignal) => Result | Promise<Result>,
 ): Promise<Result> {
+  const { signal } = deadline;
   signal?.throwIfAborted();
   const over = new AbortController();
   const pass = (): void => over.abort(signal?.reason);
   signal?.addEventListener('abort', pass, { once: true });
-  const delayMs = Math.min(timeoutMs ?? 0, MAX_DELAY_MS);
-  const cancel =
-    timeoutMs === undefined ? undefined : setTimer(() => over.abort(onTimeout()), { delayMs, keepsProcessAlive });
+  const cancel = startTimer(over, deadline);
   const aborted = new Promise<never>((_, reject) => {
     over.signal.addEventListener('abort', () => reject(over.signal.reason), { once: true });
   });
@@ -35,7 +34,13 @@ export async function withDeadline<Result>(
   } catch (error) {
     throw over.signal.aborted ? over.signal.reason : error;
   } finally {
-    cancel?.();
+    cancel();
     signal?.removeEventListener('abort', pass);
   }
+}
+
+function startTimer(over: AbortController, deadline: Deadline): () => void {
+  const { timeoutMs, onTimeout, setTimer = setProcessTimer, keepsProcessAlive = true } = deadline;
+  if (timeoutMs === undefined) return () => undefined;
+  return setTimer(() => over.abort(onTimeout()), { delayMs: Math.min(timeoutMs, MAX_DELAY_MS), keepsProcessAlive });
 }
