@@ -100,6 +100,11 @@ export function hasErrorCode(error: unknown, code: ErrorCode): boolean {
   return error instanceof Error && 'code' in error && error.code === code;
 }
 
+/** What went wrong, in words, whatever was thrown. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
 /** Whether a storage could not learn if a commit was stored: the connection died before the answer came. */
 export function isOutcomeUnknown(error: unknown): boolean {
   return hasErrorCode(error, 'STORAGE') && (error as SavestateError).details?.outcome === 'unknown';

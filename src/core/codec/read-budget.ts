@@ -1,4 +1,4 @@
-import { CorruptError, InvalidInputError, SavestateError } from '../errors.ts';
+import { CorruptError, InvalidInputError, messageOf, SavestateError } from '../errors.ts';
 import { formatPath, type PathStep } from '../path.ts';
 import type { Json, JsonObject } from '../tree/chunk-text.ts';
 import { OTHER_PRIMITIVE, OVERHEAD } from '../tree/size.ts';
@@ -157,11 +157,7 @@ function toUnreadable(error: unknown): Unreadable | undefined {
   if (error instanceof Unreadable) return error;
   if (error instanceof CorruptError && Object.keys(error.details).length === 0)
     return new Unreadable(error.message, undefined, error.cause);
-  return error instanceof SavestateError ? undefined : new Unreadable(describe(error), undefined, error);
-}
-
-function describe(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  return error instanceof SavestateError ? undefined : new Unreadable(messageOf(error), undefined, error);
 }
 
 /** The error that the caller gets: with a code and the path. */

@@ -72,22 +72,19 @@ class Patcher {
   }
 
   #add(steps: readonly string[], value: unknown): void {
-    const last = steps.at(-1);
-    if (last === undefined) this.#state = value;
-    else {
-      const container = this.#own(steps);
-      accessTo(container).add(container, last, value);
-    }
+    this.#put(steps, value, 'add');
   }
 
   #replace(steps: readonly string[], value: unknown): void {
     this.#get(steps);
+    this.#put(steps, value, 'set');
+  }
+
+  #put(steps: readonly string[], value: unknown, how: 'add' | 'set'): void {
     const last = steps.at(-1);
+    const container = last === undefined ? undefined : this.#own(steps);
     if (last === undefined) this.#state = value;
-    else {
-      const container = this.#own(steps);
-      accessTo(container).set(container, last, value);
-    }
+    else accessTo(container)[how](container, last, value);
   }
 
   #remove(steps: readonly string[]): void {

@@ -1,5 +1,5 @@
 import { type ChunkMeasure, checkMeasure, measureChunk } from '../../core/codec/measure.ts';
-import { SavestateError } from '../../core/errors.ts';
+import { messageOf, SavestateError } from '../../core/errors.ts';
 import { type Chunk, type ChunkContent, checkChunk, type Digest } from '../../core/tree/chunk.ts';
 import type { ValueLimits } from '../../core/value/format.ts';
 import { Breather } from '../../storage/breather.ts';
@@ -184,8 +184,4 @@ export class ChunkSurvey {
     if (!(error instanceof SavestateError)) throw error;
     this.#add(subject, messageOf(error));
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -1,4 +1,4 @@
-import { SavestateError } from '../../core/errors.ts';
+import { messageOf, SavestateError } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import { createChunk, type Digest } from '../../core/tree/chunk.ts';
@@ -221,8 +221,4 @@ class Verification {
   #add(subject: string, problem: string): void {
     this.#findings.push({ subject, problem: problem.replace(ADVICE, '') });
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { InvalidInputError } from '../../core/errors.ts';
+import { InvalidInputError, messageOf } from '../../core/errors.ts';
 import { withDeadline } from '../../core/time/deadline.ts';
 import { digestText } from '../../core/tree/chunk.ts';
 import type { StepAttempt } from '../../manager/effect/effect-log.ts';
@@ -96,10 +96,6 @@ function failure(message: string, error?: unknown): ToolOutcome {
   const text = `Error: ${cut(message, MAX_TRACE_CHARS)}`;
   const trace = error instanceof Error ? error.stack : undefined;
   return { isError: true, text, ...(trace !== undefined && { trace: cut(trace, MAX_TRACE_CHARS) }) };
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 /** A value as text for a model: texts and numbers as they are, the rest as JSON as far as that goes. */

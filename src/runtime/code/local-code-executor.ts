@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { mkdir, realpath } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
-import { InvalidInputError } from '../../core/errors.ts';
+import { InvalidInputError, messageOf } from '../../core/errors.ts';
 import {
   checkOptions,
   delayFrom,
@@ -90,8 +90,7 @@ export class LocalCodeExecutor implements CodeExecutor {
     try {
       prepared = await this.#prepare(block);
     } catch (error) {
-      const problem = error instanceof Error ? error.message : String(error);
-      prepared = `The code could not be written to "${this.#workDir}": ${problem}`;
+      prepared = `The code could not be written to "${this.#workDir}": ${messageOf(error)}`;
     }
     options.signal?.throwIfAborted();
     if (this.#isClosed) prepared = CLOSED;

@@ -1,8 +1,9 @@
 import { type ZodType, z } from 'zod';
-import { describeValue } from '../../core/options.ts';
+import { describeValue, isRecord } from '../../core/options.ts';
 import { formatSuggestion, suggest } from '../../core/suggestion.ts';
 import { configSchema } from './config-schema.ts';
 import type { Problem } from './problem.ts';
+import { unwrap } from './schema-problems.ts';
 import { yamlSource } from './yaml-source.ts';
 
 /** The environment, as an argument: libraries do not read it themselves. */
@@ -58,14 +59,9 @@ function splitList(text: string): string[] {
 }
 
 function put(target: Record<string, unknown>, [key = '', ...rest]: readonly string[], value: unknown): void {
+  if (rest.length > 0 && !isRecord(target[key])) target[key] = {};
   if (rest.length === 0) target[key] = value;
-  else {
-    const inner = target[key];
-    const isObject = typeof inner === 'object' && inner !== null && !Array.isArray(inner);
-    const next = isObject ? (inner as Record<string, unknown>) : {};
-    target[key] = next;
-    put(next, rest, value);
-  }
+  else put(target[key] as Record<string, unknown>, rest, value);
 }
 
 function leavesOf(schema: ZodType, path: readonly string[]): Override[] {
@@ -75,10 +71,4 @@ function leavesOf(schema: ZodType, path: readonly string[]): Override[] {
   return Object.entries(inner.shape as Record<string, ZodType>).flatMap(([key, part]) =>
     leavesOf(part, [...path, key]),
   );
-}
-
-function unwrap(schema: ZodType): ZodType {
-  const isWrapped =
-    schema instanceof z.ZodOptional || schema instanceof z.ZodDefault || schema instanceof z.ZodPrefault;
-  return isWrapped ? unwrap(schema.unwrap() as ZodType) : schema;
 }

@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import { withoutUndefined } from '../../core/defined.ts';
+import { isRecord } from '../../core/options.ts';
 import { configSchema, SETTINGS, type WorkflowConfig } from './config-schema.ts';
 import { findContradictions } from './contradictions.ts';
 import { applyEnvironment, type Environment } from './environment-overrides.ts';
@@ -72,7 +74,7 @@ export function readWorkflowConfig(
 function pickSettings({ workflow, fleet, agents }: { workflow?: object; fleet?: unknown; agents?: unknown }): object {
   const settings = Object.entries(workflow ?? {}).filter(([key]) => Object.hasOwn(SETTINGS.workflow, key));
   const parts = { workflow: Object.fromEntries(settings), fleet, agents };
-  return Object.fromEntries(Object.entries(parts).filter(([, part]) => part !== undefined));
+  return withoutUndefined(parts);
 }
 
 /** The one data over the other, key by key. */
@@ -80,11 +82,7 @@ function putOver(below: object, above: object): object {
   const merged: Record<string, unknown> = { ...below };
   for (const [key, value] of Object.entries(above)) {
     const under = merged[key];
-    merged[key] = isMapping(under) && isMapping(value) ? putOver(under, value) : value;
+    merged[key] = isRecord(under) && isRecord(value) ? putOver(under, value) : value;
   }
   return merged;
-}
-
-function isMapping(value: unknown): value is object {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

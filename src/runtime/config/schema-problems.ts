@@ -7,7 +7,7 @@ import type { ProblemSource } from './yaml-source.ts';
 export type Checked<Value> = { readonly value: Value | undefined; readonly problems: readonly Problem[] };
 
 /** Where to look and by what. */
-export type CheckOptions<Schema extends ZodType> = {
+type CheckOptions<Schema extends ZodType> = {
   readonly source: ProblemSource;
   readonly schema: Schema;
   readonly value: unknown;
@@ -60,7 +60,8 @@ function partOf(schema: ZodType, key: string | number): ZodType | undefined {
   return schema instanceof z.ZodObject ? (schema.shape as Record<string, ZodType>)[key] : undefined;
 }
 
-function unwrap(schema: ZodType): ZodType {
+/** A schema without its default, and without that it may be left out. */
+export function unwrap(schema: ZodType): ZodType {
   const isWrapped =
     schema instanceof z.ZodOptional || schema instanceof z.ZodDefault || schema instanceof z.ZodPrefault;
   return isWrapped ? unwrap(schema.unwrap() as ZodType) : schema;

@@ -1,5 +1,5 @@
-import { InvalidInputError } from '../../core/errors.ts';
 import type { HumanInTheLoopSettings } from '../config/config-schema.ts';
+import { checkTrust } from '../run/run-options.ts';
 
 /** Which operations a person must agree to; plain data. */
 export type OperationPolicy = {
@@ -36,13 +36,7 @@ export function createPolicy(
 ): OperationPolicy {
   if (settings === undefined || settings.enabled === false) return { ...NO_POLICY, operations };
   const { require_approval_for: required = [], trusted_operations: trusted = [] } = settings;
-  const both = required.filter((name) => trusted.includes(name));
-  if (both.length > 0) {
-    throw new InvalidInputError(
-      `"${both[0]}" is in require_approval_for and in trusted_operations. Decide for one of them.`,
-      { details: { operations: both } },
-    );
-  }
+  checkTrust(settings);
   const seconds = settings.approval_timeout_seconds;
   return {
     requireApprovalFor: required,

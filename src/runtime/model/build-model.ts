@@ -1,3 +1,4 @@
+import { withoutUndefined } from '../../core/defined.ts';
 import type { ChatModel, ModelSettings } from './chat-model.ts';
 import { fromLanguageModel } from './from-language-model.ts';
 import { type LlmConfig, parseLlmConfig, requestSettings } from './llm-config.ts';
@@ -28,16 +29,10 @@ export function buildModel(config: LlmConfig, options: BuildOptions): ChatModel 
   const address = resolveAddress(checked, options);
   const { key = '' } = address;
   const id = `${checked.provider}:${checked.deployment ?? checked.model}`;
-  const languageModelOptions = {
-    id,
-    ...(checked.prices !== undefined && { prices: checked.prices }),
-    secrets: key.length >= MIN_SECRET_CHARS ? [key] : [],
-    ...(options.now !== undefined && { now: options.now }),
-  };
+  const secrets = key.length >= MIN_SECRET_CHARS ? [key] : [];
   const open = once(async () => {
-    const { fetch } = options;
-    const model = await openLanguageModel(checked, { ...address, ...(fetch !== undefined && { fetch }) });
-    return fromLanguageModel(model, languageModelOptions);
+    const model = await openLanguageModel(checked, { ...address, fetch: options.fetch });
+    return fromLanguageModel(model, withoutUndefined({ id, prices: checked.prices, secrets, now: options.now }));
   });
   const defaults = requestSettings(checked);
   const single: ChatModel = {

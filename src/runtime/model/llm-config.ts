@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { withoutUndefined } from '../../core/defined.ts';
 import { InvalidInputError } from '../../core/errors.ts';
 import { suggest } from '../../core/suggestion.ts';
 import { MAX_DELAY_MS } from '../../core/time/timer.ts';
@@ -136,7 +137,7 @@ const FOREIGN_NAMES: Readonly<Record<string, string>> = {
 export function parseLlmConfig(value: unknown): LlmConfig {
   const result = schema.safeParse(value);
   // The decoding line: zod writes optional keys as `| undefined`, though it leaves out what is absent.
-  if (result.success) return dropAbsent(result.data) as LlmConfig;
+  if (result.success) return withoutUndefined(result.data) as LlmConfig;
   const problems = result.error.issues.map(describeIssue);
   throw new InvalidInputError(`This llmConfig cannot be used: ${problems.join('; ')}.`, { details: { problems } });
 }
@@ -180,8 +181,4 @@ function suggestKey(key: string, path: string): string {
 function nested(key: string, path: string): string | undefined {
   if (path !== 'prices' && path !== 'retry') return undefined;
   return suggest(key, Object.keys(fields.shape[path].unwrap().shape));
-}
-
-function dropAbsent(value: object): object {
-  return Object.fromEntries(Object.entries(value).filter(([, child]) => child !== undefined));
 }

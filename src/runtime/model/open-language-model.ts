@@ -1,10 +1,11 @@
+import { withoutUndefined } from '../../core/defined.ts';
 import type { LanguageModel } from './language-model.ts';
 import type { LlmConfig } from './llm-config.ts';
 import { importPeer } from './peer-package.ts';
 import type { ProviderAddress } from './provider-address.ts';
 
 /** An address, and what makes its requests. */
-export type OpenOptions = ProviderAddress & { readonly fetch?: typeof globalThis.fetch };
+export type OpenOptions = ProviderAddress & { readonly fetch?: typeof globalThis.fetch | undefined };
 
 /** Loads the package of a provider and makes the language model that a configuration names. Everything is passed in: the packages would read variables themselves. */
 export async function openLanguageModel(config: LlmConfig, options: OpenOptions): Promise<LanguageModel> {
@@ -20,7 +21,7 @@ export async function openLanguageModel(config: LlmConfig, options: OpenOptions)
 
 async function openOpenAi({ model, api }: LlmConfig, { key = '', baseUrl = '', fetch }: OpenOptions) {
   const { createOpenAI } = await importPeer('@ai-sdk/openai', () => import('@ai-sdk/openai'));
-  const provider = createOpenAI({ apiKey: key, baseURL: baseUrl, ...(fetch !== undefined && { fetch }) });
+  const provider = createOpenAI(withoutUndefined({ apiKey: key, baseURL: baseUrl, fetch }));
   return api === 'responses' ? provider.responses(model) : provider.chat(model);
 }
 
@@ -29,25 +30,18 @@ async function openCompatible({ provider: name, model }: LlmConfig, { key, baseU
     '@ai-sdk/openai-compatible',
     () => import('@ai-sdk/openai-compatible'),
   );
-  const provider = createOpenAICompatible({
-    name,
-    baseURL: baseUrl,
-    includeUsage: true,
-    ...(key !== undefined && { apiKey: key }),
-    ...(fetch !== undefined && { fetch }),
-  });
-  return provider(model);
+  return createOpenAICompatible(withoutUndefined({ name, baseURL: baseUrl, includeUsage: true, apiKey: key, fetch }))(
+    model,
+  );
 }
 
 async function openAzure(config: LlmConfig, { key = '', baseUrl, resourceName, apiVersion, fetch }: OpenOptions) {
   const { createAzure } = await importPeer('@ai-sdk/azure', () => import('@ai-sdk/azure'));
-  const provider = createAzure({
-    apiKey: key,
-    ...(baseUrl !== undefined && { baseURL: toAzureBase(baseUrl) }),
-    ...(resourceName !== undefined && { resourceName }),
-    ...(apiVersion !== undefined && { apiVersion, useDeploymentBasedUrls: isDated(apiVersion) }),
-    ...(fetch !== undefined && { fetch }),
-  });
+  const baseURL = baseUrl === undefined ? undefined : toAzureBase(baseUrl);
+  const useDeploymentBasedUrls = apiVersion === undefined ? undefined : isDated(apiVersion);
+  const provider = createAzure(
+    withoutUndefined({ apiKey: key, baseURL, resourceName, apiVersion, useDeploymentBasedUrls, fetch }),
+  );
   const name = config.deployment ?? config.model;
   return config.api === 'responses' ? provider.responses(name) : provider.chat(name);
 }

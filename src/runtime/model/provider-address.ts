@@ -35,7 +35,7 @@ export function resolveAddress(config: LlmConfig, options: AddressOptions): Prov
 }
 
 function resolveKey({ provider, apiKey }: LlmConfig, env: Environment): string | undefined {
-  const { keyVariables, needsKey } = PROVIDER_FACTS[provider];
+  const { keyVariables = [], needsKey = false } = PROVIDER_FACTS[provider];
   const named = typeof apiKey === 'string' ? apiKey.slice('env:'.length) : undefined;
   // A secret reference stands where a key was taken out; its name is that of the field, or of a variable.
   const marked = apiKey instanceof SecretRef ? [apiKey.name] : [];
@@ -54,7 +54,7 @@ function resolveBaseUrl(
   { env, allowedHosts }: AddressOptions,
 ): string | undefined {
   if (baseUrl !== undefined) return checkHost(baseUrl, allowedHosts);
-  const { baseUrlVariables, defaultBaseUrl } = PROVIDER_FACTS[provider];
+  const { baseUrlVariables = [], defaultBaseUrl } = PROVIDER_FACTS[provider];
   for (const name of baseUrlVariables) {
     const found = readVariable([name], env);
     if (found !== undefined) return parseBaseUrl(found, name);

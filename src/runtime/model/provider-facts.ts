@@ -1,12 +1,10 @@
 import type { LlmProvider } from './llm-config.ts';
 
-/** Where a provider's key and address are found. */
-export type ProviderFacts = {
-  /** Variables that may hold the key, in this order. */
-  readonly keyVariables: readonly string[];
-  readonly needsKey: boolean;
-  /** Variables that may hold the base URL, in this order. */
-  readonly baseUrlVariables: readonly string[];
+/** Where a provider's key and address are found: variables that may hold them, in this order. */
+type ProviderFacts = {
+  readonly keyVariables?: readonly string[];
+  readonly needsKey?: boolean;
+  readonly baseUrlVariables?: readonly string[];
   readonly defaultBaseUrl?: string;
 };
 
@@ -23,23 +21,8 @@ export const PROVIDER_FACTS: Readonly<Record<LlmProvider, ProviderFacts>> = {
     needsKey: true,
     baseUrlVariables: ['AZURE_OPENAI_ENDPOINT'],
   },
-  'openai-compatible': { keyVariables: [], needsKey: false, baseUrlVariables: [] },
-  ollama: {
-    keyVariables: ['OLLAMA_API_KEY'],
-    needsKey: false,
-    baseUrlVariables: [],
-    defaultBaseUrl: 'http://127.0.0.1:11434/v1',
-  },
-  vllm: {
-    keyVariables: ['VLLM_API_KEY'],
-    needsKey: false,
-    baseUrlVariables: [],
-    defaultBaseUrl: 'http://127.0.0.1:8000/v1',
-  },
-  lmstudio: {
-    keyVariables: [],
-    needsKey: false,
-    baseUrlVariables: [],
-    defaultBaseUrl: 'http://127.0.0.1:1234/v1',
-  },
+  'openai-compatible': {},
+  ollama: { keyVariables: ['OLLAMA_API_KEY'], defaultBaseUrl: 'http://127.0.0.1:11434/v1' },
+  vllm: { keyVariables: ['VLLM_API_KEY'], defaultBaseUrl: 'http://127.0.0.1:8000/v1' },
+  lmstudio: { defaultBaseUrl: 'http://127.0.0.1:1234/v1' },
 };

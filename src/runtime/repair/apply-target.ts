@@ -1,3 +1,4 @@
+import { withoutUndefined } from '../../core/defined.ts';
 import { InvalidInputError } from '../../core/errors.ts';
 import { type ChatMessage, editMessage } from '../agent/chat-message.ts';
 import type { StandardAgent } from '../agent/standard-agent.ts';
@@ -27,7 +28,7 @@ export async function applyTarget(chat: GroupChat, target: Target, context: Appl
 
 /** The same words are no change: the message keeps all that its provider put on it. */
 function replaceWords(chat: GroupChat, { index, replacement }: MessageTarget, { reason, author }: ApplyContext): void {
-  const edit = { ...(reason !== undefined && { reason }), ...(author !== undefined && { author }) };
+  const edit = withoutUndefined({ reason, author });
   const { pendingReply, messages } = chat.record;
   const isPending = index === messages.length;
   const current = isPending ? pendingReply?.message : messages[index];

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { withoutUndefined } from '../../core/defined.ts';
 import { filledString, type OptionChecks, oneOf } from '../../core/options.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
@@ -104,11 +105,10 @@ async function restoreBase(
   { base }: Target,
   options: InterveneOptions,
 ): Promise<Omit<RestoredChat, 'checkpoint'>> {
-  const { overrides } = options;
   const restorer = new CheckpointRestorer(parts);
   const restored = await restorer.restore(base.id, {
+    ...withoutUndefined({ overrides: options.overrides }),
     onDifference: decide(options),
-    ...(overrides !== undefined && { overrides }),
   });
   if (options.files === 'restore') await restorer.restoreFiles(base.id);
   return restored;
@@ -167,13 +167,11 @@ async function applyAndSave({ chat, session, target, facts }: Beginning, options
 function describeBeginning(chat: GroupChat, target: Target, options: InterveneOptions): SaveOptions {
   const { author, reason, userId } = options;
   const { round, messages, pendingReply, lastSpeaker } = chat.record;
-  const said = { author, reason, userId };
-  const given = Object.fromEntries(Object.entries(said).filter(([, value]) => value !== undefined));
   return {
     type: 'manual',
     trigger: INTERVENED,
     status: 'running',
-    ...given,
+    ...withoutUndefined({ author, reason, userId }),
     metadata: {
       ...describeBranch(target, options),
       round,

@@ -1,4 +1,5 @@
-import { InvalidInputError } from '../../core/errors.ts';
+import { withoutUndefined } from '../../core/defined.ts';
+import { InvalidInputError, messageOf } from '../../core/errors.ts';
 import { type AgentTotals, NO_TOTALS } from '../agent/agent-state.ts';
 import type { ChatMessage } from '../agent/chat-message.ts';
 import type { ChatRunResult } from '../chat/chat-run.ts';
@@ -91,11 +92,7 @@ export class TrialRunner {
       const { success, score, note } = typeof verdict === 'boolean' ? { success: verdict } : verdict;
       if (typeof success !== 'boolean')
         throw new InvalidInputError(`The judge must say whether the run succeeded; found ${JSON.stringify(verdict)}.`);
-      return {
-        outcome: success ? 'success' : 'failure',
-        ...(score !== undefined && { score }),
-        ...(note !== undefined && { note }),
-      };
+      return { outcome: success ? 'success' : 'failure', ...withoutUndefined({ score, note }) };
     } catch (error) {
       return { outcome: 'error', error: `The judge failed: ${messageOf(error)}` };
     }
@@ -120,22 +117,10 @@ export class TrialRunner {
     return { run: described, messages };
   }
 
-  #describeFailure({ arm, run }: TrialJob, branch: string, error: unknown): TrialRun {
+  #describeFailure(job: TrialJob, branch: string, error: unknown): TrialRun {
     const status = this.#plan.options.signal?.aborted === true ? 'stopped' : 'failed';
-    return {
-      arm,
-      run,
-      branch,
-      checkpointId: undefined,
-      status,
-      end: null,
-      outcome: 'error',
-      error: messageOf(error),
-      newMessages: 0,
-      used: NO_TOTALS,
-      divergence: undefined,
-      isReused: false,
-    };
+    const nothing = { checkpointId: undefined, end: null, newMessages: 0, divergence: undefined, isReused: false };
+    return { ...job, ...nothing, branch, status, outcome: 'error', error: messageOf(error), used: NO_TOTALS };
   }
 }
 
@@ -162,12 +147,7 @@ export function describeDivergence(
 ): TrialDivergence | undefined {
   const index = findDivergence(messages, others, from);
   if (index === undefined) return undefined;
-  const [speaker, otherSpeaker] = [messages[index]?.name, others[index]?.name];
-  return {
-    index,
-    ...(speaker !== undefined && { speaker }),
-    ...(otherSpeaker !== undefined && { otherSpeaker }),
-  };
+  return { index, ...withoutUndefined({ speaker: messages[index]?.name, otherSpeaker: others[index]?.name }) };
 }
 
 function describeUnfinished(result: ChatRunResult): string | undefined {
@@ -181,8 +161,4 @@ function describeUnfinished(result: ChatRunResult): string | undefined {
     case 'stopped':
       return 'The run was stopped.';
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

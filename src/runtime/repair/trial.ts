@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { withoutUndefined } from '../../core/defined.ts';
 import { InvalidInputError } from '../../core/errors.ts';
 import { checkOptions } from '../../core/options.ts';
 import { digestText } from '../../core/tree/chunk.ts';
@@ -99,8 +100,7 @@ function report({ name, targets, options }: TrialPlan, held: readonly HeldRun[])
     name,
     sessionId: targets.edited.base.sessionId,
     intervention: targets.edited.record,
-    ...(reason !== undefined && { reason }),
-    ...(author !== undefined && { author }),
+    ...withoutUndefined({ reason, author }),
     rounds,
     repeats,
     isComplete: runs.length === listJobs(options).length && runs.every(({ status }) => status !== 'stopped'),

@@ -1,3 +1,4 @@
+import { InvalidInputError } from '../../core/errors.ts';
 import {
   accepts,
   anything,
@@ -48,6 +49,17 @@ export const humanInTheLoop: OptionCheck = options({
   require_approval_for: listOf(filledString),
   trusted_operations: listOf(filledString),
 } satisfies OptionChecks<HumanInTheLoopSettings>);
+
+/** Throws if an operation both needs a person's word and is trusted. */
+export function checkTrust(settings: Partial<HumanInTheLoopSettings>): void {
+  const { require_approval_for: required = [], trusted_operations: trusted = [] } = settings;
+  const operations = required.filter((name) => trusted.includes(name));
+  if (operations.length === 0) return;
+  throw new InvalidInputError(
+    `"${operations[0]}" is in require_approval_for and in trusted_operations. Decide for one of them.`,
+    { details: { operations } },
+  );
+}
 
 const DIFFERENCES = {
   onDifference,

@@ -1,4 +1,3 @@
-import { InvalidInputError } from '../../core/errors.ts';
 import {
   accepts,
   anything,
@@ -21,7 +20,7 @@ import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { LEASE_CHECKS, type LeaseOptions } from '../../manager/lease/lease-acquisition.ts';
 import type { HumanInTheLoopSettings } from '../config/config-schema.ts';
 import type { Difference, OnDifference } from '../run/differences.ts';
-import { humanInTheLoop, metadataBut, onDifference } from '../run/run-options.ts';
+import { checkTrust, humanInTheLoop, metadataBut, onDifference } from '../run/run-options.ts';
 import type { WorkflowRegistry } from './definition/registry.ts';
 import type { Workflow } from './definition/workflow.ts';
 import type { WorkflowMigration } from './migration.ts';
@@ -149,19 +148,10 @@ export function parseExecutorOptions(options: WorkflowExecutorOptions): {
 
 function toPolicy(settings: Partial<HumanInTheLoopSettings> = {}): ApprovalPolicy {
   const { enabled = true, require_approval_for: required = [], approval_timeout_seconds: timeout } = settings;
-  checkTrust(required, settings.trusted_operations ?? []);
+  checkTrust(settings);
   return {
     requireFor: enabled ? required : [],
     ...(timeout !== undefined && { timeoutMs: timeout * SECOND_MS }),
     onTimeout: settings.auto_reject_on_timeout === true ? 'reject' : 'wait',
   };
-}
-
-function checkTrust(required: readonly string[], trusted: readonly string[]): void {
-  const both = required.filter((operation) => trusted.includes(operation));
-  if (both.length === 0) return;
-  throw new InvalidInputError(
-    `"${both[0]}" is in require_approval_for and in trusted_operations. Decide for one of them.`,
-    { details: { operations: both } },
-  );
 }

@@ -133,7 +133,7 @@ export class RunOpener {
     const state = newRunState({ workflow: workflow.name, fingerprint, input: this.#copy(options.input) });
     freezeState(state);
     try {
-      await new RunRecord(session, state, options).begin('workflow_started');
+      await new RunRecord(session, state, options).save('workflow_started');
       return true;
     } catch (error) {
       if (!hasErrorCode(error, 'CONFLICT')) throw error;
@@ -161,7 +161,7 @@ export class RunOpener {
     const onDifference = options.onDifference ?? 'fail';
     const adopted = adoptChange({ state: answered, fingerprint, inFlight, migrations, onDifference });
     if (adopted.state.migrations !== state.migrations)
-      await new RunRecord(session, adopted.state, options).begin('workflow_migrated');
+      await new RunRecord(session, adopted.state, options).save('workflow_migrated');
     return adopted;
   }
 

@@ -1,5 +1,5 @@
 import { mkdir } from 'node:fs/promises';
-import { ConflictError, StorageError } from '../../core/errors.ts';
+import { ConflictError, messageOf, StorageError } from '../../core/errors.ts';
 import { signal as abortSignal, checkOptions, flag, type OptionChecks } from '../../core/options.ts';
 import { FolderWriter } from './folder-writer.ts';
 import { leadsInside } from './leads-inside.ts';
@@ -129,8 +129,7 @@ class Restore {
         await work(change);
         this.done.push(change);
       } catch (error) {
-        const problem = error instanceof Error ? error.message : String(error);
-        this.failed.push({ path: change.path, action: change.action, problem });
+        this.failed.push({ path: change.path, action: change.action, problem: messageOf(error) });
       }
     }
   }

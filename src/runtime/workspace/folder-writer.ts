@@ -1,5 +1,5 @@
 import type { BigIntStats } from 'node:fs';
-import { ConflictError } from '../../core/errors.ts';
+import { ConflictError, messageOf } from '../../core/errors.ts';
 import type { OpenFolder } from './open-folder.ts';
 import { modeOf, stampOf } from './scan-folder.ts';
 import { ancestorsOf, comparePaths } from './workspace-path.ts';
@@ -125,8 +125,7 @@ export class FolderWriter {
       try {
         await this.#applyMode(path, this.#modes.get(path) ?? 0);
       } catch (error) {
-        const problem = error instanceof Error ? error.message : String(error);
-        failed.push({ path: path === '' ? '.' : path, action: 'chmod', problem });
+        failed.push({ path: path === '' ? '.' : path, action: 'chmod', problem: messageOf(error) });
       }
     }
     return failed;

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { InvalidInputError } from '../../core/errors.ts';
+import { isRecord } from '../../core/options.ts';
 import { ancestorsOf, findPathFault } from './workspace-path.ts';
 
 /**
@@ -53,7 +54,7 @@ const entrySchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('folder'), mode }),
 ]);
 const frameSchema = z.object({
-  entries: z.custom<object>((value) => typeof value === 'object' && value !== null && !Array.isArray(value)),
+  entries: z.custom<object>(isRecord),
   skipped: z.array(z.object({ path: z.string(), reason: z.string() })),
   ignored: z.array(z.string().max(1000)).max(2000),
 });

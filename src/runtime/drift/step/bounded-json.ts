@@ -1,3 +1,5 @@
+import { isRecord } from '../../../core/options.ts';
+
 /** Values with more parts than this are not written out: shared parts can make a small value endless. */
 const MAX_PARTS = 20_000;
 const MAX_CHARS = 4_000_000;
@@ -37,8 +39,4 @@ function partCount(value: unknown): number {
   if (typeof value !== 'object' || value === null) return 0;
   if (ArrayBuffer.isView(value)) return 1 + value.byteLength;
   return 1 + (Array.isArray(value) ? value.length : Object.keys(value).length);
-}
-
-function isRecord(value: unknown): value is Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -1,3 +1,4 @@
+import { withoutUndefined } from '../../../core/defined.ts';
 import { withDeadline } from '../../../core/time/deadline.ts';
 import { boundedJson } from './bounded-json.ts';
 import { boundText, detach } from './bounded-text.ts';
@@ -83,7 +84,7 @@ export function clipEvent(event: unknown): DriftEvent {
     contextTokens: numberField(fields.contextTokens),
     stateDigest: nameField(fields.stateDigest),
   };
-  return Object.fromEntries(Object.entries(seen).filter(([, value]) => value !== undefined));
+  return withoutUndefined(seen);
 }
 
 function formatValue(value: unknown): string {

@@ -74,7 +74,7 @@ export const headerSchema = z.strictObject({
 });
 
 /** A workflow as it is written, in YAML or TypeScript. */
-export const definitionSchema = z.strictObject({
+const definitionSchema = z.strictObject({
   ...SETTINGS.top,
   workflow: z.strictObject({ ...SETTINGS.workflow, ...headerSchema.shape }).optional(),
   steps: z.array(stepSchema).min(1),
@@ -84,7 +84,7 @@ export const definitionSchema = z.strictObject({
 export type StepDefinition = z.input<typeof stepSchema>;
 
 /** What is said about a workflow besides its steps. */
-export type HeaderDefinition = z.input<typeof headerSchema>;
+type HeaderDefinition = z.input<typeof headerSchema>;
 
 /** A workflow as it is written. */
 export type WorkflowDefinition = { readonly workflow?: HeaderDefinition; readonly steps: readonly StepDefinition[] };
@@ -93,6 +93,3 @@ export type WorkflowDefinition = { readonly workflow?: HeaderDefinition; readonl
 export function workflowJsonSchema(): Record<string, unknown> {
   return z.toJSONSchema(definitionSchema, { io: 'input', unrepresentable: 'any' }) as Record<string, unknown>;
 }
-
-/** The JSON Schema as a constant, for tools that write it to a file. */
-export const WORKFLOW_JSON_SCHEMA: Readonly<Record<string, unknown>> = Object.freeze(workflowJsonSchema());

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { SavestateError } from '../../../core/errors.ts';
 import type { Problem } from '../../config/problem.ts';
-import { WORKFLOW_JSON_SCHEMA, workflowJsonSchema } from './definition-schema.ts';
+import { workflowJsonSchema } from './definition-schema.ts';
 import { fingerprintOf } from './fingerprint.ts';
 import { toMermaid } from './mermaid.ts';
 import { defineWorkflow, parseWorkflow } from './parse-workflow.ts';
@@ -263,7 +263,6 @@ describe('for editors and people', () => {
     const schema = workflowJsonSchema() as {
       properties: { steps: { items: { properties: object; additionalProperties: boolean } } };
     };
-    expect(schema).toEqual(WORKFLOW_JSON_SCHEMA);
     const step = schema.properties.steps.items;
     expect(step.additionalProperties).toBe(false);
     expect(Object.keys(step.properties).sort()).toEqual(

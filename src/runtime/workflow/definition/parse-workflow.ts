@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import { messageOf } from '../../../core/errors.ts';
+import { isRecord } from '../../../core/options.ts';
 import { SETTINGS } from '../../config/config-schema.ts';
 import { type Problem, problemsError } from '../../config/problem.ts';
 import { checkSchema } from '../../config/schema-problems.ts';
@@ -55,11 +57,8 @@ function read(source: ProblemSource, name: string): Workflow {
 
 /** What can be looked at even if other parts are wrong. */
 function looseParts(data: unknown): { steps: readonly unknown[]; header: { checkpoint?: unknown; output?: unknown } } {
-  const { steps, workflow } = (typeof data === 'object' && data !== null ? data : {}) as Record<string, unknown>;
-  return {
-    steps: Array.isArray(steps) ? steps : [],
-    header: typeof workflow === 'object' && workflow !== null ? workflow : {},
-  };
+  const { steps, workflow } = isRecord(data) ? data : {};
+  return { steps: Array.isArray(steps) ? steps : [], header: isRecord(workflow) ? workflow : {} };
 }
 
 type Output = NonNullable<Parameters<typeof checkGraph>[0]['output']>;
@@ -71,7 +70,7 @@ function readOutput(source: ProblemSource, output: unknown): { found: Output | u
     const template = parseTemplate(output);
     return { found: { template, path }, problems: [] };
   } catch (error) {
-    return { found: undefined, problems: [source.place(path, error instanceof Error ? error.message : String(error))] };
+    return { found: undefined, problems: [source.place(path, messageOf(error))] };
   }
 }
 

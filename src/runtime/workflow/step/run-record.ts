@@ -70,7 +70,7 @@ export class RunRecord {
   }
 
   /** Lets the beginning or the result of a step pass on its way to be recorded; call what this answers when it is. */
-  async settle(): Promise<() => void> {
+  settle(): Promise<() => void> {
     return this.#gate.settle();
   }
 
@@ -92,7 +92,7 @@ export class RunRecord {
   /** Asks a person; durable before this resolves, because the answer may come by way of another process. */
   async open(request: ApprovalRequest): Promise<ApprovalRequest> {
     this.#change({ requests: { ...this.#state.requests, [request.id]: request } });
-    await this.#save('approval_requested');
+    await this.save('approval_requested');
     return request;
   }
 
@@ -107,7 +107,7 @@ export class RunRecord {
   /** Starts a timer; durable before this resolves, so that it goes on from its deadline. */
   async setTimer(path: string, deadlineMs: number): Promise<number> {
     this.#change({ timers: { ...this.#state.timers, [path]: deadlineMs } });
-    await this.#save('timer_started');
+    await this.save('timer_started');
     return deadlineMs;
   }
 
@@ -117,7 +117,7 @@ export class RunRecord {
    */
   async checkpoint(path: string): Promise<void> {
     try {
-      this.#checkpoints.set(path, await this.#save('step_completed', { step: path }));
+      this.#checkpoints.set(path, await this.save('step_completed', { step: path }));
     } catch (error) {
       if (!hasErrorCode(error, 'STORAGE')) throw error;
     }
@@ -133,7 +133,7 @@ export class RunRecord {
     const timers = this.#unended(this.#state.timers);
     const tries = this.#unended(this.#state.tries);
     this.#change({ status, timers, tries, ...(output !== undefined && { output }) });
-    return this.#save(`workflow_${status}`);
+    return this.save(`workflow_${status}`);
   }
 
   /** A definition that was accepted counts from now on. */
@@ -152,7 +152,8 @@ export class RunRecord {
     this.#state = { ...this.#state, ...part };
   }
 
-  async #save(trigger: string, about?: { readonly step: string }): Promise<CheckpointId> {
+  /** Saves the state as it is now. */
+  async save(trigger: string, about?: { readonly step: string }): Promise<CheckpointId> {
     const { workflow, fingerprint, status } = this.#state;
     return this.#gate.save(() => {
       this.#change({ ends: Object.freeze([...this.#ends]) });
@@ -167,11 +168,6 @@ export class RunRecord {
         fingerprint: { workflow, digest: fingerprint.digest },
       });
     });
-  }
-
-  /** Saves the state of a run that begins or was migrated. */
-  async begin(trigger: 'workflow_started' | 'workflow_migrated'): Promise<CheckpointId> {
-    return this.#save(trigger);
   }
 }
 

@@ -9,7 +9,7 @@ import { Approvals } from './approvals.ts';
 import type { Outcome } from './outcome.ts';
 import type { Scope } from './scope.ts';
 import { StepAttempts } from './step-attempts.ts';
-import { Timers } from './timers.ts';
+import { waitUntil } from './timers.ts';
 import type { RunParts } from './workflow-run.ts';
 
 /** Where an action is done: for which step, or turn of its loop, and what names mean there. */
@@ -32,13 +32,11 @@ export class StepActions {
   readonly #parts: ActionParts;
   readonly #attempts: StepAttempts;
   readonly #approvals: Approvals;
-  readonly #timers: Timers;
 
   constructor(parts: ActionParts) {
     this.#parts = parts;
     this.#attempts = new StepAttempts(parts);
     this.#approvals = new Approvals(parts);
-    this.#timers = new Timers({ ...parts, mode: parts.timers });
   }
 
   async act(place: Place): Promise<Outcome> {
@@ -60,9 +58,9 @@ export class StepActions {
       case 'approval':
         return this.#ask(action, place);
       case 'wait':
-        return this.#timers.waitFor(path, action.durationMs);
+        return waitUntil(this.#parts, path, this.#parts.ports.now() + action.durationMs);
       case 'wait_until':
-        return this.#timers.waitUntil(path, render(action.time, lookup));
+        return waitUntil(this.#parts, path, render(action.time, lookup));
       case 'join':
         return { status: 'done', output: scope.outputsOf(action.of) };
     }
