@@ -45,6 +45,11 @@ const WAL_AUTOCHECKPOINT_PAGES = 2000;
 /** Holds the inner pages of the indexes of some million chunks, and the pages that every commit touches. */
 const CACHE_KIB = 16_384;
 const MAX_STATEMENTS = 100;
+/**
+ * Databases whose files somebody replaced. Closing one, also when it is collected, would copy its log into a file that others use now
+ * and remove theirs. So they stay as they are until the process ends.
+ */
+const ABANDONED = new Set<SqlDatabase>();
 
 /** One open database file: prepared statements, transactions that wait for locks without blocking, errors of our own kind. */
 export class SqliteConnection {
@@ -133,17 +138,16 @@ export class SqliteConnection {
   }
 
   /**
-   * Runs a synchronous read, and again while another process has the file locked (at recovery, for instance). Looks afterwards whether the
-   * file is still the one that was opened: nothing that is gone with it is acknowledged.
+   * Runs a synchronous read, and again while another process has the file locked (at recovery, for instance). Looks first whether the
+   * file is still the one that was opened: what is not must neither be read nor written.
    */
   async read<T>(work: () => T): Promise<T> {
     const deadline = Date.now() + this.#busyTimeoutMs;
     for (let waitMs = 1; ; waitMs = Math.min(waitMs * 2, MAX_BACKOFF_MS)) {
       this.#checkOpen();
+      this.#checkFile('none');
       try {
-        const result = work();
-        this.#checkFile();
-        return result;
+        return work();
       } catch (error) {
         if (isDiskFailure(error)) this.#log.check();
         if (!isBusy(error) || Date.now() >= deadline) throw toSavestateError(error, this.path);
@@ -153,8 +157,8 @@ export class SqliteConnection {
   }
 
   /** A log that has become shorter is whole if another process emptied it, which costs a little more to find out. */
-  #checkFile(): void {
-    const logBytes = this.#file.check();
+  #checkFile(outcome: 'none' | 'unknown'): void {
+    const logBytes = this.#file.check(outcome);
     if (logBytes < this.#logBytes) this.#log.check();
     this.#logBytes = logBytes;
   }
@@ -165,7 +169,11 @@ export class SqliteConnection {
    */
   write<T>(work: () => T, options: { readonly isRelaxed?: boolean } = {}): Promise<T> {
     const isRelaxed = options.isRelaxed === true || this.#durability === 'process';
-    return this.read(() => this.#transact(work, isRelaxed ? 'NORMAL' : 'FULL'));
+    return this.read(() => {
+      const result = this.#transact(work, isRelaxed ? 'NORMAL' : 'FULL');
+      this.#checkFile('unknown'); // nothing is acknowledged that is gone with a file
+      return result;
+    });
   }
 
   /** Synchronous from begin to commit, so that no other call of this process can come in between. */
@@ -199,15 +207,21 @@ export class SqliteConnection {
 
   async close(): Promise<void> {
     if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#statements.clear();
+    if (!this.#file.isThere()) return void ABANDONED.add(this.#db);
     try {
       this.#log.check();
+    } catch (error) {
+      ABANDONED.add(this.#db);
+      throw error;
+    }
+    try {
       this.#db.exec('PRAGMA wal_checkpoint(TRUNCATE)');
     } catch (error) {
       // Everything is safe in the log; the next one to open the file goes on with it.
       if (!isBusy(error)) throw toSavestateError(error, this.path);
     } finally {
-      this.#isClosed = true;
-      this.#statements.clear();
       this.#db.close();
     }
   }

@@ -29,7 +29,7 @@ export class SqliteLog {
     while (this.#isShort()) {
       // Other processes may empty the log at any time, even between the two looks. That changes the version first.
       const version = this.#version();
-      if (this.#isShort() && this.#version() === version) throw changedFile(this.#path, '-wal', 'cut');
+      if (this.#isShort() && this.#version() === version) throw changedFile(`${this.#path}-wal`, 'cut', 'none');
     }
   }
 

@@ -194,3 +194,33 @@ test('a long read of another process does not keep a collection from ending', as
     reader.close();
   }
 });
+
+test.each(['saves and closes', 'only closes'])(
+  '[durability.8] what others save after somebody deleted the index is not lost when a process that has the old one %s',
+  async (what) => {
+    const make = new Builders();
+    const child = start(`
+      const make = new b.Builders(2);
+      const storage = new S({ path });
+      await storage.commit(b.commitOf(make.checkpoint()));
+      say('open');
+      process.stdin.once('data', async () => {
+        const save = () => storage.commit(b.commitOf(make.checkpoint()));
+        const code = ${what.startsWith('saves')} ? await save().then(() => 'saved', (error) => error.code) : 'STORAGE';
+        await storage.close();
+        process.exit(code === 'STORAGE' ? 0 : 1);
+      });`);
+    await heard(child, 'open');
+    rmSync(`${path}-shm`);
+    const others = [make.checkpoint(), make.checkpoint(), make.checkpoint()];
+    const storage = new SqliteCheckpointStorage({ path });
+    for (const checkpoint of others) await storage.commit(commitOf(checkpoint));
+    child.stdin?.write('go\n');
+    expect(await exitCode(child)).toBe(0);
+    await storage.commit(commitOf(make.checkpoint()));
+    await storage.close();
+    await using again = new SqliteCheckpointStorage({ path });
+    for (const { header } of others) expect(await again.readCheckpoint(header.id)).toBeDefined();
+    expect(await again.listCheckpoints({ limit: 10 })).toHaveLength(5);
+  },
+);
