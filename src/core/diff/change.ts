@@ -1,29 +1,15 @@
 import type { PathStep } from '../path.ts';
 
-/** A value that only the later state has. */
-export type AddChange = { readonly op: 'add'; readonly path: readonly PathStep[]; readonly value: unknown };
+type Place = { readonly path: readonly PathStep[] };
 
-/** A value that only the earlier state has. */
-export type RemoveChange = { readonly op: 'remove'; readonly path: readonly PathStep[]; readonly oldValue: unknown };
-
-/** A value that became another. */
-export type ReplaceChange = {
-  readonly op: 'replace';
-  readonly path: readonly PathStep[];
-  readonly oldValue: unknown;
-  readonly value: unknown;
-};
-
-/** An element that both states have, at different places of the same array. */
-export type MoveChange = {
-  readonly op: 'move';
-  readonly from: readonly PathStep[];
-  readonly path: readonly PathStep[];
-  readonly value: unknown;
-};
-
-/** One difference between two states. */
-export type Change = AddChange | RemoveChange | ReplaceChange | MoveChange;
+/** One difference between two states. A `move` is of an element that both have, at different places of the same array. */
+export type Change = Place &
+  (
+    | { readonly op: 'add'; readonly value: unknown }
+    | { readonly op: 'remove'; readonly oldValue: unknown }
+    | { readonly op: 'replace'; readonly oldValue: unknown; readonly value: unknown }
+    | { readonly op: 'move'; readonly from: readonly PathStep[]; readonly value: unknown }
+  );
 
 /**
  * What leads from one state to another. The changes are in the order of a patch: each path holds at the moment when all

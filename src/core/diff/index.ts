@@ -1,5 +1,5 @@
 export { applyPatch } from './apply-patch.ts';
-export type { AddChange, Change, MoveChange, RemoveChange, ReplaceChange, StateDiff } from './change.ts';
+export type { Change, StateDiff } from './change.ts';
 export type { LoadChunks } from './chunk-source.ts';
 export { type ChangeCounts, type CountedChanges, countChanges } from './count-changes.ts';
 export { type DiffInput, diffStates } from './diff-states.ts';

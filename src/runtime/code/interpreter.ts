@@ -3,49 +3,37 @@ import { delimiter, isAbsolute, join } from 'node:path';
 
 /** How one language is run. */
 export type Interpreter = {
-  readonly language: string;
+  /** What blocks may call the language. */
+  readonly names: readonly string[];
   /** Programs to look for, best first; an absolute one is taken as it is. */
   readonly programs: readonly string[];
   readonly extension: (code: string) => string;
   readonly env?: Readonly<Record<string, string>>;
 };
 
-const SHELL: Interpreter = { language: 'sh', programs: ['sh'], extension: () => '.sh' };
-const BASH: Interpreter = { language: 'bash', programs: ['bash'], extension: () => '.sh' };
-const JAVASCRIPT: Interpreter = {
-  language: 'javascript',
-  programs: [process.execPath],
-  extension: (code) => (isModule(code) ? '.mjs' : '.cjs'),
-};
-const PYTHON: Interpreter = {
-  language: 'python',
-  programs: ['python3', 'python'],
-  extension: () => '.py',
-  // Without the first, what is printed arrives after the errors that came later.
-  env: { PYTHONUNBUFFERED: '1', PYTHONIOENCODING: 'utf-8', PYTHONDONTWRITEBYTECODE: '1' },
-};
-
-const BY_NAME = new Map<string, Interpreter>([
-  ['javascript', JAVASCRIPT],
-  ['js', JAVASCRIPT],
-  ['mjs', JAVASCRIPT],
-  ['cjs', JAVASCRIPT],
-  ['node', JAVASCRIPT],
-  ['nodejs', JAVASCRIPT],
-  ['sh', SHELL],
-  ['shell', SHELL],
-  ['bash', BASH],
-  ['python', PYTHON],
-  ['python3', PYTHON],
-  ['py', PYTHON],
-]);
+const INTERPRETERS: readonly Interpreter[] = [
+  {
+    names: ['javascript', 'js', 'mjs', 'cjs', 'node', 'nodejs'],
+    programs: [process.execPath],
+    extension: (code) => (isModule(code) ? '.mjs' : '.cjs'),
+  },
+  { names: ['sh', 'shell'], programs: ['sh'], extension: () => '.sh' },
+  { names: ['bash'], programs: ['bash'], extension: () => '.sh' },
+  {
+    names: ['python', 'python3', 'py'],
+    programs: ['python3', 'python'],
+    extension: () => '.py',
+    // Without the first, what is printed arrives after the errors that came later.
+    env: { PYTHONUNBUFFERED: '1', PYTHONIOENCODING: 'utf-8', PYTHONDONTWRITEBYTECODE: '1' },
+  },
+];
 
 /** The languages that blocks may name, aliases included. */
-export const KNOWN_LANGUAGES: readonly string[] = [...BY_NAME.keys()];
+export const KNOWN_LANGUAGES: readonly string[] = INTERPRETERS.flatMap(({ names }) => names);
 
 /** How a language is run; undefined if it is not known. */
 export function interpreterOf(language: string): Interpreter | undefined {
-  return BY_NAME.get(language.toLowerCase());
+  return INTERPRETERS.find(({ names }) => names.includes(language.toLowerCase()));
 }
 
 /** What makes a module at the beginning of a line, where no function can be around it. */

@@ -6,7 +6,13 @@ import type { ChatMessage } from '../agent/chat-message.ts';
 import { findToolResults, type ToolResult } from '../agent/tool-results.ts';
 import { type LlmConfig, parseLlmConfig } from '../model/llm-config.ts';
 import { ChatPath } from './chat-path.ts';
-import { type Intervention, type MessagePlace, parseIntervention, type ToolResultPlace } from './intervention.ts';
+import {
+  type Intervention,
+  type InterventionRecord,
+  type MessagePlace,
+  parseIntervention,
+  type ToolResultPlace,
+} from './intervention.ts';
 import type { AgentTarget, MessageTarget, Target, ToolTarget } from './target.ts';
 
 /** Finds what an intervention is about: which checkpoint is restored, and what is changed there. Nothing is written. */
@@ -24,12 +30,14 @@ export async function locateTarget(
   return locateTool(path, intervention);
 }
 
-function locateNothing({ head }: ChatPath): AgentTarget {
-  return { kind: 'agent', ...placeOf(head, head), record: { kind: 'none', originId: head.id, baseId: head.id } };
+function locateNothing(path: ChatPath): AgentTarget {
+  return { kind: 'agent', ...placeOf(path, path.head, { kind: 'none' }) };
 }
 
-function placeOf(base: Checkpoint, head: Checkpoint, replayBranch = base.branch) {
-  return { base, replayBranch, record: { originId: head.id, baseId: base.id } };
+type Described = Omit<InterventionRecord, 'originId' | 'baseId'>;
+
+function placeOf({ head }: ChatPath, base: Checkpoint, { kind, ...what }: Described) {
+  return { base, replayBranch: base.branch, record: { kind, originId: head.id, baseId: base.id, ...what } };
 }
 
 function locateMessage(
@@ -39,16 +47,9 @@ function locateMessage(
   const index = findIndex(path, wanted);
   const message = saidBy(path)[index] as ChatMessage;
   const base = findMessageBase(path, index);
-  const { record, ...place } = placeOf(base, path.head, path.branchAfter(base));
   const lengths = { originalChars: message.content.length, replacementChars: replacement.length };
-  return {
-    kind: 'message',
-    ...place,
-    index,
-    message,
-    replacement,
-    record: { kind: 'message', ...record, index, agent: message.name, ...lengths },
-  };
+  const place = placeOf(path, base, { kind: 'message', index, agent: message.name, ...lengths });
+  return { kind: 'message', ...place, replayBranch: path.branchAfter(base), index, message, replacement };
 }
 
 /** Everything that was said, also what only its speaker knows yet. */
@@ -87,15 +88,9 @@ function missingBase({ head, deletedCount }: ChatPath, what: string): NotFoundEr
 
 function locatePrompt(path: ChatPath, { agent, text }: { readonly agent: string; readonly text: string }): AgentTarget {
   const { systemMessage } = openAgent(path, agent);
-  const { record, ...place } = placeOf(path.head, path.head);
   const lengths = { originalChars: systemMessage.length, replacementChars: text.length };
-  return {
-    kind: 'agent',
-    ...place,
-    agent,
-    override: { systemMessage: text },
-    record: { kind: 'system_message', ...record, agent, ...lengths },
-  };
+  const place = placeOf(path, path.head, { kind: 'system_message', agent, ...lengths });
+  return { kind: 'agent', ...place, agent, override: { systemMessage: text } };
 }
 
 function locateModel(
@@ -104,14 +99,8 @@ function locateModel(
 ): AgentTarget {
   const { llmConfig } = openAgent(path, agent);
   const merged = 'provider' in config ? config : { ...llmConfig, ...config };
-  const { record, ...place } = placeOf(path.head, path.head);
-  return {
-    kind: 'agent',
-    ...place,
-    agent,
-    override: { llmConfig: parseLlmConfig(merged) },
-    record: { kind: 'llm_config', ...record, agent },
-  };
+  const place = placeOf(path, path.head, { kind: 'llm_config', agent });
+  return { kind: 'agent', ...place, agent, override: { llmConfig: parseLlmConfig(merged) } };
 }
 
 function openAgent({ state, head }: ChatPath, name: string): AgentState {
@@ -132,17 +121,16 @@ function locateTool(path: ChatPath, { toolResult, replacement, isError = false }
   const { callId, tool, outcome } = result;
   const results = findToolResults(message).filter(({ round }) => round === result.round);
   const later = results.slice(results.findIndex((entry) => entry.callId === callId) + 1);
-  const { record, ...place } = placeOf(before, path.head, (reply ?? path.head).branch);
   const lengths = { originalChars: outcome.text.length, replacementChars: replacement.length };
   return {
     kind: 'tool_result',
-    ...place,
+    ...placeOf(path, before, { kind: 'tool_result', index, agent: message.name, callId, tool, ...lengths }),
+    replayBranch: (reply ?? path.head).branch,
     speaker: message.name,
     callId,
     original: outcome,
     replacement: { isError, text: replacement },
     kept: new Map(later.map((entry) => [entry.callId, entry.outcome])),
-    record: { kind: 'tool_result', ...record, index, agent: message.name, callId, tool, ...lengths },
   };
 }
 

@@ -122,10 +122,6 @@ export class OpenFolder {
   async close(): Promise<void> {
     await this.#handle.close();
   }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.close();
-  }
 }
 
 async function openPlace<Folder>(

@@ -25,12 +25,8 @@ export function createAlternation(state?: State): Signal {
       const period = periodOf(calls);
       if (period === undefined) return undefined;
       const round = calls.slice(-ROUNDS * period);
-      return {
-        agent: step.agent,
-        nats: CYCLE_NATS,
-        steps: round.map(({ index }) => index),
-        reason: `The last ${round.length} calls are the same ${period}, ${ROUNDS} times over.`,
-      };
+      const reason = `The last ${round.length} calls are the same ${period}, ${ROUNDS} times over.`;
+      return { agent: step.agent, nats: CYCLE_NATS, steps: round.map(({ index }) => index), reason };
     },
     snapshot: () => ({ calls: [...calls] }),
   };

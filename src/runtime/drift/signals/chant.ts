@@ -19,12 +19,8 @@ export function createChant(): Signal {
       if (event.text.length < MIN_REPEATS * MIN_SENTENCE_CHARS || isVaried(reading.step.input)) return undefined;
       const { repeats, sentences } = countRepeats(event.text.slice(0, MAX_CHARS));
       if (repeats < MIN_REPEATS || repeats / sentences < MIN_SHARE) return undefined;
-      return {
-        agent: event.agent,
-        nats: CHANT_NATS,
-        steps: [event.index],
-        reason: `The message says ${repeats} of its ${sentences} sentences again.`,
-      };
+      const reason = `The message says ${repeats} of its ${sentences} sentences again.`;
+      return { agent: event.agent, nats: CHANT_NATS, steps: [event.index], reason };
     },
   };
 }

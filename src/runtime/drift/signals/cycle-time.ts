@@ -34,12 +34,9 @@ export function createCycleTime(state: State = UNKNOWN): Signal {
       memory = { ...memory, ...learn(memory, durationMs) };
       if (deviations === undefined) return undefined;
       const isUnusual = deviations > UNUSUAL_DEVIATIONS;
-      return {
-        agent: event.agent,
-        nats: isUnusual ? Math.min(MAX_NATS, NATS_PER_DEVIATION * (deviations - 1)) : USUAL_NATS,
-        steps: [lastIndex, event.index],
-        reason: `The cycle took ${Math.round(durationMs)} ms; usual are about ${Math.round(usualMs)} ms.`,
-      };
+      const nats = isUnusual ? Math.min(MAX_NATS, NATS_PER_DEVIATION * (deviations - 1)) : USUAL_NATS;
+      const reason = `The cycle took ${Math.round(durationMs)} ms; usual are about ${Math.round(usualMs)} ms.`;
+      return { agent: event.agent, nats, steps: [lastIndex, event.index], reason };
     },
     snapshot: () => memory,
   };

@@ -40,12 +40,8 @@ export function createGoalAdherence(goal: string | undefined, saved?: AdherenceS
       const { messages, share } = state;
       if (messages < MIN_STEPS) return undefined;
       const minShare = state.isTold === true ? MIN_TOLD_SHARE : MIN_STATED_SHARE;
-      return {
-        agent: event.agent,
-        nats: share < minShare ? SILENT_NATS : SPOKEN_NATS,
-        steps: [event.index],
-        reason: `The last messages and calls use ${Math.round(share * 100)} % of the goal's words (${state.terms.slice(0, 6).join(', ')}).`,
-      };
+      const reason = `The last messages and calls use ${Math.round(share * 100)} % of the goal's words (${state.terms.slice(0, 6).join(', ')}).`;
+      return { agent: event.agent, nats: share < minShare ? SILENT_NATS : SPOKEN_NATS, steps: [event.index], reason };
     },
     snapshot: () => state,
   };

@@ -17,12 +17,8 @@ export function createMonologue(state?: SignalStates['monologue']): Signal {
       if (reading?.twin === undefined || reading.step.kind !== 'message' || reading.distance !== 1) return undefined;
       if (before !== event.agent || reading.similarity < MIN_SIMILARITY) return undefined;
       const share = (reading.similarity - MIN_SIMILARITY) / (1 - MIN_SIMILARITY);
-      return {
-        agent: event.agent,
-        nats: MONOLOGUE_NATS * share,
-        steps: [reading.twin.index, event.index],
-        reason: `${event.agent} says ${Math.round(reading.similarity * 100)} % the same again, and nothing happened in between.`,
-      };
+      const reason = `${event.agent} says ${Math.round(reading.similarity * 100)} % the same again, and nothing happened in between.`;
+      return { agent: event.agent, nats: MONOLOGUE_NATS * share, steps: [reading.twin.index, event.index], reason };
     },
     snapshot: () => ({ speaker }),
   };

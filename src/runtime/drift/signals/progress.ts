@@ -17,12 +17,8 @@ export function createProgress(): Signal {
       const redundancy = Math.min(1, redundancyOf(reading));
       if (redundancy === 1) return undefined;
       const { step } = reading;
-      return {
-        agent: step.agent,
-        nats: -PROGRESS_NATS * (1 - redundancy),
-        steps: [step.index],
-        reason: 'The step is not a repetition.',
-      };
+      const reason = 'The step is not a repetition.';
+      return { agent: step.agent, nats: -PROGRESS_NATS * (1 - redundancy), steps: [step.index], reason };
     },
   };
 }

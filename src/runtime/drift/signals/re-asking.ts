@@ -17,12 +17,9 @@ export function createReAsking(): Signal {
     observe({ reading }) {
       if (reading?.twin === undefined || !isReAsking(reading)) return undefined;
       const { step, twin, distance } = reading;
-      return {
-        agent: step.agent,
-        nats: RE_ASKING_NATS * DECAY_PER_STEP ** Math.max(0, distance - 1),
-        steps: [twin.index, step.index],
-        reason: `${step.agent} asks "${step.name}" again what it has asked and been answered, in other words.`,
-      };
+      const nats = RE_ASKING_NATS * DECAY_PER_STEP ** Math.max(0, distance - 1);
+      const reason = `${step.agent} asks "${step.name}" again what it has asked and been answered, in other words.`;
+      return { agent: step.agent, nats, steps: [twin.index, step.index], reason };
     },
   };
 }

@@ -25,12 +25,8 @@ export function createStateRecurrence(state?: SignalStates['state-recurrence']):
       const before = visits.get(key);
       remember(visits, [key, event.index], MAX_VISITS);
       if (before === undefined) return undefined;
-      return {
-        agent: event.agent,
-        nats: RECURRENCE_NATS,
-        steps: [before, event.index],
-        reason: `The state is exactly what it was at event ${before}, and so is what ${event.agent} does in it: nothing in between changed anything.`,
-      };
+      const reason = `The state is exactly what it was at event ${before}, and so is what ${event.agent} does in it: nothing in between changed anything.`;
+      return { agent: event.agent, nats: RECURRENCE_NATS, steps: [before, event.index], reason };
     },
     snapshot: () => ({ visits: [...visits] }),
   };

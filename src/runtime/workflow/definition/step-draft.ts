@@ -1,3 +1,4 @@
+import { isRecord } from '../../../core/options.ts';
 import type { KeyPath, Problem } from '../../config/problem.ts';
 import { checkSchema } from '../../config/schema-problems.ts';
 import type { ProblemSource } from '../../config/yaml-source.ts';
@@ -17,15 +18,7 @@ export type StepDraft = {
 
 type Written = { readonly definition: StepDefinition; readonly path: KeyPath };
 
-const GROUP_KEYS: ReadonlySet<string> = new Set([
-  'id',
-  'name',
-  'description',
-  'parallel',
-  'needs',
-  'when',
-  'checkpoint',
-]);
+const GROUP_KEYS = new Set<string>(['id', 'name', 'description', 'parallel', 'needs', 'when', 'checkpoint']);
 
 /** Lays the steps out flat: a group becomes its members and a step that needs them all. */
 export class StepDrafts {
@@ -58,7 +51,7 @@ export class StepDrafts {
   }
 
   #noteId(value: unknown): string | undefined {
-    const { id, name } = typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
+    const { id, name } = isRecord(value) ? value : {};
     const known = id ?? name;
     if (typeof known !== 'string') return undefined;
     this.ids.add(known);
