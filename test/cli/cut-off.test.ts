@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { CheckpointManager } from '../../src/manager/checkpoint-manager.ts';
 import { parseChatState } from '../../src/runtime/chat/chat-state.ts';
 import { SqliteCheckpointStorage } from '../../src/storage/sqlite/sqlite-storage.ts';
-import { ok, run } from './support/cli.ts';
+import { json, ok, run } from './support/cli.ts';
 import { createTeamFolder, TEAM_WITH_BOSS } from './support/team.ts';
 
 const RESUMING = `workflow:
@@ -105,7 +105,7 @@ describe.concurrent('sessions whose process was killed', () => {
     const folder = await cutOff();
     resumeByItself(folder);
     expect((await run(OTHER, { folder, env: { CRASH_AT_REPLY: '3' } })).code).toBeNull();
-    const named = expect.stringMatching(/failed 1 times.*savestate continue --session trip\n/);
+    const named = expect.stringMatching(/failed 1 time .*savestate continue --session trip\n/);
     for (let time = 0; time < 2; time++) expect(await run(OTHER, { folder })).toMatchObject({ code: 0, stderr: named });
     await ok(['continue', '-s', 'trip'], { folder });
     expect((await run(OTHER, { folder })).stderr).not.toContain('trip');
@@ -124,6 +124,48 @@ describe.concurrent('sessions whose process was killed', () => {
     );
     writeFileSync(join(folder, 'team.yaml'), team);
     expect((await run(['run', 'Hello', '-n', '1'], { folder })).stderr).not.toContain('trip');
+  });
+
+  test('[settings.7] settings that changed since are no difference: the saved ones hold, and code that changed is named', async () => {
+    const folder = createTeamFolder();
+    const settings = (rounds: number) => RESUMING.replace('workflow:', `workflow:\n  max_rounds: ${rounds}`);
+    writeFileSync(join(folder, 'workflow.yaml'), settings(8));
+    const trip = ['run', 'Plan a day', '-s', 'trip'];
+    expect((await run(trip, { folder, env: { CRASH_AT_REPLY: '3' } })).code).toBeNull();
+    writeFileSync(join(folder, 'workflow.yaml'), settings(2));
+    expect((await run(OTHER, { folder })).stderr).toMatch(
+      /Session trip was cut off; going on[\s\S]*Session trip: Ended/,
+    );
+    expect((await readTrip(folder)).speakers).toHaveLength(9);
+    writeFileSync(join(folder, 'workflow.yaml'), RESUMING);
+    const more = await json('run', ['More', '-s', 'trip'], { folder });
+    expect('messages' in more && more.messages.length <= 18).toBe(true);
+    await ok(['continue', '-s', 'other'], { folder });
+
+    expect((await run(['run', 'Plan', '-s', 'cut'], { folder, env: { CRASH_AT_REPLY: '3' } })).code).toBeNull();
+    const team = readFileSync(join(folder, 'team.yaml'), 'utf8');
+    writeFileSync(join(folder, 'team.yaml'), team.replace('You plan trips.', 'You plan long trips.'));
+    const refused = await run(OTHER, { folder });
+    const next = 'savestate continue --session cut --on-difference warn';
+    expect(refused.stderr).toContain(`Try again: ${next}`);
+    await ok(next.split(' ').slice(1), { folder });
+    writeFileSync(join(folder, 'team.yaml'), `${team}max_rounds: 3\n`);
+    expect((await run(['continue', '-s', 'trip'], { folder })).stderr).toContain(
+      'The settings are not what the conversation was saved with: The setting "maxRounds" changed from 20 to 3.',
+    );
+  });
+
+  test('[settings.7] a fleet keeps the approvals and runtime flags it was saved with', async () => {
+    const folder = createTeamFolder('team: fleet.mjs\n');
+    const hitl =
+      'workflow: { human_in_the_loop: { require_approval_for: [mail], trusted_operations: [] }, max_rounds: 4 }';
+    writeFileSync(join(folder, 'workflow.yaml'), `${hitl}\nagents: { planner: { runtime: { stream: false } } }\n`);
+    expect((await run(['run', 'Plan a day', '-s', 'trip'], { folder })).code).toBe(3);
+    writeFileSync(join(folder, 'workflow.yaml'), 'workflow: { max_rounds: 2 }\n');
+    await ok(['continue', '--answer', 'plan-1=approve'], { folder });
+    const kept = await ok(['show', '@:fleet.settings', '--json'], { folder });
+    expect(kept).toContain('"mail"');
+    expect(kept).toMatch(/"maxRoundCount": ?4\b/);
   });
 
   test('[settings.8] a fleet is gone on with in the same way', async () => {

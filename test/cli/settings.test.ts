@@ -35,6 +35,12 @@ const model = scriptedModel(() => {
 export const registry = { models: { 'offline-travellers': model } };
 `;
 
+/** A tool, made with the zod of the package. */
+const CHARGE = `import { createRequire } from 'node:module';
+const { z } = createRequire(import.meta.resolve('savestate'))('zod');
+const charge = { name: 'charge', description: 'Charges.', input: z.object({}), run: () => 'charged' };
+`;
+
 describe.concurrent('workflow.yaml at the command line', () => {
   test('[settings.6] run, log, continue and repl use the storage that it names; workflow check accepts it', async () => {
     const folder = createProject(REQUIREMENT);
@@ -129,20 +135,47 @@ describe.concurrent('workflow.yaml at the command line', () => {
     expect((await attempt(1)).code).not.toBe(0);
   });
 
-  test('[settings.7] max_rounds, timeout_seconds and agents.*.runtime hold for a chat; what it does not have is told', async () => {
+  test('[settings.7] max_rounds, timeout_seconds and agents.*.runtime hold for a chat; what it cannot keep is refused', async () => {
     const folder = createProject(
-      'workflow: { max_rounds: 2, max_stalls: 1 }\nagents: { critic: { runtime: { checkpoint: false } } }\n',
+      'workflow: { max_rounds: 2, human_in_the_loop: { require_approval_for: [charge] } }\nagents: { critic: { runtime: { checkpoint: false } } }\n',
     );
-    const { stderr, stdout } = await run(['run', 'Plan a day', '--json', '-s', 'two'], { folder });
+    const { stdout } = await run(['run', 'Plan a day', '--json', '-s', 'two'], { folder });
     expect(JSON.parse(stdout)).toMatchObject({ newMessages: 3, reason: 'max_rounds' });
-    expect(stderr).toContain('workflow.max_stalls, which a group chat does not have');
     const state = JSON.parse(await ok(['show', '@:agents.critic.runtime', '--json'], { folder }));
     expect(JSON.stringify(state)).toContain('"checkpoint":false');
+    for (const stray of ['workflow: { max_stalls: 1 }', 'fleet: { callbacks: { streaming: false } }']) {
+      writeFileSync(join(folder, 'workflow.yaml'), stray);
+      const { code, stderr } = await run(['run', 'Plan a day'], { folder });
+      expect([code, stderr]).toEqual([2, expect.stringMatching(/which a group chat does not have\. Take it out/)]);
+    }
     writeFileSync(join(folder, 'workflow.yaml'), 'agents: { critc: {} }\n');
     expect((await run(['run', 'Hello'], { folder })).stderr).toContain('Did you mean "critic"?');
     writeFileSync(join(folder, 'workflow.yaml'), 'workflow: { timeout_seconds: 0.5 }\n');
     const slow = await run(['run', 'Hello'], { folder, env: { DELAY_MS: '60000' } });
     expect([slow.code, slow.stderr]).toEqual([130, expect.stringContaining('Stopped after 0.5 s (timeout_seconds)')]);
+  });
+
+  test('[settings.7] a chat whose agents would act without the approvals of the file is refused', async () => {
+    const folder = createProject('workflow: { human_in_the_loop: { require_approval_for: [charge] } }\n');
+    const team = readFileSync(join(folder, 'team.yaml'), 'utf8');
+    writeFileSync(join(folder, 'team.yaml'), team.replace('    model: off', '    tools: [charge]\n    model: off'));
+    const code = readFileSync(join(folder, 'travellers.mjs'), 'utf8').replace(
+      'registry = {',
+      'registry = { tools: [charge],',
+    );
+    writeFileSync(join(folder, 'travellers.mjs'), `${CHARGE}${code}`);
+    const before = readdirSync(folder);
+    const refused = await run(['run', 'Plan a day'], { folder });
+    expect([refused.code, refused.stderr]).toEqual([
+      2,
+      expect.stringContaining('nobody before "planner" calls charge'),
+    ]);
+    expect(readdirSync(folder)).toEqual(before);
+    const trusted = 'workflow: { human_in_the_loop: { require_approval_for: [mail], trusted_operations: [charge] } }\n';
+    for (const settings of [trusted, 'workflow: { human_in_the_loop: { enabled: false } }\n']) {
+      writeFileSync(join(folder, 'workflow.yaml'), settings);
+      await ok(['run', 'Plan a day', '-n', '1'], { folder });
+    }
   });
 
   test('[settings.7] limits, plan review and approvals hold for a fleet', async () => {

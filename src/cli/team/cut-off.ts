@@ -40,7 +40,8 @@ export async function tendCutOff(context: Context, options: CutOffOptions): Prom
   const isResuming = settings?.auto_resume_on_failure === true;
   const mine = found.filter(({ isWaiting, isPoisoned }) => isResuming && !isWaiting && !isPoisoned);
   for (const each of found)
-    if (!mine.includes(each) && each.sessionId !== options.sessionId) context.say(describeCutOff(each, options));
+    if (!mine.includes(each) && each.sessionId !== options.sessionId)
+      context.say(describeCutOff(each, options.words(each.sessionId).goOn));
   if (settings !== undefined && mine.length > 0) await goOn(context, { ...options, settings, mine });
   context.signal.throwIfAborted();
 }
@@ -60,9 +61,8 @@ export async function nameCutOffRuns(
 
 function describeCutOff(
   { sessionId, isPoisoned, isWaiting, attempts }: Omit<CutOff, 'branch' | 'owner' | 'lapsedAtMs'>,
-  { words }: CutOffOptions,
+  next: string,
 ): string {
-  const { goOn: next } = words(sessionId);
   if (isWaiting) return `Session ${sessionId} was cut off and waits for an answer. Go on with it: ${next}`;
   if (!isPoisoned) return `Session ${sessionId} was cut off. Go on with it: ${next}`;
   return `Session ${sessionId} was cut off, and going on with it failed ${formatCount(attempts, 'time')} (auto_resume_limit). Try again: ${next}`;
@@ -125,12 +125,20 @@ async function goOn(context: Context, { settings, mine, ...options }: GoingOn): 
     });
     for (const { sessionId, error } of [...failed, ...poisoned])
       if (error !== undefined) context.say(`Session ${sessionId} failed: ${messageOf(error)}`);
-    for (const { sessionId } of failed) context.say(`Try again: ${words(sessionId).goOn}`);
-    for (const { sessionId, attempt: attempts } of poisoned)
-      context.say(describeCutOff({ sessionId, attempts, isPoisoned: true, isWaiting: false }, options));
+    for (const { sessionId, error } of failed) context.say(`Try again: ${describeRetry(sessionId, error, words)}`);
+    for (const { sessionId, attempt: attempts, error } of poisoned) {
+      const next = describeRetry(sessionId, error, words);
+      context.say(describeCutOff({ sessionId, attempts, isPoisoned: true, isWaiting: false }, next));
+    }
   } finally {
     end();
   }
+}
+
+/** What differs from its checkpoint goes on only if a person decides about it. */
+function describeRetry(sessionId: string, error: unknown, words: CutOffOptions['words']): string {
+  const isDifference = error instanceof SavestateError && error.details.option === 'onDifference';
+  return isDifference ? `savestate continue --session ${sessionId} --on-difference warn` : words(sessionId).goOn;
 }
 
 /** What is said there is no answer of this command, and nobody is asked. */

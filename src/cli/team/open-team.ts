@@ -7,8 +7,7 @@ import type { Fleet } from '../../runtime/fleet/fleet.ts';
 import type { CommandInput } from '../base/command-input.ts';
 import type { Context } from '../base/context.ts';
 import { readText, resolveFile } from '../place/read-text.ts';
-import type { FoundSettings } from '../place/settings-file.ts';
-import { strayInChat, withSettings } from './apply-settings.ts';
+import { withSettings } from './apply-settings.ts';
 import { importModule, isBeside, type Module } from './import-module.ts';
 
 /** The configured team: the code that restored conversations need, and how a new conversation is made. */
@@ -38,14 +37,7 @@ export async function findTeam(context: Context, choice: TeamChoice = {}): Promi
   const team = await loadTeam(path, { env: context.env, registry });
   if (choice.allowsCode === true) team.registry.allowCode(context.folder);
   const settings = await context.settings();
-  return settings === undefined ? team : adjust(context, team, settings);
-}
-
-function adjust(context: Context, team: Team, settings: FoundSettings): Team {
-  const stray = team.kind === 'chat' ? strayInChat(settings) : [];
-  if (stray.length > 0)
-    context.say(`warning: ${settings.path} says ${stray.join(', ')}, which a group chat does not have.`);
-  return withSettings(team, settings);
+  return settings === undefined ? team : withSettings(team, settings);
 }
 
 /** What the person named, relative to where they are, else what the project names, relative to its file. */

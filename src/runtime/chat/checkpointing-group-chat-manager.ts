@@ -12,8 +12,7 @@ import { type FilesOptions, openSessionFiles } from '../run/files/session-files.
 import type { GivenAnswer, RequestAnswer } from '../run/request-answers.ts';
 import { CHAT_RUN, FILES, HELD, RESUME } from '../run/run-options.ts';
 import { openOutcome, withSeat } from '../run/seat.ts';
-import { codeOf, type Resumed, resumeTeam } from '../run/team.ts';
-import { factsOf } from '../run/team-facts.ts';
+import { type MadeTeam, madeOf, type Resumed, resumeTeam } from '../run/team.ts';
 import { ChatAnswers, type ChatRequest } from './chat-answers.ts';
 import { CHAT } from './chat-kind.ts';
 import { type ChatHold, type ChatRunOptions, type ChatRunResult, describeConversation, holdChat } from './chat-run.ts';
@@ -53,13 +52,13 @@ type Prepared = Pick<ChatHold, 'isChanged' | 'facts' | 'differences'>;
 /** Holds a group chat and checkpoints it at every message, so that it can be resumed, continued and forked from any of them. */
 export class CheckpointingGroupChatManager {
   readonly #options: GroupChatManagerOptions;
-  readonly #code: ChatState;
+  readonly #made: MadeTeam<ChatState>;
 
   constructor(options: GroupChatManagerOptions) {
     checkOptions(options, OPTIONS, 'new CheckpointingGroupChatManager()');
     parseRunMemory(options.memory, options.userId);
     this.#options = options;
-    this.#code = codeOf(options.chat);
+    this.#made = madeOf(CHAT, options.chat);
   }
 
   get chat(): GroupChat {
@@ -97,11 +96,14 @@ export class CheckpointingGroupChatManager {
   async prompt(message: string, options: Omit<ResumeChatOptions, 'answers'> = {}): Promise<ChatRunResult> {
     checkValue(message, string, 'The message of prompt()');
     checkOptions(options, RESUME, 'prompt()');
-    const { rounds = this.#code.chat.settings.maxRounds, ...deciding } = options;
+    const { maxRounds } = this.#made.code.chat.settings;
+    const { rounds, ...deciding } = options;
     return this.#hold({}, async (session) => {
-      if (session.head === undefined) return this.#begin(message, PERSON, rounds);
-      const resumed = await this.#load(session, { ...deciding, rounds });
-      this.chat.prompt(message, rounds);
+      if (session.head === undefined) return this.#begin(message, PERSON, rounds ?? maxRounds);
+      const resumed = await this.#load(session, { ...deciding, rounds: rounds ?? maxRounds });
+      // The limit of the conversation, unless the code has another one now.
+      const limit = resumed.hasNewLimit ? maxRounds : this.chat.record.settings.maxRounds;
+      this.chat.prompt(message, rounds ?? limit);
       return resumed;
     });
   }
@@ -143,7 +145,7 @@ export class CheckpointingGroupChatManager {
     }
     this.chat.change({ problem, initiator });
     if (rounds !== undefined) this.chat.reopen({ rounds });
-    return { facts: factsOf(this.#code, CHAT.settingsOf(this.#code)) };
+    return { facts: this.#made.facts };
   }
 
   async #load({ id, head, state }: Session, { rounds, ...deciding }: Loading): Promise<Resumed> {
@@ -154,7 +156,7 @@ export class CheckpointingGroupChatManager {
     }
     const isGiven = (path: string): boolean => rounds !== undefined && path === '$.settings.maxRounds';
     const decision = decide({ ...this.#options, ...deciding });
-    const made = { team: this.chat, code: this.#code, checkpoints: this.#options.checkpoints };
+    const made = { ...this.#made, team: this.chat, checkpoints: this.#options.checkpoints };
     return resumeTeam(CHAT, made, { head, state, isGiven, decision });
   }
 

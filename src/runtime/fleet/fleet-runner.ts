@@ -9,8 +9,7 @@ import { type DifferenceOptions, decide } from '../run/differences.ts';
 import type { GivenAnswer } from '../run/request-answers.ts';
 import { FLEET_RUN, HELD, RESUME } from '../run/run-options.ts';
 import { openOutcome, withSeat } from '../run/seat.ts';
-import { codeOf, type Resumed, resumeTeam } from '../run/team.ts';
-import { factsOf } from '../run/team-facts.ts';
+import { type MadeTeam, madeOf, type Resumed, resumeTeam } from '../run/team.ts';
 import type { Fleet } from './fleet.ts';
 import { FleetAnswers } from './fleet-answers.ts';
 import { FLEET } from './fleet-kind.ts';
@@ -45,13 +44,13 @@ type Prepared = Pick<FleetHold, 'first' | 'facts' | 'differences'>;
 export class FleetRunner {
   readonly #options: FleetRunnerOptions;
   readonly #answers: FleetAnswers;
-  readonly #beginning: FleetState;
+  readonly #made: MadeTeam<FleetState>;
 
   constructor(options: FleetRunnerOptions) {
     checkOptions(options, OPTIONS, 'new FleetRunner()');
     parseRunMemory(options.memory, options.userId);
     this.#options = options;
-    this.#beginning = codeOf(options.fleet);
+    this.#made = madeOf(FLEET, options.fleet);
     this.#answers = new FleetAnswers(options.checkpoints);
   }
 
@@ -100,13 +99,13 @@ export class FleetRunner {
   }
 
   #begin(task: string, { rounds }: ResumeFleetOptions = {}): Prepared {
-    this.fleet.loadState(this.#beginning); // a try that could not be stored may have changed it
+    this.fleet.loadState(this.#made.code); // a try that could not be stored may have changed it
     if (this.fleet.record.phase !== 'new')
       throw new InvalidInputError('This fleet has worked on a task already. Make a new one for another task.');
     if (task.trim() === '') throw new InvalidInputError('The task is empty. Say what the fleet is to do.');
     this.fleet.change({ task });
     if (rounds !== undefined) this.fleet.grantRounds(rounds);
-    return { facts: factsOf(this.#beginning, FLEET.settingsOf(this.#beginning)) };
+    return { facts: this.#made.facts };
   }
 
   /**
@@ -148,7 +147,7 @@ export class FleetRunner {
     }
     const isGiven = (path: string): boolean => options.rounds !== undefined && path === '$.settings.maxRoundCount';
     const decision = decide({ ...this.#options, ...options });
-    const made = { team: this.fleet, code: this.#beginning, checkpoints: this.checkpoints };
+    const made = { ...this.#made, team: this.fleet, checkpoints: this.checkpoints };
     return resumeTeam(FLEET, made, { head, state, isGiven, decision });
   }
 

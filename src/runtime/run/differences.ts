@@ -49,13 +49,23 @@ export function refuse(differences: readonly Difference[], decision: OnDifferenc
   if (decision !== 'fail' || differences.length === 0) return;
   const found = differences.map(({ text }) => text).join(' ');
   const isMissing = differences.every(({ kind }) => kind === 'missing');
+  const [subject, source] = differences.every(({ path }) => isSetting(path))
+    ? ['settings are', 'settings say']
+    : ['code is', 'code says'];
   throw new InvalidInputError(
     isMissing
       ? `The ${what} cannot be put back as it was: ${found} Register what is missing, or go on without it: "warn" or "accept".`
-      : `The code is not what the ${what} was saved with: ${found} Go on with onDifference (--on-difference at the command line) "warn", as the checkpoint says, or "accept", as the code says now.`,
+      : `The ${subject} not what the ${what} was saved with: ${found} Go on with onDifference (--on-difference at the command line) "warn", as the checkpoint says, or "accept", as the ${source} now.`,
     { details: { option: 'onDifference', differences } },
   );
 }
+
+/** What is neither a prompt, a model, a tool nor an agent. */
+function isSetting(path: string): boolean {
+  return path.startsWith('$.settings.') || AGENT_SETTING.test(path);
+}
+
+const AGENT_SETTING = /^\$\.agents\..*\.(humanInputMode|maxConsecutiveAutoReplies|maxToolRounds|defaultReply|runtime)$/;
 
 /** Problems of a restore as differences; what is known already by its path is left out. */
 export function addProblems(known: readonly Difference[], problems: readonly RestoreProblem[]): readonly Difference[] {

@@ -56,6 +56,25 @@ export function codeOf<State extends AgentStates>(team: Team<State>): State {
   return { ...state, agents: Object.fromEntries(agents) };
 }
 
+/** What teams were before the settings of a file were put over them. */
+const unconfigured = new WeakMap<object, AgentStates>();
+
+/** Puts the settings of a file over a team that its code made: they hold where it begins, and are no part of its code. */
+export function configureTeam<State extends AgentStates>(team: Team<State>, change: () => void): void {
+  unconfigured.set(team, codeOf(team));
+  change();
+}
+
+/** A team as it begins, and what of that its code says. */
+export type MadeTeam<State> = { readonly code: State; readonly facts: TeamFacts };
+
+/** What was made, before it begins or goes on. */
+export function madeOf<State extends AgentStates>(kind: TeamKind<State>, team: Team<State>): MadeTeam<State> {
+  const code = codeOf(team);
+  const own = (unconfigured.get(team) as State | undefined) ?? code;
+  return { code, facts: factsOf(own, kind.settingsOf(own)) };
+}
+
 /** A checkpoint that a team goes on from, with what is known of the code it was saved with. */
 export type Origin<State> = { readonly state: State; readonly fingerprint: TeamFingerprint };
 
@@ -89,28 +108,34 @@ type Resumption = {
   readonly head: Checkpoint;
   readonly state: unknown;
   readonly decision: OnDifference;
+  /** The limit that the caller gives. */
   readonly isGiven: (path: string) => boolean;
 };
 
 /** A team that the code made, as it was made, and where its checkpoints are. */
-type Made<State extends AgentStates> = {
+type Made<State extends AgentStates> = MadeTeam<State> & {
   readonly team: Team<State>;
-  readonly code: State;
   readonly checkpoints: CheckpointManager;
 };
 
-/** How a team goes on: what differs, and the code that its checkpoints name. */
-export type Resumed = { readonly differences: readonly Difference[]; readonly facts: TeamFacts };
+/** How a team goes on: what differs, the code that its checkpoints name, and whether the code has another limit than they. */
+export type Resumed = {
+  readonly differences: readonly Difference[];
+  readonly facts: TeamFacts;
+  readonly hasNewLimit: boolean;
+};
 
 /** Puts a state into the team that the code made, as was decided, and tells. Refuses before anything changes. */
 export async function resumeTeam<State extends AgentStates>(
   kind: TeamKind<State>,
-  { team, code, checkpoints }: Made<State>,
+  { team, code, facts: now, checkpoints }: Made<State>,
   { head, decision, isGiven, ...given }: Resumption,
 ): Promise<Resumed> {
   const { state: saved, fingerprint } = await readOrigin(checkpoints, head, kind.parse(given.state));
-  const now = factsOf(code, kind.settingsOf(code));
-  const changed = compareTeams(fingerprint, now).filter(({ path }) => !isGiven(path));
+  // Older versions took the settings of a file for code.
+  const former = new Set(compareTeams(fingerprint, factsOf(code, kind.settingsOf(code))).map(({ path }) => path));
+  const all = compareTeams(fingerprint, now).filter(({ path }) => former.has(path));
+  const changed = all.filter(({ path }) => !isGiven(path));
   const state = decision === 'accept' ? kind.adopt(saved, code) : withWholePrompts(saved, code, fingerprint);
   const missing = [...findMissingModels(state, team.registry), ...kind.findMissing(state, team.registry)];
   const found = addDifferences(changed, missing);
@@ -120,7 +145,8 @@ export async function resumeTeam<State extends AgentStates>(
   await tellRestored(checkpoints, { checkpoint: head, restored: team, differences });
   const { agents, settings } = fingerprint;
   const isKept = decision === 'warn' && differences.length > 0;
-  return { differences, facts: isKept ? { agents, ...(settings !== undefined && { settings }) } : now };
+  const facts = isKept ? { agents, ...(settings !== undefined && { settings }) } : now;
+  return { differences, facts, hasNewLimit: changed.length < all.length };
 }
 
 /** Where the prompt of the code is the one that was in force, it is whole; the one of the checkpoint may lack its secrets. */
