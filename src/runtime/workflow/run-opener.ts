@@ -4,6 +4,7 @@ import { freezeState } from '../../core/freeze.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { sleep } from '../../core/time/timer.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
+import { isSameInput } from '../../manager/effect/input-digest.ts';
 import { checkRecordsSteps } from '../../manager/effect/step-recordings.ts';
 import type { Lease } from '../../manager/lease/lease.ts';
 import { isLeaseConflict } from '../../manager/lease/lease-conflict.ts';
@@ -130,7 +131,9 @@ export class RunOpener {
   /** The input is durable before the first step, so that whoever recovers the run has it. Answers no if another process was faster. */
   async #begin(session: Session, workflow: Workflow, options: Omit<RunOptions, 'workflow'>): Promise<boolean> {
     const fingerprint = fingerprintOf(workflow, this.#options.registry.workflows);
-    const state = newRunState({ workflow: workflow.name, fingerprint, input: this.#copy(options.input) });
+    const input = this.#copy(options.input);
+    const begun = { workflow: workflow.name, fingerprint, input };
+    const state = newRunState({ ...begun, ...(input !== undefined && { inputDigest: session.digestOf(input) }) });
     freezeState(state);
     try {
       await new RunRecord(session, state, options).save('workflow_started');
@@ -165,6 +168,7 @@ export class RunOpener {
     return adopted;
   }
 
+  /** The run as it was saved, with the secrets of its input if they are given again. */
   #check(session: Session, workflow: Workflow, options: Pick<RunOptions, 'input'>): RunState {
     const state = parseRunState(session.state, session.id);
     const details = { sessionId: session.id, workflow: workflow.name };
@@ -173,13 +177,16 @@ export class RunOpener {
         `Session "${session.id}" holds a run of workflow "${state.workflow}", not of "${workflow.name}".`,
         { details },
       );
-    const digest = (value: unknown): string => this.#engine.codec.encode(value).root.digest;
-    if (options.input !== undefined && digest(options.input) !== digest(state.input))
+    if (options.input === undefined) return state;
+    const before = state.inputDigest ?? session.digestOf(state.input);
+    if (!isSameInput(before, session.digestOf(options.input)))
       throw new InvalidInputError(
         `The run in session "${session.id}" began with another input. Leave the input out to resume it.`,
         { details },
       );
-    return state;
+    const input = this.#copy(options.input); // has the secrets that were not stored
+    freezeState(input);
+    return { ...state, input };
   }
 }
 

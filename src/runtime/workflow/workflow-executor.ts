@@ -20,6 +20,7 @@ import {
 } from './executor-options.ts';
 import { type OpenRun, RunOpener } from './run-opener.ts';
 import { Answers } from './step/answers.ts';
+import { LeftOutSecrets } from './step/left-out-secrets.ts';
 import { RunRecord } from './step/run-record.ts';
 import { type ApprovalAnswer, type ApprovalRequest, parseRunState, type RunState } from './step/run-state.ts';
 import { Scope } from './step/scope.ts';
@@ -104,7 +105,16 @@ export class WorkflowExecutor {
     const { manager, registry } = this.#options;
     const record = new RunRecord(session, state, options);
     const signal = options.signal === undefined ? lease.signal : AbortSignal.any([lease.signal, options.signal]);
-    const parts = { session, record, registry, answers: this.#answers, signal, timers: options.timers ?? 'sleep' };
+    const leftOut = new LeftOutSecrets(state);
+    const parts = {
+      session,
+      record,
+      leftOut,
+      registry,
+      answers: this.#answers,
+      signal,
+      timers: options.timers ?? 'sleep',
+    };
     const run = new WorkflowRun({ ...parts, ...this.#terms, ports: manager.engine.ports }, workflow);
     let end = await run.run(new Scope(workflow, { input: state.input }));
     while (end.status === 'open' && (await this.#hasNews(session, record.state)))

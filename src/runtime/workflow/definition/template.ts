@@ -1,6 +1,7 @@
 import { InvalidInputError } from '../../../core/errors.ts';
 import { evaluate, type Lookup } from '../../../core/expression/evaluate.ts';
 import { type Expression, parseExpression } from '../../../core/expression/parse-expression.ts';
+import { SecretRef } from '../../../core/value/secret-ref.ts';
 
 /** Data with references in it, parsed: `{{ ... }}` inside texts. */
 export type Template =
@@ -95,8 +96,14 @@ function renderText(parts: readonly (string | Expression)[], lookup: Lookup): st
 
 /** A value as part of a text: texts as they are, nothing as nothing, the rest as JSON. */
 export function formatValue(value: unknown): string {
-  if (typeof value === 'string') return value;
-  return value === undefined || value === null ? '' : (JSON.stringify(value) ?? '');
+  const given = nameSecret('', value);
+  if (typeof given === 'string') return given;
+  return given === undefined || given === null ? '' : (JSON.stringify(given, nameSecret) ?? '');
+}
+
+/** A secret that was left out is written as it is in stored strings. */
+function nameSecret(_: string, value: unknown): unknown {
+  return value instanceof SecretRef ? String(value) : value;
 }
 
 /** The expressions of a template, in order. */

@@ -1,5 +1,6 @@
 import { InvalidInputError } from '../../../core/errors.ts';
 import { digestText } from '../../../core/tree/chunk.ts';
+import type { InputDigest } from '../../../manager/effect/input-digest.ts';
 import type { Fingerprint } from '../definition/fingerprint.ts';
 
 /** An error as data. The digest is the same for the same name, code and message. */
@@ -80,6 +81,8 @@ export type RunState = {
   /** How often it was migrated to another definition. */
   readonly migrations: number;
   readonly input: unknown;
+  /** With the marks of its secrets, which are not stored. Older versions did not write it. */
+  readonly inputDigest?: InputDigest;
   readonly status: RunStatus;
   /** In the order they ended. Grows at its end only, so that a save costs what is new. */
   readonly ends: readonly StepEnd[];
@@ -92,7 +95,7 @@ export type RunState = {
 };
 
 /** The state of a run that has done nothing yet. */
-export function newRunState(begun: Pick<RunState, 'workflow' | 'fingerprint' | 'input'>): RunState {
+export function newRunState(begun: Pick<RunState, 'workflow' | 'fingerprint' | 'input' | 'inputDigest'>): RunState {
   const nothing = { ends: [], requests: {}, timers: {}, tries: {}, failures: [] };
   return { kind: 'workflow_run', ...begun, migrations: 0, status: 'running', ...nothing };
 }

@@ -2,7 +2,7 @@ import type { Lookup } from '../../../core/expression/evaluate.ts';
 import { freezeState } from '../../../core/freeze.ts';
 import { StandardAgent } from '../../agent/standard-agent.ts';
 import type { StepContext, WorkflowAgent } from '../definition/registry.ts';
-import { formatValue, render } from '../definition/template.ts';
+import { expressionsOf, formatValue, render } from '../definition/template.ts';
 import type { ApprovalAction, NamedAction, WorkflowStep } from '../definition/workflow.ts';
 import type { Activity } from './activity.ts';
 import { Approvals } from './approvals.ts';
@@ -42,7 +42,7 @@ export class StepActions {
   async act(place: Place): Promise<Outcome> {
     const { step, path, scope, lookup } = place;
     const { action } = step;
-    const refusal = await this.#askFor(step, path);
+    const refusal = this.#leftOut(place) ?? (await this.#askFor(step, path));
     if (refusal !== undefined) return refusal;
     switch (action.kind) {
       case 'function':
@@ -85,6 +85,14 @@ export class StepActions {
     const input = this.#inputOf(action, place);
     if (action.kind === 'function') return (context) => functions?.[action.name]?.(input as never, context);
     return (context) => ask(agents?.[action.name], formatValue(input), context);
+  }
+
+  /** The failure of a call that would get what stands for a secret. A sub-workflow's own steps are looked at. */
+  #leftOut(place: Place): Outcome | undefined {
+    const { action } = place.step;
+    if (action.kind !== 'function' && action.kind !== 'agent') return undefined;
+    const looksAt = action.input === undefined ? [] : expressionsOf(action.input);
+    return this.#parts.leftOut.refuse(looksAt, place.lookup, this.#inputOf(action, place));
   }
 
   #inputOf(action: NamedAction, { step, scope, lookup }: Place): unknown {

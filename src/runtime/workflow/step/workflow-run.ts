@@ -4,6 +4,7 @@ import type { WorkflowRegistry } from '../definition/registry.ts';
 import type { Workflow, WorkflowStep } from '../definition/workflow.ts';
 import { Activity } from './activity.ts';
 import type { Answers } from './answers.ts';
+import { isSecretLeftOut, type LeftOutSecrets } from './left-out-secrets.ts';
 import { forEach, repeat, settle, type Turn } from './loops.ts';
 import type { Outcome } from './outcome.ts';
 import type { RunRecord } from './run-record.ts';
@@ -22,6 +23,7 @@ export type ApprovalPolicy = {
 export type RunParts = {
   readonly session: Session;
   readonly record: RunRecord;
+  readonly leftOut: LeftOutSecrets;
   readonly registry: WorkflowRegistry;
   readonly answers: Answers;
   readonly ports: ManagerPorts;
@@ -86,10 +88,13 @@ export class WorkflowRun {
     if (scope.failure !== undefined) return 'open';
     this.#signal.throwIfAborted();
     scope.begin(step);
+    const unknown = this.#parts.leftOut.refuse(step.when, scope.lookup);
+    if (unknown !== undefined) return this.#stop(scope, path, unknown);
     if (scope.isSkipped(step)) return scope.end(step, await this.#record(step, { path, status: 'skipped' }));
     const outcome = await this.#perform({ step, scope, path, lookup: scope.lookup });
     if (outcome.status === 'open') return 'open';
-    if (outcome.status === 'failed' && step.onError.kind === 'stop') return this.#stop(scope, path, outcome);
+    const isStopping = step.onError.kind === 'stop' || isSecretLeftOut(outcome);
+    if (outcome.status === 'failed' && isStopping) return this.#stop(scope, path, outcome);
     return scope.end(step, await this.#record(step, { path, ...outcome }));
   }
 

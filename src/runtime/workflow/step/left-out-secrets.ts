@@ -1,0 +1,86 @@
+import { evaluate, type Lookup } from '../../../core/expression/evaluate.ts';
+import { EVERY, type Expression, type Path, pathsOf } from '../../../core/expression/parse-expression.ts';
+import { formatPath } from '../../../core/path.ts';
+import { visitLeftOut } from '../../../core/secret/left-out.ts';
+import { SecretRef } from '../../../core/value/secret-ref.ts';
+import { withoutMarks } from '../../../manager/effect/input-digest.ts';
+import { failed, type Outcome } from './outcome.ts';
+import type { RunState } from './run-state.ts';
+
+const ERROR_NAME = 'SecretLeftOutError';
+
+type Failure = Outcome & { readonly status: 'failed' };
+
+/** Finds where a step of a resumed run would act with what stands for a secret: secrets are not stored. */
+export class LeftOutSecrets {
+  readonly #state: Pick<RunState, 'input' | 'inputDigest' | 'ends'>;
+  /** What may stand in a string in place of a secret. */
+  #marks: ReadonlySet<string> | undefined;
+
+  constructor(state: Pick<RunState, 'input' | 'inputDigest' | 'ends'>) {
+    this.#state = state;
+  }
+
+  /** The failure of a step that looks at a secret which was left out, or gets one in its input; undefined if there is none. */
+  refuse(looksAt: readonly Expression[], lookup: Lookup, input?: unknown): Failure | undefined {
+    const place =
+      looksAt
+        .flatMap(pathsOf)
+        .map((path) => secretOn(path, lookup))
+        .find(Boolean) ?? this.#placeIn(input);
+    if (place === undefined) return undefined;
+    return failed(
+      ERROR_NAME,
+      `The secret at ${place} is not stored, so the step cannot run with it after a resume. If it came with the workflow's input, run it again with the same input. If a step returned it, read it inside the step that needs it, for example from the environment, and return no secrets.`,
+    );
+  }
+
+  #placeIn(input: unknown): string | undefined {
+    const places: string[] = [];
+    visitLeftOut(input, {
+      secret: (path) => places.push(formatPath(path)),
+      text: (path, marks) => {
+        if (marks.some((mark) => this.#known.has(mark))) places.push(formatPath(path));
+      },
+    });
+    return places[0] === undefined ? undefined : `${places[0]} of its input`;
+  }
+
+  /** Collected from what was restored, so that a string which only looks like a mark is let through in a run that was not resumed. */
+  get #known(): ReadonlySet<string> {
+    this.#marks ??= marksIn(this.#state);
+    return this.#marks;
+  }
+}
+
+/** Whether a step did not run for want of a secret. Such a failure is not the step's, and `on_error` does not go over it. */
+export function isSecretLeftOut(outcome: Outcome): boolean {
+  return outcome.status === 'failed' && outcome.error.name === ERROR_NAME;
+}
+
+function marksIn({ input, inputDigest = '', ends }: Pick<RunState, 'input' | 'inputDigest' | 'ends'>): Set<string> {
+  const marks = new Set<string>();
+  const secret = (_: unknown, ref: SecretRef) => void marks.add(String(ref));
+  const text = (_: unknown, found: readonly string[]): void => {
+    for (const mark of found) marks.add(mark);
+  };
+  visitLeftOut(input, withoutMarks(inputDigest) === inputDigest ? { secret } : { secret, text });
+  for (const { output } of ends) visitLeftOut(output, { secret, text });
+  return marks;
+}
+
+/** Where a path comes upon a secret that was left out. */
+function secretOn(path: Path, lookup: Lookup): string | undefined {
+  const [root, ...keys] = path;
+  for (let length = 0; length <= keys.length; length++) {
+    const part: Path = [root, ...keys.slice(0, length)];
+    const value = evaluate({ kind: 'path', keys: part }, lookup);
+    const values = part.includes(EVERY) && Array.isArray(value) ? value : [value];
+    if (values.some((one) => one instanceof SecretRef)) return nameOf(part);
+  }
+  return undefined;
+}
+
+function nameOf(path: Path): string {
+  return formatPath(path.map((key) => (key === EVERY ? '<every item>' : key))).slice('$.'.length);
+}
