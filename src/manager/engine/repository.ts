@@ -82,7 +82,7 @@ export class Repository {
   }
 
   /** Refs that fit, each checked. */
-  async readRefs(filter: { sessionId?: string; kind?: RefKind }): Promise<Ref[]> {
+  async readRefs(filter: { sessionId?: string; kind?: RefKind; name?: string }): Promise<Ref[]> {
     const refs = await this.storage.readRefs(filter);
     await new Breather().each(refs, checkRef);
     return refs;
@@ -90,10 +90,11 @@ export class Repository {
 
   /** What a name points at; undefined if there is no such name. */
   async readRef(sessionId: string, kind: RefKind, name: string): Promise<string | undefined> {
-    const [ref] = await this.storage.readRefs({ sessionId, kind, name });
-    if (ref !== undefined) return checkRef(ref).target;
-    // A name that was damaged is not found under itself; but then one of the session's names fails its check.
-    await this.readRefs({ sessionId });
+    const [ref] = await this.readRefs({ sessionId, kind, name });
+    if (ref !== undefined) return ref.target;
+    // A name or kind that was damaged is not found under itself; but then it fails its check under the other of the two.
+    await this.readRefs({ sessionId, kind });
+    await this.readRefs({ sessionId, name });
     return undefined;
   }
 }
