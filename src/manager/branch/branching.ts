@@ -11,7 +11,7 @@ import { readPath } from '../engine/lineage.ts';
 import { loadState } from '../engine/loading.ts';
 import type { StoredCheckpoint } from '../engine/repository.ts';
 import { describeCheckpoint, type SaveOptions } from '../engine/save-options.ts';
-import type { WriteContent } from '../engine/writer.ts';
+import type { WriteContent, Writer } from '../engine/writer.ts';
 import { endLease } from '../lease/lease-refs.ts';
 import type { BranchHead } from './history.ts';
 
@@ -34,6 +34,7 @@ type Beginning = {
   readonly edited: WriteContent | undefined;
   /** A rewind makes it the current one. */
   readonly how: 'fork' | 'rewind';
+  readonly writer: Writer;
 };
 
 const NAME_TRIES = 100;
@@ -74,20 +75,24 @@ export class Branching {
   async #fork(origin: StoredCheckpoint, options: ForkOptions, how: Beginning['how']): Promise<BranchHead> {
     const { checkpoint } = origin;
     const base = options.branch ?? `${how}-${checkpoint.sequence}`;
-    const edited = options.edit === undefined ? undefined : await this.#edit(origin, options);
-    for (let attempt = 1; ; attempt++) {
-      const branch = parseName(attempt === 1 ? base : `${base}-${attempt}`, 'A branch name');
-      try {
-        return await this.#begin(branch, { parent: checkpoint, edited, how });
-      } catch (error) {
-        const isTaken = isRefused(error, 'moved') && options.branch === undefined && attempt < NAME_TRIES;
-        if (!isTaken) throw nameError(error, checkpoint.sessionId, branch);
+    const begin = async (writer: Writer): Promise<BranchHead> => {
+      const edited = options.edit === undefined ? undefined : await this.#edit(origin, options);
+      for (let attempt = 1; ; attempt++) {
+        const branch = parseName(attempt === 1 ? base : `${base}-${attempt}`, 'A branch name');
+        try {
+          return await this.#begin(branch, { parent: checkpoint, edited, how, writer });
+        } catch (error) {
+          const isTaken = isRefused(error, 'moved') && options.branch === undefined && attempt < NAME_TRIES;
+          if (!isTaken) throw nameError(error, checkpoint.sessionId, branch);
+        }
       }
-    }
+    };
+    const save = { sessionId: checkpoint.sessionId, branch: base };
+    return this.#engine.write(begin, options.edit === undefined ? undefined : save);
   }
 
   /** Begins a branch at a checkpoint, or with an edited state on top of it. */
-  async #begin(branch: string, { parent, edited, how }: Beginning): Promise<BranchHead> {
+  async #begin(branch: string, { parent, edited, how, writer }: Beginning): Promise<BranchHead> {
     const { id, sessionId } = parent;
     const refs: RefChange[] = [
       // What a deleted branch of this name recorded would be taken for the new one's.
@@ -96,7 +101,7 @@ export class Branching {
     ];
     if (edited !== undefined) {
       const place = { sessionId, branch, parent, expect: null, refs };
-      const head = await this.#engine.write((writer) => writer.write(place, edited));
+      const head = await writer.write(place, edited);
       return { sessionId, branch, headId: head.id };
     }
     const begin: RefChange = { kind: 'branch', name: branch, expect: null, target: id };

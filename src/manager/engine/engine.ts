@@ -9,7 +9,7 @@ import type { ValueLimits } from '../../core/value/format.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
 import { type CheckpointStorage, isCheckpointStorage } from '../../storage/whole/checkpoint-storage.ts';
 import { WholeCheckpointStorage } from '../../storage/whole/whole-storage.ts';
-import { readCurrentBranch } from './current-branch.ts';
+import { DEFAULT_BRANCH, readCurrentBranch } from './current-branch.ts';
 import { Events, type FailureSource } from './events.ts';
 import { type Migration, Migrations } from './migrations.ts';
 import { createPorts, type ManagerPorts } from './ports.ts';
@@ -45,6 +45,9 @@ export type EngineOptions = {
   /** Timers, for tests that tell the time. */
   readonly setTimer?: SetTimer | undefined;
 };
+
+/** Where a save is to go; the branch may be found on the way. */
+export type SavePlace = { readonly sessionId: SessionId; readonly branch?: string | undefined };
 
 /** What hears of every save that is durable, and cleans up behind it. */
 export type AfterSaves = {
@@ -145,13 +148,19 @@ export class Engine {
   }
 
   /**
-   * The one way to store checkpoints. When the work is over, and with it whatever order it kept, handlers are told of what it stored, and
-   * so is what cleans up behind saves.
+   * The one way to store checkpoints. The work is begun before this returns, and may read a state first. When it is over, and with it
+   * whatever order it kept, handlers are told of what it stored, and so is what cleans up behind saves; if it is a save and fails, of that.
    */
-  async write<Result>(work: (writer: Writer) => Promise<Result>): Promise<Result> {
+  async write<Result>(work: (writer: Writer) => Promise<Result>, save?: SavePlace): Promise<Result> {
     const writer = new Writer(this);
     try {
       return await work(writer);
+    } catch (error) {
+      if (save !== undefined) {
+        const { sessionId, branch = DEFAULT_BRANCH } = save;
+        await this.events.emit('save_failed', error, { sessionId, branch: writer.branch ?? branch });
+      }
+      throw error;
     } finally {
       for (const checkpoint of writer.stored) if (checkpoint.type !== REPORT_TYPE) await this.#tell(checkpoint);
     }

@@ -45,6 +45,8 @@ export type WriteContent = {
 export class Writer {
   /** What was stored, in order. */
   readonly stored: Checkpoint[] = [];
+  /** Where the last one was to go, whether it was stored or not. */
+  branch: string | undefined;
   readonly #engine: Engine;
 
   constructor(engine: Engine) {
@@ -58,6 +60,7 @@ export class Writer {
    */
   async write(place: WritePlace, content: WriteContent): Promise<Checkpoint> {
     const { sessionId, branch, parent, expect, requires = [], refs = [] } = place;
+    this.branch = branch;
     const header = this.#describe(place, content);
     const body = JSON.stringify(header);
     const checkpoint = new Checkpoint(deepFreeze(header), digestCheckpoint(body));

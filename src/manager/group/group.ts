@@ -62,14 +62,15 @@ export class Groups {
     const saves = this.#saveLocal(id, members);
     const saved = Promise.allSettled([saves]);
     const plan = { groupId: id, names, members, said, timeoutMs, pollMs };
-    return this.#engine.write(async (writer) => {
+    const cut = async (writer: Writer): Promise<Checkpoint> => {
       try {
         return await this.#cut(writer, plan, saves);
       } finally {
         await saved; // also if the cut failed before: nothing goes on behind the caller's back
         this.#engine.cuts.delete(underWay);
       }
-    });
+    };
+    return this.#engine.write(cut, { sessionId: id });
   }
 
   /** Makes the cut; again, if retention ended the group's session before the cut was open. */

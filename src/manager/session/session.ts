@@ -124,27 +124,22 @@ export class Session {
   }
 
   async #save(options: SaveOptions, life: number, capture: () => EncodedState): Promise<CheckpointId> {
-    let pending: PendingSave;
-    const stateBefore = this.#state;
-    try {
+    const save = async (writer: Writer): Promise<CheckpointId> => {
+      const stateBefore = this.#state;
       options.signal?.throwIfAborted();
       const described = describeCheckpoint(options, this.#engine.codec);
       const effects = options.effects === 'of_parent' ? this.#parentEffects() : this.#effects.position;
       const { signal, ifChanged = false } = options;
-      pending = { described, encoded: capture(), effects, signal, ifChanged, life };
-    } catch (error) {
-      await this.#reportFailure(error);
-      throw error;
-    }
-    const log = this.#effects;
-    const takeBack = (): void => {
-      if (this.#encoded === pending.encoded) this.#state = stateBefore;
+      const pending = { described, encoded: capture(), effects, signal, ifChanged, life };
+      const log = this.#effects;
+      const takeBack = (): void => {
+        if (this.#encoded === pending.encoded) this.#state = stateBefore;
+      };
+      const checkpoint = await this.#inOrder(() => this.#store(writer, this.#update(pending, log)), takeBack);
+      if (checkpoint.id !== this.head?.id) takeBack();
+      return checkpoint.id;
     };
-    const checkpoint = await this.#engine.write((writer) =>
-      this.#inOrder(() => this.#store(writer, this.#update(pending, log)), takeBack),
-    );
-    if (checkpoint.id !== this.head?.id) takeBack();
-    return checkpoint.id;
+    return this.#engine.write(save, { sessionId: this.id, branch: this.branch });
   }
 
   /** One save after the other, in the order of the calls. What was not stored and never will be is taken back first. */
@@ -187,7 +182,6 @@ export class Session {
     } catch (error) {
       if (this.#mayBranchOff(error)) return this.#storeInOwnBranch(writer, pending);
       if (hasErrorCode(error, 'CONFLICT') && (await this.#isDeleted())) this.restart();
-      await this.#reportFailure(error);
       throw error;
     }
   }
@@ -309,10 +303,6 @@ export class Session {
   /** The next save encodes the whole state again; nothing else changes. */
   forgetShadow(): void {
     this.#encoded = undefined;
-  }
-
-  async #reportFailure(error: unknown): Promise<void> {
-    await this.#engine.events.emit('save_failed', error, { sessionId: this.id, branch: this.branch });
   }
 
   #checkOpen(): void {

@@ -12,6 +12,7 @@ import {
 import { hasErrorCode, InvalidInputError } from '../../../core/errors.ts';
 import { oneOf } from '../../../core/options.ts';
 import type { Engine } from '../../../manager/engine/engine.ts';
+import type { Writer } from '../../../manager/engine/writer.ts';
 import type { ChunkStorage } from '../../../storage/contract.ts';
 import { openGraphEngine, type SavestateSaverOptions, toOptions } from '../codec/saver-options.ts';
 import { metadataOf } from '../record/graph-header.ts';
@@ -134,9 +135,13 @@ export class SavestateSaver extends BaseCheckpointSaver {
   ): Promise<RunnableConfig> {
     const place = parsePlace(config);
     const lane = this.#lanes.open(place);
-    const captured = capturePut(this.#engine, lane, { config, call: { checkpoint, metadata, newVersions } });
-    await this.#engine.write((writer) => lane.save(() => this.#writer.put({ lane, writer }, captured), metadata));
-    return configOf(place, captured.call.checkpoint.id);
+    const { id } = checkpoint;
+    const save = async (writer: Writer): Promise<void> => {
+      const captured = capturePut(this.#engine, lane, { config, call: { checkpoint, metadata, newVersions } });
+      await lane.save(() => this.#writer.put({ lane, writer }, captured), metadata);
+    };
+    await this.#engine.write(save, { sessionId: lane.sessionId });
+    return configOf(place, id);
   }
 
   /** Saves what a task wrote, also to a checkpoint that is not saved yet. */

@@ -74,8 +74,12 @@ export class SavestateStore extends BaseStore {
   /** Runs operations in their order. Reads see what was there before the batch; its puts and deletions are one checkpoint. */
   override async batch<Operations extends Operation[]>(operations: Operations): Promise<OperationResults<Operations>> {
     const parsed = operations.map(parseOperation);
-    const puts = parsed.flatMap((one) => (one.kind === 'put' ? [this.#encodePut(one.operation)] : []));
-    const done = this.#engine.write((writer) => this.#serial.run(() => this.#run(writer, parsed, puts)));
+    const changes = parsed.flatMap((one) => (one.kind === 'put' ? [one.operation] : []));
+    const run = async (writer: Writer): Promise<unknown[]> => {
+      const puts = changes.map((change) => this.#encodePut(change));
+      return this.#serial.run(() => this.#run(writer, parsed, puts));
+    };
+    const done = this.#engine.write(run, changes.length > 0 ? { sessionId: this.#sessionId } : undefined);
     return (await done) as OperationResults<Operations>;
   }
 
