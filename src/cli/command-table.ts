@@ -1,6 +1,11 @@
 import type { CommandGroup, CommandRow } from './base/command.ts';
 
-type Row = readonly [name: string, summary: string, load: CommandRow['load'], isHidden?: 'hidden'];
+type Row = readonly [
+  name: string,
+  summary: string,
+  load: CommandRow['load'],
+  more?: Pick<CommandRow, 'actions' | 'isHidden'>,
+];
 
 /** A new command is a module in the folder of its group that exports `command`, and its row here. */
 const GROUPS: Readonly<Record<CommandGroup, readonly Row[]>> = {
@@ -28,7 +33,12 @@ const GROUPS: Readonly<Record<CommandGroup, readonly Row[]>> = {
   ],
   Find: [
     ['trial', 'find out by experiment whether a change helps', () => import('./commands/find/trial.ts')],
-    ['bisect', 'find the first checkpoint where something is wrong', () => import('./commands/find/bisect.ts')],
+    [
+      'bisect',
+      'find the first checkpoint where something is wrong',
+      () => import('./commands/find/bisect.ts'),
+      { actions: ['start', 'good', 'bad', 'skip', 'run', 'reset'] },
+    ],
   ],
   Keep: [
     ['verify', 'check that everything stored is whole', () => import('./commands/keep/verify.ts')],
@@ -39,10 +49,20 @@ const GROUPS: Readonly<Record<CommandGroup, readonly Row[]>> = {
     ['export', 'write a session or a checkpoint to a file', () => import('./commands/keep/export.ts')],
     ['import', 'read an exported session', () => import('./commands/keep/import.ts')],
     ['copy', 'copy sessions to another storage', () => import('./commands/keep/copy.ts')],
-    ['memory', 'list, search, explain and forget long-term memories', () => import('./commands/keep/memory.ts')],
+    [
+      'memory',
+      'list, search, explain and forget long-term memories',
+      () => import('./commands/keep/memory.ts'),
+      { actions: ['list', 'search', 'why', 'forget'] },
+    ],
   ],
   'Set up': [
-    ['workflow', 'check or draw a workflow file', () => import('./commands/setup/workflow.ts')],
+    [
+      'workflow',
+      'check or draw a workflow file',
+      () => import('./commands/setup/workflow.ts'),
+      { actions: ['check', 'draw', 'schema'] },
+    ],
     ['repl', 'talk to the team, look and move around step by step', () => import('./commands/setup/repl.ts')],
     ['init', 'make a storage and savestate.yaml here', () => import('./commands/setup/init.ts')],
     ['config', 'show or change what savestate.yaml says', () => import('./commands/setup/config.ts')],
@@ -50,18 +70,22 @@ const GROUPS: Readonly<Record<CommandGroup, readonly Row[]>> = {
     ['completion', 'print a completion script for bash, zsh or fish', () => import('./commands/setup/completion.ts')],
     ['schema', "print the JSON Schema of a command's --json", () => import('./commands/setup/schema.ts')],
     ['demo', 'a short tour on a temporary database', () => import('./commands/setup/demo.ts')],
-    ['langgraph', 'move threads from and to LangGraph', () => import('./commands/setup/langgraph.ts')],
-    ['complete', 'what may come next, for completion scripts', () => import('./commands/setup/complete.ts'), 'hidden'],
+    [
+      'langgraph',
+      'move threads from and to LangGraph',
+      () => import('./commands/setup/langgraph.ts'),
+      { actions: ['import', 'export'] },
+    ],
+    [
+      'complete',
+      'what may come next, for completion scripts',
+      () => import('./commands/setup/complete.ts'),
+      { isHidden: true },
+    ],
   ],
 };
 
 /** Every command, group by group. */
 export const COMMANDS: readonly CommandRow[] = Object.entries(GROUPS).flatMap(([group, rows]) =>
-  rows.map(([name, summary, load, hidden]) => ({
-    name,
-    group: group as CommandGroup,
-    summary,
-    load,
-    isHidden: hidden !== undefined,
-  })),
+  rows.map(([name, summary, load, more]) => ({ name, group: group as CommandGroup, summary, load, ...more })),
 );

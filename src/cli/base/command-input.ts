@@ -22,6 +22,15 @@ export class CommandInput {
     return word;
   }
 
+  /** What the first word names, among the actions of a command. */
+  action<Act>(command: string, actions: Readonly<Record<string, Act>>): Act {
+    const names = Object.keys(actions);
+    const name = this.need(0, `what to do: ${names.slice(0, -1).join(', ')} or ${names.at(-1)}`);
+    const found = Object.hasOwn(actions, name) ? actions[name] : undefined;
+    if (found !== undefined) return found;
+    throw new InvalidInputError(`${command} has no action "${name}". It has: ${names.join(', ')}.`);
+  }
+
   flag(name: string): boolean {
     return this.#options[name] === true;
   }

@@ -31,6 +31,8 @@ export type CommandRow = {
   readonly group: CommandGroup;
   readonly summary: string;
   readonly load: () => Promise<{ readonly command: Command }>;
+  /** What its first word may be, where it is an action. */
+  readonly actions?: readonly string[];
   readonly isHidden?: boolean;
 };
 

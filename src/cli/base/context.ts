@@ -157,9 +157,9 @@ export class Context {
   }
 
   /** Prints the answer: as JSON if that was asked for, else as text. */
-  async answer(json: unknown, text: () => string): Promise<void> {
-    if (this.isJson) return this.terminal.print(`${JSON.stringify(json, undefined, 2)}\n`);
-    await this.show(text());
+  async answer(json: unknown, text: () => string): Promise<undefined> {
+    if (this.isJson) this.terminal.print(`${JSON.stringify(json, undefined, 2)}\n`);
+    else await this.show(text());
   }
 
   /** Prints one line of an answer that goes on. */

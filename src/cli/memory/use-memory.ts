@@ -1,10 +1,13 @@
+import { withoutUndefined } from '../../core/defined.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
+import type { MemoryHit } from '../../memory/find/finding.ts';
 import type { ViewOptions } from '../../memory/log/views.ts';
 import type { Memory } from '../../memory/memory.ts';
-import type { MemoryScope } from '../../memory/storage/memory-record.ts';
+import type { MemoryRecord, MemoryScope } from '../../memory/storage/memory-record.ts';
 import { storageExists } from '../../storage/open/address.ts';
 import type { CommandInput } from '../base/command-input.ts';
 import type { Context } from '../base/context.ts';
+import type { Output } from '../base/output-schemas.ts';
 import { resolveRevision } from '../revision/resolve-revision.ts';
 import { openMemory } from './open-memory.ts';
 
@@ -42,8 +45,7 @@ async function findManager(context: Context, isNeeded: boolean): Promise<Checkpo
 }
 
 function readScope(input: CommandInput): MemoryScope {
-  const [userId, agentId] = [input.text('user'), input.text('agent')];
-  return { ...(userId !== undefined && { userId }), ...(agentId !== undefined && { agentId }) };
+  return withoutUndefined({ userId: input.text('user'), agentId: input.text('agent') });
 }
 
 function findScope(context: Context, named: MemoryScope): MemoryScope {
@@ -51,4 +53,16 @@ function findScope(context: Context, named: MemoryScope): MemoryScope {
   const userId = context.user;
   context.say(`This is the memory of "${userId}"; --user <id> or --agent <id> shows another.`);
   return { userId };
+}
+
+/** A memory as `--json` tells it. */
+export type MemoryOutput = Extract<Output<'memory'>, readonly unknown[]>[number];
+
+/** A memory for `--json`. */
+export function toMemoryOutput(memory: MemoryRecord | MemoryHit): MemoryOutput {
+  const { id, kind, subject, slot, userId, agentId, trust, reinforcements, supersededBy } = memory;
+  const said = { id, memory: memory.memory, kind, subject, trust, reinforcements };
+  const score = 'score' in memory ? memory.score : undefined;
+  const observedAt = memory.observedAt.toISOString();
+  return withoutUndefined({ ...said, observedAt, slot, userId, agentId, supersededBy, score });
 }

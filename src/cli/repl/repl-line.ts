@@ -98,7 +98,7 @@ async function readKnown(text: string, known: Known, lookUp: WordLookup): Promis
 }
 
 function startsAction(words: readonly string[], { actions }: Grammar): boolean {
-  return actions?.includes(words[0] ?? '') === true;
+  return actions.includes(words[0] ?? '');
 }
 
 /** Whether words that a command does not take make a sentence with its name. */

@@ -7,7 +7,7 @@ import type { Workspace } from '../base/workspace.ts';
 import { resolveRevision } from '../revision/resolve-revision.ts';
 import { splitPath } from '../revision/state-path.ts';
 import { readNames, toOutput } from '../state/checkpoint-text.ts';
-import { newSessionName } from '../team/session-name.ts';
+import { newSessionName } from '../team/talk-options.ts';
 import { describePlace, findQuestion } from './repl-place.ts';
 import { describeRound, formatRounds, goBack, openRound, type Round, readRounds } from './repl-rounds.ts';
 import type { ReplWords, WordKind } from './repl-words.ts';

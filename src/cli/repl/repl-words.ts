@@ -8,7 +8,7 @@ export type Grammar = {
   readonly least?: number;
   readonly takes: readonly WordKind[];
   /** Words that make it this command, whatever comes after them. */
-  readonly actions?: readonly string[];
+  readonly actions: readonly string[];
   /** Changes nothing and moves nowhere, so that it may be typed before the team has finished. */
   readonly isLook?: boolean;
 };
@@ -16,7 +16,7 @@ export type Grammar = {
 const LOOK = { isLook: true } as const;
 
 /** The commands of the REPL itself, and those of the command line that sentences often begin with. */
-const GRAMMARS: Readonly<Record<string, Grammar>> = {
+const GRAMMARS: Readonly<Record<string, Omit<Grammar, 'actions'>>> = {
   checkpoints: { takes: ['count'], ...LOOK },
   'list-checkpoints': { takes: ['count'], ...LOOK },
   resume: { least: 1, takes: ['revision'] },
@@ -45,26 +45,64 @@ const GRAMMARS: Readonly<Record<string, Grammar>> = {
   verify: { takes: [], ...LOOK },
   doctor: { takes: [], ...LOOK },
   drift: { takes: ['session'], ...LOOK },
-  memory: { least: 1, takes: ['any'], actions: ['list', 'search', 'why', 'forget'] },
-  bisect: { takes: ['any'], actions: ['start', 'good', 'bad', 'skip', 'reset', 'run'] },
-  workflow: { takes: ['any', 'any'], actions: ['check', 'draw', 'schema'] },
+  memory: { least: 1, takes: ['any'] },
+  bisect: { takes: ['any'] },
+  workflow: { takes: ['any', 'any'] },
 };
 
 /** Of a command of the command line that has no grammar here. */
-const ANY: Grammar = { least: 1, takes: ['name', 'name'] };
+const ANY: Omit<Grammar, 'actions'> = { least: 1, takes: ['name', 'name'] };
 
 /** Everything that can be typed first, and what it takes. */
 export class ReplWords {
   readonly names: readonly string[];
+  readonly #commands: readonly CommandRow[];
 
   constructor(commands: readonly CommandRow[]) {
+    this.#commands = commands;
     const shown = commands.flatMap(({ name, isHidden }) => (isHidden ? [] : [name]));
     this.names = [...new Set([...Object.keys(GRAMMARS), ...shown])];
   }
 
   /** What a command takes; undefined if there is none of this name. */
   grammarOf(name: string): Grammar | undefined {
-    if (Object.hasOwn(GRAMMARS, name)) return GRAMMARS[name];
-    return this.names.includes(name) ? ANY : undefined;
+    if (!this.names.includes(name)) return undefined;
+    const actions = this.#commands.find((row) => row.name === name)?.actions ?? [];
+    return { ...((Object.hasOwn(GRAMMARS, name) ? GRAMMARS[name] : undefined) ?? ANY), actions };
   }
+}
+
+const ROWS: readonly (readonly [line: string, what: string])[] = [
+  ['checkpoints [n]', 'the rounds of this branch and what was said in them'],
+  ['resume <checkpoint>', 'go on from there: your next prompt begins a branch'],
+  ['back [n]', 'the same, n rounds before'],
+  ['run [n]', 'let the team go on, n rounds more (also: continue)'],
+  ['new [session]', 'your next prompt begins another session'],
+  ['sessions, use <session>', 'list the sessions, go to one'],
+  ['branch [name]', 'list the branches, go to one'],
+  ['fork [rev] [-b name]', 'begin a branch; --set path=json changes it'],
+  ['show [rev[:path]]', 'a checkpoint, or a value of its state'],
+  ['diff [a] [b]', 'what changed'],
+  ['where', 'where you are, and what you are asked'],
+  ['help [command], quit', 'this; end it (also Ctrl-D)'],
+];
+
+const REST = `Also log, grep, blame, drift, tag, rewind, undo, stats, memory and every other
+command of the command line, with or without "savestate" before it.
+`;
+
+const FORMS = `A checkpoint is the number of a round, an id or its beginning, a branch, a tag,
+@, @~3, #12 or @{2h ago}. Ctrl-C stops what is under way.
+`;
+
+/** What can be typed in the REPL. */
+export function formatHelp(hasTeam: boolean): string {
+  const width = Math.max(...ROWS.map(([line]) => line.length));
+  const said = hasTeam
+    ? `Everything else is said to the team. A sentence may begin with the name of a
+command. A slash makes a line a command for sure: /show main; quotes make it a
+sentence: "run tests".
+`
+    : 'Everything else would be said to the team, but there is none here.\n';
+  return `${ROWS.map(([line, what]) => `  ${line.padEnd(width)}  ${what}\n`).join('')}${REST}${said}${FORMS}`;
 }

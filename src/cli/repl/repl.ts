@@ -4,11 +4,10 @@ import type { Context } from '../base/context.ts';
 import { EXIT, type ExitCode, exitCodeOf, isInterrupt } from '../base/exit-code.ts';
 import type { GlobalOptions } from '../base/global-options.ts';
 import type { ReplTeam, SendOptions } from '../team/repl-team.ts';
-import { formatHelp } from './repl-help.ts';
 import { notSaid, type ReplLine, readLine } from './repl-line.ts';
 import { ReplMoves } from './repl-moves.ts';
 import { describeStart, findHere } from './repl-place.ts';
-import { type Grammar, ReplWords } from './repl-words.ts';
+import { formatHelp, type Grammar, ReplWords } from './repl-words.ts';
 
 /** What a line led to: go on, or end. */
 export type ReplStep = { readonly isOver: boolean; readonly code: ExitCode };

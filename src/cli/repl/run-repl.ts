@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { createInterface, type Interface } from 'node:readline';
 import type { Context } from '../base/context.ts';
 import { EXIT, type ExitCode } from '../base/exit-code.ts';
-import { listRevisions } from '../revision/list-revisions.ts';
+import { listRevisions } from '../revision/resolve-revision.ts';
 import { toPrintable } from '../terminal/printable.ts';
 import { Repl, type ReplParts } from './repl.ts';
 import { ReplWords } from './repl-words.ts';

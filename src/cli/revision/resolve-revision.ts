@@ -3,6 +3,7 @@ import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import { readPath } from '../../manager/engine/lineage.ts';
 import { Repository } from '../../manager/engine/repository.ts';
+import { isAnswerBranch } from '../../runtime/run/request-answers.ts';
 import type { Workspace } from '../base/workspace.ts';
 import { parseTime } from './parse-time.ts';
 
@@ -115,4 +116,19 @@ export async function readRange(
   }
   if (from === undefined) return found.reverse();
   throw new InvalidInputError(`${from.id} is not an ancestor of ${to.id}, so ${text} is no range of one history.`);
+}
+
+const LAST_CHECKPOINTS = 20;
+
+/** Names that may be completed: branches, and unless only these are wanted tags and the last checkpoints. */
+export async function listRevisions(workspace: Workspace, { isBranchesOnly = false } = {}): Promise<string[]> {
+  const sessionId = await workspace.findSession();
+  if (sessionId === undefined) return [];
+  const branches = (await workspace.manager.branches(sessionId))
+    .map(({ branch }) => branch)
+    .filter((branch) => !isAnswerBranch(branch));
+  if (isBranchesOnly) return branches;
+  const tags = (await workspace.manager.tags(sessionId)).map(({ name }) => name);
+  const { checkpoints } = await workspace.manager.list({ sessionId }, { limit: LAST_CHECKPOINTS });
+  return ['@', ...branches, ...tags, ...checkpoints.map(({ id }) => id)];
 }

@@ -1,3 +1,4 @@
+import { InvalidInputError } from '../../core/errors.ts';
 import type { OnDifference } from '../../runtime/run/differences.ts';
 import type { OptionRow } from '../base/command.ts';
 import type { CommandInput } from '../base/command-input.ts';
@@ -27,4 +28,20 @@ export const TALK_OPTIONS: readonly OptionRow[] = [
 /** What is to be done about differences, if the person says so. */
 export function readOnDifference(input: CommandInput): OnDifference | undefined {
   return input.oneOf('onDifference', ['fail', 'warn', 'accept']);
+}
+
+/** Reads answers of the form `id=text`. */
+export function parseAnswers(texts: readonly string[]): Readonly<Record<string, string>> {
+  return Object.fromEntries(texts.map(parseAnswer));
+}
+
+function parseAnswer(text: string): readonly [id: string, answer: string] {
+  const at = text.indexOf('=');
+  if (at > 0) return [text.slice(0, at), text.slice(at + 1)];
+  throw new InvalidInputError(`--answer must be id=text; found "${text}".`);
+}
+
+/** A name for a new session that sorts by time, and that people can read: `chat-20260131-080000`. */
+export function newSessionName(kind: 'chat' | 'run'): string {
+  return `${kind}-${new Date().toISOString().slice(0, 19).replaceAll(/[-:]/g, '').replace('T', '-')}`;
 }

@@ -14,14 +14,17 @@ export async function confirm(terminal: Terminal, { question, yes, signal }: Con
       `${question} Nobody can be asked here, so nothing was done. Say --yes to do it, or --dry-run to only look.`,
     );
   }
+  return /^y(es)?$/i.test(await askLine(`${question} [y/N] `, signal));
+}
+
+/** Reads one line; throws an AbortError if the person presses Ctrl-C instead. */
+export async function askLine(question: string, signal: AbortSignal): Promise<string> {
   const lines = createInterface({ input: process.stdin, output: process.stderr });
   const stop = new AbortController();
   lines.once('SIGINT', () => stop.abort()); // readline takes Ctrl-C for itself while it asks
   try {
-    const answer = await lines.question(`${toPrintable(question)} [y/N] `, {
-      signal: AbortSignal.any([signal, stop.signal]),
-    });
-    return /^y(es)?$/i.test(answer.trim());
+    const answer = await lines.question(toPrintable(question), { signal: AbortSignal.any([signal, stop.signal]) });
+    return answer.trim();
   } finally {
     lines.close();
   }

@@ -7,14 +7,15 @@ import { superviseWorkflow } from '../../runtime/workflow/supervise.ts';
 import { WorkflowExecutor } from '../../runtime/workflow/workflow-executor.ts';
 import type { Context } from '../base/context.ts';
 import { EXIT, type ExitCode } from '../base/exit-code.ts';
+import type { Output } from '../base/output-schemas.ts';
 import { BegunRuns } from '../place/begun-runs.ts';
 import type { FoundSettings } from '../place/settings-file.ts';
 import { toJsonForm } from '../state/json-form.ts';
 import { nameCutOffRuns } from '../team/cut-off.ts';
-import { parseAnswers } from '../team/parse-answers.ts';
 import { NOT_KEPT } from '../team/run-text.ts';
+import { parseAnswers } from '../team/talk-options.ts';
+import { formatTime } from '../terminal/format.ts';
 import { findRegistryPath, openWorkflow, openWorkflowRegistry } from './open-workflow.ts';
-import { describeWorkflow, type RunOutput } from './workflow-text.ts';
 
 /** Which workflow is run, and with what. */
 export type WorkflowOrder = {
@@ -127,5 +128,33 @@ function parseInput(text: string | undefined): unknown {
     return JSON.parse(text);
   } catch (cause) {
     throw new InvalidInputError(`--input must be JSON; found ${text}`, { cause });
+  }
+}
+
+/** The run of a workflow as `--json` tells it. */
+type RunOutput = Extract<Output<'run'>, { kind: 'workflow' }>;
+
+/** How far a workflow came, step by step, and what to do next. */
+function describeWorkflow(output: RunOutput): string {
+  const steps = output.steps.map(({ path, status }) => `${status.padEnd(7)}  ${path}\n`).join('');
+  return `${steps}${describeEnd(output)}`;
+}
+
+/** Without a checkpoint nothing was kept, and nothing can be gone on with. */
+function describeEnd({ status, output, failure, questions, timers, checkpointId }: RunOutput): string {
+  const next = (words: string): string => (checkpointId === null ? '' : `${words}\n`);
+  switch (status) {
+    case 'completed':
+      return `${typeof output === 'string' ? output : JSON.stringify(output, undefined, 2)}\n`;
+    case 'failed':
+      return `Failed at ${failure?.path}: ${failure?.message}\n${next('Try again with: savestate continue')}`;
+    case 'waiting':
+      return [
+        ...questions.map(
+          ({ id, text, choices }) =>
+            `Waiting: ${text} (${choices.join(', ')})\n${next(`Answer with: savestate continue --answer '${id}=...'`)}`,
+        ),
+        ...timers.map(({ path, at }) => `${path} waits until ${formatTime(new Date(at))} UTC.\n`),
+      ].join('');
   }
 }

@@ -1,17 +1,13 @@
-import { InvalidInputError } from '../../../core/errors.ts';
 import type { Command } from '../../base/command.ts';
-import type { CommandInput } from '../../base/command-input.ts';
-import type { Context } from '../../base/context.ts';
-import type { ExitCode } from '../../base/exit-code.ts';
 
 /** What can be done with a search. */
-const ACTIONS: Readonly<Record<string, (context: Context, input: CommandInput) => Promise<ExitCode | undefined>>> = {
+const ACTIONS: Readonly<Record<string, Command['run']>> = {
   start: async (context, input) => (await import('./bisect/by-hand.ts')).start(context, input),
   good: async (context, input) => (await import('./bisect/by-hand.ts')).mark(context, input, 'good'),
   bad: async (context, input) => (await import('./bisect/by-hand.ts')).mark(context, input, 'bad'),
   skip: async (context, input) => (await import('./bisect/by-hand.ts')).mark(context, input, 'skip'),
-  reset: async (context) => (await import('./bisect/by-hand.ts')).reset(context),
   run: async (context, input) => (await import('./bisect/by-test.ts')).run(context, input),
+  reset: async (context) => (await import('./bisect/by-hand.ts')).reset(context),
 };
 
 /** Finds where it went wrong. */
@@ -36,11 +32,5 @@ Afterwards the revision first-bad names what was found.`,
     ['savestate bisect start @ v1', 'by hand: it says what to look at'],
     ['savestate bisect good', 'the one it named is good'],
   ],
-  run: async (context, input) => {
-    const action = input.need(0, 'what to do: start, good, bad, skip, run or reset');
-    const act = Object.hasOwn(ACTIONS, action) ? ACTIONS[action] : undefined;
-    if (act === undefined)
-      throw new InvalidInputError(`bisect has no action "${action}". It has: ${Object.keys(ACTIONS).join(', ')}.`);
-    return act(context, input);
-  },
+  run: (context, input) => input.action('bisect', ACTIONS)(context, input),
 };

@@ -49,8 +49,7 @@ async function write(context: Context, input: CommandInput, { sessionId, text }:
   if (existsSync(file) && !input.flag('force'))
     throw new ConflictError(`The file ${file} exists already. Say --force to replace it.`);
   const bytes = await writeWhole(context, file, text);
-  await context.answer({ file, sessionId, bytes }, () => `${file}: session "${sessionId}", ${formatSize(bytes)}\n`);
-  return undefined;
+  return context.answer({ file, sessionId, bytes }, () => `${file}: session "${sessionId}", ${formatSize(bytes)}\n`);
 }
 
 /** The file appears when it is whole: a command that was stopped leaves none. */

@@ -118,9 +118,8 @@ async function planCheckpoints(workspace: Workspace, revision: string, reason: s
 
 async function tell(context: Context, output: Output<'forget'>, what: string): Promise<undefined> {
   const { isDryRun, checkpoints, collected } = output;
-  await context.answer(output, () => {
+  return context.answer(output, () => {
     if (isDryRun) return `Would delete ${what}; nothing was deleted.\n`;
     return `${formatCount(checkpoints, 'checkpoint')} deleted; ${formatSize(collected?.bytes ?? 0)} given back.\n`;
   });
-  return undefined;
 }

@@ -15,10 +15,9 @@ With --recordings a session can no longer be replayed from its start, only from 
     const recordings = input.flag('recordings') ? await context.busy('dropping', manager.dropRecordings()) : 0;
     const { chunks, bytes } = await context.busy('collecting', manager.gc({ signal: context.signal }));
     const dropped = recordings > 0 ? `${formatCount(recordings, 'recording')} dropped, ` : '';
-    await context.answer(
+    return context.answer(
       { chunks, bytes, recordings },
       () => `${dropped}${formatCount(chunks, 'chunk')} removed, ${formatSize(bytes)} given back.\n`,
     );
-    return undefined;
   },
 };

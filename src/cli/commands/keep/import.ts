@@ -24,7 +24,6 @@ export const command: Command = {
       () => `Session "${sessionId}": ${formatCount(checkpoints, 'checkpoint')}, ${formatCount(effects, 'effect')}.\n`,
     );
     context.say(`See it: savestate log -s ${JSON.stringify(sessionId)}`);
-    return undefined;
   },
 };
 

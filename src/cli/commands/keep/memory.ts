@@ -1,11 +1,7 @@
-import { InvalidInputError } from '../../../core/errors.ts';
 import type { Command } from '../../base/command.ts';
-import type { CommandInput } from '../../base/command-input.ts';
-import type { Context } from '../../base/context.ts';
-import type { ExitCode } from '../../base/exit-code.ts';
 
 /** What can be done with a memory. */
-const ACTIONS: Readonly<Record<string, (context: Context, input: CommandInput) => Promise<ExitCode | undefined>>> = {
+const ACTIONS: Readonly<Record<string, Command['run']>> = {
   list: async (context, input) => (await import('./memory/look.ts')).list(context, input),
   search: async (context, input) => (await import('./memory/look.ts')).search(context, input),
   why: async (context, input) => (await import('./memory/why.ts')).why(context, input),
@@ -39,11 +35,5 @@ forget removes the words for good, of all versions and of what was taken from th
     ['savestate memory why mem_0k3v9r2m5x7q1d', 'which checkpoints and words taught it'],
     ['savestate memory forget --user ann --dry-run', 'what there is to forget'],
   ],
-  run: async (context, input) => {
-    const action = input.need(0, 'what to do: list, search, why or forget');
-    const act = Object.hasOwn(ACTIONS, action) ? ACTIONS[action] : undefined;
-    if (act === undefined)
-      throw new InvalidInputError(`memory has no action "${action}". It has: ${Object.keys(ACTIONS).join(', ')}.`);
-    return act(context, input);
-  },
+  run: (context, input) => input.action('memory', ACTIONS)(context, input),
 };

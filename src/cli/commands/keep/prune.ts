@@ -113,7 +113,6 @@ async function tell(context: Context, result: PruneResult, collected?: CollectRe
   };
   await context.answer(output, () => `${formatReasons(result)}${formatOutcome(output)}`);
   if (!isDryRun && collected === undefined) context.say('The space is given back by: savestate gc');
-  return undefined;
 }
 
 function formatOutcome({ isDryRun, kept, dropped, deleted, collected }: Output<'prune'>): string {

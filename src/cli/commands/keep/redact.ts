@@ -153,11 +153,10 @@ async function replace(context: Context, workspace: Workspace, draft: Draft) {
 
 async function tell(context: Context, output: Output<'redact'>): Promise<undefined> {
   const { isDryRun, places, checkpoints, sessionId, collected } = output;
-  await context.answer(output, () => {
+  return context.answer(output, () => {
     const found = `${formatCount(places, 'place')} in ${formatCount(checkpoints, 'checkpoint')} of session "${sessionId}"`;
     return isDryRun
       ? `Found in ${found}; nothing was changed.\n`
       : `Taken out of ${found}; ${formatSize(collected?.bytes ?? 0)} given back.\n`;
   });
-  return undefined;
 }

@@ -2,13 +2,13 @@ import { createReadStream, existsSync } from 'node:fs';
 import { NotFoundError } from '../../../core/errors.ts';
 import { CheckpointManager } from '../../../manager/checkpoint-manager.ts';
 import type { VerifyReport } from '../../../manager/verify/verify.ts';
+import type { ChunkStorage } from '../../../storage/contract.ts';
 import { InMemoryCheckpointStorage } from '../../../storage/memory/memory-storage.ts';
 import { openStorage } from '../../../storage/open/open.ts';
 import type { Command } from '../../base/command.ts';
 import type { Context } from '../../base/context.ts';
 import { EXIT, type ExitCode } from '../../base/exit-code.ts';
 import { formatCount } from '../../terminal/format.ts';
-import { countCalls } from './count-calls.ts';
 
 /** Findings that are printed; more are counted, and all are in the JSON. */
 const MAX_FINDINGS = 20;
@@ -40,7 +40,7 @@ async function verifyStorage(context: Context, readData: boolean): Promise<Verif
   );
   const bar = context.progress({ noun: 'checkpoints', total });
   const manager = new CheckpointManager({
-    storage: countCalls(storage, 'readCheckpoint', async (count) => {
+    storage: countReads(storage, async (count) => {
       await context.checkStop();
       bar.show(count);
     }),
@@ -79,4 +79,20 @@ function format({ status, findings, ...counts }: VerifyReport, hasReadData: bool
   const lines = findings.slice(0, MAX_FINDINGS).map(({ subject, problem }) => `  ${subject}: ${problem}\n`);
   const damaged = `${formatCount(counts.damagedCheckpoints.length, 'checkpoint')} cannot be restored`;
   return `damaged: ${formatCount(findings.length, 'finding')}, ${damaged} (${seen}${data})\n${lines.join('')}${more > 0 ? `  and ${more} more; --json lists them all\n` : ''}`;
+}
+
+/** A storage that tells how many checkpoints were read: how far a check is that tells nothing itself. */
+function countReads(storage: ChunkStorage, onRead: (count: number) => Promise<void>): ChunkStorage {
+  let count = 0;
+  return new Proxy(storage, {
+    get(target, name) {
+      const value: unknown = Reflect.get(target, name, target);
+      if (typeof value !== 'function') return value;
+      if (name !== 'readCheckpoint') return value.bind(target);
+      return async (...args: unknown[]): Promise<unknown> => {
+        await onRead(++count);
+        return Reflect.apply(value, target, args);
+      };
+    },
+  });
 }

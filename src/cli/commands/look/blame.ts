@@ -30,8 +30,7 @@ export const command: Command = {
     const value = openAt(state, path);
     const paths = input.flag('whole') ? [path] : pathsBelow(path, value);
     const found = await attribute(context, { from, state, paths });
-    await context.answer(found, () => format(context, found));
-    return undefined;
+    return context.answer(found, () => format(context, found));
   },
 };
 

@@ -46,7 +46,6 @@ export const command: Command = {
       await context.answer(output, () => formatDiff(output, style, view));
     }
     if (!output.hasChanges) context.say('There are no differences.');
-    return undefined;
   },
 };
 

@@ -27,8 +27,7 @@ The chart shows how strong they were over time; a full bar is the alarm. Nothing
   ],
   run: async (context, input) => {
     const output = await measure(context, input);
-    await context.answer(output, () => format(output));
-    return undefined;
+    return context.answer(output, () => format(output));
   },
 };
 

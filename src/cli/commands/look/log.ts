@@ -55,7 +55,6 @@ export const command: Command = {
     const cuts = input.flag('graph') && sessionId !== undefined ? await readCuts(workspace, sessionId) : new Map();
     await context.answer(outputs, () => format(context, input, { outputs, steps, cuts }));
     if (outputs.length === 0) context.say('There are no such checkpoints.');
-    return undefined;
   },
 };
 

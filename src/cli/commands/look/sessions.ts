@@ -41,7 +41,6 @@ export const command: Command = {
     const head = ['session', 'current', 'branches', 'head', 'saved (UTC)', 'status'];
     await context.answer(sessions, () => formatRows(context.terminal, rows, { head, right: [2, 3] }));
     if (sessions.length === 0) context.say('There are no sessions yet.');
-    return undefined;
   },
 };
 

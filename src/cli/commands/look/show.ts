@@ -31,7 +31,7 @@ export const command: Command = {
     const output = toOutput(checkpoint, await readNames(workspace, checkpoint.sessionId));
     const state = input.flag('header') ? undefined : await workspace.manager.load(checkpoint.id);
     const { style } = context.terminal;
-    await context.answer({ checkpoint: output, state: toJsonForm(state) ?? null }, () => {
+    return context.answer({ checkpoint: output, state: toJsonForm(state) ?? null }, () => {
       const details = formatDetails(output, style);
       if (input.flag('header')) return details;
       const shown = input.flag('raw')
@@ -39,7 +39,6 @@ export const command: Command = {
         : formatState(state, style);
       return `${details}\n${shown}`;
     });
-    return undefined;
   },
 };
 
@@ -47,8 +46,7 @@ async function showValue(context: Context, checkpoint: Checkpoint, text: string)
   const { manager } = await context.workspace();
   const path = parseStatePath(text);
   const value = toJsonForm(openAt(await manager.load(checkpoint.id), path)) ?? null;
-  await context.answer({ checkpoint: toOutput(checkpoint), path: formatPath(path), value }, () =>
+  return context.answer({ checkpoint: toOutput(checkpoint), path: formatPath(path), value }, () =>
     typeof value === 'string' ? `${value}\n` : `${JSON.stringify(value, undefined, 2)}\n`,
   );
-  return undefined;
 }

@@ -18,8 +18,7 @@ export const command: Command = {
   ],
   run: async (context) => {
     const stats = await measure(context);
-    await context.answer(stats, () => format(stats));
-    return undefined;
+    return context.answer(stats, () => format(stats));
   },
 };
 

@@ -39,8 +39,7 @@ async function list(context: Context, isAll: boolean): Promise<undefined> {
     isCurrent ? style.green(branch) : branch,
     headId,
   ]);
-  await context.answer(branches, () => formatRows(context.terminal, rows));
-  return undefined;
+  return context.answer(branches, () => formatRows(context.terminal, rows));
 }
 
 async function make(context: Context, name: string, revision: string): Promise<undefined> {
@@ -52,8 +51,7 @@ async function make(context: Context, name: string, revision: string): Promise<u
     summary: `make branch "${name}" at ${origin.id}`,
     undo: [{ step: 'delete-branch', name, headId: head.headId }],
   });
-  await tellBranch(context, head, `began at #${origin.sequence}`);
-  return undefined;
+  return tellBranch(context, head, `began at #${origin.sequence}`);
 }
 
 async function deleteBranch(context: Context, name: string | undefined): Promise<undefined> {
@@ -73,5 +71,4 @@ async function deleteBranch(context: Context, name: string | undefined): Promise
     () => `Branch "${name}" is deleted; it was at ${headId}.\n`,
   );
   context.say('Its checkpoints stay until prune. Take it back with: savestate undo');
-  return undefined;
 }

@@ -5,8 +5,7 @@ import type { Context } from '../../base/context.ts';
 import type { ExitCode } from '../../base/exit-code.ts';
 import { isThreadSession } from '../../base/thread-sessions.ts';
 import { resolveRevision } from '../../revision/resolve-revision.ts';
-import { parseAnswers } from '../../team/parse-answers.ts';
-import { readOnDifference, TALK_OPTIONS } from '../../team/talk-options.ts';
+import { parseAnswers, readOnDifference, TALK_OPTIONS } from '../../team/talk-options.ts';
 import { refuseThread } from '../../thread/graph-move.ts';
 import { findWorkflowRun, WORKFLOW_OPTION } from '../../workflow/find-workflow-run.ts';
 

@@ -54,7 +54,6 @@ export const command: Command = {
     context.say(
       `See it with: savestate diff ${origin.id} ${head.branch}    Go on in it: savestate switch ${head.branch}`,
     );
-    return undefined;
   },
 };
 
@@ -70,7 +69,7 @@ export function toForkOptions(context: Context, input: CommandInput, edit?: Stat
 }
 
 /** Prints a new branch. */
-export async function tellBranch(context: Context, head: BranchHead, what: string): Promise<void> {
+export async function tellBranch(context: Context, head: BranchHead, what: string): Promise<undefined> {
   const { sessionId, branch, headId } = head;
   await context.answer(
     { sessionId, branch, name: branch, headId },

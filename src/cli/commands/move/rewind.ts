@@ -33,6 +33,5 @@ export const command: Command = {
     await tellBranch(context, head, `is current now, at #${origin.sequence}`);
     tellGraphMove(context, origin);
     context.say(`Nothing was deleted: "${before}" is as it was. Take it back with: savestate undo`);
-    return undefined;
   },
 };

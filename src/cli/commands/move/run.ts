@@ -6,8 +6,7 @@ import type { Command } from '../../base/command.ts';
 import type { CommandInput } from '../../base/command-input.ts';
 import type { Context } from '../../base/context.ts';
 import type { ExitCode } from '../../base/exit-code.ts';
-import { newSessionName } from '../../team/session-name.ts';
-import { readOnDifference, TALK_OPTIONS } from '../../team/talk-options.ts';
+import { newSessionName, readOnDifference, TALK_OPTIONS } from '../../team/talk-options.ts';
 
 /** Begins a conversation of the configured team or a workflow, or goes on with one. */
 export const command: Command = {

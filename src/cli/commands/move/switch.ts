@@ -24,6 +24,5 @@ export const command: Command = {
     );
     const headId = await workspace.findName(sessionId, 'branch', name);
     if (headId !== undefined) tellGraphMove(context, await workspace.openCheckpoint(headId));
-    return undefined;
   },
 };

@@ -28,8 +28,7 @@ async function list(context: Context): Promise<undefined> {
   const sessionId = await workspace.findSession();
   const tags = sessionId === undefined ? [] : await workspace.manager.tags(sessionId);
   const rows = tags.map(({ name, checkpointId }) => [context.terminal.style.yellow(name), checkpointId]);
-  await context.answer(tags, () => formatRows(context.terminal, rows));
-  return undefined;
+  return context.answer(tags, () => formatRows(context.terminal, rows));
 }
 
 async function set(context: Context, name: string, revision: string): Promise<undefined> {
@@ -41,8 +40,7 @@ async function set(context: Context, name: string, revision: string): Promise<un
     summary: `tag ${id} as "${name}"`,
     undo: [{ step: 'delete-tag', name, checkpointId }],
   });
-  await context.answer({ name, checkpointId }, () => `Checkpoint ${checkpointId} is tagged "${name}".\n`);
-  return undefined;
+  return context.answer({ name, checkpointId }, () => `Checkpoint ${checkpointId} is tagged "${name}".\n`);
 }
 
 async function deleteTag(context: Context, name: string | undefined): Promise<undefined> {
@@ -57,6 +55,5 @@ async function deleteTag(context: Context, name: string | undefined): Promise<un
     summary: `delete tag "${name}" of ${checkpointId}`,
     undo: [{ step: 'make-tag', name, checkpointId }],
   });
-  await context.answer({ deleted: name, checkpointId }, () => `Tag "${name}" is deleted; it named ${checkpointId}.\n`);
-  return undefined;
+  return context.answer({ deleted: name, checkpointId }, () => `Tag "${name}" is deleted; it named ${checkpointId}.\n`);
 }

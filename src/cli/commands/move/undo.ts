@@ -28,8 +28,7 @@ export const command: Command = {
     for (const step of operation.undo) await takeBack(workspace, operation, step);
     journal.markUndone(operation.id);
     const { id, at, sessionId, summary } = operation;
-    await context.answer({ id, at, sessionId, summary, isUndone: true }, () => `Undone: ${summary}.\n`);
-    return undefined;
+    return context.answer({ id, at, sessionId, summary, isUndone: true }, () => `Undone: ${summary}.\n`);
   },
 };
 
@@ -43,8 +42,7 @@ async function list(context: Context, journal: Journal): Promise<undefined> {
     formatTime(new Date(at)),
     `${summary}${isUndone ? ' (undone)' : ''}`,
   ]);
-  await context.answer(operations, () => formatRows(context.terminal, rows));
-  return undefined;
+  return context.answer(operations, () => formatRows(context.terminal, rows));
 }
 
 function choose(journal: Journal, id: string | undefined): Operation {

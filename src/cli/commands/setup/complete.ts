@@ -1,16 +1,9 @@
 import type { Command } from '../../base/command.ts';
 import type { Context } from '../../base/context.ts';
 import { findName, GLOBAL_ROWS } from '../../base/global-options.ts';
-import { listRevisions } from '../../revision/list-revisions.ts';
+import { listRevisions } from '../../revision/resolve-revision.ts';
 
 const SHELLS = ['bash', 'zsh', 'fish'];
-
-/** Commands whose first word is one of these. */
-const ACTIONS: Readonly<Record<string, readonly string[]>> = {
-  bisect: ['start', 'good', 'bad', 'skip', 'run', 'reset'],
-  memory: ['list', 'search', 'why', 'forget'],
-  workflow: ['check', 'draw', 'schema'],
-};
 
 const WITH_REVISIONS = new Set([
   'log',
@@ -45,7 +38,6 @@ export const command: Command = {
         .map((each) => `${each}\n`)
         .join(''),
     );
-    return undefined;
   },
 };
 
@@ -56,7 +48,8 @@ async function candidates(context: Context, before: readonly string[], last: str
   if (last.startsWith('-')) return listOptions(context, name);
   if (name === undefined)
     return context.program.commands.filter(({ isHidden }) => isHidden !== true).map((row) => row.name);
-  return (previous === name ? ACTIONS[name] : undefined) ?? listWords(context, name);
+  const row = previous === name ? context.program.commands.find((each) => each.name === name) : undefined;
+  return row?.actions ?? listWords(context, name);
 }
 
 /** What comes after the name of a command, or after its first word. */

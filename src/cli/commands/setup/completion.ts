@@ -37,6 +37,5 @@ export const command: Command = {
         `There is no completion for "${shell}". There is one for: ${Object.keys(SCRIPTS).join(', ')}.`,
       );
     context.terminal.print(script);
-    return undefined;
   },
 };

@@ -25,13 +25,12 @@ export const command: Command = {
     const found = await readConfig(context.folder);
     const storage = formatStorageAddress(await context.address());
     const values = { ...found?.config };
-    await context.answer({ ...(found !== undefined && { path: found.path }), storage, values }, () => {
+    return context.answer({ ...(found !== undefined && { path: found.path }), storage, values }, () => {
       const lines = Object.entries(values).map(
         ([name, set]) => `${name}: ${typeof set === 'string' ? set : JSON.stringify(set)}\n`,
       );
       return `# ${found?.path ?? `no ${CONFIG_NAME} here or above`}; the storage is ${storage}\n${lines.join('')}`;
     });
-    return undefined;
   },
 };
 
@@ -50,9 +49,8 @@ async function showOne(context: Context, key: string): Promise<undefined> {
   if (value === undefined)
     throw new InvalidInputError(`"${key}" is not set${found === undefined ? '' : ` in ${found.path}`}.`);
   const storage = formatStorageAddress(await context.address());
-  await context.answer(
+  return context.answer(
     { ...(found !== undefined && { path: found.path }), storage, values: { [key]: value } },
     () => `${typeof value === 'string' ? value : JSON.stringify(value)}\n`,
   );
-  return undefined;
 }

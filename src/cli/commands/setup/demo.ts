@@ -6,6 +6,5 @@ export const command: Command = {
   examples: [['savestate demo', 'save, crash, resume, fork, compare, prune, verify: in a minute']],
   run: async () => {
     await import('../../tour/tour.ts');
-    return undefined;
   },
 };

@@ -36,7 +36,6 @@ export const command: Command = {
     );
     if (address.kind === 'sqlite') context.say('Keep it out of version control: add .savestate/ to .gitignore.');
     context.say('Next: open it from a program with the same path, then: savestate log');
-    return undefined;
   },
 };
 

@@ -3,7 +3,7 @@ import type { Command } from '../../base/command.ts';
 import type { CommandInput } from '../../base/command-input.ts';
 import type { Transfer } from '../../langgraph/transfer.ts';
 
-const DIRECTIONS = ['import', 'export'] as const;
+const DIRECTIONS: Readonly<Record<string, Transfer['direction']>> = { import: 'import', export: 'export' };
 
 /** Moves threads from and to LangGraph's own savers. */
 export const command: Command = {
@@ -41,10 +41,7 @@ Exits with 3 if the report names what was skipped or is not whole.`,
 };
 
 function readTransfer(input: CommandInput): Transfer {
-  const action = input.need(0, 'what to do: import or export');
-  const direction = DIRECTIONS.find((name) => name === action);
-  if (direction === undefined)
-    throw new InvalidInputError(`langgraph has no action "${action}". It has: ${DIRECTIONS.join(', ')}.`);
+  const direction = input.action('langgraph', DIRECTIONS);
   const [place, from = place] = [input.word(1), input.text('from')];
   const to = input.text('to');
   if (!from) throw new InvalidInputError(`Say where to ${direction} from.`);

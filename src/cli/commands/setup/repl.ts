@@ -6,8 +6,7 @@ import type { Context } from '../../base/context.ts';
 import type { OpenTalk } from '../../team/open-talk.ts';
 import type { Team } from '../../team/open-team.ts';
 import type { ReplTeam } from '../../team/repl-team.ts';
-import { newSessionName } from '../../team/session-name.ts';
-import { TALK_OPTIONS } from '../../team/talk-options.ts';
+import { newSessionName, TALK_OPTIONS } from '../../team/talk-options.ts';
 
 /** Looks and moves around step by step. */
 export const command: Command = {

@@ -15,12 +15,10 @@ export const command: Command = {
     const name = input.word(0);
     const known = Object.keys(OUTPUT_SCHEMAS);
     if (name === undefined) {
-      await context.answer(known, () => `${known.join('\n')}\n`);
-      return undefined;
+      return context.answer(known, () => `${known.join('\n')}\n`);
     }
     const schema = Object.entries(OUTPUT_SCHEMAS).find(([each]) => each === name)?.[1];
     if (schema === undefined) throw new NotFoundError(`"${name}" has no JSON answer. These have: ${known.join(', ')}.`);
     context.terminal.print(`${JSON.stringify(z.toJSONSchema(schema), undefined, 2)}\n`);
-    return undefined;
   },
 };

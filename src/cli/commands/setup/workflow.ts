@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import { hasErrorCode, InvalidInputError, type SavestateError } from '../../../core/errors.ts';
+import { hasErrorCode, type SavestateError } from '../../../core/errors.ts';
 import type { Problem } from '../../../runtime/config/problem.ts';
 import type { Command } from '../../base/command.ts';
 import type { CommandInput } from '../../base/command-input.ts';
@@ -7,7 +7,7 @@ import type { Context } from '../../base/context.ts';
 import { EXIT, type ExitCode } from '../../base/exit-code.ts';
 import { formatCount } from '../../terminal/format.ts';
 
-const ACTIONS: Readonly<Record<string, (context: Context, input: CommandInput) => Promise<ExitCode | undefined>>> = {
+const ACTIONS: Readonly<Record<string, Command['run']>> = {
   check,
   draw,
   schema: printSchema,
@@ -26,13 +26,7 @@ flowchart), schema (a JSON Schema of workflow files, for editors). "savestate ru
     ['savestate workflow draw refund.yaml > refund.mmd', 'as a picture'],
     ['savestate workflow schema > workflow.schema.json', 'for an editor that completes YAML'],
   ],
-  run: async (context, input) => {
-    const action = input.need(0, 'what to do: check, draw or schema');
-    const act = Object.hasOwn(ACTIONS, action) ? ACTIONS[action] : undefined;
-    if (act === undefined)
-      throw new InvalidInputError(`workflow has no action "${action}". It has: ${Object.keys(ACTIONS).join(', ')}.`);
-    return act(context, input);
-  },
+  run: (context, input) => input.action('workflow', ACTIONS)(context, input),
 };
 
 async function check(context: Context, input: CommandInput): Promise<ExitCode | undefined> {
@@ -79,12 +73,10 @@ async function draw(context: Context, input: CommandInput): Promise<undefined> {
   const { openWorkflow } = await import('../../workflow/open-workflow.ts');
   const { toMermaid } = await import('../../../runtime/workflow/definition/mermaid.ts');
   const mermaid = toMermaid((await openWorkflow(context, file)).workflow);
-  await context.answer({ file, mermaid }, () => mermaid);
-  return undefined;
+  return context.answer({ file, mermaid }, () => mermaid);
 }
 
 async function printSchema(context: Context): Promise<undefined> {
   const { workflowJsonSchema } = await import('../../../runtime/workflow/definition/definition-schema.ts');
   context.terminal.print(`${JSON.stringify(workflowJsonSchema(), undefined, 2)}\n`);
-  return undefined;
 }

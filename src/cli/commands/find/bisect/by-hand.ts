@@ -35,8 +35,7 @@ export async function mark(context: Context, input: CommandInput, verdict: Verdi
 /** Ends a search. */
 export async function reset(context: Context): Promise<undefined> {
   new BisectFile(await context.stateFolder()).remove();
-  await context.answer({ status: 'reset', candidates: [] }, () => 'The search is over.\n');
-  return undefined;
+  return context.answer({ status: 'reset', candidates: [] }, () => 'The search is over.\n');
 }
 
 async function findTarget(context: Context, state: BisectState, revision: string | undefined): Promise<CheckpointId> {
@@ -68,14 +67,12 @@ async function goOn(context: Context, state: BisectState): Promise<undefined> {
   if (bisection !== undefined && next === undefined) {
     const firstBad = bisection.candidates.length === 1 ? bisection.candidates[0] : undefined;
     file.write({ ...state, ...(firstBad !== undefined && { firstBadId: firstBad.id }) });
-    await tellResult(context, bisection, { evaluations: state.verdicts.length });
-    return undefined;
+    return tellResult(context, bisection, { evaluations: state.verdicts.length });
   }
   file.write(state);
   const checkpoint = bisection === undefined || next === undefined ? undefined : bisection.checkpoints[next];
   if (bisection === undefined || checkpoint === undefined) await askForEnds(context, state);
   else await askAbout(context, bisection, toOutput(checkpoint));
-  return undefined;
 }
 
 async function askForEnds(context: Context, { goodId, badId }: BisectState): Promise<void> {

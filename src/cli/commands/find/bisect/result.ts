@@ -11,7 +11,7 @@ export async function tellResult(
   context: Context,
   bisection: Bisection,
   { evaluations, verb = 'bad' }: { readonly evaluations: number; readonly verb?: 'good' | 'bad' },
-): Promise<void> {
+): Promise<undefined> {
   const result = toResult(bisection, evaluations);
   const { style } = context.terminal;
   await context.answer(result, () => {

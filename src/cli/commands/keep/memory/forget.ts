@@ -59,5 +59,4 @@ async function tell(context: Context, output: ForgetOutput, what: string): Promi
     context.say(
       `The states of ${formatCount(checkpoints.length, 'checkpoint')} may still hold the words: ${checkpoints.slice(0, 3).join(', ')}${checkpoints.length > 3 ? ', ...' : ''}. See: savestate redact, savestate forget`,
     );
-  return undefined;
 }

@@ -4,8 +4,7 @@ import { MEMORY_KINDS, type MemoryKind, type MemoryRecord } from '../../../../me
 import type { CommandInput } from '../../../base/command-input.ts';
 import type { Context } from '../../../base/context.ts';
 import { EXIT, type ExitCode } from '../../../base/exit-code.ts';
-import { toMemoryOutput } from '../../../memory/memory-output.ts';
-import { useMemory } from '../../../memory/use-memory.ts';
+import { toMemoryOutput, useMemory } from '../../../memory/use-memory.ts';
 import { clip, formatTime } from '../../../terminal/format.ts';
 import { formatRows } from '../../../terminal/table.ts';
 
@@ -19,7 +18,6 @@ export async function list(context: Context, input: CommandInput): Promise<undef
   );
   await tell(context, limit === 0 ? [] : found.slice(-limit));
   if (found.length > limit) context.say(`${found.length - limit} more; see them with -n ${found.length}`);
-  return undefined;
 }
 
 /** Finds what answers a question, the best first. */

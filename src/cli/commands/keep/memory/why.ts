@@ -3,8 +3,7 @@ import type { MemoryExplanation, MemorySource } from '../../../../memory/edit/ex
 import type { CommandInput } from '../../../base/command-input.ts';
 import type { Context } from '../../../base/context.ts';
 import type { Output } from '../../../base/output-schemas.ts';
-import { toMemoryOutput } from '../../../memory/memory-output.ts';
-import { useMemory } from '../../../memory/use-memory.ts';
+import { toMemoryOutput, useMemory } from '../../../memory/use-memory.ts';
 import { formatTime } from '../../../terminal/format.ts';
 
 type WhyOutput = Extract<Output<'memory'>, { sources: unknown }>;
@@ -16,8 +15,7 @@ export async function why(context: Context, input: CommandInput): Promise<undefi
   if (found.sources.length === 0)
     // it was purged
     throw new NotFoundError(`There is no memory "${id}". See: savestate memory list --user <id>`, { details: { id } });
-  await context.answer(toOutput(found), () => format(found));
-  return undefined;
+  return context.answer(toOutput(found), () => format(found));
 }
 
 function toOutput({ id, memory, sources, supersededBy }: MemoryExplanation): WhyOutput {
