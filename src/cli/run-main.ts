@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { SavestateError } from '../core/errors.ts';
 import type { Command } from './base/command.ts';
 import type { CommandInput } from './base/command-input.ts';
-import { EXIT, type ExitCode, exitCodeOf, isInterrupt } from './base/exit-code.ts';
+import { describeError, EXIT, type ExitCode, exitCodeOf, isInterrupt } from './base/exit-code.ts';
 import type { GlobalOptions } from './base/global-options.ts';
 import { PROGRAM } from './program.ts';
 import { toPrintable } from './terminal/printable.ts';
@@ -65,7 +65,7 @@ function endQuietlyOnBrokenPipe(host: NodeJS.Process): void {
 
 async function explain(error: unknown, host: NodeJS.Process, isJson: boolean): Promise<ExitCode> {
   const exitCode = exitCodeOf(error);
-  const message = isInterrupt(error) ? 'Stopped.' : messageOf(error);
+  const message = isInterrupt(error) ? 'Stopped.' : describeError(error);
   if (isJson) {
     const { code, details } = error instanceof SavestateError ? error : { code: undefined, details: undefined };
     note(host, `${JSON.stringify({ error: { code, message, details, exitCode } })}\n`);
@@ -80,12 +80,6 @@ async function explain(error: unknown, host: NodeJS.Process, isJson: boolean): P
 /** Errors quote what is stored, and what was typed. */
 function note({ stderr }: NodeJS.Process, text: string): void {
   stderr.write(stderr.isTTY ? toPrintable(text) : text);
-}
-
-function messageOf(error: unknown): string {
-  if (error instanceof SavestateError) return error.message;
-  // Not one of ours, so it is a fault of this program: the stack helps whoever repairs it.
-  return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }
 
 function readVersion(): string {

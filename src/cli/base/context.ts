@@ -193,6 +193,21 @@ export class Context {
     return new ProgressBar(this.terminal, this.isJson || this.globals.quiet ? 'never' : this.globals.progress, work);
   }
 
+  /** Goes through items, one after the other: shows how far it is, and lets Ctrl-C stop it. */
+  async *watch<Item>(items: Iterable<Item> | AsyncIterable<Item>, work: Work): AsyncGenerator<Item> {
+    const bar = this.progress(work);
+    let done = 0;
+    try {
+      for await (const item of items) {
+        await this.checkStop();
+        bar.show(++done);
+        yield item;
+      }
+    } finally {
+      bar.end();
+    }
+  }
+
   /** Waits for something that cannot tell how far it is, and shows that it goes on. */
   busy<Result>(what: string, work: Promise<Result>): Promise<Result> {
     return showBusy(this.progress({ noun: what, total: undefined }), work);

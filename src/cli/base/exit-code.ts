@@ -59,3 +59,9 @@ function isSavestateError(error: unknown): error is SavestateError {
     (Object.keys(BY_CODE) as SavestateError['code'][]).some((code) => hasErrorCode(error, code))
   );
 }
+
+/** An error for a person. One that is not ours is a fault of this program: the stack helps whoever repairs it. */
+export function describeError(error: unknown): string {
+  if (error instanceof SavestateError) return error.message;
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}

@@ -1,6 +1,8 @@
+import { withoutUndefined } from '../../core/defined.ts';
 import { NotFoundError } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { type CheckpointId, parseSessionId, type SessionId } from '../../core/record/id.ts';
+import type { CheckpointPage, ListFilter } from '../../manager/branch/history.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
 import { checkRef } from '../../storage/ref.ts';
@@ -77,6 +79,16 @@ export class Workspace {
     if (checkpoint === undefined)
       throw new NotFoundError(`There is no checkpoint ${id} in this storage.`, { details: { id } });
     return checkpoint;
+  }
+
+  /** Every checkpoint that fits, page by page. */
+  async *list(filter: ListFilter, order?: 'oldest'): AsyncGenerator<Checkpoint> {
+    let cursor: string | undefined;
+    do {
+      const page: CheckpointPage = await this.manager.list(filter, withoutUndefined({ limit: 1_000, order, cursor }));
+      yield* page.checkpoints;
+      cursor = page.nextCursor;
+    } while (cursor !== undefined);
   }
 
   async close(): Promise<void> {

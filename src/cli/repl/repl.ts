@@ -1,7 +1,8 @@
-import { InvalidInputError, NotFoundError, SavestateError } from '../../core/errors.ts';
+import { withoutUndefined } from '../../core/defined.ts';
+import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
 import { parseCount } from '../base/command-input.ts';
 import type { Context } from '../base/context.ts';
-import { EXIT, type ExitCode, exitCodeOf, isInterrupt } from '../base/exit-code.ts';
+import { describeError, EXIT, type ExitCode, exitCodeOf, isInterrupt } from '../base/exit-code.ts';
 import type { GlobalOptions } from '../base/global-options.ts';
 import type { ReplTeam, SendOptions } from '../team/repl-team.ts';
 import { notSaid, type ReplLine, readLine } from './repl-line.ts';
@@ -61,7 +62,7 @@ export class Repl {
 
   /** Where the person is at the beginning. */
   async start(): Promise<string> {
-    const without = this.#teamError === undefined ? 'none is configured' : `none: ${messageOf(this.#teamError)}`;
+    const without = this.#teamError === undefined ? 'none is configured' : `none: ${describeError(this.#teamError)}`;
     return describeStart(this.#context, this.#team === undefined ? without : (this.#team.name ?? 'configured'));
   }
 
@@ -85,7 +86,7 @@ export class Repl {
       if (isAhead && !(await this.#mayRunAhead(read))) return this.#hold(line);
       return await this.#act(read, { line, signal: AbortSignal.any([run.signal, this.#context.signal]) });
     } catch (error) {
-      this.#context.terminal.note(isInterrupt(error) ? '\nStopped.\n' : `error: ${messageOf(error)}\n`);
+      this.#context.terminal.note(isInterrupt(error) ? '\nStopped.\n' : `error: ${describeError(error)}\n`);
       return { isOver: false, code: exitCodeOf(error) };
     } finally {
       this.#run = undefined;
@@ -126,7 +127,7 @@ export class Repl {
   /** Something that begins like a command; if it is none, it was not said either. */
   async #guess(command: CommandLine, line: string, signal: AbortSignal): Promise<ReplStep> {
     const step = await this.#do(command, signal).catch((error: unknown) => {
-      this.#context.terminal.note(`error: ${messageOf(error)}\n`);
+      this.#context.terminal.note(`error: ${describeError(error)}\n`);
       return { isOver: false, code: exitCodeOf(error) };
     });
     if (step.code !== EXIT.ok) this.#context.say(notSaid(line));
@@ -207,7 +208,7 @@ export class Repl {
 
   async #send(text: string, signal: AbortSignal, hint?: string): Promise<ReplStep> {
     const team = this.#openTeam(hint);
-    await this.#hear(team, team.send(text, await this.#place(signal)));
+    await this.#hear(team, team.send.bind(team, text), signal);
     return GO_ON;
   }
 
@@ -215,7 +216,7 @@ export class Repl {
     const rounds = word === undefined ? undefined : parseCount(word, 'The number of rounds');
     const team = this.#openTeam();
     if (team.goOn === undefined) throw new InvalidInputError('This team only answers prompts. Say something.');
-    await this.#hear(team, team.goOn(rounds, await this.#place(signal)));
+    await this.#hear(team, team.goOn.bind(team, rounds), signal);
   }
 
   #openTeam(hint?: string): ReplTeam {
@@ -225,17 +226,13 @@ export class Repl {
     throw new InvalidInputError(`No team is configured here, so nobody can answer. help lists the commands.${more}`);
   }
 
-  async #place(signal: AbortSignal): Promise<SendOptions> {
-    const workspace = await this.#moves.findWorkspace();
-    const sessionId = (await workspace?.findSession()) ?? this.#moves.begun;
-    const from = workspace?.position;
-    return { sessionId, signal, ...(from !== undefined && { from }) };
-  }
-
-  async #hear(team: ReplTeam, parts: AsyncIterable<string>): Promise<void> {
+  async #hear(team: ReplTeam, speak: (options: SendOptions) => Promise<void>, signal: AbortSignal): Promise<void> {
+    const found = await this.#moves.findWorkspace();
+    const sessionId = (await found?.findSession()) ?? this.#moves.begun;
+    const { print } = this.#context.terminal;
     this.#isTalking = true;
     try {
-      for await (const part of parts) this.#context.terminal.print(part);
+      await speak(withoutUndefined({ sessionId, signal, print, from: found?.position }));
     } finally {
       this.#isTalking = false;
     }
@@ -258,9 +255,4 @@ function checkPossible(words: readonly string[], { storage, session }: GlobalOpt
     );
   if (words[0] === 'repl' || words.includes('--edit'))
     throw new InvalidInputError(`${words[0]} would need the terminal for itself. Use it on the command line.`);
-}
-
-function messageOf(error: unknown): string {
-  if (error instanceof SavestateError) return error.message;
-  return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }

@@ -29,15 +29,12 @@ export async function observeHistory(
     history.push(checkpoint);
   }
   const observer = new HistoryObserver(new DriftDetector(options), await readLoopCalls(workspace, head));
-  const bar = context.progress({ noun: 'checkpoints', total: history.length });
-  for (const [at, checkpoint] of history.reverse().entries()) {
-    await context.checkStop();
-    bar.show(at);
+  const work = { noun: 'checkpoints', total: history.length };
+  for await (const checkpoint of context.watch(history.reverse(), work)) {
     const health = readHealth(checkpoint);
     if (health === undefined) observer.read(checkpoint, findChatMessages(await workspace.manager.load(checkpoint.id)));
     else observer.readLoop(checkpoint, health);
   }
-  bar.end();
   return observer.conclude();
 }
 

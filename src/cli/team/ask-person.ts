@@ -6,7 +6,7 @@ import type { TeamQuestion } from './talk.ts';
 /** Asks the person at the terminal. An empty line, or Ctrl-C, is no answer: the run then stops and waits. */
 export async function askPerson(
   { agent, text, choices }: TeamQuestion,
-  signal = new AbortController().signal,
+  signal: AbortSignal = new AbortController().signal,
 ): Promise<string | undefined> {
   const which = choices.length === 0 ? '' : `\n(${formatChoices(choices)})`;
   try {

@@ -2,7 +2,7 @@ import { NotFoundError } from '../../core/errors.ts';
 import { type CheckpointId, parseSessionId, type SessionId } from '../../core/record/id.ts';
 import type { ReplTeam, SendOptions } from './repl-team.ts';
 import { describeStop, formatAnswer, REPL_NEXT_WORDS } from './run-text.ts';
-import { SpokenParts } from './spoken-parts.ts';
+import { Speech } from './speech.ts';
 import type { Following, Talk, TeamResult } from './talk.ts';
 
 /** How a conversation is held in the REPL. */
@@ -36,18 +36,20 @@ export class ChatTeam implements ReplTeam {
     return this.#sessionId;
   }
 
-  send(prompt: string, { sessionId, from, signal }: SendOptions): AsyncGenerator<string> {
+  send(prompt: string, options: SendOptions): Promise<void> {
+    const { sessionId, from } = options;
     const { rounds, teamRounds, newSession, open } = this.#options;
-    return this.#follow(signal, async (following) => {
+    return this.#follow(options, async (following) => {
       if (from !== undefined) return this.#depart(from, { prompt, rounds: rounds ?? teamRounds }, following);
-      const options = { ...following, ...(rounds !== undefined && { rounds }) };
-      return (await open()).prompt(sessionId ?? newSession(), prompt, options);
+      const more = { ...following, ...(rounds !== undefined && { rounds }) };
+      return (await open()).prompt(sessionId ?? newSession(), prompt, more);
     });
   }
 
-  goOn(rounds: number | undefined, { sessionId, from, signal }: SendOptions): AsyncGenerator<string> {
+  goOn(rounds: number | undefined, options: SendOptions): Promise<void> {
+    const { sessionId, from } = options;
     const { teamRounds, open } = this.#options;
-    return this.#follow(signal, async (following) => {
+    return this.#follow(options, async (following) => {
       if (from !== undefined)
         return this.#depart(from, { rounds: rounds ?? this.#options.rounds ?? teamRounds }, following);
       if (sessionId === undefined) throw new NotFoundError('There is nothing to go on with. Say something first.');
@@ -63,23 +65,11 @@ export class ChatTeam implements ReplTeam {
     return result;
   }
 
-  async *#follow(signal: AbortSignal, run: (following: Following) => Promise<TeamResult>): AsyncGenerator<string> {
-    const parts = new SpokenParts();
-    const ended = run({
-      signal,
-      onText: (speaker, delta) => parts.add(speaker, delta),
-      onMessage: ({ name, content }) => parts.finish(name, content),
-    }).then(
-      (result) => parts.end(this.#tell(result)),
-      (error: unknown) => parts.fail(error),
-    );
-    yield* parts.read();
-    await ended;
-  }
-
-  #tell(result: TeamResult): string {
+  async #follow({ signal, print }: SendOptions, run: (following: Following) => Promise<TeamResult>): Promise<void> {
+    const { onText, onMessage } = new Speech(print);
+    const result = await run({ signal, onText, onMessage });
     this.#sessionId = parseSessionId(result.sessionId);
     const answer = formatAnswer(result);
-    return `${answer === '' ? '' : `${answer.trimStart()}\n`}${describeStop(result, REPL_NEXT_WORDS)}\n`;
+    print(`\n${answer === '' ? '' : `${answer.trimStart()}\n`}${describeStop(result, REPL_NEXT_WORDS)}\n`);
   }
 }

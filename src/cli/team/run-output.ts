@@ -3,6 +3,7 @@ import { EXIT, type ExitCode, exitCodeOf } from '../base/exit-code.ts';
 import type { Output } from '../base/output-schemas.ts';
 import { askPerson } from './ask-person.ts';
 import { describeStop, formatAnswer, messageOf, toQuestion } from './run-text.ts';
+import { Speech } from './speech.ts';
 import type { Following, TeamResult } from './talk.ts';
 
 type TeamOutput = Extract<Output<'run'>, { kind: 'chat' | 'fleet' }>;
@@ -40,7 +41,6 @@ function describeEnd(result: TeamResult): Pick<TeamOutput, 'reason' | 'signal' |
 /** Follows a run on the terminal: words as they come, and at the end how it stopped. */
 export class RunFollower {
   readonly #context: Context;
-  #streamed = '';
 
   constructor(context: Context) {
     this.#context = context;
@@ -50,22 +50,13 @@ export class RunFollower {
   get following(): Following {
     const { signal, terminal, globals } = this.#context;
     const canAsk = terminal.canAsk && globals.input && !this.#context.isJson;
+    const { onText, onMessage } = new Speech(this.#context.isJson ? () => undefined : terminal.print);
     return {
       signal,
-      onText: (speaker, delta) => this.#hear(speaker, delta),
-      onMessage: ({ name, content }) => this.#heard(name, content),
+      onText,
+      onMessage,
       ...(canAsk && { ask: askPerson }),
     };
-  }
-
-  #hear(speaker: string, delta: string): void {
-    if (!this.#context.isJson) this.#context.terminal.print(this.#streamed === '' ? `\n${speaker}: ${delta}` : delta);
-    this.#streamed += delta;
-  }
-
-  #heard(name: string, content: string): void {
-    if (!this.#context.isJson) this.#context.terminal.print(this.#streamed === '' ? `\n${name}: ${content}\n` : '\n');
-    this.#streamed = '';
   }
 
   /** Tells how it stopped; answers the exit code. */

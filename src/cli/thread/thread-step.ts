@@ -38,14 +38,10 @@ export async function readThreadSteps(
   const steps = new Map<string, ThreadStep>();
   if (checkpoints.every((checkpoint) => findGraphHeader(checkpoint) === undefined)) return steps;
   const workspace = await context.workspace();
-  const bar = context.progress({ noun: 'steps', total: checkpoints.length });
-  for (const [at, checkpoint] of checkpoints.entries()) {
-    await context.checkStop();
-    bar.show(at);
+  for await (const checkpoint of context.watch(checkpoints, { noun: 'steps', total: checkpoints.length })) {
     const step = await readThreadStep(workspace, checkpoint);
     if (step !== undefined) steps.set(checkpoint.id, step);
   }
-  bar.end();
   return steps;
 }
 

@@ -30,19 +30,19 @@ const context = new Context({
 });
 
 const team = {
-  async *send(prompt, { sessionId, from, signal }) {
+  async send(prompt, { sessionId, from, signal, print }) {
     const { manager } = await context.workspace();
     if (from !== undefined) await manager.rewind(from);
     const live = await manager.session(sessionId);
     const state = live.state;
     state.messages.push({ role: 'user', content: prompt });
     if (prompt === 'think long') {
-      yield 'thinking...\n';
+      print('thinking...\n');
       await sleep(60_000, undefined, { signal });
     }
     await live.save(state);
     await live.close();
-    yield `heard "${prompt}" as message ${state.messages.length}\n`;
+    print(`heard "${prompt}" as message ${state.messages.length}\n`);
   },
 };
 

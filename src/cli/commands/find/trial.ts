@@ -1,3 +1,4 @@
+import { withoutUndefined } from '../../../core/defined.ts';
 import { InvalidInputError } from '../../../core/errors.ts';
 import type { Intervention } from '../../../runtime/repair/intervention.ts';
 import type { TrialOptions } from '../../../runtime/repair/trial-options.ts';
@@ -74,19 +75,16 @@ function exitCodeOfTrial({ isComplete, edited, control }: Output<'trial'>): Exit
 }
 
 function readOptions(context: Context, input: CommandInput): Omit<TrialOptions, 'judge'> {
-  const intervention = readIntervention(input);
-  const [name, reason, concurrency] = [input.text('name'), input.text('reason'), input.count('concurrency')];
-  const { author, signal } = context;
-  return {
+  return withoutUndefined({
     repeats: input.count('repeats') ?? DEFAULT_REPEATS,
     rounds: input.count('rounds') ?? DEFAULT_ROUNDS,
-    signal,
-    ...(intervention !== undefined && { intervention }),
-    ...(name !== undefined && { name }),
-    ...(reason !== undefined && { reason }),
-    ...(author !== undefined && { author }),
-    ...(concurrency !== undefined && { concurrency }),
-  };
+    signal: context.signal,
+    intervention: readIntervention(input),
+    name: input.text('name'),
+    reason: input.text('reason'),
+    author: context.author,
+    concurrency: input.count('concurrency'),
+  });
 }
 
 function readIntervention(input: CommandInput): Intervention | undefined {

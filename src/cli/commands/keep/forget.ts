@@ -81,21 +81,16 @@ async function planSession(workspace: Workspace, name: string): Promise<Plan> {
   };
 }
 
-async function planUser({ manager }: Workspace, userId: string): Promise<Plan> {
+async function planUser(workspace: Workspace, userId: string): Promise<Plan> {
   const sessions = new Set<string>();
-  let [checkpoints, cursor]: [number, string | undefined] = [0, undefined];
-  do {
-    const page: Awaited<ReturnType<typeof manager.list>> = await manager.list(
-      { userId },
-      { limit: 1_000, ...(cursor !== undefined && { cursor }) },
-    );
-    for (const { sessionId } of page.checkpoints) sessions.add(sessionId);
-    checkpoints += page.checkpoints.length;
-    cursor = page.nextCursor;
-  } while (cursor !== undefined);
+  let checkpoints = 0;
+  for await (const { sessionId } of workspace.list({ userId })) {
+    sessions.add(sessionId);
+    checkpoints++;
+  }
   if (checkpoints === 0) throw new NotFoundError(`There are no checkpoints of user "${userId}" in this storage.`);
   const what = `${formatCount(checkpoints, 'checkpoint')} of user "${userId}" in ${formatCount(sessions.size, 'session')}`;
-  return { what, checkpoints, sessions: [...sessions], run: () => manager.clearUserHistory(userId) };
+  return { what, checkpoints, sessions: [...sessions], run: () => workspace.manager.clearUserHistory(userId) };
 }
 
 async function planCheckpoints(workspace: Workspace, revision: string, reason: string): Promise<Plan> {

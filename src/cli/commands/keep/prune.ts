@@ -1,3 +1,4 @@
+import { withoutUndefined } from '../../../core/defined.ts';
 import { InvalidInputError } from '../../../core/errors.ts';
 import { givenOptions } from '../../../core/options.ts';
 import { DEFAULT_RETENTION, type RetentionPolicy, type TypeRetention } from '../../../manager/retention/retention.ts';
@@ -62,23 +63,22 @@ Without rules those of savestate.yaml hold (retention:). It shows what it would 
 
 async function readPolicy(context: Context, input: CommandInput): Promise<RetentionPolicy> {
   const [olderThan, within] = [input.text('olderThan'), input.text('keepWithin')];
-  const given: [keyof RetentionPolicy, number | undefined][] = [
-    ['keepLast', input.count('keepLast')],
-    ['keepHourly', input.count('keepHourly')],
-    ['keepDaily', input.count('keepDaily')],
-    ['keepWeekly', input.count('keepWeekly')],
-    ['keepMonthly', input.count('keepMonthly')],
-    ['keepWithinMs', within === undefined ? undefined : parseDuration(within)],
-    ['maxAgeDays', olderThan === undefined ? undefined : parseDays(olderThan)],
-    ['maxCheckpoints', input.count('max')],
-    ['maxCheckpointsPerUser', input.count('maxPerUser')],
-  ];
-  const rules = Object.fromEntries(given.filter(([, value]) => value !== undefined));
+  const rules = withoutUndefined({
+    keepLast: input.count('keepLast'),
+    keepHourly: input.count('keepHourly'),
+    keepDaily: input.count('keepDaily'),
+    keepWeekly: input.count('keepWeekly'),
+    keepMonthly: input.count('keepMonthly'),
+    keepWithinMs: within === undefined ? undefined : parseDuration(within),
+    maxAgeDays: olderThan === undefined ? undefined : parseDays(olderThan),
+    maxCheckpoints: input.count('max'),
+    maxCheckpointsPerUser: input.count('maxPerUser'),
+  });
   const { types, ...configured } = (await context.config())?.config.retention ?? {};
   // Types keep what they ask for, as in the library; those of the file over those of the library.
   const ofTypes = types === undefined ? {} : { types: { ...DEFAULT_RETENTION.types, ...toTypes(types) } };
   if (Object.keys(rules).length > 0) return { ...ofTypes, ...rules };
-  if (types !== undefined || Object.keys(configured).length > 0) return { ...ofTypes, ...dropAbsent(configured) };
+  if (types !== undefined || Object.keys(configured).length > 0) return { ...ofTypes, ...withoutUndefined(configured) };
   throw new InvalidInputError(
     'Say what to keep, such as --keep-last 10, or write it into savestate.yaml under retention.',
   );
@@ -86,10 +86,6 @@ async function readPolicy(context: Context, input: CommandInput): Promise<Retent
 
 function toTypes(types: NonNullable<NonNullable<Config['retention']>['types']>): RetentionPolicy['types'] {
   return Object.fromEntries(Object.entries(types).map(([type, rule]) => [type, givenOptions(rule) as TypeRetention]));
-}
-
-function dropAbsent(rules: Readonly<Record<string, number | undefined>>): RetentionPolicy {
-  return Object.fromEntries(Object.entries(rules).filter(([, value]) => value !== undefined));
 }
 
 function parseDays(text: string): number {

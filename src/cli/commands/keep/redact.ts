@@ -105,7 +105,7 @@ async function writeDraft(context: Context, sessionId: SessionId, rules: Redacti
   const file = join(folder, `redacted-${Date.now()}-${process.pid}.jsonl`);
   const redaction = new Redaction(rules);
   const names = await readNames(workspace, sessionId);
-  const lines = watch(context, workspace.manager.exportSession(sessionId));
+  const lines = context.watch(workspace.manager.exportSession(sessionId), { noun: 'records', total: undefined });
   await pipeline(rewriteSession(lines, redaction), createWriteStream(file, { mode: 0o600 }), {
     signal: context.signal,
   });
@@ -114,17 +114,6 @@ async function writeDraft(context: Context, sessionId: SessionId, rules: Redacti
   const { checkpoints, effects } = await trial.importSession(createReadStream(file));
   await trial.close();
   return { file, names, checkpoints, effects, places: redaction.places, isNeeded: false };
-}
-
-async function* watch(context: Context, lines: AsyncIterable<string>): AsyncGenerator<string> {
-  const bar = context.progress({ noun: 'records', total: undefined });
-  let count = 0;
-  for await (const line of lines) {
-    await context.checkStop();
-    bar.show(++count);
-    yield line;
-  }
-  bar.end();
 }
 
 async function readNames({ storage }: Workspace, sessionId: SessionId): Promise<string> {

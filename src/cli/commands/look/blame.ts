@@ -47,12 +47,10 @@ async function attribute(context: Context, { from, state, paths }: Task): Promis
   const workspace = await context.workspace();
   const owners = new Map<readonly PathStep[], Checkpoint>();
   const open = new Set(paths);
-  const bar = context.progress({ noun: 'checkpoints', total: from.sequence });
-  let [newer, newerState, seen] = [from, state, 0];
-  for await (const older of readLive(workspace, from)) {
+  let [newer, newerState] = [from, state];
+  const work = { noun: 'checkpoints', total: from.sequence };
+  for await (const older of context.watch(readLive(workspace, from), work)) {
     if (older.id === from.id) continue;
-    await context.checkStop();
-    bar.show(++seen);
     const olderState = older.stateDigest === newer.stateDigest ? newerState : await workspace.manager.load(older.id);
     for (const path of open) {
       if (isDeepStrictEqual(findAt(newerState, path), findAt(olderState, path))) continue;
@@ -62,7 +60,6 @@ async function attribute(context: Context, { from, state, paths }: Task): Promis
     [newer, newerState] = [older, olderState];
     if (open.size === 0) break;
   }
-  bar.end();
   return paths.map((path) => ({
     path: formatPath(path),
     value: toJsonForm(findAt(state, path)) ?? null,

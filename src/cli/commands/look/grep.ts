@@ -74,16 +74,13 @@ async function* search(context: Context, input: CommandInput, pattern: RegExp): 
   }
   const checkpoints = await readRange(workspace, revision, { isClosed: true });
   const hasStart = parseRange(revision)?.from !== undefined; // what was there at the start of a range is not new in it
-  const bar = context.progress({ noun: 'checkpoints', total: checkpoints.length });
   const [first] = checkpoints;
   const telling = new Telling<Match>(viewOf(first === undefined ? undefined : await workspace.manager.load(first.id)));
-  for (const [at, checkpoint] of checkpoints.entries()) {
-    await context.checkStop();
-    bar.show(at);
+  const work = { noun: 'checkpoints', total: checkpoints.length };
+  for await (const [at, checkpoint] of context.watch(checkpoints.entries(), work)) {
     if (at === 0 && hasStart) continue;
     yield* telling.tell(toMatches(checkpoint, await readNew(workspace, checkpoint, checkpoints[at - 1]), pattern));
   }
-  bar.end();
   yield* telling.rest();
 }
 

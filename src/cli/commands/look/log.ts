@@ -63,15 +63,11 @@ async function list(context: Context, workspace: Workspace, input: CommandInput)
   const isWanted = createFilter(workspace, input);
   const found: Checkpoint[] = [];
   if (limit === 0) return found;
-  const bar = context.progress({ noun: 'checkpoints', total: undefined });
-  let seen = 0;
-  for await (const checkpoint of await read(workspace, input)) {
-    await context.checkStop();
-    bar.show(++seen);
+  const work = { noun: 'checkpoints', total: undefined };
+  for await (const checkpoint of context.watch(await read(workspace, input), work)) {
     if (await isWanted(checkpoint)) found.push(checkpoint);
     if (found.length >= limit) break;
   }
-  bar.end();
   return found;
 }
 

@@ -1,3 +1,4 @@
+import { withoutUndefined } from '../../../core/defined.ts';
 import { hasErrorCode } from '../../../core/errors.ts';
 import type { CheckpointId, SessionId } from '../../../core/record/id.ts';
 import { checkRef } from '../../../storage/ref.ts';
@@ -107,8 +108,6 @@ async function describe(workspace: Workspace, id: SessionId, heads: Heads): Prom
     headId,
     sequence,
     savedAt: timestamp.toISOString(),
-    ...(status !== undefined && { status }),
-    ...(agentId !== undefined && { agentId }),
-    ...(userId !== undefined && { userId }),
+    ...withoutUndefined({ status, agentId, userId }),
   };
 }

@@ -23,25 +23,17 @@ export const command: Command = {
 };
 
 async function measure(context: Context): Promise<Stats> {
-  const { manager, storage } = await context.workspace();
-  const counted = await manager.stats();
+  const workspace = await context.workspace();
+  const counted = await workspace.manager.stats();
   const saves: { timeMs: number; bytes: number }[] = [];
-  const bar = context.progress({ noun: 'checkpoints', total: counted.checkpoints });
-  let cursor: string | undefined;
-  do {
-    await context.checkStop();
-    const page = await manager.list({}, { order: 'oldest', limit: 1_000, ...(cursor !== undefined && { cursor }) });
-    for (const { header, stateBytes } of page.checkpoints)
-      saves.push({ timeMs: header.timestampMs, bytes: stateBytes });
-    cursor = page.nextCursor;
-    bar.show(saves.length);
-  } while (cursor !== undefined);
-  bar.end();
+  const work = { noun: 'checkpoints', total: counted.checkpoints };
+  for await (const { header, stateBytes } of context.watch(workspace.list({}, 'oldest'), work))
+    saves.push({ timeMs: header.timestampMs, bytes: stateBytes });
   const logicalBytes = saves.reduce((sum, { bytes }) => sum + bytes, 0);
   const { sessions, checkpoints, tombstones, chunks, bytes } = counted;
   return {
     storage: formatStorageAddress(await context.address()),
-    kind: storage.kind,
+    kind: workspace.storage.kind,
     sessions,
     checkpoints,
     tombstones,

@@ -1,3 +1,4 @@
+import { withoutUndefined } from '../../../core/defined.ts';
 import { InvalidInputError } from '../../../core/errors.ts';
 import type { Command } from '../../base/command.ts';
 import type { CommandInput } from '../../base/command-input.ts';
@@ -40,17 +41,7 @@ export const command: Command = {
 };
 
 async function talk(context: Context, input: CommandInput, sessionId: string): Promise<ExitCode | undefined> {
-  const { openTeam, readTeamChoice } = await import('../../team/open-team.ts');
-  const { openTalk } = await import('../../team/open-talk.ts');
-  const { RunFollower } = await import('../../team/run-output.ts');
-  const [rounds, answers] = [input.count('rounds'), parseAnswers(input.texts('answer'))];
-  const team = await openTeam(context, readTeamChoice(input));
-  const follower = new RunFollower(context);
-  const { talk: open, close } = await openTalk(context, { team, workspace: await context.runWorkspace() }, input);
-  try {
-    const options = { answers, ...follower.following, ...(rounds !== undefined && { rounds }) };
-    return await follower.end(await open.resume(sessionId, options));
-  } finally {
-    await close();
-  }
+  const { holdTalk } = await import('../../team/hold-talk.ts');
+  const said = withoutUndefined({ rounds: input.count('rounds'), answers: parseAnswers(input.texts('answer')) });
+  return holdTalk(context, input, ({ talk, following }) => talk.resume(sessionId, { ...said, ...following }));
 }

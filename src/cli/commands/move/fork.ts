@@ -1,3 +1,4 @@
+import { withoutUndefined } from '../../../core/defined.ts';
 import type { JsonPatchOperation } from '../../../core/diff/index.ts';
 import { InvalidInputError } from '../../../core/errors.ts';
 import type { ForkOptions, StateEdit } from '../../../manager/branch/branching.ts';
@@ -59,13 +60,12 @@ export const command: Command = {
 
 /** What is said about a fork or a rewind. */
 export function toForkOptions(context: Context, input: CommandInput, edit?: StateEdit): ForkOptions {
-  const [branch, reason, author] = [input.text('branch'), input.text('reason'), context.author];
-  return {
-    ...(branch !== undefined && { branch }),
-    ...(reason !== undefined && { reason }),
-    ...(author !== undefined && { author }),
-    ...(edit !== undefined && { edit }),
-  };
+  return withoutUndefined({
+    branch: input.text('branch'),
+    reason: input.text('reason'),
+    author: context.author,
+    edit,
+  });
 }
 
 /** Prints a new branch. */

@@ -1,3 +1,4 @@
+import { withoutUndefined } from '../../../core/defined.ts';
 import { InvalidInputError } from '../../../core/errors.ts';
 import type { Checkpoint } from '../../../core/record/checkpoint.ts';
 import type { EffectMode } from '../../../manager/effect/effect-log.ts';
@@ -36,10 +37,6 @@ N rounds append N messages, unless the conversation ends before. The run of a wo
     ['savestate resume @~8 --mode frozen', 'again, without calling anything'],
   ],
   run: async (context, input) => {
-    const { openTeam, readTeamChoice } = await import('../../team/open-team.ts');
-    const { openTalk } = await import('../../team/open-talk.ts');
-    const { RunFollower } = await import('../../team/run-output.ts');
-    const { BranchNote } = await import('../../team/branch-note.ts');
     await context.checkSaving();
     const departure = readDeparture(input);
     const workspace = await context.workspace();
@@ -47,18 +44,14 @@ N rounds append N messages, unless the conversation ends before. The run of a wo
     await refuseThread(context, origin);
     const place = await findWorkflowPlace(context, input, origin.id);
     if (place !== undefined) return resumeWorkflow(context, input, { place, origin });
-    await context.runWorkspace();
-    const team = await openTeam(context, readTeamChoice(input));
-    const { talk, close } = await openTalk(context, { team, workspace }, input);
-    const follower = new RunFollower(context);
-    const note = await BranchNote.begin(context, origin);
-    try {
-      const result = await talk.depart(origin.id, { ...departure, ...follower.following });
-      await note.end(result);
-      return await follower.end(result);
-    } finally {
-      await close();
-    }
+    const { holdTalk } = await import('../../team/hold-talk.ts');
+    const { noteBranch } = await import('../../team/branch-note.ts');
+    return holdTalk(context, input, async ({ talk, following }) => {
+      const note = await noteBranch(context, origin);
+      const result = await talk.depart(origin.id, { ...departure, ...following });
+      await note(result);
+      return result;
+    });
   },
 };
 
@@ -77,14 +70,13 @@ async function resumeWorkflow(
 }
 
 function readDeparture(input: CommandInput) {
-  const [branch, reason, prompt] = [input.text('branch'), input.text('reason'), input.text('prompt')];
-  return {
+  return withoutUndefined({
     rounds: input.count('rounds') ?? DEFAULT_ROUNDS,
     mode: input.oneOf('mode', MODES) ?? 'live',
     stripSignal: input.flag('stripSignal'),
     files: input.flag('restoreFiles') ? ('restore' as const) : ('keep' as const),
-    ...(branch !== undefined && { branch }),
-    ...(reason !== undefined && { reason }),
-    ...(prompt !== undefined && { prompt }),
-  };
+    branch: input.text('branch'),
+    reason: input.text('reason'),
+    prompt: input.text('prompt'),
+  });
 }

@@ -49,9 +49,7 @@ async function runWorkflowFile(context: Context, input: CommandInput, file: stri
 }
 
 async function talk(context: Context, input: CommandInput): Promise<ExitCode | undefined> {
-  const { openTeam, readTeamChoice } = await import('../../team/open-team.ts');
-  const { openTalk } = await import('../../team/open-talk.ts');
-  const { RunFollower } = await import('../../team/run-output.ts');
+  const { holdTalk } = await import('../../team/hold-talk.ts');
   const { commandWords } = await import('../../team/run-text.ts');
   const { tendCutOff } = await import('../../team/cut-off.ts');
   const text = await readPrompt(context, input);
@@ -59,18 +57,11 @@ async function talk(context: Context, input: CommandInput): Promise<ExitCode | u
   // What is refused is refused before anything is made.
   if (rounds !== undefined) checkValue(rounds, wholeFrom(1), '--rounds');
   readOnDifference(input);
-  const team = await openTeam(context, readTeamChoice(input));
-  const workspace = await context.runWorkspace();
   const sessionId = context.globals.session ?? newSessionName('chat');
-  const follower = new RunFollower(context);
-  const { talk: open, close } = await openTalk(context, { team, workspace }, input);
-  try {
-    await tendCutOff(context, { team, workspace, talk: open, words: commandWords, sessionId });
-    const options = { ...follower.following, ...(rounds !== undefined && { rounds }) };
-    return await follower.end(await open.prompt(sessionId, text, options));
-  } finally {
-    await close();
-  }
+  return holdTalk(context, input, async ({ following, ...held }) => {
+    await tendCutOff(context, { ...held, words: commandWords, sessionId });
+    return held.talk.prompt(sessionId, text, { ...following, ...(rounds !== undefined && { rounds }) });
+  });
 }
 
 async function readPrompt(context: Context, input: CommandInput): Promise<string> {

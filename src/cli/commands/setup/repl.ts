@@ -64,7 +64,7 @@ async function createReplTeam(
   input: CommandInput,
   team: Team & { readonly file: string },
 ): Promise<FoundTeam> {
-  const [{ openTalk }, { tendCutOff }, { replWords }, { ChatTeam }, { BranchNote }] = await Promise.all([
+  const [{ openTalk }, { tendCutOff }, { replWords }, { ChatTeam }, { noteBranch }] = await Promise.all([
     import('../../team/open-talk.ts'),
     import('../../team/cut-off.ts'),
     import('../../team/run-text.ts'),
@@ -83,10 +83,7 @@ async function createReplTeam(
     open,
     rounds: input.count('rounds'),
     newSession: () => newSessionName('chat'),
-    onDepart: async (from) => {
-      const note = await BranchNote.begin(context, await (await context.workspace()).openCheckpoint(from));
-      return (result) => note.end(result);
-    },
+    onDepart: async (from) => noteBranch(context, await (await context.workspace()).openCheckpoint(from)),
   });
   const tend = async () => {
     if (opened === undefined) return;

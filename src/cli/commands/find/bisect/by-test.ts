@@ -116,14 +116,10 @@ class Search {
 
   /** Looks at all; answers whether one is bad. */
   async scan(): Promise<boolean> {
-    const { length } = this.bisection.checkpoints;
-    const bar = this.#context.progress({ noun: 'checkpoints', total: length });
-    for (let at = 0; at < length; at++) {
-      await this.#look(at);
-      bar.show(at + 1);
-    }
-    bar.end();
-    return this.bisection.checkpoints.some((_, at) => this.bisection.verdictAt(at) === 'bad');
+    const { checkpoints } = this.bisection;
+    const work = { noun: 'checkpoints', total: checkpoints.length };
+    for await (const at of this.#context.watch(checkpoints.keys(), work)) await this.#look(at);
+    return checkpoints.some((_, at) => this.bisection.verdictAt(at) === 'bad');
   }
 
   async #look(at: number): Promise<Verdict> {

@@ -1,3 +1,4 @@
+import { withoutUndefined } from '../../../../core/defined.ts';
 import { NotFoundError } from '../../../../core/errors.ts';
 import type { MemoryExplanation, MemorySource } from '../../../../memory/edit/explaining.ts';
 import type { CommandInput } from '../../../base/command-input.ts';
@@ -29,9 +30,7 @@ function toOutput({ id, memory, sources, supersededBy }: MemoryExplanation): Why
       status,
       isVisible,
       turns: turns.map((turn) => turn.memory),
-      ...(sessionId !== undefined && { sessionId }),
-      ...(branch !== undefined && { branch }),
-      ...(checkpointId !== undefined && { checkpointId }),
+      ...withoutUndefined({ sessionId, branch, checkpointId }),
     })),
   };
 }
@@ -43,16 +42,8 @@ function format({ id, memory, sources, supersededBy }: MemoryExplanation): strin
   return `${id}  ${what}\n${later}${sources.map(formatSource).join('')}`;
 }
 
-function formatSource({
-  operation,
-  at,
-  sessionId,
-  branch,
-  checkpointId,
-  status,
-  isVisible,
-  turns,
-}: MemorySource): string {
+function formatSource(source: MemorySource): string {
+  const { operation, at, sessionId, branch, checkpointId, status, isVisible, turns } = source;
   const place = sessionId === undefined ? 'no session' : `session ${sessionId}, branch ${branch}`;
   const left = checkpointId === undefined ? '' : `, ${checkpointId} (${status})`;
   const seen = isVisible ? '' : ', not visible from here';

@@ -1,0 +1,33 @@
+import type { CommandInput } from '../base/command-input.ts';
+import type { Context } from '../base/context.ts';
+import type { ExitCode } from '../base/exit-code.ts';
+import type { Workspace } from '../base/workspace.ts';
+import { openTalk } from './open-talk.ts';
+import { openTeam, readTeamChoice, type Team } from './open-team.ts';
+import { RunFollower } from './run-output.ts';
+import type { Following, Talk, TeamResult } from './talk.ts';
+
+/** A talk that a command holds: with whom, where, and who listens. */
+export type HeldTalk = {
+  readonly team: Team;
+  readonly workspace: Workspace;
+  readonly talk: Talk;
+  readonly following: Following;
+};
+
+/** Holds a talk with the team that a command names, and tells how it ended; returns the exit code. */
+export async function holdTalk(
+  context: Context,
+  input: CommandInput,
+  work: (held: HeldTalk) => Promise<TeamResult>,
+): Promise<ExitCode | undefined> {
+  const team = await openTeam(context, readTeamChoice(input));
+  const workspace = await context.runWorkspace();
+  const follower = new RunFollower(context);
+  const { talk, close } = await openTalk(context, { team, workspace }, input);
+  try {
+    return await follower.end(await work({ team, workspace, talk, following: follower.following }));
+  } finally {
+    await close();
+  }
+}
