@@ -243,6 +243,11 @@ export function either(allowed: string, ...checks: readonly OptionCheck[]): Opti
   return accepts(allowed, (value) => checks.some((check) => check(value) === undefined));
 }
 
+/** Accepts null, and what the check accepts. */
+export function orNull(check: OptionCheck): OptionCheck {
+  return (value) => (value === null ? undefined : check(value));
+}
+
 /** Accepts an object that has these methods. */
 export function having(...methods: readonly string[]): OptionCheck {
   return accepts(`an object with ${methods.map((method) => `${method}()`).join(', ')}`, (value) =>

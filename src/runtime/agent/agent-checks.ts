@@ -12,6 +12,7 @@ import {
   type OptionChecks,
   oneOf,
   options,
+  orNull,
   record,
   signal,
   string,
@@ -76,12 +77,9 @@ const OVERRIDE: OptionChecks<AgentOverride> = {
   description: string,
   // Checked where it is read.
   llmConfig: anything,
-  modelId: accepts('the id of a registered model', (value) => value === null || filledString(value) === undefined),
+  modelId: orNull(filledString),
   humanInputMode,
-  maxConsecutiveAutoReplies: accepts(
-    'a whole number or null',
-    (value) => value === null || wholeFrom(0)(value) === undefined,
-  ),
+  maxConsecutiveAutoReplies: orNull(wholeFrom(0)),
   maxToolRounds: wholeFrom(1),
 };
 

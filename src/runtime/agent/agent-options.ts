@@ -1,4 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
+import { InvalidInputError } from '../../core/errors.ts';
+import { describeValue, type Optional } from '../../core/options.ts';
 import { parseName } from '../../core/record/id.ts';
 import type { RestoreProblem } from '../../manager/engine/restore-report.ts';
 import { parseCodeExecutionConfig } from '../code/code-config.ts';
@@ -95,6 +97,20 @@ export function compareGiven(given: Partial<AgentState>, saved: AgentState): Res
     const problem = `The ${word} of "${saved.name}" changed in the code, or had secrets in it: the agent has what the checkpoint says.`;
     return [{ path: `$.agents.${saved.name}.${word}`, problem }];
   });
+}
+
+/** What names a model: a configuration, or the id of one that was given as an object. */
+type ModelNames = Pick<AgentState, 'llmConfig' | 'modelId'>;
+
+/** Another model, as it is named on purpose: a configuration takes the place of an id. Throws if both are given. */
+export function overrideModel({ llmConfig, modelId }: Optional<ModelNames>): Partial<ModelNames> {
+  if (llmConfig === undefined) return modelId === undefined ? {} : { modelId };
+  if (llmConfig === null) return { llmConfig, modelId: modelId ?? null };
+  if ((modelId ?? undefined) === undefined) return { llmConfig: parseLlmConfig(llmConfig), modelId: null };
+  throw new InvalidInputError(
+    `An override names two models: modelId ${describeValue(modelId)} and an llmConfig. Give one of them.`,
+    { details: { modelId } },
+  );
 }
 
 /** What may be changed of an agent for a what-if experiment. */

@@ -7,7 +7,7 @@ import type { CodeBlock } from '../code/code-executor.ts';
 import { extractCodeBlocks } from '../code/extract-code-blocks.ts';
 import type { ChatModel } from '../model/chat-model.ts';
 import type { LanguageModel } from '../model/language-model.ts';
-import { type LlmConfig, parseLlmConfig, requestSettings } from '../model/llm-config.ts';
+import { type LlmConfig, requestSettings } from '../model/llm-config.ts';
 import { checkAgent, checkOverride, checkReply } from './agent-checks.ts';
 import { loadFields, readFields } from './agent-fields.ts';
 import {
@@ -15,6 +15,7 @@ import {
   compareGiven,
   createState,
   givenState,
+  overrideModel,
   type StandardAgentOptions,
 } from './agent-options.ts';
 import { AgentRegistry } from './agent-registry.ts';
@@ -129,14 +130,8 @@ export class StandardAgent {
   /** Changes what the agent is told to be, for what-if experiments. */
   configure(override: AgentOverride): void {
     checkOverride(override, 'configure()');
-    const { llmConfig, ...change } = givenOptions(override);
-    this.#change({
-      ...change,
-      ...(llmConfig !== undefined && {
-        llmConfig: llmConfig === null ? null : parseLlmConfig(llmConfig),
-        modelId: change.modelId ?? null,
-      }),
-    });
+    const given = givenOptions(override);
+    this.#change({ ...given, ...overrideModel(given) });
   }
 
   /** Forgets how often it replied by itself. */

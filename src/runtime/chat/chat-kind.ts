@@ -1,7 +1,6 @@
 import { adoptAgents } from '../run/team-facts.ts';
 import type { RestorableKind } from '../run/team-restorer.ts';
-import { createEndRules } from './chat-end.ts';
-import { findMissingCode } from './chat-settings.ts';
+import { changeSettings, findMissingCode } from './chat-settings.ts';
 import { type ChatSettings, type ChatState, parseChatState } from './chat-state.ts';
 import { GroupChat } from './group-chat.ts';
 
@@ -18,11 +17,11 @@ export const CHAT: RestorableKind<ChatState, GroupChat, ChatSettings> = {
   make: (agents, registry) => new GroupChat({ agents, registry, speakerSelection: 'round_robin' }), // until its own settings are loaded
   override: (chat, settings) => {
     chat.change({
-      settings: {
-        ...chat.record.settings,
-        ...settings,
-        ...(settings.end !== undefined && { end: createEndRules(settings.end) }),
-      },
+      settings: changeSettings(
+        chat.record.settings,
+        settings,
+        chat.agents.map(({ name }) => name),
+      ),
       ...(settings.maxRounds !== undefined && { roundLimit: settings.maxRounds }),
       ...(settings.seed !== undefined && { randomState: settings.seed }),
     });

@@ -1,11 +1,31 @@
 import { InvalidInputError } from '../../core/errors.ts';
-import { checkValue, describeValue, filledString, givenOptions, isRecord } from '../../core/options.ts';
+import {
+  accepts,
+  anything,
+  checkOptions,
+  checkValue,
+  describeValue,
+  filledString,
+  flag,
+  givenOptions,
+  isRecord,
+  listOf,
+  type OptionChecks,
+  options,
+  orNull,
+  record,
+  recordOf,
+  string,
+  wholeFrom,
+} from '../../core/options.ts';
+import { name } from '../../core/record/id.ts';
 import { formatSuggestion, suggest } from '../../core/suggestion.ts';
+import { overrideModel } from '../agent/agent-options.ts';
 import { type AgentRegistry, modelIdOf } from '../agent/agent-registry.ts';
 import { NAMED_AS_PERSON, PERSON } from '../agent/chat-message.ts';
 import { parseLlmConfig } from '../model/llm-config.ts';
 import type { Difference } from '../run/differences.ts';
-import { createEndRules } from './chat-end.ts';
+import { createEndRules, END_RULES } from './chat-end.ts';
 import type { ChatSettings } from './chat-state.ts';
 import type { GroupChatOptions } from './group-chat.ts';
 import { findCandidates } from './speaker-selection.ts';
@@ -20,6 +40,49 @@ const DEFAULTS = {
   seed: 1,
   maxRounds: 20,
 } as const;
+
+/** What the settings of a conversation accept, as options of a group. */
+export const SETTINGS = {
+  managerName: name,
+  // Checked with the names it may hold.
+  speakerSelection: anything,
+  allowedTransitions: recordOf(listOf(string)),
+  allowRepeatSpeaker: flag,
+  sendIntroductions: flag,
+  seed: accepts('a whole number', Number.isSafeInteger),
+  maxRounds: wholeFrom(1),
+  end: options(END_RULES),
+} as const;
+
+/** What may be changed of a conversation that has begun. */
+const CHANGES: OptionChecks<ChatSettings> = {
+  ...SETTINGS,
+  managerName: () => 'cannot be changed: the agents keep what they heard under this name',
+  allowedTransitions: orNull(SETTINGS.allowedTransitions),
+  // Checked where it is read.
+  selectorConfig: orNull(record),
+  selectorModelId: orNull(filledString),
+};
+
+/** Settings with what is changed on purpose. Throws if the group cannot be led by them. */
+export function changeSettings(
+  was: ChatSettings,
+  changes: Partial<ChatSettings>,
+  agents: readonly string[],
+): ChatSettings {
+  checkOptions(changes, CHANGES, 'overrides.settings');
+  const { end, selectorConfig, selectorModelId, ...given } = givenOptions(changes);
+  const { llmConfig, modelId } = overrideModel({ llmConfig: selectorConfig, modelId: selectorModelId });
+  const settings = {
+    ...was,
+    ...given,
+    ...(end !== undefined && { end: createEndRules(end) }),
+    ...(llmConfig !== undefined && { selectorConfig: llmConfig }),
+    ...(modelId !== undefined && { selectorModelId: modelId }),
+  };
+  checkLeading(settings, agents);
+  return settings;
+}
 
 /** The settings of a conversation, where the options do not say otherwise as by default. */
 export function createSettings(options: GroupChatOptions, registry: AgentRegistry): ChatSettings {
@@ -47,11 +110,16 @@ const SELECTIONS = ['auto', 'round_robin', 'random', 'manual'];
 
 /** Throws if a group cannot be led by its settings: before anything is saved or paid for. */
 export function checkSettings(settings: ChatSettings, agents: readonly string[], registry: AgentRegistry): void {
+  checkLeading(settings, agents);
+  const [missing] = findMissingCode(settings, registry);
+  if (missing !== undefined) throw new InvalidInputError(`${missing.text} Add it to the registry of the group.`);
+}
+
+/** Throws if nobody could lead a group by its settings, whatever is registered. */
+function checkLeading(settings: ChatSettings, agents: readonly string[]): void {
   checkNames(settings, agents);
   checkRounds(settings.maxRounds);
   checkSelection(settings.speakerSelection);
-  const [missing] = findMissingCode(settings, registry);
-  if (missing !== undefined) throw new InvalidInputError(`${missing.text} Add it to the registry of the group.`);
   if (settings.speakerSelection === 'auto' && needsSelector(settings, agents)) {
     throw new InvalidInputError(
       'Speakers are selected by a model (speakerSelection "auto", the default), and the group has none. Give it a selector, or speakerSelection "round_robin".',

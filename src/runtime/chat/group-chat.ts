@@ -1,19 +1,6 @@
 import { InvalidInputError } from '../../core/errors.ts';
 import { freezeState } from '../../core/freeze.ts';
-import {
-  accepts,
-  anything,
-  checkOptions,
-  flag,
-  listOf,
-  type OptionChecks,
-  options,
-  record,
-  recordOf,
-  string,
-  wholeFrom,
-} from '../../core/options.ts';
-import { name } from '../../core/record/id.ts';
+import { checkOptions, type OptionChecks, record } from '../../core/options.ts';
 import type { RestoreProblem } from '../../manager/engine/restore-report.ts';
 import { standardAgents } from '../agent/agent-checks.ts';
 import { AgentRegistry } from '../agent/agent-registry.ts';
@@ -24,8 +11,8 @@ import type { StandardAgent } from '../agent/standard-agent.ts';
 import type { ChatModel } from '../model/chat-model.ts';
 import type { LanguageModel } from '../model/language-model.ts';
 import type { LlmConfig } from '../model/llm-config.ts';
-import { END_RULES, type GivenEndRules, stripSignals } from './chat-end.ts';
-import { checkRounds, checkSettings, createSettings } from './chat-settings.ts';
+import { type GivenEndRules, stripSignals } from './chat-end.ts';
+import { checkRounds, checkSettings, createSettings, SETTINGS } from './chat-settings.ts';
 import {
   CHAT_KIND,
   type ChatRecord,
@@ -52,20 +39,10 @@ export type GroupChatOptions = {
   readonly selector?: LlmConfig | ChatModel | LanguageModel;
 };
 
-const limit = wholeFrom(1);
-
 const OPTIONS: OptionChecks<GroupChatOptions> = {
   agents: { required: standardAgents },
   registry: record,
-  managerName: name,
-  // Checked with the names it may hold.
-  speakerSelection: anything,
-  allowedTransitions: recordOf(listOf(string)),
-  allowRepeatSpeaker: flag,
-  sendIntroductions: flag,
-  seed: accepts('a whole number', Number.isSafeInteger),
-  maxRounds: limit,
-  end: options(END_RULES),
+  ...SETTINGS,
   // A model or a configuration is checked where it is read.
   selector: record,
 };

@@ -1,10 +1,13 @@
 import { InvalidInputError } from '../../core/errors.ts';
 import {
   checkOptions,
+  filledString,
   flag,
   givenOptions,
+  listOf,
   type OptionChecks,
   options as optionsOf,
+  orNull,
   positive,
   record,
   recordOf,
@@ -13,6 +16,7 @@ import {
 } from '../../core/options.ts';
 import { name } from '../../core/record/id.ts';
 import { standardAgents } from '../agent/agent-checks.ts';
+import { overrideModel } from '../agent/agent-options.ts';
 import type { AgentRegistry } from '../agent/agent-registry.ts';
 import { NAMED_AS_PERSON, PERSON } from '../agent/chat-message.ts';
 import type { StandardAgent } from '../agent/standard-agent.ts';
@@ -20,9 +24,9 @@ import type { HumanInTheLoopSettings, WorkflowConfig } from '../config/config-sc
 import type { ChatModel } from '../model/chat-model.ts';
 import type { LanguageModel } from '../model/language-model.ts';
 import { type LlmConfig, parseLlmConfig } from '../model/llm-config.ts';
-import { humanInTheLoop } from '../run/run-options.ts';
+import { checkTrust, humanInTheLoop } from '../run/run-options.ts';
 import type { FleetCallbackFlags, FleetSettings } from './fleet-state.ts';
-import { createPolicy } from './operation-policy.ts';
+import { createPolicy, type OperationPolicy } from './operation-policy.ts';
 
 /** What a fleet is made of. */
 export type FleetOptions = FleetLimits & {
@@ -59,7 +63,23 @@ export type FleetLimits = {
 const ORCHESTRATOR = 'orchestrator';
 const CALLBACKS: FleetCallbackFlags = { streaming: true, progressLedger: true, toolCalls: true };
 
+/** What the limits of a fleet accept. */
+const LIMITS = {
+  maxRoundCount: wholeFrom(1),
+  maxStallCount: wholeFrom(0),
+  maxResetCount: wholeFrom(0),
+  maxTokens: wholeFrom(1),
+  maxCostUsd: positive,
+  planReview: flag,
+  callbacks: optionsOf({
+    streaming: flag,
+    progressLedger: flag,
+    toolCalls: flag,
+  } satisfies OptionChecks<FleetCallbackFlags>),
+} as const;
+
 const OPTIONS: OptionChecks<FleetOptions> = {
+  ...LIMITS,
   agents: { required: standardAgents },
   registry: record,
   // A model and a configuration are checked where they are read, and settings where a checkpoint is.
@@ -68,19 +88,48 @@ const OPTIONS: OptionChecks<FleetOptions> = {
   settings: record,
   orchestratorName: name,
   operations: recordOf(string),
-  maxRoundCount: wholeFrom(1),
-  maxStallCount: wholeFrom(0),
-  maxResetCount: wholeFrom(0),
-  maxTokens: wholeFrom(1),
-  maxCostUsd: positive,
-  planReview: flag,
   humanInTheLoop,
-  callbacks: optionsOf({
-    streaming: flag,
-    progressLedger: flag,
-    toolCalls: flag,
-  } satisfies OptionChecks<FleetCallbackFlags>),
 };
+
+/** What may be changed of a fleet that has begun. */
+const CHANGES: OptionChecks<FleetSettings> = {
+  ...LIMITS,
+  orchestratorName: () => 'cannot be changed: the agents keep what they heard under this name',
+  maxTokens: orNull(LIMITS.maxTokens),
+  maxCostUsd: orNull(LIMITS.maxCostUsd),
+  // Checked where it is read.
+  llmConfig: orNull(record),
+  modelId: orNull(filledString),
+  policy: optionsOf({
+    requireApprovalFor: listOf(filledString),
+    trustedOperations: listOf(filledString),
+    operations: recordOf(string),
+    approvalTimeoutMs: orNull(positive),
+    autoRejectOnTimeout: flag,
+  } satisfies OptionChecks<OperationPolicy>),
+};
+
+/** Settings with what is changed on purpose. Throws if a fleet cannot work by them. */
+export function changeSettings(was: FleetSettings, changes: Partial<FleetSettings>): FleetSettings {
+  checkOptions(changes, CHANGES, 'overrides.settings');
+  const { llmConfig, modelId, policy = {}, callbacks = {}, ...given } = givenOptions(changes);
+  const model = { llmConfig: was.llmConfig, modelId: was.modelId, ...overrideModel({ llmConfig, modelId }) };
+  if (model.llmConfig === null && model.modelId === null) throw wrongModels('neither');
+  const settings = {
+    ...was,
+    ...given,
+    ...model,
+    policy: { ...was.policy, ...givenOptions(policy) },
+    callbacks: { ...was.callbacks, ...givenOptions(callbacks) },
+  };
+  const { requireApprovalFor, trustedOperations } = settings.policy;
+  checkTrust({ require_approval_for: [...requireApprovalFor], trusted_operations: [...trustedOperations] });
+  return settings;
+}
+
+function wrongModels(found: 'neither' | 'both'): InvalidInputError {
+  return new InvalidInputError(`The orchestrator of a fleet needs a model or an llmConfig; it has ${found}.`);
+}
 
 /** Refuses what a fleet cannot be made of. */
 export function checkFleet(options: FleetOptions): void {
@@ -126,9 +175,7 @@ function describeModel(
     return { llmConfig: null, modelId };
   }
   if (model === undefined && llmConfig !== undefined) return { llmConfig: parseLlmConfig(llmConfig), modelId: null };
-  throw new InvalidInputError(
-    `The orchestrator of a fleet needs a model or an llmConfig; it has ${model === undefined ? 'neither' : 'both'}.`,
-  );
+  throw wrongModels(model === undefined ? 'neither' : 'both');
 }
 
 function checkTeam(names: readonly string[], orchestrator: string): void {
