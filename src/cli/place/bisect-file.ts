@@ -1,7 +1,8 @@
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { CorruptError } from '../../core/errors.ts';
 import { type CheckpointId, isCheckpointId } from '../../core/record/id.ts';
+import { makeFolder } from '../../storage/make-folder.ts';
 
 /** What was found out about a checkpoint. */
 export type Verdict = 'good' | 'bad' | 'skip';
@@ -35,7 +36,7 @@ export class BisectFile {
   }
 
   write(state: BisectState): void {
-    mkdirSync(this.#folder, { recursive: true });
+    makeFolder(this.#folder);
     writeFileSync(this.#path, JSON.stringify(state));
   }
 

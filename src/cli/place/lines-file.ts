@@ -1,5 +1,6 @@
-import { appendFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { makeFolder } from '../../storage/make-folder.ts';
 
 /** Values that are added one by one and survive the process, a line of JSON each. */
 export class LinesFile<Value> {
@@ -10,7 +11,7 @@ export class LinesFile<Value> {
   }
 
   add(value: Value): void {
-    mkdirSync(dirname(this.#path), { recursive: true });
+    makeFolder(dirname(this.#path));
     appendFileSync(this.#path, `${JSON.stringify(value)}\n`, { mode: 0o600 });
   }
 

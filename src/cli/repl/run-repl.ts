@@ -1,6 +1,7 @@
-import { appendFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { createInterface, type Interface } from 'node:readline';
+import { makeFolder } from '../../storage/make-folder.ts';
 import type { Context } from '../base/context.ts';
 import { EXIT, type ExitCode } from '../base/exit-code.ts';
 import { listRevisions } from '../revision/resolve-revision.ts';
@@ -133,7 +134,7 @@ class History {
 
   add(line: string): void {
     if (line.trim() === '') return;
-    mkdirSync(dirname(this.#path), { recursive: true });
+    makeFolder(dirname(this.#path));
     appendFileSync(this.#path, `${line}\n`, { mode: 0o600 });
   }
 }

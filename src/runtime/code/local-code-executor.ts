@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { mkdir, realpath } from 'node:fs/promises';
+import { realpath } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { InvalidInputError, messageOf } from '../../core/errors.ts';
 import {
@@ -12,6 +12,7 @@ import {
   wholeFrom,
 } from '../../core/options.ts';
 import { digestText } from '../../core/tree/chunk.ts';
+import { makeFolder } from '../../storage/make-folder.ts';
 import { OpenFolder } from '../workspace/open-folder.ts';
 import { parseCodeExecutionConfig } from './code-config.ts';
 import type { CodeBlock, CodeExecutionConfig, CodeExecutor, CodeResult, CodeRunOptions } from './code-executor.ts';
@@ -123,7 +124,7 @@ export class LocalCodeExecutor implements CodeExecutor {
     const program = await findProgram(interpreter.programs, this.#searchPath);
     if (program === undefined)
       return `There is no ${interpreter.programs.join(' or ')} on the path ${this.#searchPath}. Install it, or do not ask for ${language}.`;
-    await mkdir(this.#workDir, { recursive: true });
+    makeFolder(this.#workDir);
     this.#orphansGone ??= killOrphans(digestText(await realpath(this.#workDir)));
     await this.#orphansGone;
     return { program, interpreter, ...(await this.#writeBlock(interpreter, code)) };

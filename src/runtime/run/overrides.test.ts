@@ -58,7 +58,7 @@ test('[run.9] overrides that can be kept are kept, and undefined ones count as l
   const restorer = new CheckpointRestorer({ checkpoints });
   const settings = { maxRounds: undefined, allowedTransitions: null, allowRepeatSpeaker: true } as never;
   const first = await restorer.continue(id, { rounds: 1, logs: false, overrides: { settings } });
-  const { chat } = await restorer.restore(first.checkpointId);
+  const { chat } = await restorer.restore(first.checkpointId ?? '');
   expect(chat.record.settings).toMatchObject({ maxRounds: 2, allowedTransitions: null, allowRepeatSpeaker: true });
 });
 

@@ -1,6 +1,6 @@
-import { mkdir } from 'node:fs/promises';
 import { ConflictError, messageOf, StorageError } from '../../core/errors.ts';
 import { signal as abortSignal, checkOptions, flag, type OptionChecks } from '../../core/options.ts';
+import { makeFolder } from '../../storage/make-folder.ts';
 import { FolderWriter } from './folder-writer.ts';
 import { leadsInside } from './leads-inside.ts';
 import { errnoOf, OpenFolder } from './open-folder.ts';
@@ -79,7 +79,7 @@ class Restore {
   async #openRoot(): Promise<OpenFolder> {
     const { folder, root } = this.#plan;
     try {
-      if (root === undefined) await mkdir(folder, { recursive: true });
+      if (root === undefined) makeFolder(folder);
       const opened = await OpenFolder.open(folder);
       if (this.#force || root === undefined || rootStamp(await opened.stat()) === root) return opened;
       await opened.close();

@@ -1,8 +1,9 @@
-import { mkdirSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ClosedError, InvalidInputError, StorageError } from '../../core/errors.ts';
 import { filledString, oneOf, wholeFrom } from '../../core/options.ts';
+import { makeFolder } from '../make-folder.ts';
 import { FileIdentity } from './file-identity.ts';
 import { checkSqliteVersion, openDatabase, rollBack, type SqlDatabase, type SqlStatement } from './sqlite-driver.ts';
 import { isBusy, isDiskFailure, toSavestateError } from './sqlite-error.ts';
@@ -243,7 +244,7 @@ function checkPath(path: string): string {
 
 function prepareFolder(path: string, isMade: boolean): void {
   const folder = dirname(path);
-  if (isMade) mkdirSync(folder, { recursive: true });
+  if (isMade) makeFolder(folder);
   if (statSync(folder, { throwIfNoEntry: false })?.isDirectory() === true) return;
   throw new InvalidInputError(
     `The database ${path} cannot be opened: ${folder} is not a folder. Create it or choose another path.`,

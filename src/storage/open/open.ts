@@ -1,7 +1,7 @@
-import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { NotFoundError, StorageError } from '../../core/errors.ts';
 import type { ChunkStorage } from '../contract.ts';
+import { makeFolder } from '../make-folder.ts';
 import { formatStorageAddress, type StorageAddress, storageExists } from './address.ts';
 
 /** How a storage is opened. */
@@ -24,12 +24,12 @@ export async function openStorage(
       return new InMemoryCheckpointStorage();
     }
     case 'sqlite': {
-      makeFolder(dirname(address.path));
+      prepareFolder(dirname(address.path));
       const { SqliteCheckpointStorage } = await import('../sqlite/sqlite-storage.ts');
       return new SqliteCheckpointStorage({ path: address.path });
     }
     case 'file': {
-      makeFolder(address.path);
+      prepareFolder(address.path);
       const { FileCheckpointStorage } = await import('../file/file-storage.ts');
       return new FileCheckpointStorage({ path: address.path });
     }
@@ -53,9 +53,9 @@ async function openPostgres(
   });
 }
 
-function makeFolder(path: string): void {
+function prepareFolder(path: string): void {
   try {
-    mkdirSync(path, { recursive: true });
+    makeFolder(path);
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
     throw new StorageError(`The folder ${path} for checkpoints cannot be made: ${reason}. Choose another path.`, {

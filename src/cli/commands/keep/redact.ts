@@ -1,4 +1,4 @@
-import { createReadStream, createWriteStream, mkdirSync } from 'node:fs';
+import { createReadStream, createWriteStream } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
@@ -6,6 +6,7 @@ import { ConflictError, InvalidInputError, StorageError } from '../../../core/er
 import type { SessionId } from '../../../core/record/id.ts';
 import { CheckpointManager } from '../../../manager/checkpoint-manager.ts';
 import { rewriteSession } from '../../../manager/transfer/rewrite-session.ts';
+import { makeFolder } from '../../../storage/make-folder.ts';
 import { InMemoryCheckpointStorage } from '../../../storage/memory/memory-storage.ts';
 import type { Command } from '../../base/command.ts';
 import type { CommandInput } from '../../base/command-input.ts';
@@ -101,7 +102,7 @@ type Draft = {
 async function writeDraft(context: Context, sessionId: SessionId, rules: RedactionRules): Promise<Draft> {
   const workspace = await context.workspace();
   const folder = await context.stateFolder();
-  mkdirSync(folder, { recursive: true });
+  makeFolder(folder);
   const file = join(folder, `redacted-${Date.now()}-${process.pid}.jsonl`);
   const redaction = new Redaction(rules);
   const names = await readNames(workspace, sessionId);

@@ -1,6 +1,7 @@
-import { accessSync, constants, existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { accessSync, constants, existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
+import { makeFolder } from '../../../storage/make-folder.ts';
 import { formatStorageAddress, type StorageAddress, storageExists } from '../../../storage/open/address.ts';
 import type { Command } from '../../base/command.ts';
 import type { Context } from '../../base/context.ts';
@@ -131,7 +132,7 @@ async function checkContent(context: Context): Promise<Finding> {
 
 async function checkStateFolder(context: Context): Promise<Finding> {
   const folder = await context.stateFolder();
-  mkdirSync(folder, { recursive: true });
+  makeFolder(folder);
   accessSync(folder, constants.W_OK);
   return `${folder} can be written`;
 }

@@ -1,6 +1,7 @@
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { InvalidInputError } from '../../../core/errors.ts';
+import { makeFolder } from '../../../storage/make-folder.ts';
 import { formatStorageAddress, storageExists } from '../../../storage/open/address.ts';
 import type { Command } from '../../base/command.ts';
 import { CONFIG_NAME, readConfig } from '../../place/config-file.ts';
@@ -26,7 +27,7 @@ export const command: Command = {
     }
     const address = await context.address();
     const wasThere = address.kind !== 'postgres' && storageExists(address);
-    if (address.kind === 'file') mkdirSync(address.path, { recursive: true });
+    if (address.kind === 'file') makeFolder(address.path);
     const { manager } = await context.workspace({ create: true });
     await manager.stats(); // a server makes its tables, a folder its files, at the first use
     const shown = formatStorageAddress(address);

@@ -237,3 +237,26 @@ test('[run.12] a continuation from a file that lies in no session is written bel
     ['one.json'],
   ]);
 });
+
+test.each(['/proc/nope', '/proc/nope/deeper', '/dev/null/nope'])(
+  '[run.11] a folder that cannot be made, such as %s, is reported and stops nothing',
+  async (logs) => {
+    const checkpoints = open();
+    const { status, fileProblems, checkpointId = '' } = await hold(checkpoints, logs).run({ message: 'Count.' });
+    expect([status, fileProblems?.length]).toEqual(['ended', 1]);
+    const { registry } = createTeam();
+    const restorer = new CheckpointRestorer({ checkpoints, registry });
+    const more = await restorer.continue(checkpointId, { rounds: 1, logs, stripSignal: true });
+    expect([more.status, more.fileProblems?.length]).toEqual(['ended', 1]);
+  },
+);
+
+test('[run.12] what a killed run left of files that it was writing is removed when it is resumed', async () => {
+  const [checkpoints, logs] = [open(), temporaryFolder()];
+  const { folder = '' } = await hold(checkpoints, logs).run({ message: 'Count.' });
+  const left = ['chat_history.json.0badf00d.writing', join('checkpoints', 'checkpoint_1.json.0badf00d.writing')];
+  for (const name of [...left, 'mine.writing']) writeFileSync(join(folder, name), '{');
+  await hold(checkpoints, logs).resume();
+  const names = readdirSync(folder, { recursive: true }).map(String);
+  expect(names.filter((name) => name.endsWith('.writing'))).toEqual(['mine.writing']);
+});

@@ -1,8 +1,9 @@
-import { appendFile, mkdir, readFile, rm } from 'node:fs/promises';
+import { appendFile, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { StorageError } from '../../../core/errors.ts';
 import type { Checkpoint } from '../../../core/record/checkpoint.ts';
 import type { CheckpointManager } from '../../../manager/checkpoint-manager.ts';
+import { makeFolder } from '../../../storage/make-folder.ts';
 import { copyRedacted } from './copy-redacted.ts';
 import {
   type Conversation,
@@ -16,7 +17,7 @@ import {
 } from './file-forms.ts';
 import { ListFile } from './list-file.ts';
 import { createUniqueFolder, findSessionFolder, formatStamp } from './session-folder.ts';
-import { writeFileWhole, writeJsonFile } from './write-file-whole.ts';
+import { removeUnfinished, writeFileWhole, writeJsonFile } from './write-file-whole.ts';
 
 /** Where the files of a session go, and which ones. */
 export type SessionFilesOptions = {
@@ -82,7 +83,9 @@ export class SessionFiles {
     try {
       const found = options.folder ?? (await findSessionFolder(root, sessionId));
       const folder = found ?? (await createUniqueFolder(root, `session_${formatStamp(now())}`));
-      if (options.hasStates === true) await mkdir(join(folder, 'checkpoints'), { recursive: true });
+      const states = join(folder, 'checkpoints');
+      if (options.hasStates === true) makeFolder(states);
+      if (found !== undefined) for (const one of [folder, states]) await removeUnfinished(one);
       return new SessionFiles(folder, options, await readList(folder, now));
     } catch (error) {
       return SessionFiles.unusable(options.folder ?? root, options, error);

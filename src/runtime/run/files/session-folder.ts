@@ -1,6 +1,7 @@
 import { mkdir, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { StorageError } from '../../../core/errors.ts';
+import { makeFolder } from '../../../storage/make-folder.ts';
 
 /** A moment as it stands in names: `20261116_031415`, in UTC. */
 export function formatStamp(timeMs: number): string {
@@ -11,9 +12,11 @@ const MAX_SAME_NAME = 1000;
 
 /** Creates a folder that is new, also when another was made in the same second. */
 export async function createUniqueFolder(parent: string, name: string): Promise<string> {
-  await mkdir(parent, { recursive: true }).catch((error: unknown) => {
+  try {
+    makeFolder(parent);
+  } catch (error) {
     throw wrap(error, parent);
-  });
+  }
   for (let count = 1; count <= MAX_SAME_NAME; count++) {
     const path = join(parent, count === 1 ? name : `${name}_${count}`);
     try {
