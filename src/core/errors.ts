@@ -109,3 +109,8 @@ export function messageOf(error: unknown): string {
 export function isOutcomeUnknown(error: unknown): boolean {
   return hasErrorCode(error, 'STORAGE') && (error as SavestateError).details?.outcome === 'unknown';
 }
+
+/** A message of damage without its advice to run verify: for verify itself, and for what is not in a storage. */
+export function withoutAdvice(message: string): string {
+  return message.replace(/ Run verify[^.;]*\./, '');
+}

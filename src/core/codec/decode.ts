@@ -8,9 +8,11 @@ import {
   checkEntries,
   checkUsed,
   firstKey,
+  isRef,
   type Json,
   type JsonObject,
   parseChunkText,
+  parseExactText,
   readCounts,
   readTag,
   readTree,
@@ -19,11 +21,13 @@ import {
 } from '../tree/chunk-text.ts';
 import type { TreeLevels, TreeNode } from '../tree/shadow.ts';
 import { OVERHEAD, PADDING, sizeOfAtom } from '../tree/size.ts';
-import { decodeAtom, decodeBase64, decodeBytes } from '../value/atom.ts';
+import { decodeAtom } from '../value/atom.ts';
 import type { ClassCodecs } from '../value/class-codec.ts';
 import { createError } from '../value/error-value.ts';
 import { TAG_START, type ValueLimits } from '../value/format.ts';
 import { setField } from '../value/odd-key.ts';
+import { anew, asPair, assemble, asText, checkLength, createMap, createSet } from './assemble.ts';
+import type { DecodedParts } from './decoded-parts.ts';
 import type { KnownParts } from './known-parts.ts';
 import { locate, ReadBudget, toReadError } from './read-budget.ts';
 
@@ -41,6 +45,8 @@ type DecoderOptions = {
   readonly limits: ValueLimits;
   readonly origins?: Origins;
   readonly known?: KnownParts | undefined;
+  /** If the value is only checked: parts that were decoded before stand for themselves, and texts must be exactly as they are written. */
+  readonly checked?: DecodedParts;
 };
 
 /** Where a value stands: in the text of which chunk, inside how many containers. */
@@ -55,13 +61,15 @@ export class Decoder {
   readonly #codecs: ClassCodecs;
   readonly #origins: Origins | undefined;
   readonly #known: KnownParts | undefined;
+  readonly #checked: DecodedParts | undefined;
   readonly #budget: ReadBudget;
 
-  constructor(find: FindChunk, { codecs, limits, origins, known }: DecoderOptions) {
+  constructor(find: FindChunk, { codecs, limits, origins, known, checked }: DecoderOptions) {
     this.#find = find;
     this.#codecs = codecs;
     this.#origins = origins;
     this.#known = known;
+    this.#checked = checked;
     this.#budget = new ReadBudget(limits);
   }
 
@@ -75,11 +83,15 @@ export class Decoder {
 
   #decodeChunk({ text, refs }: ChunkContent, depth: number): unknown {
     this.#budget.visit();
-    const json = parseChunkText(text);
+    const json = this.#parse(text);
     const cursor = { refs, next: 0 };
     const value = text.includes(TAG_START) ? this.#revive(json, { cursor, depth }) : this.#countPlain(json, depth);
     checkUsed(cursor);
     return value;
+  }
+
+  #parse(text: string): Json {
+    return this.#checked === undefined ? parseChunkText(text) : parseExactText(text);
   }
 
   #countPlain(json: Json, depth: number): Json {
@@ -90,6 +102,12 @@ export class Decoder {
   #decodeRef(digest: Digest, depth: number): unknown {
     const known = this.#known?.find(digest, this.#codecs);
     if (known !== undefined) return known.value;
+    if (this.#checked === undefined) return this.#decodeFound(digest, depth);
+    const place = { key: digest, depth };
+    return anew(this.#checked.take(place, this.#budget, () => this.#decodeFound(digest, depth)));
+  }
+
+  #decodeFound(digest: Digest, depth: number): unknown {
     const content = this.#find(digest);
     // Else a row of chunks that hold nothing but each other would be as deep as it is long.
     if (content.text === REF_ALONE) throw new CorruptError('A chunk holds nothing but a reference.');
@@ -156,6 +174,7 @@ export class Decoder {
   #reviveTag(tagged: Json | undefined, place: Place): unknown {
     if (tagged === 0) return this.#decodeRef(takeRef(place.cursor), place.depth);
     const [tag, ...args] = readTag(tagged);
+    checkLength(tag, args);
     if (tag === 'tree') return this.#reviveTree(args, place);
     const atom = decodeAtom(tag, args);
     if (atom === undefined) return this.#reviveContainer(tag, args, place);
@@ -221,7 +240,7 @@ export class Decoder {
     const { text, refs } = this.#find(takeRef(outer));
     this.#budget.visit();
     const cursor = { refs, next: 0 };
-    const pair = this.#revivePair(asList(parseChunkText(text)), { cursor, depth }, kind);
+    const pair = this.#revivePair(asList(this.#parse(text)), { cursor, depth }, kind);
     checkUsed(cursor);
     return pair;
   }
@@ -230,9 +249,9 @@ export class Decoder {
     const { kind, count, rows, items: last } = readTree(args);
     const place = kind === 'text' ? this.#countText(outer) : this.#enter(outer);
     const levels: TreeNode[][] = rows.map(() => []);
-    const into: Expansion = { kind, items: [], levels, depth: place.depth };
+    const into: Expansion = { kind, items: [], before: 0, levels, depth: place.depth };
     rows.forEach((counts, at) => {
-      for (const _ of counts) this.#expand(takeRef(place.cursor), rows.length - at, into);
+      for (const count of counts) this.#expand({ digest: takeRef(place.cursor), count }, rows.length - at, into);
     });
     for (const item of this.#reviveElements(last, place, kind)) into.items.push(item);
     if (into.items.length !== count)
@@ -243,12 +262,28 @@ export class Decoder {
   }
 
   /** Reads a closed node and all below it; notes each node in its level. */
-  #expand(digest: Digest, height: number, into: Expansion): void {
-    const known = this.#known?.findItems(digest, this.#codecs);
-    if (known !== undefined) {
-      for (const item of known) into.items.push(item);
-      return;
-    }
+  #expand({ digest, count }: { digest: Digest; count: number }, height: number, into: Expansion): void {
+    const items = this.#known?.findItems(digest, this.#codecs) ?? this.#expandChecked(digest, height, into);
+    const from = into.items.length;
+    if (items === undefined) this.#expandFound(digest, height, into);
+    else for (const item of items) into.items.push(item);
+    if (into.items.length - from !== count) throw new CorruptError('A node of a tree does not fit those below it.');
+  }
+
+  #expandChecked(digest: Digest, height: number, into: Expansion): unknown[] | undefined {
+    if (this.#checked === undefined) return undefined;
+    const { kind, depth } = into;
+    const place = { key: `${kind} ${height} ${digest}`, depth };
+    const items = this.#checked.take(place, this.#budget, () => {
+      const apart: Expansion = { ...into, items: [], before: into.before + into.items.length };
+      this.#expandFound(digest, height, apart);
+      return apart.items;
+    });
+    if (kind === 'Set') return items.map(anew);
+    return kind === 'Map' ? items.map((pair) => [anew(asPair(pair)[0]), asPair(pair)[1]]) : items;
+  }
+
+  #expandFound(digest: Digest, height: number, into: Expansion): void {
     const content = this.#find(digest);
     const from = into.items.length;
     if (height === 1) for (const item of this.#decodeLeaf(content, into)) into.items.push(item);
@@ -259,20 +294,21 @@ export class Decoder {
 
   #expandInner(content: ChunkContent, height: number, into: Expansion): void {
     this.#budget.visit();
-    readCounts(content);
-    for (const ref of content.refs) this.#expand(ref, height - 1, into);
+    const counts = readCounts(content);
+    for (const [at, digest] of content.refs.entries())
+      this.#expand({ digest, count: counts[at] ?? 0 }, height - 1, into);
   }
 
   /** The elements of a leaf, which is no container of its own. */
-  #decodeLeaf({ text, refs }: ChunkContent, { kind, items, depth }: Expansion): unknown[] {
+  #decodeLeaf({ text, refs }: ChunkContent, { kind, items, before, depth }: Expansion): unknown[] {
     this.#budget.visit();
     const cursor = { refs, next: 0 };
     try {
-      const elements = this.#reviveElements(asList(parseChunkText(text)), { cursor, depth }, kind);
+      const elements = this.#reviveElements(asList(this.#parse(text)), { cursor, depth }, kind);
       checkUsed(cursor);
       return elements;
     } catch (error) {
-      throw locate(error, `<from element ${items.length} on>`);
+      throw locate(error, `<from element ${before + items.length} on>`);
     }
   }
 
@@ -280,12 +316,15 @@ export class Decoder {
   #reviveElements(json: Json[], place: Place, kind: string): unknown[] {
     if (kind === 'Array' || kind === 'Set') return this.#reviveItems(json, place);
     if (PAIRED_KINDS.has(kind)) return json.map((pair) => this.#revivePair(pair, place, kind));
-    return json.map(() => this.#readPiece(takeRef(place.cursor)));
+    return json.map((piece) => this.#readPiece(piece, place.cursor));
   }
 
-  #readPiece(digest: Digest): string {
+  #readPiece(json: Json, outer: Cursor): string {
+    if (!isRef(json)) throw new CorruptError('A long text or a list of bytes is not made of texts.');
     this.#budget.visit();
-    const piece = asText(parseChunkText(this.#find(digest).text));
+    const { text, refs } = this.#find(takeRef(outer));
+    const piece = asText(this.#parse(text));
+    checkUsed({ refs, next: 0 });
     this.#budget.addBytes(Math.max(0, piece.length - PADDING));
     return piece;
   }
@@ -295,6 +334,8 @@ export class Decoder {
 type Expansion = {
   readonly kind: string;
   readonly items: unknown[];
+  /** How many elements come before these. */
+  readonly before: number;
   readonly levels: TreeNode[][];
   readonly depth: number;
 };
@@ -307,48 +348,4 @@ const REF_ALONE = '{"$":0}';
 
 function toLevel(nodes: TreeNode[]): TreeLevels[number] {
   return { nodes, entries: nodes.reduce((sum, node) => sum + node.entries, 0) };
-}
-
-function asPair(value: unknown): [unknown, unknown] {
-  if (Array.isArray(value) && value.length === 2) return value as [unknown, unknown];
-  throw new CorruptError('A collection of pairs holds something else.');
-}
-
-function asText(value: unknown): string {
-  if (typeof value === 'string') return value;
-  throw new CorruptError('A long text or a list of bytes is not made of texts.');
-}
-
-function createMap(entries: readonly [unknown, unknown][]): Map<unknown, unknown> {
-  const map = new Map(entries);
-  checkEntries(map.size, entries.length);
-  return map;
-}
-
-function createSet(items: readonly unknown[]): Set<unknown> {
-  const set = new Set(items);
-  checkEntries(set.size, items.length);
-  return set;
-}
-
-function assemble(kind: string, items: unknown[]): string | object {
-  switch (kind) {
-    case 'Array':
-      return items;
-    case 'Set':
-      return createSet(items);
-    case 'Map':
-      return createMap(items.map(asPair));
-    case 'object':
-    case 'bare': {
-      const target = kind === 'object' ? {} : Object.create(null);
-      for (const [key, value] of items.map(asPair)) setField(target, asText(key), value);
-      checkEntries(Object.keys(target).length, items.length);
-      return target;
-    }
-    case 'text':
-      return items.map(asText).join('');
-    default:
-      return decodeBytes(kind, Buffer.concat(items.map(decodeBase64)));
-  }
 }

@@ -4,6 +4,9 @@ import type { Json, JsonObject } from '../tree/chunk-text.ts';
 import { OTHER_PRIMITIVE, OVERHEAD } from '../tree/size.ts';
 import type { ValueLimits } from '../value/format.ts';
 
+/** How much there is of something, with all below it, nothing shared. */
+export type Totals = { readonly nodes: number; readonly bytes: number };
+
 /** Counts what is read against the limits on what may be saved, in the measure that saving uses: what was saved can be read. */
 export class ReadBudget {
   readonly #limits: ValueLimits;
@@ -39,12 +42,16 @@ export class ReadBudget {
     if (this.#bytes > maxBytes) throw new Unreadable(`more than ${maxBytes} bytes`, 'limits.maxBytes');
   }
 
-  /** Counts a whole value that was measured. */
-  countAll({ nodes, bytes, depth }: { nodes: number; bytes: number; depth: number }): void {
+  /** What was counted so far. */
+  get totals(): Totals {
+    return { nodes: this.#nodes, bytes: this.#bytes };
+  }
+
+  /** Counts all of something that was counted before. */
+  countAll({ nodes, bytes }: Totals): void {
     this.#nodes += nodes;
     if (this.#nodes > this.#limits.maxNodes) throw this.#tooMany();
     this.addBytes(bytes);
-    if (depth > 0) this.#checkDepth(depth - 1);
   }
 
   addKey(key: string): void {

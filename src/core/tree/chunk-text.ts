@@ -20,6 +20,26 @@ export function parseChunkText(text: string): Json {
   }
 }
 
+/** The same, if the text is the one that such a value is written as: a key that comes twice, or a space, is in no value. */
+export function parseExactText(text: string): Json {
+  const json = parseChunkText(text);
+  if (!isWrittenAs(json, text)) throw new CorruptError('A chunk is not written as chunks are.');
+  return json;
+}
+
+function isWrittenAs(json: Json, text: string): boolean {
+  try {
+    return JSON.stringify(json) === text;
+  } catch {
+    return true; // deeper than calls can be: whoever reads it has a limit for that
+  }
+}
+
+/** Whether this stands for a chunk. */
+export function isRef(json: Json | undefined): boolean {
+  return typeof json === 'object' && json !== null && !Array.isArray(json) && json.$ === 0 && firstKey(json) === '$';
+}
+
 /** The next ref of the chunk. */
 export function takeRef(cursor: Cursor): Digest {
   const digest = cursor.refs[cursor.next++];

@@ -28,7 +28,7 @@ export type CopyTarget = { readonly storage: ChunkStorage; readonly onCheckpoint
 export async function copySession(from: CopySource, sessionId: SessionId, target: CopyTarget): Promise<CopyCounts> {
   const copier = new SessionCopier(sessionId, target);
   await copier.begin(from);
-  const reader = new RecordReader({ limits: UNLIMITED });
+  const reader = new RecordReader({});
   const breather = new Breather();
   for await (const text of from.exportSession(sessionId)) {
     const line = reader.read(text.trimEnd());
@@ -39,9 +39,6 @@ export async function copySession(from: CopySource, sessionId: SessionId, target
   await copier.finish(refs);
   return copier.counts;
 }
-
-/** What was saved under limits of somebody's own is not for a copy to refuse. */
-const UNLIMITED = { maxDepth: Number.MAX_VALUE, maxNodes: Number.MAX_VALUE, maxBytes: Number.MAX_VALUE };
 
 class SessionCopier {
   readonly counts: CopyCounts = { checkpoints: 0, present: 0 };

@@ -96,10 +96,30 @@ const FORGED: readonly [string, readonly unknown[], unknown?][] = [
     '{"$":["Map",[[1,2],[1,3]]]}',
     '{"$":["Set",[1,1]]}',
     '{"$":["fields",[["1",2],["1",3]]]}',
+    '{"$":["Set",[0,{"$":["number","-0"]}]]}',
+    '{"$":["tree","object",2,[[["x",2],["x",3]]]]}',
+    '{"$":["class",5,1]}',
     `${'['.repeat(50_000)}${']'.repeat(50_000)}`,
+    `${'['.repeat(200_000)}${']'.repeat(200_000)}`,
   ].map((text): [string, Line[]] => [`the state ${text.slice(0, 30)}`, [checkpoint({}, { text }), ref()]]),
   ['a state of 2^40 elements', bomb()],
   ['a row of 20,000 chunks', [...chain(20_000)]],
+  ['one leaf that is used twice in a set', [...withLeaf('[1]', '{"$":["tree","Set",2,[[1,1],[]]]}')]],
+  ['one pair that is used twice in a map', [...withLeaf('[[1,2]]', '{"$":["tree","Map",2,[[1,1],[]]]}')]],
+  [
+    'six bytes that are to be numbers of eight',
+    [...withLeaf('"AAAA"', '{"$":["tree","Float64Array",2,[[{"$":0},{"$":0}]]]}')],
+  ],
+  ['pieces that are no base64', [...withLeaf('"A*"', '{"$":["tree","Uint8Array",2,[[{"$":0},{"$":0}]]]}')]],
+  [
+    'a result that cannot be read',
+    [
+      checkpoint(),
+      effect({ status: 'done' }, '{"$":["Set",[0,{"$":["number","-0"]}]]}'),
+      ref(),
+      ref('1', { kind: 'log' }),
+    ],
+  ],
   ['a line with two records', [{ ...ref(), chunk: { text: 5 } }]],
   ['a line that is null', [null]],
   ['a line that is a number', [5]],
@@ -153,11 +173,24 @@ const FORGED: readonly [string, readonly unknown[], unknown?][] = [
   ),
 ];
 
+/** A state in which a chunk is used twice. */
+function* withLeaf(leaf: string, text: string): Generator<Line> {
+  const { digest, refs } = createChunk({ text: leaf, refs: [] });
+  yield { chunk: { text: leaf, refs } };
+  yield checkpoint({}, { text, refs: [digest, digest] });
+  yield ref();
+}
+
 /** An effect whose body is this, sealed by its digest. */
-function effect(changes: object = {}): Line {
+function effect(changes: object = {}, text?: string): Line {
+  const result = text === undefined ? undefined : { text, refs: [] };
   const body = { ordinal: 0, name: 'call', status: 'started', attempt: 1, idempotencyKey: 'k', startedAtMs: 1 };
-  const row = formatEffect({ sessionId: 's' as SessionId, branch: 'main' }, { ...body, ...changes } as EffectRecord);
-  return { effect: { branch: 'main', ordinal: 0, body: row.body, digest: row.digest } };
+  const row = formatEffect(
+    { sessionId: 's' as SessionId, branch: 'main' },
+    { ...body, ...changes } as EffectRecord,
+    result,
+  );
+  return { effect: { branch: 'main', ordinal: 0, body: row.body, digest: row.digest, ...(result && { result }) } };
 }
 
 function withChild(changes: object = {}): Line[] {
@@ -222,6 +255,14 @@ describe('[session.4] a file that was written to do harm is CORRUPT and brings n
         message: expect.stringMatching(message),
       });
     }
+    const importing = manager.importSession(toStream(format([checkpoint({}, { text: '{"$":["Map",5]}' }), ref()])));
+    await expect(importing).rejects.not.toThrow(/verify/);
+  });
+
+  test('of a format version that is the right one, but a text, names it as what it is', async () => {
+    const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
+    const importing = manager.importSession(toStream(format([], { ...START, version: '1' })));
+    await expect(importing).rejects.toThrow('format version "1"; this program reads version 1');
   });
 
   test.each([
@@ -414,10 +455,14 @@ describe.each(STORAGES)('[session.5] on %s', (kind, create) => {
     await manager.close();
   });
 
-  test('a state that cannot be read is named by verify', async () => {
+  test.each([
+    '{"a":{"$":["Map",5]}}',
+    '{"a":{"$":["Set",[0,{"$":["number","-0"]}]]}}',
+    '{"a":{"$":["tree","Map",2,[[[1,2],[1,3]]]]}}',
+  ])('the state %s, which cannot be read, is named by verify', async (text) => {
     const { storage } = create();
     const manager = new CheckpointManager({ storage });
-    const { checkpoint: record } = checkpoint({}, { text: '{"a":{"$":["Map",5]}}' }) as unknown as {
+    const { checkpoint: record } = checkpoint({}, { text }) as unknown as {
       checkpoint: { body: string; digest: Digest; root: Chunk };
     };
     const refs = [{ kind: 'branch', name: 'main', target: ID }] as const;

@@ -7,7 +7,6 @@ import { areSameRefs } from '../../storage/ref.ts';
 import type { Engine } from '../engine/engine.ts';
 import { claimSession, type ImportClaim } from '../engine/import-claim.ts';
 import type { ExportLine } from './export.ts';
-import { checkGroups } from './group-lines.ts';
 import { LineSpool } from './line-spool.ts';
 import { RecordReader, type SessionFile } from './record-reader.ts';
 import { TransferChunks, toRecord } from './record-writer.ts';
@@ -43,7 +42,7 @@ export async function importSession(engine: Engine, source: AsyncIterable<string
     const { sessionId, checkpoints, chunks, effects } = file;
     return { sessionId, checkpoints, chunks, effects };
   } finally {
-    await spool.close();
+    spool.close();
   }
 }
 
@@ -59,15 +58,13 @@ async function readFile(
   source: AsyncIterable<string | Uint8Array>,
   spool: LineSpool,
 ): Promise<SessionFile> {
-  const reader = new RecordReader({ limits: codec.limits, nowMs: ports.now() });
+  const reader = new RecordReader({ states: { limits: codec.limits, spool }, nowMs: ports.now() });
   const breather = new Breather();
   for await (const line of splitLines(source)) {
-    if (reader.read(line) !== undefined) await spool.add(line);
+    reader.read(line);
     await breather.breathe();
   }
-  const file = reader.finish();
-  if (file.groups.size > 0) await checkGroups(file.groups, spool);
-  return file;
+  return reader.finish();
 }
 
 /** Puts a checked session into a storage. */

@@ -1,11 +1,12 @@
-import { CorruptError, hasErrorCode } from '../../core/errors.ts';
+import { CorruptError, hasErrorCode, withoutAdvice } from '../../core/errors.ts';
 
 /** What is wrong with a line is damage of the file, whatever it would be elsewhere. */
 export function atLine(line: number, error: unknown): unknown {
   const isOurs = hasErrorCode(error, 'CORRUPT') || hasErrorCode(error, 'INVALID_INPUT');
   if (!isOurs) return error;
   const { message, details } = error as CorruptError;
-  return new CorruptError(`The exported session cannot be brought in: line ${line}: ${message}`, {
+  const found = withoutAdvice(message); // nothing was brought in that could be verified
+  return new CorruptError(`The exported session cannot be brought in: line ${line}: ${found}`, {
     cause: error,
     details: { ...details, line },
   });

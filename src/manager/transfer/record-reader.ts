@@ -1,4 +1,4 @@
-import { type ChunkMeasure, checkMeasure, measureChunk } from '../../core/codec/measure.ts';
+import { StateCheck } from '../../core/codec/state-check.ts';
 import { CorruptError, InvalidInputError, UnsupportedError } from '../../core/errors.ts';
 import { parseCheckpointBody } from '../../core/record/checkpoint.ts';
 import type { CheckpointHeader } from '../../core/record/checkpoint-header.ts';
@@ -8,6 +8,7 @@ import type { ValueLimits } from '../../core/value/format.ts';
 import { parseEffect } from '../effect/effect-record.ts';
 import { GROUP_TYPE } from '../engine/save-options.ts';
 import { parseTombstone } from '../engine/tombstone.ts';
+import { checkGroupState } from '../group/group-state.ts';
 import {
   chainLine,
   EXPORT_START,
@@ -17,6 +18,7 @@ import {
   isExportedKind,
 } from './export.ts';
 import { atLine, describeFound } from './line-error.ts';
+import type { LineSpool } from './line-spool.ts';
 import { type KnownRecord, type NameLine, SessionNames } from './session-names.ts';
 
 /** An exported session that was read to its end, and holds together. */
@@ -26,36 +28,43 @@ export type SessionFile = {
   readonly checkpoints: number;
   readonly chunks: number;
   readonly effects: number;
-  /** The lines of group checkpoints, whose states have a form of their own. */
-  readonly groups: ReadonlySet<number>;
 };
 
-/** What a file is held against. `nowMs`: the clock here; without it, ids may be of any time. */
-export type ReaderOptions = { readonly limits: ValueLimits; readonly nowMs?: number };
+/**
+ * What a file is held against. `states`: the limits of what its states may hold, and where its lines are kept, to read them; without
+ * it, states are not read. `nowMs`: the clock here; without it, ids may be of any time.
+ */
+export type ReaderOptions = {
+  readonly states?: { readonly limits: ValueLimits; readonly spool: LineSpool };
+  readonly nowMs?: number;
+};
 
 /** Clocks go wrong by hours or days. What is later than this was not made by one. */
 const FAR_MS = 366 * 24 * 3600 * 1000;
 
 /**
  * Checks the lines of an exported session, one after the other: shapes, digests, ids and names, what they refer to, and that every
- * state and result can be read within the limits. Each chunk is read once. Throws a CorruptError at the first line that is wrong.
+ * state and result can be loaded. Throws a CorruptError at the first line that is wrong.
  */
 export class RecordReader {
-  readonly #limits: ValueLimits;
   readonly #latestMs: number;
-  readonly #measures = new Map<Digest, ChunkMeasure>();
+  readonly #states: StateCheck | undefined;
+  readonly #spool: LineSpool | undefined;
+  /** Where each chunk is in the spool. */
+  readonly #chunks = new Map<Digest, number>();
   readonly #records = new Map<CheckpointId, KnownRecord>();
   readonly #keys = new Set<string>();
   readonly #names = new SessionNames();
-  readonly #groups = new Set<number>();
   #sessionId: SessionId | undefined;
   #digest: Digest | '' = '';
   #lines = 0;
+  #place = 0;
   #end: ExportEnd['end'] | undefined;
   #counts = { checkpoints: 0, chunks: 0, effects: 0 };
 
-  constructor({ limits, nowMs = Number.POSITIVE_INFINITY }: ReaderOptions) {
-    this.#limits = limits;
+  constructor({ states, nowMs = Number.POSITIVE_INFINITY }: ReaderOptions) {
+    this.#states = states && new StateCheck(states.limits);
+    this.#spool = states?.spool;
     this.#latestMs = nowMs + FAR_MS;
   }
 
@@ -69,6 +78,7 @@ export class RecordReader {
       return undefined;
     }
     this.#chain(text);
+    this.#place = this.#spool?.add(text) ?? 0;
     try {
       return this.#check(line);
     } catch (error) {
@@ -86,7 +96,7 @@ export class RecordReader {
       );
     }
     this.#names.check(this.#records);
-    return { sessionId: this.#sessionId, refs: this.#names.names, groups: this.#groups, ...this.#counts };
+    return { sessionId: this.#sessionId, refs: this.#names.names, ...this.#counts };
   }
 
   #begin(text: string): undefined {
@@ -113,14 +123,27 @@ export class RecordReader {
     return known;
   }
 
-  #measure(content: ChunkContent): ChunkMeasure {
-    return measureChunk(content, (digest) => this.#measures.get(digest));
+  #checkChunk(content: ChunkContent): void {
+    this.#checkRefs(content);
+    this.#chunks.set(createChunk(content).digest, this.#place);
+    this.#counts.chunks++;
   }
 
-  #checkChunk(content: ChunkContent): void {
-    const { digest } = createChunk(content);
-    this.#measures.set(digest, this.#measure(content));
-    this.#counts.chunks++;
+  /** Chunks come before what refers to them. */
+  #checkRefs({ refs }: ChunkContent): void {
+    const absent = refs.find((digest) => !this.#chunks.has(digest));
+    if (absent !== undefined) throw new CorruptError(`Chunk ${absent} is missing.`, { details: { digest: absent } });
+  }
+
+  /** Reads a state or result. */
+  #readValue(root: ChunkContent): { readonly value: unknown } | undefined {
+    this.#checkRefs(root);
+    return this.#states && { value: this.#states.read(root, (digest) => this.#findChunk(digest)) };
+  }
+
+  #findChunk(digest: Digest): ChunkContent {
+    const line = JSON.parse(this.#spool?.get(this.#chunks.get(digest) ?? 0) ?? '');
+    return (line as Extract<ExportLine, { chunk: unknown }>).chunk;
   }
 
   #checkCheckpoint({ body, digest, root }: Extract<ExportLine, { checkpoint: unknown }>['checkpoint']): void {
@@ -129,10 +152,10 @@ export class RecordReader {
     this.#checkParent(header);
     this.#addKey(header.idempotencyKey);
     this.#names.addCheckpoint(header, this.#lines);
-    if (header.type === GROUP_TYPE) this.#groups.add(this.#lines);
     if (createChunk(root).digest !== header.stateDigest)
       throw new CorruptError(`The state of checkpoint ${header.id} does not match its digest.`);
-    checkMeasure(this.#measure(root), this.#limits);
+    const state = this.#readValue(root);
+    if (header.type === GROUP_TYPE && state !== undefined) checkGroupState(state.value);
     this.#counts.checkpoints++;
   }
 
@@ -199,7 +222,7 @@ export class RecordReader {
   #checkEffect(effect: Extract<ExportLine, { effect: unknown }>['effect']): void {
     parseEffect({ ...effect, sessionId: this.#sessionId as SessionId });
     this.#names.addEffect(effect.branch, effect.ordinal);
-    if (effect.result !== undefined) checkMeasure(this.#measure(effect.result), this.#limits);
+    if (effect.result !== undefined) this.#readValue(effect.result);
     this.#counts.effects++;
   }
 }
@@ -209,7 +232,7 @@ function parseStart(text: string): ExportStart {
   if (start.format !== EXPORT_START.format || typeof start.sessionId !== 'string') throw notExported();
   if (start.version !== EXPORT_START.version) {
     throw new UnsupportedError(
-      `This session was exported in format version ${String(start.version)}; this program reads version ${EXPORT_START.version}.`,
+      `This session was exported in format version ${describeFound(start.version)}; this program reads version ${EXPORT_START.version}.`,
     );
   }
   return start as ExportStart;

@@ -1,4 +1,5 @@
-import { type ChunkMeasure, checkMeasure, measureChunk } from '../../core/codec/measure.ts';
+import { StateCheck } from '../../core/codec/state-check.ts';
+import { findIn } from '../../core/codec/state-codec.ts';
 import { messageOf, SavestateError } from '../../core/errors.ts';
 import { type Chunk, type ChunkContent, checkChunk, type Digest } from '../../core/tree/chunk.ts';
 import type { ValueLimits } from '../../core/value/format.ts';
@@ -10,20 +11,22 @@ const PAGE = 500;
 /** Is told what is wrong. */
 export type AddFinding = (subject: string, problem: string) => void;
 
-/** Reads every chunk of a storage once, checks it, and measures it as soon as those it refers to are measured. */
+/** Reads every chunk of a storage and checks it, then whatever states are made of them. */
 export class ChunkSurvey {
   readonly #storage: ChunkStorage;
   readonly #add: AddFinding;
   readonly #breather = new Breather();
   /** What each undamaged chunk refers to. */
   readonly #refs = new Map<Digest, readonly Digest[]>();
-  /** Chunks that can be read whole. */
-  readonly #measures = new Map<Digest, ChunkMeasure>();
   /** Chunks that were named already, or looked for again. */
   readonly #seen = new Set<Digest>();
+  readonly #states: StateCheck;
+  /** What the state that was read last is made of: most of the next one. */
+  #contents: ReadonlyMap<Digest, ChunkContent> = new Map();
 
-  constructor(storage: ChunkStorage, add: AddFinding) {
+  constructor(storage: ChunkStorage, limits: ValueLimits, add: AddFinding) {
     this.#storage = storage;
+    this.#states = new StateCheck(limits);
     this.#add = add;
   }
 
@@ -46,7 +49,6 @@ export class ChunkSurvey {
       for (const [at, chunk] of (await this.#readChunks(digests)).entries())
         await this.#take(digests[at] as Digest, chunk);
     }
-    await this.#settle();
   }
 
   async #listPage(after: Digest | undefined): Promise<readonly Digest[]> {
@@ -85,90 +87,56 @@ export class ChunkSurvey {
     try {
       checkChunk({ ...chunk, digest });
       this.#refs.set(digest, chunk.refs);
-      if (chunk.refs.every((ref) => this.#measures.has(ref))) this.#measure(digest, chunk);
     } catch (error) {
       this.#seen.add(digest);
       this.#note(`chunk ${digest}`, error);
     }
-  }
-
-  #measure(digest: Digest, content: ChunkContent): void {
-    try {
-      this.#measures.set(
-        digest,
-        measureChunk(content, (ref) => this.#measures.get(ref)),
-      );
-    } catch (error) {
-      this.#seen.add(digest);
-      this.#note(`chunk ${digest}`, error);
-    }
-  }
-
-  /** Measures what came before those it refers to: from the lowest up, each when all below it are. */
-  async #settle(): Promise<void> {
-    const waiting = new Map<Digest, number>();
-    const above = new Map<Digest, Digest[]>();
-    for (const [digest, refs] of this.#refs) {
-      if (this.#measures.has(digest) || this.#seen.has(digest)) continue;
-      const below = [...new Set(refs)].filter((ref) => !this.#measures.has(ref));
-      waiting.set(digest, below.length);
-      for (const ref of below) above.set(ref, [...(above.get(ref) ?? []), digest]);
-      await this.#breather.breathe();
-    }
-    let ready = [...waiting].flatMap(([digest, count]) => (count === 0 ? [digest] : []));
-    while (ready.length > 0)
-      ready = [...ready.slice(PAGE), ...(await this.#measurePage(ready.slice(0, PAGE), { waiting, above }))];
-  }
-
-  /** Measures these; returns those that wait for nothing any more. */
-  async #measurePage(
-    digests: readonly Digest[],
-    { waiting, above }: { waiting: Map<Digest, number>; above: ReadonlyMap<Digest, readonly Digest[]> },
-  ): Promise<Digest[]> {
-    const ready: Digest[] = [];
-    for (const [at, chunk] of (await this.#readChunks(digests)).entries()) {
-      const digest = digests[at] as Digest;
-      await this.#breather.breathe();
-      if (chunk === undefined) continue;
-      this.#measure(digest, chunk);
-      if (!this.#measures.has(digest)) continue;
-      for (const parent of above.get(digest) ?? []) {
-        const left = (waiting.get(parent) ?? 0) - 1;
-        waiting.set(parent, left);
-        if (left === 0) ready.push(parent);
-      }
-    }
-    return ready;
   }
 
   /** Why a state or result cannot be read; undefined if it can. Looks again for what was not there before: it may have come since. */
-  async findProblem(root: ChunkContent, limits: ValueLimits): Promise<string | undefined> {
-    const absent = await this.#findUnsound(root.refs);
+  async findProblem(root: ChunkContent): Promise<string | undefined> {
+    const needed = await this.#findNeeded(root.refs);
+    const absent = [...needed].filter((digest) => !this.#refs.has(digest));
     if (absent.length > 0) return `needs ${absent.length} missing or damaged chunks, such as ${absent[0]}`;
     try {
-      checkMeasure(
-        measureChunk(root, (ref) => this.#measures.get(ref)),
-        limits,
-      );
+      this.#contents = await this.#readContents(needed);
+      this.#states.read(root, findIn(this.#contents));
       return undefined;
     } catch (error) {
       return `cannot be read: ${messageOf(error)}`;
     }
   }
 
-  async #findUnsound(refs: readonly Digest[]): Promise<readonly Digest[]> {
-    const unsound = refs.filter((ref) => !this.#measures.has(ref));
-    const late = unsound.filter((ref) => !this.#seen.has(ref));
-    if (late.length === 0) return unsound;
+  /** These chunks and all below them. */
+  async #findNeeded(refs: readonly Digest[]): Promise<ReadonlySet<Digest>> {
+    const needed = this.#reach(refs);
+    const late = [...needed].filter((digest) => !this.#refs.has(digest) && !this.#seen.has(digest));
+    if (late.length === 0) return needed;
     for (const digest of late) this.#seen.add(digest);
-    for (const chunk of await this.#readReachable(late)) {
-      if (this.#refs.has(chunk.digest) || (this.#seen.has(chunk.digest) && !late.includes(chunk.digest))) continue;
-      this.#seen.delete(chunk.digest);
-      await this.#take(chunk.digest, chunk);
+    for (const chunk of await this.#readReachable(late))
+      if (!this.#refs.has(chunk.digest)) await this.#take(chunk.digest, chunk);
+    return this.#reach(refs);
+  }
+
+  #reach(refs: readonly Digest[]): Set<Digest> {
+    const reached = new Set(refs);
+    for (const digest of reached) for (const ref of this.#refs.get(digest) ?? []) reached.add(ref);
+    return reached;
+  }
+
+  async #readContents(digests: ReadonlySet<Digest>): Promise<Map<Digest, ChunkContent>> {
+    const contents = new Map<Digest, ChunkContent>();
+    for (const digest of digests) {
+      const content = this.#contents.get(digest);
+      if (content !== undefined) contents.set(digest, content);
     }
-    await this.#settle();
-    for (const digest of late) this.#seen.add(digest);
-    return refs.filter((ref) => !this.#measures.has(ref));
+    const others = [...digests].filter((digest) => !contents.has(digest));
+    for (let from = 0; from < others.length; from += PAGE) {
+      for (const chunk of await this.#storage.readChunks(others.slice(from, from + PAGE)))
+        if (chunk !== undefined) contents.set(chunk.digest, chunk);
+      await this.#breather.breathe();
+    }
+    return contents;
   }
 
   async #readReachable(digests: readonly Digest[]): Promise<readonly Chunk[]> {

@@ -1,4 +1,4 @@
-import { messageOf, SavestateError } from '../../core/errors.ts';
+import { messageOf, SavestateError, withoutAdvice } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import { createChunk, type Digest } from '../../core/tree/chunk.ts';
@@ -13,9 +13,6 @@ import { ChunkSurvey } from './chunk-survey.ts';
 
 /** One damage, in plain words. */
 export type VerifyFinding = { readonly subject: string; readonly problem: string };
-
-/** What errors tell whoever meets damage elsewhere. */
-const ADVICE = / Run verify[^.;]*\./;
 
 /** What a verification saw. `damagedCheckpoints` cannot be restored; all others can. */
 export type VerifyReport = {
@@ -77,7 +74,8 @@ class Verification {
   }
 
   async checkChunks(): Promise<void> {
-    this.#chunks = new ChunkSurvey(this.#engine.storage, (subject, problem) => this.#add(subject, problem));
+    const { storage, codec } = this.#engine;
+    this.#chunks = new ChunkSurvey(storage, codec.limits, (subject, problem) => this.#add(subject, problem));
     await this.#chunks.readAll();
   }
 
@@ -147,7 +145,7 @@ class Verification {
     if (row.root === undefined) return this.#add(subject, 'the root of its state is missing');
     if (createChunk(row.root).digest !== stateDigest)
       return this.#add(subject, 'the root of its state does not match its digest');
-    const problem = await this.#chunks?.findProblem(row.root, this.#engine.codec.limits);
+    const problem = await this.#chunks?.findProblem(row.root);
     if (problem !== undefined) this.#add(subject, `its state ${problem}`);
   }
 
@@ -204,7 +202,7 @@ class Verification {
     const subject = `effect ${row.ordinal} of branch "${row.branch}" in session "${row.sessionId}"`;
     await this.#attempt(subject, async () => parseEffect(row));
     if (row.result === undefined) return;
-    const problem = await this.#chunks?.findProblem(row.result, this.#engine.codec.limits);
+    const problem = await this.#chunks?.findProblem(row.result);
     if (problem !== undefined) this.#add(subject, `its result ${problem}`);
   }
 
@@ -219,6 +217,6 @@ class Verification {
   }
 
   #add(subject: string, problem: string): void {
-    this.#findings.push({ subject, problem: problem.replace(ADVICE, '') });
+    this.#findings.push({ subject, problem: withoutAdvice(problem) });
   }
 }
