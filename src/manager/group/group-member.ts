@@ -1,10 +1,25 @@
 import { InvalidInputError } from '../../core/errors.ts';
-import { anything, checkOptions, checkValue, givenOptions, listOf } from '../../core/options.ts';
-import { parseName } from '../../core/record/id.ts';
+import {
+  accepts,
+  anything,
+  checkOptions,
+  checkValue,
+  describeValue,
+  either,
+  givenOptions,
+  having,
+  listOf,
+  type OptionCheck,
+  type OptionChecks,
+  options,
+  record,
+  recordOf,
+  wholeFrom,
+} from '../../core/options.ts';
+import { name, parseName } from '../../core/record/id.ts';
 import type { AgentSaving } from '../agent/agent-saving.ts';
 import type { Engine } from '../engine/engine.ts';
-import type { SaveOptions } from '../engine/save-options.ts';
-import { SAVE_CHECKS } from '../engine/save-options.ts';
+import { SAVE_CHECKS, type SaveOptions } from '../engine/save-options.ts';
 import type { Session } from '../session/session.ts';
 import type { MemberSave } from './group-report.ts';
 import { type Channels, type GivenChannels, parseChannels } from './in-flight.ts';
@@ -22,38 +37,91 @@ export type MemberState = GivenChannels &
 /** A member of this process with its state, or the name of one in another process, which takes part by `joinGroup`. */
 export type GroupMember = string | (MemberState & { readonly name: string });
 
+/** Any member; `checkMember` accepts those that are a `MemberState`. */
+type GivenMember = GivenChannels & {
+  readonly agent?: unknown;
+  readonly sessionId?: string | undefined;
+  readonly session?: Session | undefined;
+  readonly state?: unknown;
+  readonly options?: SaveOptions | undefined;
+};
+
 /** What saving members needs of the manager. */
 export type MemberSaving = { readonly engine: Engine; readonly saving: AgentSaving };
 
 /** Every member of a cut is saved, pinned and read at the same time as the others. */
 const MAX_MEMBERS = 256;
 
-/** The names of a group's members, in order; throws unless they are names, and different ones. */
+const session: OptionCheck = (value) =>
+  having('save', 'step', 'lease')(value) === undefined
+    ? undefined
+    : `must be a session, as manager.session() returns it; found ${describeValue(value)}`;
+
+const MEMBER: OptionChecks<GivenMember> = {
+  agent: accepts('an agent or a state', (value) => value !== null),
+  sessionId: name,
+  session,
+  state: anything,
+  options: options(SAVE_CHECKS),
+  sent: recordOf(options({ count: { required: wholeFrom(0) }, unconfirmed: { required: listOf(anything) } })),
+  received: recordOf(wholeFrom(0)),
+};
+
+const NAMED_MEMBER: OptionChecks = { ...MEMBER, name: { required: name } };
+
+/** Accepts what a member brings to a cut: an agent, or a session and its state, and nothing that would be ignored. */
+export function checkMember(member: GivenMember, of: string, checks: OptionChecks = MEMBER): void {
+  checkOptions(member, checks, of);
+  const { agent, sessionId, session, state } = member;
+  if (agent === undefined && session === undefined)
+    throw memberProblem(of, `has neither an agent nor a session${state === undefined ? '' : ' for its state'}`);
+  if (session === undefined && state !== undefined) throw memberProblem(of, 'has both an agent and a state');
+  if (session === undefined) return;
+  if (agent !== undefined) throw memberProblem(of, 'has both an agent and a session');
+  if (sessionId !== undefined) throw memberProblem(of, 'has both a session and a sessionId');
+  if (state === undefined) throw memberProblem(of, 'has a session, and no state');
+}
+
+function memberProblem(of: string, problem: string): InvalidInputError {
+  return new InvalidInputError(`The ${of} ${problem}. Pass { agent } or { session, state }.`);
+}
+
+/** The names of a group's members, in order; throws unless they are members, and different ones. */
 export function parseMembers(members: readonly GroupMember[]): string[] {
-  checkValue(members, listOf(anything), 'The members of saveGroup()');
+  const member = either('a name, or an object with a name and an agent, or a session and a state', name, record);
+  checkValue(members, listOf(member), 'The members of saveGroup()');
   const names = members.map((member) => parseName(typeof member === 'string' ? member : member.name, 'A member name'));
   const double = names.find((name, at) => names.indexOf(name) !== at);
   if (double !== undefined) throw new InvalidInputError(`There are two members with the name "${double}".`);
-  if (names.length >= 1 && names.length <= MAX_MEMBERS) return names;
-  throw new InvalidInputError(`A group has 1 to ${MAX_MEMBERS} members; found ${names.length}.`);
+  if (names.length < 1 || names.length > MAX_MEMBERS)
+    throw new InvalidInputError(`A group has 1 to ${MAX_MEMBERS} members; found ${names.length}.`);
+  const local = members.filter((member) => typeof member !== 'string');
+  for (const member of local) checkMember(member, `member "${member.name}" of saveGroup()`, NAMED_MEMBER);
+  checkDifferent(local);
+  return names;
+}
+
+/** One agent, or session, under two names would be brought back twice, and only one of the two would go on. */
+function checkDifferent(members: readonly (GivenMember & { readonly name: string })[]): void {
+  const names = new Map<unknown, string>();
+  for (const { name, agent, session = agent } of members) {
+    const other = typeof session === 'object' ? names.get(session) : undefined;
+    if (other !== undefined)
+      throw new InvalidInputError(`The members "${other}" and "${name}" are one object. Give it one name.`);
+    names.set(session, name);
+  }
 }
 
 /** Saves a member for a cut. Its state and its messages are read before this gives way. */
 export async function saveMember(
   { engine, saving }: MemberSaving,
   name: string,
-  member: MemberState,
+  member: GivenMember,
 ): Promise<MemberSave> {
   const channels = captureChannels(engine, name, member);
-  checkOptions(member.options ?? {}, SAVE_CHECKS, 'session.save()');
   const options: SaveOptions = { type: 'group_member', trigger: 'group_cut', ...givenOptions(member.options ?? {}) };
-  const save =
-    'session' in member
-      ? member.session.save(member.state, options)
-      : saving.save(member.agent, {
-          ...options,
-          ...(member.sessionId !== undefined && { sessionId: member.sessionId }),
-        });
+  const { agent, sessionId, session, state } = member;
+  const save = session === undefined ? saving.save(agent, { ...options, sessionId }) : session.save(state, options);
   return { checkpointId: await save, channels };
 }
 

@@ -2,7 +2,7 @@ import { InvalidInputError } from '../../core/errors.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import { sleep } from '../../core/time/timer.ts';
 import { abortCut, type Cut, type CutOutcome, isOverdue, readCut } from './group-cut.ts';
-import { type MemberSaving, type MemberState, saveMember } from './group-member.ts';
+import { checkMember, type MemberSaving, type MemberState, saveMember } from './group-member.ts';
 import { deleteReports, type MemberReport, storeReport } from './group-report.ts';
 
 /** A cut as one of its members sees it. */
@@ -120,6 +120,7 @@ class CutPart {
     if (this.#isAnswered) throw new InvalidInputError('A member saves once for a cut.');
     this.#isAnswered = true;
     try {
+      checkMember(member, `member "${this.#member}" of cut.save()`);
       await this.#report(await saveMember(this.#parts, this.#member, member));
     } catch (error) {
       await Promise.allSettled([this.#reportFailure(error)]); // else the coordinator waits until the deadline

@@ -6,6 +6,8 @@ import { SecretRef } from '../../core/value/secret-ref.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { type FaultPlan, faultyStorage } from '../../testing/faulty-storage.ts';
 import { CheckpointManager } from '../checkpoint-manager.ts';
+import type { Session } from '../session/session.ts';
+import type { GroupMember } from './group-member.ts';
 import type { GroupState } from './group-state.ts';
 
 class Planner {
@@ -306,6 +308,43 @@ describe.each(STORAGES)('on %s', (_, create) => {
     expect(await manager.saveGroup(members, { groupId })).toMatchObject({ parentId: group.id });
     await manager.close();
   });
+});
+
+test.each<[string, (world: { session: Session; agent: object }) => unknown, RegExp]>([
+  [
+    'a state without its session',
+    () => [{ name: 'a', state: { v: 1 } }],
+    /"a".*neither an agent nor a session for its/,
+  ],
+  ['nothing', () => [{ name: 'a' }], /member "a".*neither an agent nor a session\./],
+  ['an agent that is null', () => [{ name: 'a', agent: null }], /"agent" of member "a".*found null/],
+  ['a mistyped key', ({ agent }) => [{ name: 'a', agent, recieved: { b: 1 } }], /"recieved".*did you mean "received"/],
+  ['mistyped options', ({ agent }) => [{ name: 'a', agent, optoins: {} }], /"optoins".*did you mean "options"/],
+  ['an unknown option', ({ agent }) => [{ name: 'a', agent, options: { stauts: 'x' } }], /"stauts".*"status"/],
+  ['a mistyped count', ({ agent }) => [{ name: 'a', agent, sent: { b: { cuont: 1 } } }], /"cuont".*"count"/],
+  ['a negative number', ({ agent }) => [{ name: 'a', agent, received: { b: -1 } }], /received\["b"\]/],
+  ['null', () => [null], /\[1\] must be a name, or an object.*found null/],
+  ['a list', () => [[]], /\[1\] must be a name, or an object.*found a list/],
+  ['a session that is none', () => [{ name: 'a', session: 'zz', state: 1 }], /must be a session.*found "zz"/],
+  ['an agent and a session', ({ agent, session }) => [{ name: 'a', agent, session, state: 1 }], /both an agent and a/],
+  ['an agent and a state', ({ agent }) => [{ name: 'a', agent, state: 1 }], /both an agent and a state/],
+  ['a session twice', ({ session }) => [{ name: 'a', session, sessionId: 'b', state: 1 }], /both a session and a sess/],
+  ['a session without a state', ({ session }) => [{ name: 'a', session }], /has a session, and no state/],
+  ['one agent twice', ({ agent }) => ['a', 'b'].map((name) => ({ name, agent })), /"a" and "b" are one object/],
+  [
+    'one session twice',
+    ({ session }) => ['a', 'b'].map((name) => ({ name, session, state: 1 })),
+    /"a" and "b" are one object/,
+  ],
+])('[input.1] a group member that is %s is refused before anything is saved', async (_, give, message) => {
+  const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
+  const given = give({ session: await manager.session('s'), agent: { v: 1 } }) as GroupMember[];
+  const good = { name: 'good', agent: { v: 2 } };
+  await expect(manager.saveGroup([good, ...given], { groupId })).rejects.toMatchObject({
+    code: 'INVALID_INPUT',
+    message: expect.stringMatching(message),
+  });
+  expect(await manager.stats()).toMatchObject({ checkpoints: 0 });
 });
 
 test('[group.2] migrations are for the members, not for the record of the group', async () => {
