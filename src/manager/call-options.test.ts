@@ -225,3 +225,21 @@ describe('calls of a manager', () => {
     });
   });
 });
+
+test('[input.1] restore refuses a place that is none, and two places', async () => {
+  const { manager, id } = await setUp();
+  await expect(manager.restore(id, { into: null as unknown as object })).rejects.toThrow(/"into".*found null/);
+  await expect(manager.restore(id, { into: {}, factory: () => ({}) })).rejects.toMatchObject({
+    code: 'INVALID_INPUT',
+    message: expect.stringContaining('pass into or factory'),
+  });
+});
+
+test('[input.1] two codecs of one class are refused', () => {
+  class Point {}
+  const codec = (tag: string) => ({ tag, class: Point, encode: () => 1, decode: () => new Point() });
+  const storage = new InMemoryCheckpointStorage();
+  expect(() => new CheckpointManager({ storage, classes: [codec('a'), codec('b')] })).toThrow(
+    'The class Point has two class codecs, "a" and "b".',
+  );
+});

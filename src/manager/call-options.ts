@@ -75,33 +75,36 @@ const MISPLACED_RULES = Object.fromEntries(
   Object.keys(RETENTION_CHECKS).map((rule) => [rule, { renamedTo: `policy.${rule}` }] as const),
 );
 
+const MANAGER: OptionChecks<CheckpointManagerOptions> = {
+  storage: {
+    required: either(
+      'a storage, such as new SqliteCheckpointStorage({ path }), or an object with save(), load(), listByUser()',
+      having('commit', 'readCheckpoint', 'listCheckpoints'),
+      having('save', 'load', 'listByUser'),
+    ),
+  },
+  agents: recordOf(callback),
+  classes: listOf(accepts('a class codec: { tag, class, encode(), decode() }', isClassCodec)),
+  unknownClasses: oneOf('refuse', 'keep'),
+  limits: options({ maxDepth: limit, maxNodes: limit, maxBytes: limit }),
+  retention: options(RETENTION_CHECKS),
+  schemaVersion: count,
+  migrations: listOf(options({ from: { required: count }, migrate: { required: callback } })),
+  // What is in it must not be shown; it is checked by the redactor.
+  secrets: either('an object, or "store-secrets-in-plain-text"', record, oneOf('store-secrets-in-plain-text')),
+  shadowBudgetBytes: count,
+  onHandlerError: callback,
+  now: callback,
+  random: callback,
+  setTimer: callback,
+};
+
 const CHECKS = {
-  'new CheckpointManager()': {
-    storage: {
-      required: either(
-        'a storage, such as new SqliteCheckpointStorage({ path }), or an object with save(), load(), listByUser()',
-        having('commit', 'readCheckpoint', 'listCheckpoints'),
-        having('save', 'load', 'listByUser'),
-      ),
-    },
-    agents: recordOf(callback),
-    classes: listOf(accepts('a class codec: { tag, class, encode(), decode() }', isClassCodec)),
-    unknownClasses: oneOf('refuse', 'keep'),
-    limits: options({ maxDepth: limit, maxNodes: limit, maxBytes: limit }),
-    retention: options(RETENTION_CHECKS),
-    schemaVersion: count,
-    migrations: listOf(options({ from: { required: count }, migrate: { required: callback } })),
-    // What is in it must not be shown; it is checked by the redactor.
-    secrets: either('an object, or "store-secrets-in-plain-text"', record, oneOf('store-secrets-in-plain-text')),
-    shadowBudgetBytes: count,
-    onHandlerError: callback,
-    now: callback,
-    random: callback,
-    setTimer: callback,
-  } satisfies OptionChecks<CheckpointManagerOptions>,
+  'new CheckpointManager()': MANAGER,
+  'open()': { ...MANAGER, storage: () => 'must be left out: the address says which it is' },
   'save()': { ...SAVE_CHECKS, sessionId: name },
   'restore()': {
-    into: accepts('an object', (value) => typeof value === 'object' || typeof value === 'function'),
+    into: accepts('an object', (value) => (typeof value === 'object' && value !== null) || typeof value === 'function'),
     factory: callback,
     allowOther: flag,
   } satisfies OptionChecks<RestoreOptions>,

@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { temporaryFolder } from '../../test/support/storages.ts';
@@ -8,7 +9,7 @@ test.each([
   ['a file', 'agent.db', 'agent.db'],
   ['a scheme', 'sqlite:deep/agent.db', 'deep/agent.db'],
   ['a folder', 'states/', 'states/format.json'],
-])('open makes and opens a storage by %s', async (_what, address, made) => {
+])('[session.7] open makes and opens a storage by %s', async (_what, address, made) => {
   const folder = await temporaryFolder();
   const [, scheme = '', path = ''] = /^(sqlite:)?(.*)$/.exec(address) ?? [];
   const place = `${scheme}${folder}/${path}`;
@@ -21,12 +22,54 @@ test.each([
   expect((await again.session('a')).state).toEqual({ count: 1 });
 });
 
-test('open says what is wrong with an address or an option, and leaves nothing open', async () => {
-  await expect(open('')).rejects.toThrow(/needs an address.*found an empty string/);
+test.each<[string, RegExp]>([
+  ['', /needs an address.*found an empty string/],
+  ['redis:x', /"redis:x" begins with no storage/],
+  ['memory', /a kind of storage without a place.*\.\/memory.*memory:/],
+  ['SQLite', /a kind of storage without a place/],
+  ['memory:agent', /begins with no storage/],
+  ['sqlite:', /has no path/],
+  ['sqlite://', /has no path/],
+  ['sqlite://agent.db', /use sqlite:agent\.db, or sqlite:\/\/\/agent\.db/],
+  ['FILE://folder/', /use file:folder\//],
+  ['agent.db?maxCheckpoints=3', /has options; pass them to open\(\)/],
+  ['sqlite:agent.db?mode=ro', /has options/],
+  ['~/agent.db', /"~", which only shells expand.*\.\/~\/agent\.db/],
+  ['file:~me/states', /only shells expand/],
+  ['agent.db\0', /no control characters/],
+  ['agent.db\n', /no control characters/],
+])('[session.7] open refuses the address %j', async (address, message) => {
+  await expect(open(address)).rejects.toMatchObject({
+    code: 'INVALID_INPUT',
+    message: expect.stringMatching(message),
+  });
+});
+
+test('[session.7] open says what is wrong with an option, and makes nothing', async () => {
+  const path = join(await temporaryFolder(), 'agent.db');
   await expect(open(7 as unknown as string)).rejects.toThrow(/found number/);
-  await expect(open('redis:x')).rejects.toThrow(/"redis:" is no storage/);
-  await expect(open('memory:', { retentoin: {} } as object)).rejects.toThrow(/retentoin.*retention/s);
-  const memory = await open('memory:');
-  await memory.save({ a: 1 }, { sessionId: 'a' });
-  await memory.close();
+  await expect(open(path, { retentoin: {} } as object)).rejects.toThrow(/retentoin.*retention/s);
+  await expect(open(path, { storage: 1 } as object)).rejects.toThrow(/"storage" of open\(\) must be left out/);
+  expect(existsSync(path)).toBe(false);
+});
+
+test.each(['memory:', ':memory:'])(
+  '[session.7] open takes %s as a storage that ends with the process',
+  async (address) => {
+    const memory = await open(address);
+    await memory.save({ a: 1 }, { sessionId: 'a' });
+    expect(memory.engine.storage.kind).toBe('memory');
+    await memory.close();
+  },
+);
+
+test('[session.7] open leaves a file alone that is no database, however short', async () => {
+  const path = join(await temporaryFolder(), 'notes');
+  for (const text of ['x', 'some notes', 'x'.repeat(5000)]) {
+    await writeFile(path, text);
+    await expect(open(path)).rejects.toThrow(/is not a SQLite database|not a database/);
+    expect(await readFile(path, 'utf8')).toBe(text);
+  }
+  await writeFile(path, '');
+  await (await open(path)).close();
 });

@@ -1,6 +1,7 @@
 import { InvalidInputError } from '../core/errors.ts';
 import { parseStorageAddress } from '../storage/open/address.ts';
 import { openStorage } from '../storage/open/open.ts';
+import { checkCall } from './call-options.ts';
 import { CheckpointManager } from './checkpoint-manager.ts';
 import type { CheckpointManagerOptions } from './manager-options.ts';
 
@@ -16,6 +17,7 @@ export async function open(
     throw new InvalidInputError(
       `open() needs an address, such as 'agent.db', './folder/', 'memory:' or 'postgres://host/database'; found ${address === '' ? 'an empty string' : typeof address}.`,
     );
+  checkCall(options, 'open()');
   const storage = await openStorage(parseStorageAddress(address, { folder: process.cwd() }));
   try {
     return new CheckpointManager({ ...options, storage });

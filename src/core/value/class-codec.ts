@@ -38,7 +38,13 @@ export class ClassCodecs {
     this.#unknown = unknown;
     for (const codec of codecs) {
       if (this.#byTag.has(codec.tag)) throw new InvalidInputError(`Two class codecs have the tag "${codec.tag}".`);
-      this.#byPrototype.set(codec.class.prototype as object, codec);
+      const prototype = codec.class.prototype as object;
+      const other = this.#byPrototype.get(prototype);
+      if (other !== undefined)
+        throw new InvalidInputError(
+          `The class ${codec.class.name} has two class codecs, "${other.tag}" and "${codec.tag}". Leave one out.`,
+        );
+      this.#byPrototype.set(prototype, codec);
       this.#byTag.set(codec.tag, codec);
     }
   }

@@ -119,6 +119,8 @@ export class AgentSaving {
   /** The first part of a restore: everything that can fail before an agent is touched. */
   async prepare(stored: StoredCheckpoint, options: RestoreOptions): Promise<PreparedRestore> {
     const { checkpoint } = stored;
+    if (options.into !== undefined && options.factory !== undefined)
+      throw new InvalidInputError('A state goes into a live agent or into one from a factory: pass into or factory.');
     const loaded = await loadState(this.#engine, stored);
     const agent = this.#createAgent(checkpoint, options);
     const prepared = { checkpoint, loaded, agent, leftOut: findLeftOutSecrets(loaded.state) };

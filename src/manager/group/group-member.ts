@@ -72,18 +72,19 @@ const NAMED_MEMBER: OptionChecks = { ...MEMBER, name: { required: name } };
 /** Accepts what a member brings to a cut: an agent, or a session and its state, and nothing that would be ignored. */
 export function checkMember(member: GivenMember, of: string, checks: OptionChecks = MEMBER): void {
   checkOptions(member, checks, of);
-  const { agent, sessionId, session, state } = member;
-  if (agent === undefined && session === undefined)
-    throw memberProblem(of, `has neither an agent nor a session${state === undefined ? '' : ' for its state'}`);
-  if (session === undefined && state !== undefined) throw memberProblem(of, 'has both an agent and a state');
-  if (session === undefined) return;
-  if (agent !== undefined) throw memberProblem(of, 'has both an agent and a session');
-  if (sessionId !== undefined) throw memberProblem(of, 'has both a session and a sessionId');
-  if (state === undefined) throw memberProblem(of, 'has a session, and no state');
+  const problem = member.session === undefined ? findAgentProblem(member) : findSessionProblem(member);
+  if (problem !== undefined) throw new InvalidInputError(`The ${of} ${problem}. Pass { agent } or { session, state }.`);
 }
 
-function memberProblem(of: string, problem: string): InvalidInputError {
-  return new InvalidInputError(`The ${of} ${problem}. Pass { agent } or { session, state }.`);
+function findAgentProblem({ agent, state }: GivenMember): string | undefined {
+  if (agent === undefined) return `has neither an agent nor a session${state === undefined ? '' : ' for its state'}`;
+  return state === undefined ? undefined : 'has both an agent and a state';
+}
+
+function findSessionProblem({ agent, sessionId, state }: GivenMember): string | undefined {
+  if (agent !== undefined) return 'has both an agent and a session';
+  if (sessionId !== undefined) return 'has both a session and a sessionId';
+  return state === undefined ? 'has a session, and no state' : undefined;
 }
 
 /** The names of a group's members, in order; throws unless they are members, and different ones. */

@@ -1,4 +1,4 @@
-import { statSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ClosedError, InvalidInputError, StorageError } from '../../core/errors.ts';
@@ -75,6 +75,7 @@ export class SqliteConnection {
     this.path = checkPath(path);
     try {
       prepareFolder(this.path, makesFolder);
+      checkOneByte(this.path);
       this.#db = this.#open(tables);
       this.#file = new FileIdentity(this.path);
       this.#log = new SqliteLog(this.#db, this.path);
@@ -240,6 +241,14 @@ function describeDiskFailure(path: string): string {
 function checkPath(path: string): string {
   if (!path.includes('\0')) return resolve(path);
   throw new InvalidInputError(`A path must not contain NUL characters; found ${JSON.stringify(path)}.`);
+}
+
+/** SQLite takes a file of one byte for an empty one, because on some systems it makes such files itself, with the first byte of its name. */
+function checkOneByte(path: string): void {
+  if (statSync(path, { throwIfNoEntry: false })?.size !== 1 || readFileSync(path, 'latin1') === 'S') return;
+  throw new InvalidInputError(`${path} is not a SQLite database. Choose another path; the file was left as it is.`, {
+    details: { path },
+  });
 }
 
 function prepareFolder(path: string, isMade: boolean): void {

@@ -18,17 +18,44 @@ type AddressDefaults = {
 
 const DEFAULT_TENANT = 'default';
 
-/** Reads an address: `memory:`, `sqlite:path`, `file:folder`, `postgres://...`, or a path that is looked at to see what it is. */
+/**
+ * Reads an address: `memory:`, `sqlite:path`, `file:folder`, `postgres://...`, or a path that is looked at to see what it is. Refuses what
+ * reads like something else than a path, and would become a file of that name.
+ */
 export function parseStorageAddress(text: string, defaults: AddressDefaults): StorageAddress {
-  if (/^postgres(ql)?:\/\//.test(text)) return parsePostgres(text, defaults);
-  if (text === 'memory:') return { kind: 'memory' };
-  const [, scheme, rest] = /^([a-z][a-z0-9+.-]+):(.*)$/s.exec(text) ?? [];
-  const path = resolve(defaults.folder, (rest ?? text).replace(/^\/\/(?=\/)/, ''));
-  if (rest === '' || text === '') throw new InvalidInputError(`The storage address "${text}" has no path.`);
-  if (scheme === undefined) return { kind: guessKind(path, text), path };
-  if (scheme === 'sqlite' || scheme === 'file') return { kind: scheme, path };
-  throw new InvalidInputError(
-    `"${scheme}:" is no storage. Use sqlite:<file>, file:<folder>, postgres://<server>/<database>, memory: (gone when the process ends), or a path.`,
+  if (/\p{Cc}/u.test(text))
+    throw new InvalidInputError(`A storage address has no control characters; found ${JSON.stringify(text)}.`);
+  if (/^postgres(ql)?:\/\//i.test(text)) return parsePostgres(text, defaults);
+  if (/^:?memory:$/i.test(text)) return { kind: 'memory' };
+  const { scheme, written } = splitScheme(text);
+  checkPath(text, written, scheme);
+  const path = resolve(defaults.folder, written);
+  return { kind: scheme ?? guessKind(path, text), path };
+}
+
+function splitScheme(text: string): { scheme: 'sqlite' | 'file' | undefined; written: string } {
+  const [, name, rest = text] = /^([a-z][a-z0-9+.-]+):(.*)$/is.exec(text) ?? [];
+  const scheme = name?.toLowerCase();
+  if (scheme !== undefined && scheme !== 'sqlite' && scheme !== 'file') throw refusal(text, 'begins with no storage');
+  return { scheme, written: rest.replace(/^\/\/(?=\/)/, '') };
+}
+
+/** Refuses paths that are meant as something else. */
+function checkPath(text: string, path: string, scheme: string | undefined): void {
+  if (path === '' || path === '//') throw refusal(text, 'has no path');
+  if (/^(memory|sqlite|file|postgres|postgresql)$/i.test(text))
+    throw refusal(text, `is a kind of storage without a place; a file of this name is ./${text}`);
+  if (scheme !== undefined && path.startsWith('//'))
+    throw refusal(text, `has a server's name; use ${scheme}:${path.slice(2)}, or ${scheme}:/${path} from the root`);
+  if (/\?[\w-]+=/.test(path))
+    throw refusal(text, 'has options; pass them to open() or to the constructor of the storage');
+  if (/^~[^/\\]*([/\\]|$)/.test(path))
+    throw refusal(text, `begins with "~", which only shells expand; write the whole path, or ./${path}`);
+}
+
+function refusal(text: string, problem: string): InvalidInputError {
+  return new InvalidInputError(
+    `The storage address ${JSON.stringify(text)} ${problem}. Addresses are sqlite:<file>, file:<folder>, postgres://<server>/<database>, memory: (gone when the process ends), and paths.`,
   );
 }
 
