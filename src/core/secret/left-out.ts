@@ -1,4 +1,4 @@
-import type { PathStep } from '../path.ts';
+import { formatPath, type PathStep } from '../path.ts';
 import { SecretRef } from '../value/secret-ref.ts';
 
 /** Told of the places where secrets were left out. The path is only good during the call. */
@@ -13,6 +13,13 @@ const MARK = /\[secret [^\]\n]{1,80}\]/g;
 /** Visits every place of a value where a secret was left out when it was stored. */
 export function visitLeftOut(value: unknown, visitor: LeftOutVisitor): void {
   visit(value, [], visitor);
+}
+
+/** The first place of a value that holds a `SecretRef`, such as `$.apiKey`; undefined if there is none. */
+export function findSecretRef(value: unknown): string | undefined {
+  const places: string[] = [];
+  visitLeftOut(value, { secret: (path) => places.push(formatPath(path)) });
+  return places[0];
 }
 
 function visit(value: unknown, path: PathStep[], visitor: LeftOutVisitor): void {

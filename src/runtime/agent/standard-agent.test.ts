@@ -1,6 +1,7 @@
 import { inspect } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { SecretRef } from '../../core/value/secret-ref.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { scriptedModel } from '../../testing/model/scripted-model.ts';
@@ -75,6 +76,14 @@ describe('a tool', () => {
       hangs: { isError: true, text: 'Error: No answer within 20 ms.' },
       floods: { isError: false, text: 'xxxxxxxxxx\n[cut off: 990 of 1000 characters]' },
     });
+  });
+
+  test('[agent.1] a tool is not called with what stands for a secret that was not stored', async () => {
+    const inputs: unknown[] = [];
+    const pay = tool((input) => inputs.push(input), { input: z.any() });
+    const outcome = await callTool(pay, { card: [{ pin: new SecretRef('pin') }] }, ATTEMPT);
+    expect(outcome).toMatchObject({ isError: true, text: expect.stringContaining('$.card[0].pin') });
+    expect(inputs).toEqual([]);
   });
 
   test('[agent.1] a stopped run stops its tools', async () => {

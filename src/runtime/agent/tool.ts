@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { InvalidInputError, messageOf } from '../../core/errors.ts';
+import { findSecretRef } from '../../core/secret/left-out.ts';
 import { withDeadline } from '../../core/time/deadline.ts';
 import { digestText } from '../../core/tree/chunk.ts';
 import type { StepAttempt } from '../../manager/effect/effect-log.ts';
@@ -73,6 +74,11 @@ export function fingerprintTool(tool: Tool): string {
 
 /** Calls a tool. Whatever it does, there is an outcome: wrong input, a throw, no answer in time, too much of it. Only a stopped run throws. */
 export async function callTool(tool: Tool, input: unknown, attempt: StepAttempt): Promise<ToolOutcome> {
+  const place = findSecretRef(input);
+  if (place !== undefined)
+    return failure(
+      `The secret at ${place} of the input is not stored, so the tool was not called. Call it again with the secret.`,
+    );
   const { timeoutMs = DEFAULT_TIMEOUT_MS, maxResultChars = DEFAULT_MAX_CHARS } = tool;
   const late = new Error(`No answer within ${timeoutMs} ms.`);
   const deadline = { signal: attempt.signal, timeoutMs, onTimeout: () => late, keepsProcessAlive: false };

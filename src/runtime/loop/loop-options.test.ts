@@ -77,6 +77,16 @@ const OTHER_BAD_OPTIONS: readonly [string, object][] = [
   ['an initial memory that cannot be saved', { initial: { memory: { shortTerm: {}, session: { now: () => 1 } } } }],
 ];
 
+class Misspelt {
+  readonly works = 3; // data is its own
+  handle(): number {
+    return this.works;
+  }
+  wrok(): number {
+    return this.works;
+  }
+}
+
 describe('what is said to open', () => {
   test.each(BAD_OPTIONS)(
     '[input.1] is refused, with what is allowed, and before anything is taken: %s',
@@ -129,6 +139,9 @@ describe('what is said to open', () => {
     ['a tool without run', () => ({ ...createAgent(), tools: { look: { undo: () => undefined } } })],
     ['tools in a map', () => ({ ...createAgent(), tools: new Map() })],
     ['a tool that is a function', () => ({ ...createAgent(), tools: { look: () => 1 } })],
+    ['a misspelt work', () => ({ ...createAgent(), wrok: () => undefined })],
+    ['a class with a misspelt work', () => new Misspelt()],
+    ['a misspelt undo', () => ({ ...createAgent(), tools: { look: { run: () => 1, undoo: () => 2 } } })],
     ['an unknown section', () => ({ ...createAgent(), sections: { memories: {} } })],
     ['a hook that is no function', () => ({ ...createAgent(), sections: { memory: { collect: 5 } } })],
   ])('[input.1] a createAgent that answers %s ends the run, and says so', async (_, create) => {

@@ -1,3 +1,4 @@
+import { InvalidInputError } from '../../core/errors.ts';
 import {
   accepts,
   anything,
@@ -17,6 +18,7 @@ import {
   options as optionsOf,
 } from '../../core/options.ts';
 import { name } from '../../core/record/id.ts';
+import { suggest } from '../../core/suggestion.ts';
 import { leaseOptions, manager } from '../../manager/call-options.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { LeaseOptions } from '../../manager/lease/lease-acquisition.ts';
@@ -151,6 +153,7 @@ function checkAgent(agent: LoopAgent): LoopAgent {
   );
   checkValue(agent.handle, callback, `${of}.handle`);
   if (agent.work !== undefined) checkValue(agent.work, callback, `${of}.work`);
+  checkNames(agent, of, ['handle', 'work', 'tools', 'sections']);
   for (const [tool, parts] of partsIn(agent.tools, `${of}.tools`)) checkTool(parts, `${of}.tools.${tool}`);
   for (const [section, hooks] of partsIn(agent.sections, `${of}.sections`)) {
     checkValue(section, oneOf(...SECTION_NAMES), `A key of ${of}.sections`);
@@ -178,10 +181,31 @@ function checkTool(tool: unknown, of: string): void {
 /** Accepts an object whose methods of these names, if it has them, are functions. */
 function checkMethods(value: unknown, of: string, methods: readonly string[]): void {
   checkValue(value, accepts(`an object with ${methods.join(', ')}`, isRecord), of);
+  checkNames(value as object, of, methods);
   for (const method of methods) {
     const found: unknown = Reflect.get(value as object, method);
     if (found !== undefined) checkValue(found, callback, `${of}.${method}`);
   }
+}
+
+/** Refuses what is most likely a slip: `wrok()` where there is no `work`. Other names, and data of a class, are the agent's own. */
+function checkNames(value: object, of: string, known: readonly string[]): void {
+  const absent = known.filter((key) => Reflect.get(value, key) === undefined);
+  for (const key of namesIn(value)) {
+    const suggestion = known.includes(key) ? undefined : suggest(key, absent, 1);
+    if (suggestion !== undefined)
+      throw new InvalidInputError(`${of} has an unknown key "${key}"; did you mean "${suggestion}"?`, {
+        details: { key },
+      });
+  }
+}
+
+/** The keys of a plain object; of an instance of a class the names of its methods. */
+function namesIn(value: object): string[] {
+  const prototype: object | null = Object.getPrototypeOf(value);
+  if (prototype === null || prototype === Object.prototype) return Object.keys(value);
+  const methods = Object.entries(Object.getOwnPropertyDescriptors(prototype));
+  return methods.filter(([, { value: method }]) => typeof method === 'function').map(([key]) => key);
 }
 
 /** Takes over what a new agent begins with; what could not be saved or read again is refused now. */

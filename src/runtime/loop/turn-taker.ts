@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto';
 import type { EncodedState } from '../../core/codec/state-codec.ts';
 import { hasErrorCode } from '../../core/errors.ts';
+import { findSecretRef } from '../../core/secret/left-out.ts';
 import type { StepAttempt } from '../../manager/effect/effect-log.ts';
 import { type DriftEvent, textOf } from '../drift/step/drift-event.ts';
 import type { LoopParts } from './loop-parts.ts';
 import { type AgentMind, type Job, mindOf } from './state/agent-state.ts';
-import { type ErrorText, errorText } from './state/error-text.ts';
-import { findPending } from './state/mailbox.ts';
+import { type ErrorText, errorText, secretLeftOut } from './state/error-text.ts';
+import { findPending, type Message } from './state/mailbox.ts';
 import { Findings } from './turn/findings.ts';
 import type { TurnOutcome } from './turn/live-agent.ts';
 import type { OperationLog } from './turn/operation.ts';
@@ -111,12 +112,17 @@ export class TurnTaker {
     return digest;
   }
 
-  /** Why a job that killed its process, or may not be tried twice, is not tried again. */
+  /** Why a job is not tried: its message is gone or lost a secret, it killed its process, or may not be tried twice. */
   #refuse(job: Job, attempt: number): ErrorText | undefined {
-    const { live, settings } = this.#parts;
     const message = job.kind === 'message' ? this.#messageOf(job) : undefined;
     if (job.kind === 'message' && message === undefined)
       return { name: 'NotFoundError', message: `Message "${job.messageId}" is not in the mailbox.` };
+    return refuseWithoutSecret(message) ?? this.#refuseAgain(job, attempt);
+  }
+
+  #refuseAgain(job: Job, attempt: number): ErrorText | undefined {
+    const { live, settings } = this.#parts;
+    const message = job.kind === 'message' ? this.#messageOf(job) : undefined;
     const isOnce = message?.delivery === 'at-most-once';
     const attempts = attempt + live.failuresOf(job);
     if (attempt === 1 || (!isOnce && attempts <= settings.maxFailures)) return undefined;
@@ -241,4 +247,13 @@ export class TurnTaker {
   get #codec() {
     return this.#parts.manager.engine.plainCodec;
   }
+}
+
+function refuseWithoutSecret(message: Message | undefined): ErrorText | undefined {
+  const place = findSecretRef(message?.body);
+  if (message === undefined || place === undefined) return undefined;
+  const { id } = message;
+  return secretLeftOut(
+    `The secret at ${place} of the body of message "${id}" is not stored, so it was not handled after the restart. Deliver it again with the same id and body and call resume({ retry: ["${id}"] }), or deliver it with a new id.`,
+  );
 }

@@ -6,7 +6,7 @@ import { DEFAULT_SETTINGS } from './loop-settings.ts';
 import type { AgentState } from './state/agent-state.ts';
 import { errorText } from './state/error-text.ts';
 import { OpenWorks } from './state/open-works.ts';
-import { asStored, readSections, SECTION_NAMES } from './state/sections.ts';
+import { asStored, readSections, SECTION_NAMES, secretsOf } from './state/sections.ts';
 import { LiveAgent } from './turn/live-agent.ts';
 import type { LoopAgent } from './turn/loop-agent.ts';
 
@@ -135,10 +135,11 @@ function checkFreshness(all: readonly Checkpoint[], options: VerifyAgentOptions,
 
 async function checkFields(manager: CheckpointManager, all: readonly Checkpoint[]): Promise<AgentCheck> {
   const findings = await findIn(all, async (checkpoint) => {
-    const { problems } = readSections(await manager.load(checkpoint.id));
+    const { kept, problems } = readSections(await manager.load(checkpoint.id));
+    const found = SECTION_NAMES.flatMap((name) => [...(problems.get(name) ?? []), ...secretsOf(name, kept)]);
     const health = checkpoint.metadata?.health;
     const absent = typeof health === 'string' ? [] : ['$.metadata.health: It is not recorded.'];
-    return [...absent, ...[...problems.values()].flat().map(({ path, problem }) => `${path}: ${problem}`)];
+    return [...absent, ...found.map(({ path, problem }) => `${path}: ${problem}`)];
   });
   return conclude('fields', findings, `${SECTION_NAMES.join(', ')} and health in ${all.length} checkpoints`);
 }

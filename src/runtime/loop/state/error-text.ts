@@ -11,6 +11,11 @@ export function errorText(error: unknown): ErrorText {
   return { name: wordsOf(error.name), message: wordsOf(error.message), ...(typeof code === 'string' && { code }) };
 }
 
+/** Why something was not done: it would have got what stands for a secret. */
+export function secretLeftOut(message: string): ErrorText {
+  return { name: 'SecretLeftOutError', message };
+}
+
 /** An error that says what a recorded one said. */
 export function errorOf({ name, message, code }: ErrorText): Error {
   return Object.assign(new Error(message), { name, ...(code !== undefined && { code }) });

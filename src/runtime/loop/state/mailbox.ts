@@ -42,7 +42,7 @@ export type MailboxState = {
 };
 
 /** A sender may repeat a message until this many others were handled. */
-const MAX_RECENT_IDS = 1000;
+export const MAX_RECENT_IDS = 1000;
 
 /** A mailbox without messages. */
 export const EMPTY_MAILBOX: MailboxState = Object.freeze({
@@ -120,14 +120,14 @@ export function nextPending(mailbox: MailboxState): PendingMessage | undefined {
   return queueOf(mailbox).first;
 }
 
+/** A message that waits or is set aside. */
+export function findMessage(mailbox: MailboxState, id: string): Message | undefined {
+  return findPending(mailbox, id) ?? mailbox.setAside.find(({ message }) => message.id === id)?.message;
+}
+
 /** Whether this message waits here, or is over and remembered. */
 export function isKnown(mailbox: MailboxState, id: string): boolean {
-  const { recentIds, setAside } = mailbox;
-  return (
-    findPending(mailbox, id) !== undefined ||
-    recentIds.includes(id) ||
-    setAside.some(({ message }) => message.id === id)
-  );
+  return findMessage(mailbox, id) !== undefined || mailbox.recentIds.includes(id);
 }
 
 /** Puts a message at the end, unless it is known. */
@@ -137,9 +137,24 @@ export function addMessage(mailbox: MailboxState, message: Message): MailboxStat
 }
 
 function waiting(message: Message): PendingMessage {
-  const pending = { ...message, failures: 0 };
+  return frozen({ ...message, failures: 0 });
+}
+
+function frozen(pending: PendingMessage): PendingMessage {
   freezeState(pending);
   return pending;
+}
+
+/** Gives a message that waits or is set aside another body. */
+export function replaceBody(mailbox: MailboxState, { id, body }: Message): MailboxState {
+  const pending = findPending(mailbox, id);
+  const setAside = mailbox.setAside.map((aside) =>
+    aside.message.id === id ? { ...aside, message: { ...aside.message, body } } : aside,
+  );
+  freezeState(setAside);
+  const queue = queueOf(mailbox);
+  const replaced = pending === undefined ? queue : queue.replace(frozen({ ...pending, body }));
+  return withQueue(replaced, { ...restOf(mailbox), setAside });
 }
 
 /** Takes a message out as if it had never come. */

@@ -114,7 +114,7 @@ export function readSections(state: unknown): {
   for (const name of SECTION_NAMES) {
     const reading = readSection(name, stored[name]);
     kept[name] = reading.value;
-    problems.set(name, [...reading.problems, ...secretsOf(name, reading.value)]);
+    problems.set(name, reading.problems);
   }
   return { kept: kept as SectionValues, problems };
 }
@@ -127,7 +127,8 @@ export async function restoreSections(
 ): Promise<SectionsReport> {
   const reports: SectionReport[] = [];
   for (const section of SECTION_NAMES) {
-    const found = [...(problems.get(section) ?? []), ...(await restoreSection(sections, section, kept))];
+    const unread = [...(problems.get(section) ?? []), ...secretsOf(section, kept)];
+    const found = [...unread, ...(await restoreSection(sections, section, kept))];
     reports.push({ section, status: found.length === 0 ? 'complete' : 'partial', problems: found });
   }
   const isComplete = reports.every(({ status }) => status === 'complete');
@@ -159,6 +160,10 @@ function isProblem(value: unknown): value is RestoreProblem {
   return isObject(value) && typeof value.path === 'string' && typeof value.problem === 'string';
 }
 
-function secretsOf(section: SectionName, value: unknown): RestoreProblem[] {
+/** The places of left-out secrets that somebody can set again. What was done for a message that is set aside is none. */
+export function secretsOf(section: SectionName, kept: SectionValues): RestoreProblem[] {
+  const { pending, setAside } = kept.mailbox;
+  const messages = { pending, setAside: setAside.map(({ message }) => ({ message })) };
+  const value = section === 'mailbox' ? messages : kept[section];
   return findLeftOutSecrets(value).map(({ path, problem }) => ({ path: `$.${section}${path.slice(1)}`, problem }));
 }

@@ -22,6 +22,7 @@ import {
   type Message,
   nextPending,
   removeMessage,
+  replaceBody,
   setMessageAside,
 } from '../state/mailbox.ts';
 import type { OpenWorks } from '../state/open-works.ts';
@@ -220,6 +221,11 @@ export class LiveAgent {
 
   receive(message: Message): void {
     this.change({ mailbox: addMessage(this.#state.mailbox, message) });
+  }
+
+  /** Puts the secrets back into a message that lost them. */
+  completeMessage(message: Message): void {
+    this.change({ mailbox: replaceBody(this.#state.mailbox, message) });
   }
 
   /** Forgets a message that could not be made durable; its sender knows, and will try again. */

@@ -1,9 +1,10 @@
 import { ClosedError } from '../../../core/errors.ts';
 import { callback, checkOptions, checkValue, type OptionChecks, oneOf } from '../../../core/options.ts';
 import { type CheckpointId, name } from '../../../core/record/id.ts';
+import { findSecretRef } from '../../../core/secret/left-out.ts';
 import type { StepAttempt } from '../../../manager/effect/effect-log.ts';
 import type { Work } from '../../run/work.ts';
-import { type ErrorText, errorOf, errorText } from '../state/error-text.ts';
+import { type ErrorText, errorOf, errorText, secretLeftOut } from '../state/error-text.ts';
 import type { LoopTool, Turn } from './loop-agent.ts';
 
 /** What to do when a guarded operation fails. */
@@ -150,6 +151,11 @@ async function undoCall(
   { found, input, result }: FinishedCall & { readonly found: LoopTool },
 ): Promise<ErrorText | undefined> {
   return step(key, async (attempt) => {
+    const place = findSecretRef({ input, result });
+    if (place !== undefined)
+      return secretLeftOut(
+        `The secret at ${place} of the call is not stored, so the call cannot be undone. Undo it by hand.`,
+      );
     try {
       await found.undo?.({ input, result }, attempt);
       return undefined;

@@ -3,12 +3,13 @@ import type { StateCodec } from '../../../core/codec/state-codec.ts';
 import { InvalidInputError } from '../../../core/errors.ts';
 import { freezeState } from '../../../core/freeze.ts';
 import { anything, callback, checkOptions, checkValue, type OptionChecks, signal } from '../../../core/options.ts';
+import { findSecretRef } from '../../../core/secret/left-out.ts';
 import type { StepAttempt } from '../../../manager/effect/effect-log.ts';
 import type { DriftEvent } from '../../drift/index.ts';
 import { boundedJson } from '../../drift/step/bounded-json.ts';
 import type { Work, WorkCall } from '../../run/work.ts';
 import type { AgentMind } from '../state/agent-state.ts';
-import { errorText } from '../state/error-text.ts';
+import { errorOf, errorText, secretLeftOut } from '../state/error-text.ts';
 import { checkSections, collectSections, type OnSectionProblem } from '../state/sections.ts';
 import type { Findings } from './findings.ts';
 import { checkCanWork, type LoopAgent, type LoopTool, type Turn, type TurnStepOptions } from './loop-agent.ts';
@@ -153,7 +154,10 @@ export class TurnRun implements Turn {
     const isOver = work.has(call);
     if (!isOver && !work.wasCalled(call)) this.observe({ kind: 'call', ...call });
     try {
-      const output = await this.#stepAndNote({ ...call, label: labelOf(call) }, (attempt) => found.run(input, attempt));
+      const output = await this.#stepAndNote({ ...call, label: labelOf(call) }, (attempt) => {
+        checkSecrets(call);
+        return found.run(input, attempt);
+      });
       if (!isOver) this.observe({ kind: 'result', name: tool, output });
       return output;
     } catch (error) {
@@ -239,6 +243,17 @@ export class TurnRun implements Turn {
     if (before.task?.status !== 'active') checkCanWork(agent, collected.task);
     return { mind: collected, patches: [...patches, ...more] };
   }
+}
+
+/** A tool must not act with what stands for a secret: a result of an earlier process, or a state, may hold it. */
+function checkSecrets({ name, input }: WorkCall): void {
+  const place = findSecretRef(input);
+  if (place === undefined) return;
+  throw errorOf(
+    secretLeftOut(
+      `Tool "${name}" was not called, because the secret at ${place} of its input is not stored. Read it inside the tool, for example from the environment.`,
+    ),
+  );
 }
 
 /** How much of a call a note to the agent quotes. */
