@@ -1,10 +1,10 @@
 import type { StateCodec } from '../../core/codec/state-codec.ts';
 import { InvalidInputError } from '../../core/errors.ts';
-import { isRecord } from '../../core/options.ts';
+import { describeValue, isRecord } from '../../core/options.ts';
 import { formatPath } from '../../core/path.ts';
 import { findLeftOutSecrets, type RestoreProblem } from '../engine/restore-report.ts';
 import { COMPARES_CODE, type CodeComparing, hasMethod, type StatefulAgent, stateOf } from './agent.ts';
-import { KEPT, putFields } from './put-fields.ts';
+import { keptField, putFields } from './put-fields.ts';
 
 /** How a state is put into an agent. */
 export type Loading = {
@@ -44,7 +44,7 @@ function putInto(agent: object, state: Fields, { codec, ...rest }: Loading): Res
 
 function compareAgain(agent: StatefulAgent, saved: Digests, codec: StateCodec): RestoreProblem[] {
   try {
-    return compareDigests(saved, digestsOf(agent.saveState(), codec), 'Setting the fields');
+    return compareDigests(saved, digestsOf(agent.saveState(), codec));
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     return [{ path: '$', problem: `saveState fails once the fields are set (${reason}). Give the agent a loadState.` }];
@@ -55,18 +55,83 @@ function comparesCode(agent: object): agent is CodeComparing {
   return COMPARES_CODE in agent;
 }
 
-/** An agent that says nothing of how it went is asked for its state: what differs was not put back. */
 async function loadByItself(
   agent: StatefulAgent,
   state: unknown,
   codec: StateCodec,
 ): Promise<readonly RestoreProblem[]> {
-  const problems = await agent.loadState(state);
-  if (problems !== undefined || !hasMethod(agent, 'saveState')) return problems ?? [];
-  const loaded = agent.saveState();
-  if (isRecord(state) && isRecord(loaded))
-    return compareDigests(digestsOf(state, codec), digestsOf(loaded, codec), 'loadState');
-  return isSame(state, loaded, codec) ? [] : [{ path: '$', problem: 'loadState did not take the state over.' }];
+  const said = await agent.loadState(state);
+  const at = comparesCode(agent) && isRecord(state) ? `$.agents.${String(state.name)}` : '$';
+  return judgeLoad(agent, { state, said, at }, (a, b) => isSame(a, b, codec));
+}
+
+/** What an agent was given, what its loadState returned, and where its state is. */
+type Load = { readonly state: unknown; readonly said: unknown; readonly at: string };
+
+/**
+ * What was not put back: what loadState says. If it says nothing, or is of a class above the one that says what is saved, the agent is asked
+ * for its state again: what differs was not put back.
+ */
+export function judgeLoad(
+  agent: object,
+  { state, said, at }: Load,
+  same: (saved: unknown, loaded: unknown) => boolean,
+): readonly RestoreProblem[] {
+  const problems = parseProblems(said, agent);
+  if (!hasMethod(agent, 'saveState') || (problems !== undefined && !savesMore(agent))) return problems ?? [];
+  const known = (problems ?? []).map(({ path }) => path);
+  const found = compareStates(state, saveAgain(agent as StatefulAgent), same).map((problem) => {
+    return { ...problem, path: `${at}${problem.path.slice(1)}` };
+  });
+  return [...(problems ?? []), ...found.filter(({ path }) => !known.some((one) => one.startsWith(path)))];
+}
+
+function saveAgain(agent: StatefulAgent): unknown {
+  try {
+    return agent.saveState();
+  } catch {
+    return undefined; // which is not the state
+  }
+}
+
+/** Whether saveState is of a class below the one that loadState is of, which does not know what was added. */
+function savesMore(agent: object): boolean {
+  for (let at: object | null = agent; at !== null; at = Object.getPrototypeOf(at)) {
+    const loads = Object.hasOwn(at, 'loadState');
+    if (loads || Object.hasOwn(at, 'saveState')) return !loads;
+  }
+  return false;
+}
+
+function parseProblems(said: unknown, agent: object): readonly RestoreProblem[] | undefined {
+  if ((said ?? undefined) === undefined) return undefined;
+  if (Array.isArray(said) && said.every(isProblem)) return said;
+  throw new InvalidInputError(
+    `loadState of ${describeValue(agent)} must return nothing, or a list of what could not be put back, each as { path, problem }; found ${describeValue(said)}.`,
+  );
+}
+
+function isProblem(value: unknown): value is RestoreProblem {
+  return isRecord(value) && typeof value.path === 'string' && typeof value.problem === 'string';
+}
+
+function compareStates(
+  state: unknown,
+  loaded: unknown,
+  same: (saved: unknown, loaded: unknown) => boolean,
+): RestoreProblem[] {
+  if (!isRecord(state) || !isRecord(loaded))
+    return same(state, loaded) ? [] : [{ path: '$', problem: 'loadState did not take the state over.' }];
+  return [...new Set([...Object.keys(state), ...Object.keys(loaded)])].flatMap((key) => {
+    if (!Object.hasOwn(state, key)) return [keptField([key])];
+    if (Object.hasOwn(loaded, key) && same(state[key], loaded[key])) return [];
+    return [notTaken(key, 'loadState')];
+  });
+}
+
+function notTaken(key: string, by: string): RestoreProblem {
+  const problem = `${by} did not take ${describeValue(key)} over as it was saved. Give the agent a loadState that does.`;
+  return { path: formatPath([key]), problem };
 }
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -79,12 +144,11 @@ function digestsOf(state: unknown, codec: StateCodec): Digests {
   return new Map(fields.map(([key, value]) => [key, digestOf(value, codec)]));
 }
 
-function compareDigests(saved: Digests, loaded: Digests, by: string): RestoreProblem[] {
+function compareDigests(saved: Digests, loaded: Digests): RestoreProblem[] {
   const keys = new Set([...saved.keys(), ...loaded.keys()]);
   return [...keys].flatMap((key) => {
     if (saved.get(key) === loaded.get(key) && saved.has(key) === loaded.has(key)) return [];
-    const problem = saved.has(key) ? `${by} did not take this field over as it was saved.` : KEPT;
-    return [{ path: formatPath([key]), problem }];
+    return [saved.has(key) ? notTaken(key, 'Setting the fields') : keptField([key])];
   });
 }
 

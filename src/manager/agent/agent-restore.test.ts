@@ -454,3 +454,20 @@ describe('what an agent says about itself', () => {
     expect([quiet?.agentId, quiet?.userId, quiet?.status]).toEqual([undefined, undefined, undefined]);
   });
 });
+
+test('[restore.2] a sealed agent gets its fields; a frozen one keeps its own, and the report says why', async () => {
+  class Box {
+    id = 'b';
+    n = 0;
+  }
+  const manager = createManager();
+  const id = await manager.save(Object.assign(new Box(), { n: 7, extra: 1 }));
+  const sealed = Object.seal(new Box());
+  await manager.restore(id, { into: sealed });
+  expect(sealed.n).toBe(7);
+  const problem = 'The agent lacks this field, and none can be added to it.';
+  expect(manager.reportOf(sealed)?.problems).toEqual([{ path: '$.extra', problem }]);
+  const frozen = Object.freeze(new Box());
+  await manager.restore(id, { into: frozen });
+  expect(manager.reportOf(frozen)?.problems[1]?.problem).toMatch('read-only');
+});

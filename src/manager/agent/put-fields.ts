@@ -20,7 +20,10 @@ type Fields = Readonly<Record<string, unknown>>;
 type Path = readonly PathStep[];
 
 /** The problem of a field that an agent has and a checkpoint lacks. */
-export const KEPT = 'The checkpoint does not have this field; the agent keeps its own value.';
+export function keptField(path: Path): RestoreProblem {
+  const problem = `The checkpoint does not have ${describeValue(path.at(-1))}; the agent keeps its own value.`;
+  return { path: formatPath(path), problem, isOwn: true };
+}
 
 /**
  * Puts fields into an agent; returns what could not be put back, and what the agent has from elsewhere. Data is put back by value.
@@ -50,7 +53,7 @@ class Putter {
   noteKept(own: Fields, saved: Fields, path: Path): void {
     for (const [key, value] of Object.entries(own))
       if (!Object.hasOwn(saved, key) && value !== undefined && typeof value !== 'function')
-        this.#report([...path, key], KEPT);
+        this.problems.push(keptField([...path, key]));
   }
 
   /** Sets the fields of an object that has code. */
@@ -142,7 +145,7 @@ class Putter {
       if (Object.hasOwn(saved, key)) define(saved, key, this.#place(value, saved[key], place));
       else if (value !== undefined && (this.#putting.isNew || hasOwnCode(value))) {
         define(saved, key, value);
-        this.#report(place, KEPT);
+        this.problems.push(keptField(place));
       }
     }
   }
@@ -230,11 +233,17 @@ type Field = readonly [key: string, value: unknown];
 function assign(target: object, [key, value]: Field, kind: FieldKind): string | undefined {
   if (kind === 'method') return 'The agent has a method of this name, so the saved value was left out.';
   if (kind === 'setter') return assignBySetter(target, [key, value]);
-  return define(target, key, value) ? undefined : 'The agent does not let this field be set.';
+  if (define(target, key, value)) return undefined;
+  return Object.hasOwn(target, key)
+    ? 'The agent has this field read-only, and keeps its own value.'
+    : 'The agent lacks this field, and none can be added to it.';
 }
 
+/** Sets a field as data; what cannot be defined anew, as in a sealed object, may still be set. */
 function define(target: object, key: string, value: unknown): boolean {
-  return Reflect.defineProperty(target, key, { value, writable: true, enumerable: true, configurable: true });
+  const isFixed = Reflect.getOwnPropertyDescriptor(target, key)?.configurable === false;
+  const rest = isFixed ? {} : { writable: true, enumerable: true, configurable: true };
+  return Reflect.defineProperty(target, key, { value, ...rest });
 }
 
 function assignBySetter(target: object, [key, value]: Field): string | undefined {

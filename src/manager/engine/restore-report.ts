@@ -3,7 +3,12 @@ import type { CheckpointId } from '../../core/record/id.ts';
 import { visitLeftOut } from '../../core/secret/left-out.ts';
 
 /** One thing that a restore could not put back. */
-export type RestoreProblem = { readonly path: string; readonly problem: string };
+export type RestoreProblem = {
+  readonly path: string;
+  readonly problem: string;
+  /** The checkpoint lacks it, so that nothing of what was saved is lost: the agent keeps what its code gave it. */
+  readonly isOwn?: true;
+};
 
 /** What a restore did. `complete` only if every item was put back. */
 export type RestoreReport = {

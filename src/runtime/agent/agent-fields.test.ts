@@ -130,3 +130,103 @@ test('[agent.5] what the code gives an agent and the checkpoint has otherwise is
   const reports = await new Orchestrator({ agents: [make('NEW')], checkpointManager: manager }).restore();
   expect(reports.ann?.status).toBe('partial');
 });
+
+describe('a subclass that says itself what is saved', () => {
+  class Counter extends StandardAgent {
+    #n = 0;
+    count(): this {
+      this.#n++;
+      return this;
+    }
+    get n(): number {
+      return this.#n;
+    }
+    override saveState(): AgentState {
+      return { ...super.saveState(), custom: { n: this.#n } };
+    }
+    protected take(state: unknown): void {
+      this.#n = (state as { custom: { n: number } }).custom.n;
+    }
+  }
+  class Silent extends Counter {
+    override loadState(state: unknown): never {
+      super.loadState(state);
+      this.take(state);
+      return undefined as never;
+    }
+  }
+  class Leaving extends StandardAgent {
+    client: unknown = { send: () => 'sent' };
+    stage = 'NEW';
+    override saveState(): AgentState {
+      const { client: _, ...fields } = this;
+      return { ...super.saveState(), fields };
+    }
+  }
+
+  /** Saves an agent in a team and alone; returns what each way of putting it back says. */
+  async function putBack(agent: StandardAgent, make: () => StandardAgent) {
+    const checkpoints = openManager();
+    const hold = (one: StandardAgent) => {
+      const options = { speakerSelection: 'round_robin', allowRepeatSpeaker: true, maxRounds: 1 } as const;
+      const chat = new GroupChat({ agents: [one], ...options });
+      return new CheckpointingGroupChatManager({ chat, checkpoints, sessionId: 's', logs: false });
+    };
+    const { checkpointId = '' } = await hold(agent).run({ message: 'Go.' });
+    const registry = new AgentRegistry({ agents: { [agent.constructor.name]: make } });
+    const restorer = new CheckpointRestorer({ checkpoints, registry });
+    const id = await checkpoints.save(agent);
+    return {
+      checkpoints,
+      restore: () => restorer.restore(checkpointId),
+      proceed: () => restorer.continue(checkpointId, { rounds: 1, logs: false }),
+      resume: () => hold(make()).resume(),
+      alone: async () => checkpoints.reportOf(await checkpoints.restore<object>(id, { factory: make })),
+    };
+  }
+
+  test('[restore.4] is asked again if it does not say how it is taken back, and what is lost is named', async () => {
+    const make = () => new Counter({ name: 'ann', defaultReply: 'Yes.' });
+    const { restore, proceed, resume, alone } = await putBack(make().count(), make);
+    const problem = 'loadState did not take "custom" over as it was saved. Give the agent a loadState that does.';
+    for (const way of [restore, proceed, resume]) await expect(way()).rejects.toThrow(problem);
+    expect(await alone()).toMatchObject({ status: 'partial', problems: [{ path: '$.agents.ann.custom', problem }] });
+  });
+
+  test('[restore.4] may return nothing from its loadState', async () => {
+    const make = () => new Silent({ name: 'ann', defaultReply: 'Yes.' });
+    const { restore, proceed, resume, alone } = await putBack(make().count(), make);
+    const { chat, report } = await restore();
+    expect([report.status, (chat.agent('ann') as Silent).n]).toEqual(['complete', 1]);
+    expect((await proceed()).report.status).toBe('complete');
+    expect((await resume()).differences).toEqual([]);
+    expect(await alone()).toMatchObject({ status: 'complete' });
+  });
+
+  test('[restore.2] may leave a field out: it keeps what the code gave it, and is named', async () => {
+    const make = () => new Leaving({ name: 'ann', defaultReply: 'Yes.' });
+    const { restore, proceed, resume, alone } = await putBack(Object.assign(make(), { stage: 'ASKED' }), make);
+    const { chat, report } = await restore();
+    expect(chat.agent('ann')).toMatchObject({ stage: 'ASKED', client: { send: expect.any(Function) } });
+    const text = 'The checkpoint does not have "client"; the agent keeps its own value.';
+    const named = [{ path: '$.agents.ann.fields.client', kind: 'added', text }];
+    expect(report).toEqual({ status: 'partial', differences: named });
+    expect((await proceed()).report.differences).toEqual(named);
+    expect((await resume()).differences).toEqual(named);
+    expect((await alone())?.problems).toMatchObject([{ path: '$.agents.ann.fields.client', problem: text }]);
+  });
+
+  test.each([true, {}, 'x', [1], Promise.resolve()])('[restore.4] must not return %j from loadState', async (said) => {
+    class Odd extends StandardAgent {
+      override loadState(state: unknown): never {
+        super.loadState(state);
+        return said as never;
+      }
+    }
+    const make = () => new Odd({ name: 'ann', defaultReply: 'Yes.' });
+    const { restore, proceed, resume, alone } = await putBack(make(), make);
+    const problem = 'loadState of a Odd must return nothing, or a list of what could not be put back';
+    for (const way of [restore, proceed, resume]) await expect(way()).rejects.toThrow(problem);
+    if (!(said instanceof Promise)) await expect(alone()).rejects.toThrow(problem);
+  });
+});

@@ -15,7 +15,7 @@ export function readFields(agent: object): Fields {
 export function loadFields(agent: object, saved: Fields, at: string): RestoreProblem[] {
   const own = publicFields(agent);
   const problems = putFields(agent, copyFields(saved), { own, isNew: false, isSame: isDeepStrictEqual });
-  return problems.map(({ path, problem }) => ({ path: `${at}${path.slice(1)}`, problem }));
+  return problems.map((problem) => ({ ...problem, path: `${at}${problem.path.slice(1)}` }));
 }
 
 function copyFields(fields: Fields): Fields {

@@ -1,6 +1,9 @@
+import { isDeepStrictEqual } from 'node:util';
 import { InvalidInputError } from '../../core/errors.ts';
-import { describeValue } from '../../core/options.ts';
+import { describeValue, isRecord } from '../../core/options.ts';
+import { SecretRef } from '../../core/value/secret-ref.ts';
 import { checkMade } from '../../manager/agent/agent.ts';
+import { judgeLoad } from '../../manager/agent/agent-loading.ts';
 import { findLeftOutSecrets, type RestoreProblem } from '../../manager/engine/restore-report.ts';
 import type { AgentMaker, AgentRegistry } from './agent-registry.ts';
 import type { AgentState } from './agent-state.ts';
@@ -46,8 +49,28 @@ export function loadAgents(
     if (agent === undefined || state === undefined)
       return [{ path, problem: `The agent "${name}" is not in this team.` }];
     agent.learnTools(Object.keys(state.tools).flatMap((tool) => registry.tool(tool) ?? []));
-    return [...agent.loadState(state), ...findSecrets(state), ...refuseCode(state, registry)];
+    return [...loadAgent(agent, state), ...findSecrets(state), ...refuseCode(state, registry)];
   });
+}
+
+/** Puts a state into an agent, of whatever class; returns what could not be put back. */
+export function loadAgent(agent: StandardAgent, state: AgentState): readonly RestoreProblem[] {
+  const said: unknown = agent.loadState(state);
+  return judgeLoad(agent, { state, said, at: `$.agents.${state.name}` }, matches);
+}
+
+/** Whether an agent has what was saved; a secret was not saved, so that any value will do. */
+function matches(saved: unknown, live: unknown): boolean {
+  if (saved instanceof SecretRef) return true;
+  if (Array.isArray(saved) && Array.isArray(live))
+    return saved.length === live.length && saved.every((item, at) => matches(item, live[at]));
+  if (!isPlainObject(saved) || !isPlainObject(live)) return isDeepStrictEqual(saved, live);
+  const keys = new Set([...Object.keys(saved), ...Object.keys(live)]);
+  return [...keys].every((key) => matches(saved[key], live[key]));
+}
+
+function isPlainObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return isRecord(value) && [Object.prototype, null].includes(Object.getPrototypeOf(value));
 }
 
 function findSecrets({ name, fields }: AgentState): RestoreProblem[] {

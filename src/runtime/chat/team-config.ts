@@ -1,13 +1,14 @@
 import { InvalidInputError } from '../../core/errors.ts';
 import type { StandardAgentOptions } from '../agent/agent-options.ts';
 import { AgentRegistry } from '../agent/agent-registry.ts';
-import { makeBy } from '../agent/load-agents.ts';
+import { loadAgent, makeBy } from '../agent/load-agents.ts';
 import { StandardAgent } from '../agent/standard-agent.ts';
 import type { Tool } from '../agent/tool.ts';
 import { parseCodeExecutionConfig } from '../code/code-config.ts';
 import { problemsError } from '../config/problem.ts';
 import { checkSchema } from '../config/schema-problems.ts';
 import { yamlSource } from '../config/yaml-source.ts';
+import { findLosses } from '../run/differences.ts';
 import type { EndRules } from './chat-end.ts';
 import { GroupChat, type GroupChatOptions } from './group-chat.ts';
 import { type TeamAgentConfig, type TeamConfig, teamSchema } from './team-schema.ts';
@@ -36,7 +37,7 @@ function createAgent(config: TeamAgentConfig, registry: AgentRegistry): Standard
   const state = { ...new StandardAgent(options).saveState(), agentType: config.class };
   const agent = makeBy(maker, state);
   const { custom } = agent.saveState();
-  const [problem] = agent.loadState(custom === undefined ? state : { ...state, custom });
+  const [problem] = findLosses(loadAgent(agent, custom === undefined ? state : { ...state, custom }));
   if (problem === undefined) return agent;
   throw new InvalidInputError(`"${config.name}" is no whole ${config.class}: ${problem.problem}`, {
     details: { agent: config.name, class: config.class },

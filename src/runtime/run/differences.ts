@@ -67,9 +67,16 @@ function isSetting(path: string): boolean {
 
 const AGENT_SETTING = /^\$\.agents\..*\.(humanInputMode|maxConsecutiveAutoReplies|maxToolRounds|defaultReply|runtime)$/;
 
+/** The problems of a restore that lose something of what was saved: what the code gained is only named. */
+export function findLosses(problems: readonly RestoreProblem[]): readonly RestoreProblem[] {
+  return problems.filter(({ isOwn }) => isOwn !== true);
+}
+
 /** Problems of a restore as differences; what is known already by its path is left out. */
 export function addProblems(known: readonly Difference[], problems: readonly RestoreProblem[]): readonly Difference[] {
-  const more = problems.map(({ path, problem }) => ({ path, kind: 'missing', text: problem }) as const);
+  const more = problems.map(({ path, problem, isOwn }): Difference => {
+    return { path, kind: isOwn === true ? 'added' : 'missing', text: problem };
+  });
   return addDifferences(known, more);
 }
 

@@ -18,6 +18,7 @@ import {
   type DifferenceOptions,
   type DifferenceReport,
   decide,
+  findLosses,
   refuse,
   report,
   tellRestored,
@@ -116,8 +117,9 @@ export class TeamRestorer<State extends AgentStates, Subject extends Team<State>
     if (decision === 'accept') team.loadState(this.#kind.adopt(state, code));
     this.#override(team, options.overrides);
     const asked = changed.filter(({ path }) => !isOverridden(path, options.overrides?.agents));
-    const differences = addProblems(addDifferences(asked, this.#findMissing(team.saveState())), problems);
-    refuse(differences, decision, this.#kind.noun);
+    const found = addDifferences(asked, this.#findMissing(team.saveState()));
+    refuse(addProblems(found, findLosses(problems)), decision, this.#kind.noun);
+    const differences = addProblems(found, problems);
     await tellRestored(this.checkpoints, { checkpoint, restored: team, differences });
     const { agents, settings } = decision === 'accept' ? now : fingerprint;
     return { team, report: report(differences), facts: { agents, ...(settings !== undefined && { settings }) } };

@@ -9,6 +9,7 @@ import {
   addDifferences,
   addProblems,
   type Difference,
+  findLosses,
   type OnDifference,
   refuse,
   tellRestored,
@@ -140,8 +141,9 @@ export async function resumeTeam<State extends AgentStates>(
   const missing = [...findMissingModels(state, team.registry), ...kind.findMissing(state, team.registry)];
   const found = addDifferences(changed, missing);
   refuse(found, decision, kind.noun);
-  const differences = addProblems(found, team.loadState(state));
-  refuse(differences, decision, kind.noun);
+  const problems = team.loadState(state);
+  refuse(addProblems(found, findLosses(problems)), decision, kind.noun);
+  const differences = addProblems(found, problems);
   await tellRestored(checkpoints, { checkpoint: head, restored: team, differences });
   const { agents, settings } = fingerprint;
   const isKept = decision === 'warn' && differences.length > 0;
