@@ -469,5 +469,5 @@ test('[restore.2] a sealed agent gets its fields; a frozen one keeps its own, an
   expect(manager.reportOf(sealed)?.problems).toEqual([{ path: '$.extra', problem }]);
   const frozen = Object.freeze(new Box());
   await manager.restore(id, { into: frozen });
-  expect(manager.reportOf(frozen)?.problems[1]?.problem).toMatch('read-only');
+  expect(manager.reportOf(frozen)?.problems[0]?.problem).toMatch('read-only');
 });
