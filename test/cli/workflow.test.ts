@@ -1,10 +1,22 @@
-import { appendFileSync, cpSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { CheckpointManager } from '../../src/manager/checkpoint-manager.ts';
 import { SqliteCheckpointStorage } from '../../src/storage/sqlite/sqlite-storage.ts';
 import { json, ok, type Ran, run } from './support/cli.ts';
 import { createTeamFolder } from './support/team.ts';
+
+/** A line of the command line, as it is typed. */
+const words = (line: string): string[] => line.split(' ');
 
 const INPUT = ['--input', '{"days":2}'];
 
@@ -200,5 +212,46 @@ describe.concurrent('workflows', () => {
       mermaid: drawn,
     });
     expect(JSON.parse(await ok(['workflow', 'schema'], { folder }))).toMatchObject({ properties: { steps: {} } });
+  });
+
+  test('[cli.24] an option that this kind of run does not have is refused, and nothing is made', async () => {
+    const folder = createTeamFolder();
+    const before = readdirSync(folder);
+    const refused: [line: string, option: RegExp][] = [
+      ['run packing.yaml --logs x', /workflow has no --logs/],
+      ['run packing.yaml -n 3', /workflow has no --rounds/],
+      ['run packing.yaml --prompt-file f', /workflow has no --prompt-file/],
+      ['run packing.yaml --team nope.yaml', /workflow has no --team/],
+      ['run packing.yaml --allow-code', /workflow has no --allow-code/],
+      ['run hello --input 5', /group chat has no --input; that is for a workflow/],
+      ['run hello --answer zz=1', /--answer is for a workflow/],
+      ['run hello --prompt-file f', /not both/],
+      ['run hello --team fleet.mjs --logs x', /fleet has no --logs/],
+      ['repl --eval help --team fleet.mjs --logs x', /fleet has no --logs/],
+    ];
+    for (const [line, message] of refused) {
+      const { code, stderr } = await run(words(line), { folder });
+      expect([line, code, stderr]).toEqual([line, 2, expect.stringMatching(message)]);
+    }
+    expect(readdirSync(folder)).toEqual(before);
+
+    await json('run', ['packing.yaml', '-s', 'bag', '--user', 'bo', ...INPUT], { folder, code: 3 });
+    await json('run', ['Plan a day', '-s', 'fleet', '--team', 'fleet.mjs'], { folder, code: 3 });
+    await json('run', ['Plan a day', '-s', 'chat', '-n', '1'], { folder });
+    const later: [line: string, option: RegExp][] = [
+      ['continue -s bag -n 2', /workflow has no --rounds/],
+      ['continue -s bag --team team.yaml', /workflow has no --team/],
+      ['continue -s chat --workflow packing.yaml', /group chat has no --workflow/],
+      ['resume @ -s bag --reason why', /workflow has no --reason/],
+      ['resume @ -s bag --strip-signal', /workflow has no --strip-signal/],
+      ['resume @ -s fleet --team fleet.mjs --restore-files', /fleet has no --restore-files/],
+    ];
+    for (const [line, message] of later) {
+      const { code, stderr } = await run(words(line), { folder });
+      expect([line, code, stderr]).toEqual([line, 2, expect.stringMatching(message)]);
+    }
+    await ok(['continue', '-s', 'bag', '--answer', 'agree=approve'], { folder });
+    const users = (await json('log', ['-s', 'bag'], { folder })).map(({ userId }) => userId);
+    expect(new Set(users)).toEqual(new Set(['bo']));
   });
 });

@@ -48,6 +48,12 @@ export class CommandInput {
     throw new InvalidInputError(`${flagOf(name)} must be ${words.join(', ')}; found "${text}".`);
   }
 
+  /** Whether an option was given, whatever its form. */
+  has(name: string): boolean {
+    const isFlag = name !== 'input'; // true without --no-input
+    return this.text(name) !== undefined || this.texts(name).length > 0 || (isFlag && this.flag(name));
+  }
+
   /** An option that was given more than once, in order. */
   texts(name: string): readonly string[] {
     const value = this.#options[name];
@@ -62,7 +68,7 @@ export class CommandInput {
 }
 
 /** An option as it is typed: `--keep-last`, `-n`. */
-function flagOf(name: string): string {
+export function flagOf(name: string): string {
   const words = name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
   return `${words.length === 1 ? '-' : '--'}${words}`;
 }

@@ -6,6 +6,7 @@ import { openTalk } from './open-talk.ts';
 import { openTeam, readTeamChoice, type Team } from './open-team.ts';
 import { RunFollower } from './run-output.ts';
 import type { Following, Talk, TeamResult } from './talk.ts';
+import { checkKind } from './talk-options.ts';
 
 /** A talk that a command holds: with whom, where, and who listens. */
 export type HeldTalk = {
@@ -22,6 +23,7 @@ export async function holdTalk(
   work: (held: HeldTalk) => Promise<TeamResult>,
 ): Promise<ExitCode | undefined> {
   const team = await openTeam(context, readTeamChoice(input));
+  checkKind(input, team.kind);
   const workspace = await context.runWorkspace();
   const follower = new RunFollower(context);
   const { talk, close } = await openTalk(context, { team, workspace }, input);

@@ -1,7 +1,7 @@
 import { InvalidInputError } from '../../core/errors.ts';
 import type { OnDifference } from '../../runtime/run/differences.ts';
 import type { OptionRow } from '../base/command.ts';
-import type { CommandInput } from '../base/command-input.ts';
+import { type CommandInput, flagOf } from '../base/command-input.ts';
 
 /** Lets agents run code: what a checkpoint or a team file says of it is only a request. */
 export const ALLOW_CODE: OptionRow = [
@@ -22,7 +22,7 @@ export const TALK_OPTIONS: readonly OptionRow[] = [
     '--on-difference <what>',
     'if the team, or a step of a workflow that has begun, is not what it was: fail, warn (go on as the checkpoint says) or accept (as the code says now); default fail',
   ],
-  ['--logs <folder>', 'also write the files of the session there'],
+  ['--logs <folder>', 'chats: also write the files of the session there'],
 ];
 
 /** What is to be done about differences, if the person says so. */
@@ -44,4 +44,38 @@ function parseAnswer(text: string): readonly [id: string, answer: string] {
 /** A name for a new session that sorts by time, and that people can read: `chat-20260131-080000`. */
 export function newSessionName(kind: 'chat' | 'run'): string {
   return `${kind}-${new Date().toISOString().slice(0, 19).replaceAll(/[-:]/g, '').replace('T', '-')}`;
+}
+
+/** What runs: a group chat, a fleet, or a workflow. */
+export type RunKind = 'chat' | 'fleet' | 'workflow';
+
+const TEAMS: readonly RunKind[] = ['chat', 'fleet'];
+
+/** Which kinds of runs an option is for; those that are not named are for all. */
+const FOR_KINDS: Readonly<Record<string, readonly RunKind[]>> = {
+  team: TEAMS,
+  allowCode: TEAMS,
+  rounds: TEAMS,
+  promptFile: TEAMS,
+  prompt: TEAMS,
+  mode: TEAMS,
+  branch: TEAMS,
+  reason: TEAMS,
+  logs: ['chat'],
+  stripSignal: ['chat'],
+  restoreFiles: ['chat'],
+  input: ['workflow'],
+  workflow: ['workflow'],
+};
+
+const NOUNS: Readonly<Record<RunKind, string>> = { chat: 'group chat', fleet: 'fleet', workflow: 'workflow' };
+
+/** Refuses options that this kind of run could only ignore. */
+export function checkKind(input: CommandInput, kind: RunKind): void {
+  const stray = Object.keys(FOR_KINDS).find((name) => input.has(name) && FOR_KINDS[name]?.includes(kind) === false);
+  if (stray === undefined) return;
+  const others = FOR_KINDS[stray]?.map((each) => `a ${NOUNS[each]}`).join(' or ');
+  throw new InvalidInputError(`A ${NOUNS[kind]} has no ${flagOf(stray)}; that is for ${others}. Leave it out.`, {
+    details: { option: flagOf(stray) },
+  });
 }

@@ -28,6 +28,8 @@ export type WorkflowOrder = {
   /** Goes on from this checkpoint, in a new branch if it is no head. */
   readonly checkpointId: string | undefined;
   readonly onDifference: OnDifference | undefined;
+  /** Whose run it is; default: SAVESTATE_USER, or whose it was. */
+  readonly user: string | undefined;
 };
 
 /** Runs a workflow file, or goes on with a run of it; tells how far it came. */
@@ -39,7 +41,7 @@ export async function runWorkflow(context: Context, order: WorkflowOrder): Promi
   const registryPath = findRegistryPath(context, file, order.registry);
   const registry = await openWorkflowRegistry(context, registryPath);
   checkRegistry(workflow, registry); // before anything is made
-  const run = { workflow, ...describeRun(order) };
+  const run = { workflow, ...describeRun({ ...order, user: order.user ?? (context.env.SAVESTATE_USER || undefined) }) };
   const isKept = await context.keepsRuns();
   if (isKept && order.answers.length > 0) await context.workspace(); // who answers has a run
   const workspace = await context.runWorkspace();
@@ -62,7 +64,7 @@ export async function runWorkflow(context: Context, order: WorkflowOrder): Promi
 }
 
 function describeRun({ sessionId, file, input: json, ...order }: WorkflowOrder): Omit<RunOptions, 'workflow'> {
-  const { checkpointId, onDifference } = order;
+  const { checkpointId, onDifference, user: userId } = order;
   const input = parseInput(json);
   return {
     sessionId,
@@ -70,6 +72,7 @@ function describeRun({ sessionId, file, input: json, ...order }: WorkflowOrder):
     ...(input !== undefined && { input }),
     ...(checkpointId !== undefined && { checkpointId }),
     ...(onDifference !== undefined && { onDifference }),
+    ...(userId !== undefined && { userId }),
   };
 }
 

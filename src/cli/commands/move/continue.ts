@@ -1,12 +1,11 @@
 import { withoutUndefined } from '../../../core/defined.ts';
-import { InvalidInputError } from '../../../core/errors.ts';
 import type { Command } from '../../base/command.ts';
 import type { CommandInput } from '../../base/command-input.ts';
 import type { Context } from '../../base/context.ts';
 import type { ExitCode } from '../../base/exit-code.ts';
 import { isThreadSession } from '../../base/thread-sessions.ts';
 import { resolveRevision } from '../../revision/resolve-revision.ts';
-import { parseAnswers, readOnDifference, TALK_OPTIONS } from '../../team/talk-options.ts';
+import { checkKind, parseAnswers, readOnDifference, TALK_OPTIONS } from '../../team/talk-options.ts';
 import { refuseThread } from '../../thread/graph-move.ts';
 import { findWorkflowRun, WORKFLOW_OPTION } from '../../workflow/find-workflow-run.ts';
 
@@ -32,10 +31,9 @@ export const command: Command = {
     if (isThreadSession(sessionId)) await refuseThread(context, await resolveRevision(workspace, '@'));
     const found = await findWorkflowRun(context, input, sessionId);
     if (found === undefined) return talk(context, input, sessionId);
-    if (input.count('rounds') !== undefined)
-      throw new InvalidInputError('A workflow has no rounds. Leave --rounds out.');
+    checkKind(input, 'workflow');
     const { runWorkflow } = await import('../../workflow/run-workflow.ts');
-    const said = { answers: input.texts('answer'), onDifference: readOnDifference(input) };
+    const said = { answers: input.texts('answer'), onDifference: readOnDifference(input), user: input.text('user') };
     return runWorkflow(context, { ...found, ...said, sessionId, input: undefined, checkpointId: undefined });
   },
 };

@@ -1,5 +1,4 @@
 import { withoutUndefined } from '../../../core/defined.ts';
-import { InvalidInputError } from '../../../core/errors.ts';
 import type { Checkpoint } from '../../../core/record/checkpoint.ts';
 import type { EffectMode } from '../../../manager/effect/effect-log.ts';
 import type { Command } from '../../base/command.ts';
@@ -8,7 +7,7 @@ import type { Context } from '../../base/context.ts';
 import type { ExitCode } from '../../base/exit-code.ts';
 import type { WorkflowPlace } from '../../place/begun-runs.ts';
 import { resolveRevision } from '../../revision/resolve-revision.ts';
-import { readOnDifference, TALK_OPTIONS } from '../../team/talk-options.ts';
+import { checkKind, readOnDifference, TALK_OPTIONS } from '../../team/talk-options.ts';
 import { refuseThread } from '../../thread/graph-move.ts';
 import { findWorkflowPlace, WORKFLOW_OPTION } from '../../workflow/find-workflow-run.ts';
 
@@ -61,11 +60,10 @@ async function resumeWorkflow(
   input: CommandInput,
   { place, origin }: { readonly place: WorkflowPlace; readonly origin: Checkpoint },
 ): Promise<ExitCode | undefined> {
-  const stray = ['prompt', 'rounds', 'mode', 'branch'].find((name) => input.text(name) !== undefined);
-  if (stray !== undefined) throw new InvalidInputError(`This is the run of a workflow, which has no --${stray}.`);
+  checkKind(input, 'workflow');
   const { runWorkflow } = await import('../../workflow/run-workflow.ts');
   const { id: checkpointId, sessionId } = origin;
-  const said = { answers: [], onDifference: readOnDifference(input) };
+  const said = { answers: [], onDifference: readOnDifference(input), user: input.text('user') };
   return runWorkflow(context, { ...place, ...said, sessionId, checkpointId, input: undefined });
 }
 

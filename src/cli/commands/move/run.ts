@@ -6,7 +6,7 @@ import type { Command } from '../../base/command.ts';
 import type { CommandInput } from '../../base/command-input.ts';
 import type { Context } from '../../base/context.ts';
 import type { ExitCode } from '../../base/exit-code.ts';
-import { newSessionName, readOnDifference, TALK_OPTIONS } from '../../team/talk-options.ts';
+import { checkKind, newSessionName, readOnDifference, TALK_OPTIONS } from '../../team/talk-options.ts';
 
 /** Begins a conversation of the configured team or a workflow, or goes on with one. */
 export const command: Command = {
@@ -35,6 +35,7 @@ Ctrl-C stops at the last checkpoint; "savestate continue" goes on from there. Wh
 };
 
 async function runWorkflowFile(context: Context, input: CommandInput, file: string): Promise<ExitCode | undefined> {
+  checkKind(input, 'workflow');
   const { runWorkflow } = await import('../../workflow/run-workflow.ts');
   const { session } = context.globals;
   return runWorkflow(context, {
@@ -45,6 +46,7 @@ async function runWorkflowFile(context: Context, input: CommandInput, file: stri
     answers: input.texts('answer'),
     checkpointId: undefined,
     onDifference: readOnDifference(input),
+    user: input.text('user'),
   });
 }
 
@@ -57,6 +59,10 @@ async function talk(context: Context, input: CommandInput): Promise<ExitCode | u
   // What is refused is refused before anything is made.
   if (rounds !== undefined) checkValue(rounds, wholeFrom(1), '--rounds');
   readOnDifference(input);
+  if (input.has('answer'))
+    throw new InvalidInputError(
+      'A question of a team is answered by what you say, or with "savestate continue --answer". Here --answer is for a workflow.',
+    );
   const sessionId = context.globals.session ?? newSessionName('chat');
   return holdTalk(context, input, async ({ following, ...held }) => {
     await tendCutOff(context, { ...held, words: commandWords, sessionId });
@@ -66,6 +72,8 @@ async function talk(context: Context, input: CommandInput): Promise<ExitCode | u
 
 async function readPrompt(context: Context, input: CommandInput): Promise<string> {
   const file = input.text('promptFile');
+  if (file !== undefined && input.words.length > 0)
+    throw new InvalidInputError('Say it in words or with --prompt-file, not both.');
   const text = file === undefined ? input.words.join(' ') : await readText(context, file);
   if (text.trim() === '') throw new InvalidInputError('Say what the team is to do: savestate run "..."');
   return text.trim();

@@ -1,12 +1,12 @@
 import { InvalidInputError } from '../../../core/errors.ts';
 import { storageExists } from '../../../storage/open/address.ts';
 import type { Command } from '../../base/command.ts';
-import type { CommandInput } from '../../base/command-input.ts';
+import { type CommandInput, flagOf } from '../../base/command-input.ts';
 import type { Context } from '../../base/context.ts';
 import type { OpenTalk } from '../../team/open-talk.ts';
 import type { Team } from '../../team/open-team.ts';
 import type { ReplTeam } from '../../team/repl-team.ts';
-import { newSessionName, TALK_OPTIONS } from '../../team/talk-options.ts';
+import { checkKind, newSessionName, readOnDifference, TALK_OPTIONS } from '../../team/talk-options.ts';
 
 /** Looks and moves around step by step. */
 export const command: Command = {
@@ -48,15 +48,21 @@ const NO_TEAM: FoundTeam = { close: async () => undefined };
 /** The configured team; what it needs is loaded only if there is one. */
 async function findReplTeam(context: Context, input: CommandInput): Promise<FoundTeam> {
   if (input.count('rounds') === 0) throw new InvalidInputError('--rounds must be 1 or more.');
+  readOnDifference(input);
   const named = input.text('team') ?? (context.env.SAVESTATE_TEAM || (await context.config())?.config.team);
-  if (named === undefined) return NO_TEAM;
-  const { openTeam, readTeamChoice } = await import('../../team/open-team.ts');
-  try {
-    const team = await openTeam(context, readTeamChoice(input));
-    return await createReplTeam(context, input, { ...team, file: named });
-  } catch (error) {
-    return { ...NO_TEAM, teamError: error };
+  if (named === undefined) {
+    // They could only be ignored.
+    const stray = ['rounds', 'registry', 'user', 'allowCode', 'onDifference', 'logs'].find((name) => input.has(name));
+    if (stray !== undefined)
+      throw new InvalidInputError(`There is no team here that ${flagOf(stray)} could be for. Give --team <file>, too.`);
+    return NO_TEAM;
   }
+  const { openTeam, readTeamChoice } = await import('../../team/open-team.ts');
+  const without = (error: unknown) => ({ ...NO_TEAM, teamError: error });
+  const found = await openTeam(context, readTeamChoice(input)).catch(without);
+  if ('close' in found) return found;
+  checkKind(input, found.kind);
+  return createReplTeam(context, input, { ...found, file: named }).catch(without);
 }
 
 async function createReplTeam(

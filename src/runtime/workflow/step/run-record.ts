@@ -31,7 +31,7 @@ export class RunRecord {
   #state: RunState;
   #isChanged = false;
 
-  constructor(session: Session, state: RunState, { userId, agentId, metadata }: RunLabels = {}) {
+  constructor(session: Session, state: RunState, { userId = session.head?.userId, agentId, metadata }: RunLabels = {}) {
     this.#session = session;
     this.#labels = givenOptions({ userId, agentId, metadata });
     this.#ends = [...state.ends];
