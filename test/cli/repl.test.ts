@@ -269,6 +269,24 @@ describe.concurrent('rounds', () => {
     expect(await ok(['repl', '--eval', `resume ${id.slice(4, 17)}; where`], { folder })).toContain(id);
   });
 
+  test('[repl.1] after resume and a prompt there is still one row a message, each with a number that can be typed', async () => {
+    const folder = createTeamFolder();
+    const lines = 'Plan a day in Lisbon\nresume 3\nMake it slower\ncheckpoints\n';
+    const { stdout } = await run(['repl', '--team', 'team.yaml', '-n', '4'], { folder, input: lines });
+    const table = stdout.split('\n').flatMap((line) => (line.includes('\tchk_') ? [line.split('\t')] : []));
+    const { value } = JSON.parse(await ok(['show', '@:chat.messages', '--json'], { folder })) as {
+      value: { name: string; content: string }[];
+    };
+    expect(table.map(([, , , what]) => what?.replace(/^\(.*?\) /, ''))).toEqual(
+      value.map(({ name, content }) => `${name}: ${content}`),
+    );
+    const numbers = table.map(([number]) => number ?? '');
+    expect([new Set(numbers).size, numbers.slice(0, 4)]).toEqual([table.length, ['0', '1', '2', '3']]);
+    const moves = numbers.map((number) => `resume ${number}; where`).join('; ');
+    const places = [...(await ok(['repl', '--eval', moves], { folder })).matchAll(/chk_\w+/g)].map(([id]) => id);
+    expect(places).toEqual(table.map(([, , id]) => id));
+  });
+
   test('[cli.3] on a narrow screen no line is wider than it, and ids are short', async () => {
     const folder = createTeamFolder();
     await ok(['run', '-s', 'trip', '-n', '3', 'Plan a day with everything that can be seen there, and do not hurry'], {

@@ -42,7 +42,9 @@ export class ReplMoves {
   async #open(word: string): Promise<Checkpoint> {
     const workspace = await this.#context.workspace();
     const isRound = /^\d+$/.test(word) && !(await this.#isName(workspace, word));
-    return isRound ? openRound(workspace, Number(word)) : resolveRevision(workspace, word);
+    if (isRound) return openRound(workspace, Number(word));
+    if (!/^#\d+$/.test(word) || (await isRevision(workspace, word))) return resolveRevision(workspace, word);
+    return resolveRevision(workspace, `${await workspace.currentBranch(await workspace.session())}${word}`); // gone back from
   }
 
   async #isName(workspace: Workspace, word: string): Promise<boolean> {

@@ -42,6 +42,7 @@ function toRound(rows: readonly Checkpoint[]): Round {
 async function* readMessages(workspace: Workspace, from: Checkpoint): AsyncGenerator<Checkpoint> {
   let shown: Checkpoint | undefined;
   for await (const checkpoint of readLive(workspace, from)) {
+    if (checkpoint.trigger === 'conversation_continued') continue; // before the prompt that it is about
     const count = countMessages(checkpoint);
     const isSame = count === undefined ? isRepeated(shown, checkpoint) : count === 0 || count === countMessages(shown);
     if (shown !== undefined && isSame) continue;
@@ -56,10 +57,10 @@ function countMessages(checkpoint: Checkpoint | undefined): number | undefined {
   return checkpoint?.trigger === 'speaker_reply_generated' ? messages + 1 : messages;
 }
 
-/** A fleet that waits or failed was saved again with what it had said. */
+/** A fleet that waits, failed or goes on was saved again with what it had said. */
 function isRepeated(shown: Checkpoint | undefined, { contextSummary }: Checkpoint): boolean {
-  const isAgain = shown?.trigger === 'waiting_for_input' || shown?.trigger === 'run_failed';
-  return isAgain && shown.contextSummary !== undefined && shown.contextSummary === contextSummary;
+  const isAgain = ['waiting_for_input', 'run_failed', 'fleet_continued'].includes(shown?.trigger ?? '');
+  return isAgain && shown?.contextSummary !== undefined && shown.contextSummary === contextSummary;
 }
 
 function roundOf({ metadata }: Checkpoint): number | undefined {
@@ -104,10 +105,11 @@ export function formatRounds(rounds: readonly Round[], names: Names, terminal: T
   const short = shortenIds(all.map(({ checkpoint }) => checkpoint.id));
   const rows = all.map(({ round, checkpoint }) => {
     const output = toOutput(checkpoint, names);
-    const label = round.number === undefined ? `#${checkpoint.sequence}` : String(round.number);
+    // A prompt that came after the end of a round has only the number of its checkpoint.
+    const isRound = round.number !== undefined && round.end === checkpoint;
     const what = [formatNames(output, style), checkpoint.contextSummary ?? describeCheckpoint(output)];
     return [
-      round.end === checkpoint ? label : '',
+      isRound ? String(round.number) : `#${checkpoint.sequence}`,
       formatTime(checkpoint.timestamp),
       style.cyan(isScreen ? (short.get(checkpoint.id) ?? '') : checkpoint.id),
       what

@@ -41,7 +41,7 @@ export async function runWorkflow(context: Context, order: WorkflowOrder): Promi
   const registryPath = findRegistryPath(context, file, order.registry);
   const registry = await openWorkflowRegistry(context, registryPath);
   checkRegistry(workflow, registry); // before anything is made
-  const run = { workflow, ...describeRun({ ...order, user: order.user ?? (context.env.SAVESTATE_USER || undefined) }) };
+  const run = { workflow, ...describeRun(context, order) };
   const isKept = await context.keepsRuns();
   if (isKept && order.answers.length > 0) await context.workspace(); // who answers has a run
   const workspace = await context.runWorkspace();
@@ -63,8 +63,11 @@ export async function runWorkflow(context: Context, order: WorkflowOrder): Promi
   return EXITS[result.status];
 }
 
-function describeRun({ sessionId, file, input: json, ...order }: WorkflowOrder): Omit<RunOptions, 'workflow'> {
-  const { checkpointId, onDifference, user: userId } = order;
+function describeRun(
+  { env }: Context,
+  { sessionId, file, input: json, ...order }: WorkflowOrder,
+): Omit<RunOptions, 'workflow'> {
+  const { checkpointId, onDifference, user: userId = env.SAVESTATE_USER || undefined } = order;
   const input = parseInput(json);
   return {
     sessionId,
