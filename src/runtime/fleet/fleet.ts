@@ -107,7 +107,8 @@ export class Fleet {
     const reason = end?.reason ?? ending;
     const isFinal = reason === 'satisfied' || reason === 'plan_rejected';
     if (end !== null && isFinal) return;
-    this.change({ roundLimit: done + rounds, resetLimit: resets + settings.maxResetCount });
+    const ended = phase === 'speak' ? done - 1 : done; // a round that is under way is one of them
+    this.change({ roundLimit: ended + rounds, resetLimit: resets + settings.maxResetCount });
     if (reason !== null && !isFinal) this.#reopen(phase);
   }
 

@@ -24,6 +24,7 @@ type FieldForm = { readonly shape: z.ZodType; readonly repair?: (value: unknown)
 
 /** Sums of fractions end a little beside 1; that is no mistake of an agent. */
 const ROUNDING = 1e-9;
+const FRACTION = 'must be a number from 0 to 1';
 
 /** What each section must look like; more than that is the agent's own. */
 const FORMS: { readonly [Name in SectionName]: { readonly [field: string]: FieldForm } } = {
@@ -33,8 +34,8 @@ const FORMS: { readonly [Name in SectionName]: { readonly [field: string]: Field
     progress: {
       shape: z
         .number()
-        .min(-ROUNDING)
-        .max(1 + ROUNDING),
+        .min(-ROUNDING, FRACTION)
+        .max(1 + ROUNDING, FRACTION),
       repair: clampProgress,
     },
   },
