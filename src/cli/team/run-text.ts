@@ -109,5 +109,6 @@ export function formatAnswer(result: TeamResult): string {
 
 /** What went wrong, in its own words. */
 export function messageOf(error: unknown): string {
+  if (error === undefined) return 'Something threw undefined.';
   return error instanceof Error ? error.message : String(error);
 }

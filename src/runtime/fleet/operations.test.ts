@@ -52,6 +52,14 @@ describe('operations', () => {
     expect(result.totals.modelCalls).toBe(crew.model.requests.length + later.model.requests.length);
   });
 
+  test('[fleet.8] the round that waits is one of those it is resumed for', async () => {
+    const crew = createCrew({ assess: () => ({ satisfied: false }) }, GATED);
+    const { runner } = createRunner(crew);
+    await runner.run(TASK);
+    await runner.answer({ requestId: 'round-1-1', answer: 'approve', by: 'Ann' });
+    expect(await runner.resume({ rounds: 1 })).toMatchObject({ rounds: 1, end: { reason: 'max_rounds' } });
+  });
+
   test('[fleet.8] what is rejected is not done, and the agent is told by whom', async () => {
     const crew = createCrew(once, GATED);
     const { runner } = createRunner(crew);
