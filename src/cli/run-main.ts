@@ -61,6 +61,10 @@ function endQuietlyOnBrokenPipe(host: NodeJS.Process): void {
     if (error.code === 'EPIPE') host.exit(EXIT.ok);
     throw error;
   });
+  // What is said there is beside the point: the command goes on, and its exit code says how it ended.
+  host.stderr.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error;
+  });
 }
 
 async function explain(error: unknown, host: NodeJS.Process, isJson: boolean): Promise<ExitCode> {

@@ -1,5 +1,9 @@
+/** Comparing takes the square of this; nobody mistypes a longer word. */
+const MAX_WORD_CHARS = 200;
+
 /** The known word that was probably meant; undefined if none is near, or within `slips` of it. Case and separators do not count. */
 export function suggest(word: string, known: Iterable<string>, slips?: number): string | undefined {
+  if (word.length > MAX_WORD_CHARS) return undefined;
   const given = simplify(word);
   let best: string | undefined;
   let bestDistance = (slips ?? farthest(given.length)) + 1;

@@ -1,3 +1,4 @@
+import { InvalidInputError } from '../core/errors.ts';
 import {
   accepts,
   anything,
@@ -5,6 +6,7 @@ import {
   checkOptions,
   date,
   delayFrom,
+  describeValue,
   either,
   filledString,
   flag,
@@ -186,6 +188,35 @@ export const manager: OptionCheck = accepts(
   'a CheckpointManager',
   (value) => having('session', 'restore', 'prune')(value) === undefined,
 );
+
+/** Methods of the manager that take arguments only. */
+const WITHOUT_OPTIONS =
+  'retryPoisoned load open get tree children pathToRoot currentBranch branches compare switchBranch deleteBranch tag untag tags pin unpin completeOperation clearRecovery clearUserHistory deleteSession dropRecordings stats exportSession importSession exportCheckpoint'.split(
+    ' ',
+  );
+
+/**
+ * Lets methods refuse what is given to them beyond their arguments: it would be ignored, and somebody meant something by it. What is
+ * undefined counts as left out.
+ */
+export function takeNoOptions(prototype: object): void {
+  for (const name of WITHOUT_OPTIONS) {
+    const method: unknown = Reflect.get(prototype, name);
+    if (typeof method !== 'function') throw new InvalidInputError(`There is no method ${name}().`);
+    const value = function (this: unknown, ...given: unknown[]): unknown {
+      const more = given.slice(method.length).find((argument) => argument !== undefined);
+      return more === undefined ? Reflect.apply(method, this, given) : refuseMore(name, more);
+    };
+    Object.defineProperty(prototype, name, { value, writable: true, configurable: true });
+  }
+}
+
+/** As a failure of the call, which only one does not wait for. */
+function refuseMore(name: string, more: unknown): Promise<never> {
+  const error = new InvalidInputError(`${name}() takes no options; found ${describeValue(more)} behind its arguments.`);
+  if (name === 'exportSession') throw error;
+  return Promise.reject(error);
+}
 
 /** A call of the library whose options are checked here. */
 export type Call = keyof typeof CHECKS;

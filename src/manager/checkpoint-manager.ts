@@ -1,7 +1,7 @@
 import { ClosedError } from '../core/errors.ts';
 import { callback, checkValue, givenOptions, string } from '../core/options.ts';
 import type { Checkpoint, CheckpointJson } from '../core/record/checkpoint.ts';
-import { type CheckpointId, type GivenId, parseId, parseSessionId } from '../core/record/id.ts';
+import { type CheckpointId, type GivenId, name as nameCheck, parseId, parseSessionId } from '../core/record/id.ts';
 import type { CollectResult, StorageStats } from '../storage/contract.ts';
 import { WholeCheckpointStorage } from '../storage/whole/whole-storage.ts';
 import { type AgentFactory, registerHandle } from './agent/agent.ts';
@@ -16,7 +16,7 @@ import {
   type ListPage,
   type SessionTree,
 } from './branch/history.ts';
-import { checkCall } from './call-options.ts';
+import { checkCall, takeNoOptions } from './call-options.ts';
 import { dropAllRecordings, dropRecordings } from './effect/recording-drop.ts';
 import { Engine } from './engine/engine.ts';
 import type { EventHandler, EventName } from './engine/events.ts';
@@ -54,6 +54,10 @@ export class CheckpointManager {
   readonly #groups: Groups;
   readonly #retention: RetentionRunner;
   #isClosed = false;
+
+  static {
+    takeNoOptions(CheckpointManager.prototype);
+  }
 
   constructor(options: CheckpointManagerOptions) {
     checkCall(options, 'new CheckpointManager()');
@@ -128,6 +132,7 @@ export class CheckpointManager {
   async retryPoisoned(sessionId: string, branch?: string): Promise<void> {
     this.#checkOpen();
     const id = parseSessionId(sessionId);
+    if (branch !== undefined) checkValue(branch, nameCheck, 'The branch of retryPoisoned()');
     await retryPoisoned(this.engine, {
       sessionId: id,
       branch: branch ?? (await this.currentBranch(id)),

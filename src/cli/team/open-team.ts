@@ -8,7 +8,7 @@ import type { CommandInput } from '../base/command-input.ts';
 import type { Context } from '../base/context.ts';
 import { readText, resolveFile } from '../place/read-text.ts';
 import { withSettings } from './apply-settings.ts';
-import { importModule, isBeside, type Module } from './import-module.ts';
+import { importModule, type Module, requireBeside } from './import-module.ts';
 
 /** The configured team: the code that restored conversations need, and how a new conversation is made. */
 export type Team =
@@ -68,18 +68,14 @@ async function loadTeam(path: string, parts: TeamParts): Promise<Team> {
 
 async function readTeam(path: string, { env, registry: named }: TeamParts): Promise<Team> {
   const config = parseTeam(readText(path, 'team file'), { source: path });
-  const code = named ?? (config.registry && besideTeam(path, config.registry));
+  const code = named ?? (config.registry && resolveBeside(path, config.registry));
   const registry = openRegistry(code === undefined ? undefined : await importModule(code), env);
   return { kind: 'chat', registry, create: () => createTeam(config, registry) };
 }
 
-/** What a team file names may be code of somebody else: it must lie beside the file, where whoever named the file put it. */
-function besideTeam(path: string, named: string): string {
-  if (isBeside(path, resolve(dirname(path), named))) return resolveFile(dirname(path), named);
-  throw new InvalidInputError(
-    `${path} names the module "${named}", which is not in its folder. A team file does not choose code elsewhere: name it yourself with --registry <module>, or in savestate.yaml ("registry: ...").`,
-    { details: { path, registry: named } },
-  );
+function resolveBeside(path: string, named: string): string {
+  requireBeside(path, resolve(dirname(path), named));
+  return resolveFile(dirname(path), named);
 }
 
 async function importTeam(path: string, { env, registry: named }: TeamParts): Promise<Team> {

@@ -9,7 +9,7 @@ import type { Workflow } from '../../runtime/workflow/definition/workflow.ts';
 import type { Context } from '../base/context.ts';
 import { readText, resolveFile } from '../place/read-text.ts';
 import { type FoundSettings, readSettings } from '../place/settings-file.ts';
-import { importModule } from '../team/import-module.ts';
+import { importModule, requireBeside } from '../team/import-module.ts';
 
 /** A workflow file: its definition, and its settings over those of the project. */
 export type OpenedWorkflow = { readonly workflow: Workflow; readonly settings: FoundSettings };
@@ -37,7 +37,8 @@ export async function isSettingsFile(context: Context, file: string): Promise<bo
 export function findRegistryPath(context: Context, file: string, named: string | undefined): string | undefined {
   if (named !== undefined) return resolveFile(context.folder, named);
   const base = resolve(context.folder, file).replace(/\.ya?ml$/, '');
-  return ['.mjs', '.js'].map((ending) => `${base}${ending}`).find((path) => existsSync(path));
+  const found = ['.mjs', '.js'].map((ending) => `${base}${ending}`).find((path) => existsSync(path));
+  return found && requireBeside(resolve(context.folder, file), found);
 }
 
 /** The code behind a workflow: what a module exports as `registry`, or what its `createRegistry` answers. */

@@ -19,6 +19,7 @@ import type { ClassCodecs } from '../value/class-codec.ts';
 import { errorClass, errorFields } from '../value/error-value.ts';
 import { isUntouched, traceFields } from '../value/field-trace.ts';
 import { FIELD_CHARS, type ValueLimits } from '../value/format.ts';
+import { isGenuine, PRETENDED, SYMBOL_KEY } from '../value/genuine.ts';
 import { describeStray } from '../value/stray-key.ts';
 import type { CapturedInstances } from './captured-instances.ts';
 import type { CapturedState } from './state-codec.ts';
@@ -108,7 +109,7 @@ export class Walker {
   #walkByPrototype(value: object, old: Shadow | undefined): Shadow {
     const prototype: object | null = Object.getPrototypeOf(value);
     if (prototype === Object.prototype) return this.#walkRecord('object', value as Fields, old);
-    if (prototype === Array.prototype) return this.#walkArray(value as unknown[], old);
+    if (prototype === Array.prototype && Array.isArray(value)) return this.#walkArray(value, old);
     if (prototype === null) return this.#walkRecord('bare', value as Fields, old);
     if (prototype === Map.prototype || prototype === Set.prototype) return this.#walkEntries(value as Entries, old);
     return this.#walkInstance(value, prototype, old);
@@ -131,7 +132,7 @@ export class Walker {
     const tag = atomTag(prototype);
     if (tag !== undefined) return this.#walkAtom(tag, value, old);
     if (value instanceof Error) {
-      this.#checkSymbols(value);
+      this.#checkObject(value, prototype);
       return this.#walkPayload(['Error', errorClass(value)], value, { payload: errorFields(value), old });
     }
     const name = (prototype as { constructor?: { name?: string } }).constructor?.name || 'an unnamed class';
@@ -182,9 +183,9 @@ export class Walker {
     return withChange(this.#create(kind, value, { keys, children: changed }), old);
   }
 
-  #checkSymbols(value: object): void {
-    if (Object.getOwnPropertySymbols(value).length === 0) return;
-    throw this.#refuse('an object with a symbol as key', 'Use strings as keys');
+  #checkObject(value: object, prototype: object | null): void {
+    if (Object.getOwnPropertySymbols(value).length > 0) throw this.#refuse(SYMBOL_KEY, 'Use strings as keys');
+    if (!isGenuine(value, prototype)) throw this.#refuse(PRETENDED, 'Save a real one, or plain data');
   }
 
   #checkStray(value: object): void {
@@ -203,7 +204,7 @@ export class Walker {
   /** The keys differ: reuses what is known of each key by its name. */
   #buildRecord(kind: ShadowKind, value: Fields, old: Shadow | undefined): Shadow {
     const keys = Object.keys(value);
-    this.#checkSymbols(value);
+    this.#checkObject(value, null);
     const places = old === undefined ? NO_PLACES : new Map(old.keys.map((key, at) => [key, at]));
     const children = keys.map((key) => {
       const place = places.get(key);

@@ -1,5 +1,6 @@
 import type { Redact } from '../codec/compose.ts';
 import { InvalidInputError } from '../errors.ts';
+import { anything, checkOptions, isRecord, type OptionCheck, type OptionChecks } from '../options.ts';
 import { findAssigned } from './redaction-assigned.ts';
 import { SecretKeys } from './redaction-keys.ts';
 import {
@@ -27,6 +28,12 @@ export type RedactionOptions = {
   readonly allowKeys?: readonly string[] | undefined;
 };
 
+/** Says nothing of what was found: it may be a secret. */
+const list: OptionCheck = (value) => (Array.isArray(value) ? undefined : 'must be a list');
+
+const CHECKS: OptionChecks<RedactionOptions> = { extraKeys: list, extraPatterns: list, values: list, allowKeys: list };
+const PATTERN_CHECKS: OptionChecks<SecretPattern> = { name: anything, pattern: anything };
+
 /** Nothing shorter is recognised inside a text. */
 const MIN_TEXT_CHARS = 8;
 
@@ -41,6 +48,7 @@ const SHORT_HINTS = ['Basic ', 'Cookie', 'Pwd='];
 
 /** Makes the function that keeps secrets out of checkpoints. It depends on its arguments alone, so equal states stay equal. */
 export function createRedactor(options: RedactionOptions = {}): Redact {
+  checkOptions(options, CHECKS, 'secrets');
   const { extraKeys = [], extraPatterns = [], values = [], allowKeys = [] } = options;
   const keys = new SecretKeys({
     extra: extraKeys.map((key, at) => checkKey(key, `extraKeys[${at}]`)),
@@ -115,7 +123,9 @@ function liveForms(value: string, at: number): string[] {
   return [...new Set([value, JSON.stringify(value).slice(1, -1), inAddress])];
 }
 
-function copyPattern({ name, pattern }: SecretPattern, at: number): SecretPattern {
+function copyPattern(given: SecretPattern, at: number): SecretPattern {
+  if (isRecord(given)) checkOptions(given, PATTERN_CHECKS, `secrets.extraPatterns[${at}]`);
+  const { name, pattern } = given ?? {};
   if (typeof name !== 'string' || name === '' || !(pattern instanceof RegExp))
     throw new InvalidInputError(
       `redaction.extraPatterns[${at}] has no name or no regular expression; allowed: { name: text, pattern: RegExp }.`,

@@ -1,6 +1,7 @@
 import { CorruptError } from '../errors.ts';
 
-const BUILT_IN = {
+/** The built-in errors by name. */
+export const BUILT_IN = {
   Error,
   EvalError,
   RangeError,
@@ -31,7 +32,7 @@ export function errorFields(error: Error): ErrorFields {
   const fields: ErrorFields = {};
   const values = error as unknown as ErrorFields;
   for (const key of HIDDEN) {
-    const isWritten = key === 'name' || key === 'message' || Object.hasOwn(error, key);
+    const isWritten = key === 'name' || Object.hasOwn(error, key) || (key === 'message' && error.message !== '');
     if (isWritten && !isShown(error, key)) fields[key] = values[key];
   }
   for (const key of Object.keys(error)) define(fields, key, values[key]);

@@ -16,21 +16,33 @@ export type GraphParts = {
   readonly output: { readonly template: Template; readonly path: KeyPath } | undefined;
 };
 
-/** Says what is wrong between steps: needs that do not exist or run in a circle, references that cannot be there yet. */
-export function checkGraph(parts: GraphParts): Problem[] {
-  const needs = checkNeeds(parts);
-  const circle = needs.length > 0 ? [] : findCircle(parts);
-  if (needs.length > 0 || circle.length > 0) return [...needs, ...circle, ...checkGoto(parts)];
-  return [...checkGoto(parts), ...new ReferenceCheck(parts).problems];
+/** Looking for the word that was meant costs a look at every step; after so many it would help nobody. */
+const MAX_SUGGESTIONS = 20;
+
+/** Finds the step that was probably meant, for the first few that do not exist. */
+type Guess = (id: string) => string | undefined;
+
+function guessAmong(ids: ReadonlySet<string>): Guess {
+  let left = MAX_SUGGESTIONS;
+  return (id) => (left-- > 0 ? suggest(id, ids) : undefined);
 }
 
-function checkNeeds({ source, drafts, ids }: GraphParts): Problem[] {
+/** Says what is wrong between steps: needs that do not exist or run in a circle, references that cannot be there yet. */
+export function checkGraph(parts: GraphParts): Problem[] {
+  const guess = guessAmong(parts.ids);
+  const needs = checkNeeds(parts, guess);
+  const circle = needs.length > 0 ? [] : findCircle(parts);
+  if (needs.length > 0 || circle.length > 0) return [...needs, ...circle, ...checkGoto(parts, guess)];
+  return [...checkGoto(parts, guess), ...new ReferenceCheck(parts, guess).problems];
+}
+
+function checkNeeds({ source, drafts, ids }: GraphParts, guess: Guess): Problem[] {
   return drafts.flatMap(({ id, needs, path }) =>
     needs
       .filter((need) => need === id || !ids.has(need))
       .map((need) => {
         if (need === id) return source.place([...path, 'needs'], `"${id}" needs itself.`);
-        const suggestion = suggest(need, ids);
+        const suggestion = guess(need);
         return source.place(
           [...path, 'needs'],
           `there is no step "${need}".${formatSuggestion(suggestion)}`,
@@ -83,14 +95,14 @@ export function orderSteps<Step extends { readonly id: string; readonly needs: r
   return ready;
 }
 
-function checkGoto({ source, drafts, steps, ids }: GraphParts): Problem[] {
+function checkGoto({ source, drafts, steps, ids }: GraphParts, guess: Guess): Problem[] {
   const order = new Map(drafts.map(({ id }, at) => [id, at]));
   return steps.flatMap(({ id, onError }) => {
     if (onError.kind !== 'goto') return [];
     const at = order.get(id) ?? 0;
     const path = [...(drafts[at]?.path ?? []), 'on_error', 'goto'];
     if (!ids.has(onError.target)) {
-      const suggestion = suggest(onError.target, ids);
+      const suggestion = guess(onError.target);
       return [source.place(path, `there is no step "${onError.target}".${formatSuggestion(suggestion)}`)];
     }
     if ((order.get(onError.target) ?? Number.POSITIVE_INFINITY) > at) return [];
@@ -102,10 +114,12 @@ function checkGoto({ source, drafts, steps, ids }: GraphParts): Problem[] {
 class ReferenceCheck {
   readonly problems: Problem[] = [];
   readonly #parts: GraphParts;
+  readonly #guess: Guess;
   readonly #byId: ReadonlyMap<string, WorkflowStep>;
 
-  constructor(parts: GraphParts) {
+  constructor(parts: GraphParts, guess: Guess) {
     this.#parts = parts;
+    this.#guess = guess;
     this.#byId = new Map(parts.steps.map((step) => [step.id, step]));
     const paths = new Map(parts.drafts.map(({ id, path }) => [id, path]));
     for (const step of parts.steps) this.#checkStep(step, paths.get(step.id) ?? []);
@@ -161,7 +175,7 @@ class ReferenceCheck {
     if (root !== 'steps') return;
     const name = id === EVERY ? '*' : String(id ?? '');
     if (!ids.has(name)) {
-      const suggestion = suggest(name, ids);
+      const suggestion = this.#guess(name);
       this.problems.push(source.place(path, `there is no step "${name}".${formatSuggestion(suggestion)}`));
     } else if (!hasEnded(name)) {
       this.problems.push(source.place(path, `"${name}" may not have ended by then; add it to needs.`));

@@ -1,0 +1,50 @@
+import { types } from 'node:util';
+import { atomTag } from './atom.ts';
+import { BUILT_IN } from './error-value.ts';
+
+/** What an object that is not genuine is, as an error says it. */
+export const PRETENDED = 'an object with the prototype of something that it is not';
+
+export const SYMBOL_KEY = 'an object with a symbol as key';
+
+/**
+ * Whether an object is what its prototype says, and was not only given that prototype: else it would come back as something else.
+ * Without a prototype of its own (null) it must be none of the built-in kinds.
+ */
+export function isGenuine(value: object, prototype: object | null): boolean {
+  if (prototype === null) return !isBuiltIn(value);
+  const tag = atomTag(prototype);
+  if (tag !== undefined) return isAtom(tag, value);
+  return types.isNativeError(value) || !ERROR_PROTOTYPES.has(prototype);
+}
+
+/** Errors of other classes may be made in any way. */
+const ERROR_PROTOTYPES: ReadonlySet<object> = new Set(Object.values(BUILT_IN).map(({ prototype }) => prototype));
+
+function isAtom(tag: string, value: object): boolean {
+  const isOne = ATOMS.get(tag);
+  return isOne?.(value) ?? (types.isTypedArray(value) && value[Symbol.toStringTag] === tag);
+}
+
+const ATOMS = new Map<string, (value: object) => boolean>([
+  ['Date', types.isDate],
+  ['URL', () => true], // reading it fails otherwise
+  ['RegExp', types.isRegExp],
+  ['ArrayBuffer', types.isArrayBuffer],
+  ['DataView', types.isDataView],
+  ['Buffer', types.isUint8Array],
+  ['secret', (value) => 'name' in value && typeof value.name === 'string'],
+]);
+
+function isBuiltIn(value: object): boolean {
+  return Array.isArray(value) || types.isNativeError(value) || BUILT_IN_KINDS.some((isOne) => isOne(value));
+}
+
+const BUILT_IN_KINDS = [
+  types.isMap,
+  types.isSet,
+  types.isDate,
+  types.isRegExp,
+  types.isArrayBufferView,
+  types.isAnyArrayBuffer,
+];
