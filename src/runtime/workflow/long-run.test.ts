@@ -37,11 +37,15 @@ function sizeOf({ checkpoint, chunks = [], effects = [] }: Commit): number {
 }
 
 describe.each([false, true])('a long run, with a checkpoint after each step: %s', (checkpoint) => {
+  /** How often a lease is renewed is up to the clock. */
+  const isRenewal = ({ checkpoint, effects = [], refs = [] }: Commit): boolean =>
+    checkpoint === undefined && effects.length === 0 && refs.some(({ kind }) => kind === 'due');
+
   test('[workflow.15] a step writes as much at the end as at the beginning', async () => {
     const count = 800;
     const commits: number[] = [];
     const storage = watched(new InMemoryCheckpointStorage(), (name, commit) => {
-      if (name === 'commit') commits.push(sizeOf(commit as Commit));
+      if (name === 'commit' && !isRenewal(commit as Commit)) commits.push(sizeOf(commit as Commit));
     });
     const executor = new WorkflowExecutor({
       manager: new CheckpointManager({ storage }),
@@ -50,7 +54,7 @@ describe.each([false, true])('a long run, with a checkpoint after each step: %s'
     const { status, steps } = await executor.run({ workflow: long(count, checkpoint) });
     expect([status, steps.length]).toEqual(['completed', count]);
     const perStep = checkpoint ? 3 : 2;
-    const middle = commits.slice(2, 2 + perStep * count); // without the first checkpoint, the lease and the last checkpoint
+    const middle = commits.slice(1, 1 + perStep * count); // without the first checkpoint and the last
     const tenth = middle.length / 10;
     const sum = (sizes: readonly number[]): number => sizes.reduce((total, size) => total + size, 0);
     expect(commits.length).toBeLessThanOrEqual(2 + perStep * count + 2);
