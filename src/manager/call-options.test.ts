@@ -243,3 +243,43 @@ test('[input.1] two codecs of one class are refused', () => {
     'The class Point has two class codecs, "a" and "b".',
   );
 });
+
+test.each([{ userId: 'v' }, { type: 'other' }, { note: 'other' }, { metadata: { a: 2 } }])(
+  '[save.5] a key used again with %j is refused, and with the same is stored once',
+  async (other) => {
+    const { session } = await setUp();
+    const said = { idempotencyKey: 'k', userId: 'u', type: 'mine', note: 'one', metadata: { a: 1, b: 2 } };
+    const id = await session.save({ n: 2 }, said);
+    expect(await session.save({ n: 2 }, { ...said, metadata: { b: 2, a: 1 } })).toBe(id);
+    await expect(session.save({ n: 2 }, { ...said, ...other })).rejects.toMatchObject({
+      code: 'INVALID_INPUT',
+      message: expect.stringContaining(`for another ${Object.keys(other)[0]}`),
+    });
+  },
+);
+
+test("[value.5] an object's first save that cannot be read emits save_failed, with the path", async () => {
+  const { manager } = await setUp();
+  const told: unknown[] = [];
+  manager.on('save_failed', (error, { sessionId }) => void told.push([sessionId, String(error)]));
+  const bad = { id: 'x', bad() {} };
+  const throwing = {
+    id: 'y',
+    get field() {
+      throw new Error('not now');
+    },
+  };
+  await expect(manager.save(bad)).rejects.toThrow('$.bad');
+  await expect(manager.save(throwing)).rejects.toMatchObject({ code: 'INVALID_INPUT' });
+  expect(told).toEqual([
+    ['x', expect.stringContaining('$.bad')],
+    ['y', expect.stringMatching(/\$\.field: its getter threw: not now/)],
+  ]);
+});
+
+test('[group.2] the session of a chat cannot be a group', async () => {
+  const { manager, session } = await setUp();
+  const saving = manager.saveGroup([{ name: 'a', agent: { n: 1 } }], { groupId: session.id });
+  await expect(saving).rejects.toThrow('Session "s" is not a group');
+  expect((await manager.session('s')).state).toEqual({ n: 1 });
+});

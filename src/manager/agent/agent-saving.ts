@@ -1,3 +1,4 @@
+import type { EncodedState } from '../../core/codec/state-codec.ts';
 import { InvalidInputError } from '../../core/errors.ts';
 import { callback, checkValue, describeValue, givenOptions } from '../../core/options.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
@@ -9,6 +10,7 @@ import {
   parseSessionId,
   type SessionId,
 } from '../../core/record/id.ts';
+import { DEFAULT_BRANCH } from '../engine/current-branch.ts';
 import type { Engine } from '../engine/engine.ts';
 import { type LoadedState, loadState } from '../engine/loading.ts';
 import type { StoredCheckpoint } from '../engine/repository.ts';
@@ -77,18 +79,34 @@ export class AgentSaving {
     const { sessionId, ...said } = options;
     const { codec } = this.#engine;
     const described: SaveOptions = { ...said, ...describeAgent(agentOrState, said, codec) };
-    const state = stateOf(agentOrState, codec);
     if (typeof agentOrState !== 'object' || agentOrState === null) {
-      return (await this.#sessions.shared(this.#toSessionId(sessionId))).save(state, described);
+      return (await this.#sessions.shared(this.#toSessionId(sessionId))).save(agentOrState, described);
     }
-    const { defaults } = this.#assign(agentOrState, sessionId, toText(described.agentId));
+    const { sessionId: place, defaults } = this.#assign(agentOrState, sessionId, toText(described.agentId));
     const whole: SaveOptions = { ...defaults, ...described };
     this.#identities.set(agentOrState, { agentId: toText(whole.agentId), agentType: whole.agentType });
     const session = this.#agentSessions.openSession(agentOrState);
+    let read: { readonly state: unknown; readonly encoded: EncodedState | undefined };
+    try {
+      read = this.#read(agentOrState, session === undefined);
+    } catch (error) {
+      const branch = session?.branch ?? DEFAULT_BRANCH;
+      await this.#engine.events.emit('save_failed', error, { sessionId: place, branch });
+      throw error;
+    }
+    const { state, encoded } = read;
     if (session !== undefined) return session.save(state, whole);
-    // Captured before anything is awaited: the caller may go on changing it.
-    const encoded = this.#agentSessions.capture(agentOrState, (before) => codec.encode(state, before));
-    return this.#agentSessions.whenOpen(agentOrState, (session) => session.saveEncoded(state, encoded, whole));
+    return this.#agentSessions.whenOpen(agentOrState, (opened) =>
+      encoded === undefined ? opened.save(state, whole) : opened.saveEncoded(state, encoded, whole),
+    );
+  }
+
+  /** Reads a state, and encodes it if its session is not open yet: the caller may go on changing it. */
+  #read(agent: object, isEncoded: boolean): { state: unknown; encoded: EncodedState | undefined } {
+    const { codec } = this.#engine;
+    const state = stateOf(agent, codec);
+    if (!isEncoded) return { state, encoded: undefined };
+    return { state, encoded: this.#agentSessions.capture(agent, (before) => codec.encode(state, before)) };
   }
 
   /** Where an object's saves go: where the caller says now, where they went before, or to a session of its own. */

@@ -65,7 +65,9 @@ export function isAgent(value: unknown, codec: StateCodec): value is object {
 export function stateOf(value: unknown, codec: StateCodec): unknown {
   if (isAgent(value, codec))
     return hasMethod(value, 'saveState') ? (value as StatefulAgent).saveState() : fieldsOf(value);
-  return isRecord(value) && Object.values(value).some(isHandle) ? dropHandles({ ...value }) : value;
+  return isRecord(value) && Object.keys(value).some((name) => isHandle(readField(value, name)))
+    ? publicFields(value)
+    : value;
 }
 
 /** The fields of an instance. One without any would be saved as nothing, and nobody would know. */
@@ -79,12 +81,25 @@ function fieldsOf(agent: object): Record<string, unknown> {
 
 /** The fields of an object that can be part of a state. */
 export function publicFields(agent: object): Record<string, unknown> {
-  return dropHandles({ ...agent });
+  const fields: Record<PropertyKey, unknown> = {};
+  for (const name of Reflect.ownKeys(agent)) {
+    if (!Object.prototype.propertyIsEnumerable.call(agent, name)) continue;
+    const value = readField(agent, name);
+    if (!isHandle(value))
+      Object.defineProperty(fields, name, { value, enumerable: true, writable: true, configurable: true });
+  }
+  return fields;
 }
 
-function dropHandles(fields: Record<string, unknown>): Record<string, unknown> {
-  for (const [name, field] of Object.entries(fields)) if (isHandle(field)) delete fields[name];
-  return fields;
+function readField(agent: object, name: PropertyKey): unknown {
+  try {
+    return Reflect.get(agent, name);
+  } catch (cause) {
+    throw new InvalidInputError(
+      `$.${String(name)}: its getter threw: ${cause instanceof Error ? cause.message : String(cause)}. Mend it, or give the agent saveState and loadState.`,
+      { details: { path: `$.${String(name)}` }, cause },
+    );
+  }
 }
 
 const handles = new WeakSet<object>();

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { EncodedState } from '../../core/codec/state-codec.ts';
 import { InvalidInputError, isOutcomeUnknown } from '../../core/errors.ts';
 import { Checkpoint, deepFreeze } from '../../core/record/checkpoint.ts';
@@ -81,7 +82,9 @@ export class Writer {
     const stored = await this.#engine.repository.open(id);
     const { checkpoint } = stored;
     const isEqual = isSame === undefined ? checkpoint.stateDigest === encoded.root.digest : await isSame(stored);
-    if (!isEqual) throw keyTaken(checkpoint, described.idempotencyKey);
+    if (!isEqual) throw keyTaken(checkpoint, described.idempotencyKey, 'state');
+    const other = findOther(described, checkpoint);
+    if (other !== undefined) throw keyTaken(checkpoint, described.idempotencyKey, other);
     return checkpoint;
   }
 
@@ -134,10 +137,17 @@ export class Writer {
   }
 }
 
-/** A key stands for one state: to return the checkpoint of another one would lose this one. */
-function keyTaken({ id, sessionId }: Checkpoint, idempotencyKey: string | undefined): InvalidInputError {
+/** What is said of a checkpoint otherwise than it was said of the stored one. */
+function findOther(described: DescribedHeader, { header }: Checkpoint): string | undefined {
+  const said = JSON.parse(JSON.stringify(described)) as DescribedHeader; // as it is stored
+  const fields = Object.keys(said) as (keyof DescribedHeader)[];
+  return fields.find((field) => !isDeepStrictEqual(said[field], header[field]));
+}
+
+/** A key stands for one save: to return the checkpoint of another one would lose this one. */
+function keyTaken({ id, sessionId }: Checkpoint, idempotencyKey: string | undefined, what: string): InvalidInputError {
   return new InvalidInputError(
-    `The idempotency key ${JSON.stringify(idempotencyKey)} was used in session "${sessionId}" for another state, checkpoint ${id}; nothing was saved. Repeat a save with the state it had, or give this one a key of its own.`,
+    `The idempotency key ${JSON.stringify(idempotencyKey)} was used in session "${sessionId}" for another ${what}, checkpoint ${id}; nothing was saved. Repeat a save as it was, or give this one a key of its own.`,
     { details: { field: 'idempotencyKey', sessionId, id } },
   );
 }

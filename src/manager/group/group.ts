@@ -1,11 +1,11 @@
-import { hasErrorCode } from '../../core/errors.ts';
+import { hasErrorCode, InvalidInputError } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { parseName, parseSessionId, type SessionId } from '../../core/record/id.ts';
 import type { AgentSaving } from '../agent/agent-saving.ts';
 import type { Branching } from '../branch/branching.ts';
 import type { Engine } from '../engine/engine.ts';
 import { settleImport } from '../engine/import-claim.ts';
-import type { SaveOptions } from '../engine/save-options.ts';
+import { GROUP_TYPE, type SaveOptions } from '../engine/save-options.ts';
 import type { Writer } from '../engine/writer.ts';
 import { readClock } from '../lease/lease-refs.ts';
 import { CutCoordinator, type CutPlan, type MemberSaves } from './cut-coordinator.ts';
@@ -125,7 +125,13 @@ export class Groups {
     const branch = await this.#engine.currentBranch(groupId);
     const headId = await repository.readRef(groupId, 'branch', branch);
     if (headId === undefined && (await settleImport(this.#engine, groupId))) return this.#readHead(groupId);
-    return { branch, parent: headId === undefined ? undefined : (await repository.open(headId)).checkpoint };
+    const parent = headId === undefined ? undefined : (await repository.open(headId)).checkpoint;
+    if (parent !== undefined && parent.type !== GROUP_TYPE)
+      throw new InvalidInputError(
+        `Session "${groupId}" is not a group: its checkpoint ${parent.id} is of type "${parent.type}". Choose another groupId.`,
+        { details: { groupId } },
+      );
+    return { branch, parent };
   }
 
   /** Brings a group back, all members or none. */
