@@ -1,3 +1,4 @@
+import { EventEmitter } from 'node:events';
 import { describe, expect, test } from 'vitest';
 import { InMemoryCheckpointStorage } from '../storage/memory/memory-storage.ts';
 import { CheckpointManager } from './checkpoint-manager.ts';
@@ -262,7 +263,7 @@ test("[value.5] an object's first save that cannot be read emits save_failed, wi
   const { manager } = await setUp();
   const told: unknown[] = [];
   manager.on('save_failed', (error, { sessionId }) => void told.push([sessionId, String(error)]));
-  const bad = { id: 'x', bad() {} };
+  const bad = { id: 'x', bad: () => 1 };
   const throwing = {
     id: 'y',
     get field() {
@@ -282,4 +283,26 @@ test('[group.2] the session of a chat cannot be a group', async () => {
   const saving = manager.saveGroup([{ name: 'a', agent: { n: 1 } }], { groupId: session.id });
   await expect(saving).rejects.toThrow('Session "s" is not a group');
   expect((await manager.session('s')).state).toEqual({ n: 1 });
+});
+
+test('[input.1] errors name what is at fault: a codec, a symbol, a short id, a session that is taken', async () => {
+  class Point {}
+  const decode = () => {
+    throw new Error('no such version');
+  };
+  const classes = [{ tag: 'point', class: Point, encode: () => 1, decode }];
+  const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage(), classes });
+  const session = await manager.session('s');
+  const id = await session.save({ at: new Point() });
+  await expect(manager.load(id)).rejects.toMatchObject({
+    code: 'INVALID_INPUT',
+    message: expect.stringContaining('The class codec "point" of Point threw in decode: no such version.'),
+  });
+  class Emitting extends EventEmitter {
+    readonly n = 1;
+  }
+  await expect(manager.save(new Emitting())).rejects.toThrow(/a symbol as key, Symbol\(.*\).*saveState/);
+  for (const prefix of ['', 'c', 'chk', 'chk_']) await expect(manager.restore(prefix)).rejects.toThrow('Give its id');
+  const members = [{ name: 'a', session, state: 1 }];
+  await expect(manager.saveGroup(members, { groupId: 's' })).rejects.toThrow("cannot be the group's too");
 });

@@ -19,7 +19,7 @@ import type { ClassCodecs } from '../value/class-codec.ts';
 import { errorClass, errorFields } from '../value/error-value.ts';
 import { isUntouched, traceFields } from '../value/field-trace.ts';
 import { FIELD_CHARS, type ValueLimits } from '../value/format.ts';
-import { isGenuine, PRETENDED, SYMBOL_KEY } from '../value/genuine.ts';
+import { findImpossible } from '../value/genuine.ts';
 import { describeStray } from '../value/stray-key.ts';
 import type { CapturedInstances } from './captured-instances.ts';
 import type { CapturedState } from './state-codec.ts';
@@ -184,8 +184,8 @@ export class Walker {
   }
 
   #checkObject(value: object, prototype: object | null): void {
-    if (Object.getOwnPropertySymbols(value).length > 0) throw this.#refuse(SYMBOL_KEY, 'Use strings as keys');
-    if (!isGenuine(value, prototype)) throw this.#refuse(PRETENDED, 'Save a real one, or plain data');
+    const impossible = findImpossible(value, prototype);
+    if (impossible !== undefined) throw this.#refuse(...impossible);
   }
 
   #checkStray(value: object): void {

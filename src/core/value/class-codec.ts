@@ -1,4 +1,4 @@
-import { InvalidInputError, UnsupportedError } from '../errors.ts';
+import { InvalidInputError, SavestateError, UnsupportedError } from '../errors.ts';
 import type { TracedClass } from './field-trace.ts';
 import { ForeignInstance, foreignCodec } from './foreign-instance.ts';
 
@@ -81,6 +81,15 @@ export class ClassCodecs {
         },
       );
     }
-    return codec.decode(data);
+    try {
+      return codec.decode(data);
+    } catch (cause) {
+      if (cause instanceof SavestateError) throw cause;
+      const reason = cause instanceof Error ? cause.message : String(cause);
+      throw new InvalidInputError(
+        `The class codec "${tag}" of ${codec.class.name || 'a class without a name'} threw in decode: ${reason}. The stored data is as it was saved; mend the codec.`,
+        { details: { tag }, cause },
+      );
+    }
   }
 }

@@ -5,7 +5,16 @@ import { BUILT_IN } from './error-value.ts';
 /** What an object that is not genuine is, as an error says it. */
 export const PRETENDED = 'an object with the prototype of something that it is not';
 
-export const SYMBOL_KEY = 'an object with a symbol as key';
+/** What about an object cannot be saved, and what to do; undefined if nothing. */
+export function findImpossible(value: object, prototype: object | null): [found: string, help: string] | undefined {
+  const [symbol] = Object.getOwnPropertySymbols(value);
+  if (symbol !== undefined)
+    return [
+      `an object with a symbol as key, ${String(symbol)}`,
+      'Use strings as keys; an agent whose base class adds symbols needs saveState and loadState',
+    ];
+  return isGenuine(value, prototype) ? undefined : [PRETENDED, 'Save a real one, or plain data'];
+}
 
 /**
  * Whether an object is what its prototype says, and was not only given that prototype: else it would come back as something else.

@@ -38,11 +38,13 @@ export class Repository {
   }
 
   async #resolve(prefix: string): Promise<CheckpointId> {
+    if (prefix === '' || 'chk_'.startsWith(prefix))
+      throw new NotFoundError(
+        `${JSON.stringify(prefix)} says nothing of a checkpoint. Give its id, or "chk_" with as many characters as make it the only one.`,
+        { details: { prefix, candidates: [] } },
+      );
     const wanted = prefix.startsWith('chk_') ? prefix : `chk_${prefix}`;
-    const rows =
-      prefix === ''
-        ? []
-        : await this.storage.listCheckpoints({ idPrefix: wanted, limit: CANDIDATES + 1, include: 'all' });
+    const rows = await this.storage.listCheckpoints({ idPrefix: wanted, limit: CANDIDATES + 1, include: 'all' });
     const [first, second] = rows;
     if (first !== undefined && second === undefined) return first.id;
     const candidates = rows.slice(0, CANDIDATES).map((row) => row.id);

@@ -16,7 +16,7 @@ import {
   recordOf,
   wholeFrom,
 } from '../../core/options.ts';
-import { name, parseName } from '../../core/record/id.ts';
+import { name, parseName, type SessionId } from '../../core/record/id.ts';
 import type { AgentSaving } from '../agent/agent-saving.ts';
 import type { Engine } from '../engine/engine.ts';
 import { SAVE_CHECKS, type SaveOptions } from '../engine/save-options.ts';
@@ -88,7 +88,7 @@ function findSessionProblem({ agent, sessionId, state }: GivenMember): string | 
 }
 
 /** The names of a group's members, in order; throws unless they are members, and different ones. */
-export function parseMembers(members: readonly GroupMember[]): string[] {
+export function parseMembers(members: readonly GroupMember[], groupId: SessionId): string[] {
   const member = either('a name, or an object with a name and an agent, or a session and a state', name, record);
   checkValue(members, listOf(member), 'The members of saveGroup()');
   const names = members.map((member) => parseName(typeof member === 'string' ? member : member.name, 'A member name'));
@@ -99,6 +99,12 @@ export function parseMembers(members: readonly GroupMember[]): string[] {
   const local = members.filter((member) => typeof member !== 'string');
   for (const member of local) checkMember(member, `member "${member.name}" of saveGroup()`, NAMED_MEMBER);
   checkDifferent(local);
+  const own = local.find((given: GivenMember) => (given.session?.id ?? given.sessionId) === groupId);
+  if (own !== undefined)
+    throw new InvalidInputError(
+      `The member "${own.name}" is saved in session "${groupId}", which cannot be the group's too. Choose another groupId.`,
+      { details: { groupId } },
+    );
   return names;
 }
 

@@ -55,7 +55,7 @@ export class Groups {
   async save(members: readonly GroupMember[], options: SaveGroupOptions): Promise<Checkpoint> {
     const { groupId, timeoutMs = DEFAULT_TIMEOUT_MS, pollMs = DEFAULT_POLL_MS, ...said } = options;
     const id = parseSessionId(groupId);
-    const names = parseMembers(members);
+    const names = parseMembers(members, id);
     said.signal?.throwIfAborted();
     const underWay = { sinceMs: this.#engine.ports.now() };
     this.#engine.cuts.add(underWay); // from now on retention leaves alone what is saved
