@@ -106,7 +106,7 @@ const CHECKS = {
   'open()': { ...MANAGER, storage: () => 'must be left out: the address says which it is' },
   'save()': { ...SAVE_CHECKS, sessionId: name },
   'restore()': {
-    into: accepts('an object', (value) => (typeof value === 'object' && value !== null) || typeof value === 'function'),
+    into: accepts('an agent', (value) => isRecord(value) || typeof value === 'function'),
     factory: callback,
     allowOther: flag,
   } satisfies OptionChecks<RestoreOptions>,

@@ -1,4 +1,5 @@
 import { InvalidInputError, SavestateError, UnsupportedError } from '../errors.ts';
+import { describeValue } from '../options.ts';
 import type { TracedClass } from './field-trace.ts';
 import { ForeignInstance, foreignCodec } from './foreign-instance.ts';
 
@@ -81,15 +82,25 @@ export class ClassCodecs {
         },
       );
     }
-    try {
-      return codec.decode(data);
-    } catch (cause) {
-      if (cause instanceof SavestateError) throw cause;
-      const reason = cause instanceof Error ? cause.message : String(cause);
-      throw new InvalidInputError(
-        `The class codec "${tag}" of ${codec.class.name || 'a class without a name'} threw in decode: ${reason}. The stored data is as it was saved; mend the codec.`,
-        { details: { tag }, cause },
-      );
-    }
+    const made = runDecode(codec, data);
+    if (made instanceof codec.class) return made;
+    if (typeof made === 'object' && made !== null && codec.recognises?.(made) === true) return made;
+    throw new InvalidInputError(
+      `The class codec with the tag "${tag}" must decode to an instance of ${codec.class.name}; found ${describeValue(made)}.`,
+      { details: { tag } },
+    );
+  }
+}
+
+function runDecode(codec: ClassCodec, data: unknown): unknown {
+  try {
+    return codec.decode(data);
+  } catch (cause) {
+    if (cause instanceof SavestateError) throw cause;
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new InvalidInputError(
+      `The class codec "${codec.tag}" of ${codec.class.name || 'a class without a name'} threw in decode: ${reason}. The stored data is as it was saved; mend the codec.`,
+      { details: { tag: codec.tag }, cause },
+    );
   }
 }

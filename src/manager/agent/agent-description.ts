@@ -3,7 +3,7 @@ import { InvalidInputError } from '../../core/errors.ts';
 import { describeValue, givenOptions } from '../../core/options.ts';
 import { MAX_NAME_CHARS } from '../../core/record/id.ts';
 import { MAX_TEXT_CHARS, MAX_VALUE_CHARS, type SaveOptions } from '../engine/save-options.ts';
-import { isAgent } from './agent.ts';
+import { COMPARES_CODE, isAgent } from './agent.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -30,10 +30,11 @@ export function describeAgent(value: unknown, said: SaveOptions, codec: StateCod
   return givenOptions(Object.fromEntries(unsaid.map(([name, read]) => [name, read()])));
 }
 
-/** Who a live object is, as far as it says so. */
+/** Who a live object is, as far as it says so; an agent of a team is known by its name. */
 export function identifyAgent(agent: object, codec: StateCodec): AgentIdentity {
-  const { agentId, id } = agent as Fields;
-  return { agentId: toId(agentId ?? id), agentType: readType(agent, codec) };
+  const { agentId, id, name } = agent as Fields;
+  const own = COMPARES_CODE in agent ? name : undefined;
+  return { agentId: toId(agentId ?? id ?? own), agentType: readType(agent, codec) };
 }
 
 /** The class of an agent, or the name it has for it. Plain data has none. */

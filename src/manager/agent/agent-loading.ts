@@ -86,6 +86,11 @@ export function judgeLoad(
   return [...(problems ?? []), ...found.filter(({ path }) => !known.some((one) => one.startsWith(path)))];
 }
 
+/** What an agent has now, as its state says it. */
+export function liveState(agent: object): unknown {
+  return hasMethod(agent, 'saveState') ? saveAgain(agent as StatefulAgent) : agent;
+}
+
 function saveAgain(agent: StatefulAgent): unknown {
   try {
     return agent.saveState();

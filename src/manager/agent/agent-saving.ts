@@ -1,6 +1,6 @@
 import type { EncodedState } from '../../core/codec/state-codec.ts';
 import { InvalidInputError } from '../../core/errors.ts';
-import { callback, checkValue, describeValue, givenOptions } from '../../core/options.ts';
+import { callback, checkValue, describeValue, givenOptions, isRecord } from '../../core/options.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import {
   type CheckpointId,
@@ -17,9 +17,9 @@ import type { StoredCheckpoint } from '../engine/repository.ts';
 import { createReport, findLeftOutSecrets, type RestoreProblem, type RestoreReport } from '../engine/restore-report.ts';
 import type { SaveOptions } from '../engine/save-options.ts';
 import type { SessionOpener } from '../session/session-opener.ts';
-import { type AgentFactory, AgentTypes, checkMade, stateOf } from './agent.ts';
+import { type AgentFactory, AgentTypes, COMPARES_CODE, checkMade, stateOf } from './agent.ts';
 import { type AgentIdentity, describeAgent, identifyAgent } from './agent-description.ts';
-import { loadInto } from './agent-loading.ts';
+import { liveState, loadInto } from './agent-loading.ts';
 import { AgentSessions, type Assignment } from './agent-sessions.ts';
 import { isSelfSaving, readOwnSave } from './self-saving.ts';
 
@@ -37,8 +37,6 @@ export type PreparedRestore = {
   readonly checkpoint: Checkpoint;
   readonly loaded: LoadedState;
   readonly agent: object | undefined;
-  /** The places of secrets that were not stored. */
-  readonly leftOut: readonly RestoreProblem[];
   /** Where the saves of an agent go that takes the state of another one. */
   readonly elsewhere?: Assignment;
 };
@@ -141,21 +139,23 @@ export class AgentSaving {
       throw new InvalidInputError('A state goes into a live agent or into one from a factory: pass into or factory.');
     const loaded = await loadState(this.#engine, stored);
     const agent = this.#createAgent(checkpoint, options);
-    const prepared = { checkpoint, loaded, agent, leftOut: findLeftOutSecrets(loaded.state) };
-    if (agent === undefined || !this.#isOther(checkpoint, agent, options)) return prepared;
-    if (options.allowOther !== true) throw otherAgentError(checkpoint, this.#identify(agent));
+    const prepared = { checkpoint, loaded, agent };
+    if (agent === undefined || !this.#isOther(prepared, agent, options)) return prepared;
+    if (options.allowOther !== true) throw otherAgentError(checkpoint, ownerOf(prepared), this.#identify(agent));
     return { ...prepared, elsewhere: this.#elsewhere(checkpoint, agent) };
   }
 
   #identify(agent: object): AgentIdentity {
-    return this.#identities.get(agent) ?? identifyAgent(agent, this.#engine.codec);
+    const found = identifyAgent(agent, this.#engine.codec);
+    const known = this.#identities.get(agent);
+    return { agentId: known?.agentId ?? found.agentId, agentType: known?.agentType ?? found.agentType };
   }
 
   /** An agent that is made for a restore has no id of its own yet, and one that is registered for a type is meant for it. */
-  #isOther(checkpoint: Checkpoint, agent: object, { into, factory }: RestoreOptions): boolean {
-    const { agentId, agentType } = this.#identify(agent);
-    const isOfOtherType = (into ?? factory) !== undefined && differ(agentType, checkpoint.agentType);
-    return isOfOtherType || (into !== undefined && differ(agentId, checkpoint.agentId));
+  #isOther(prepared: PreparedRestore, agent: object, { into, factory }: RestoreOptions): boolean {
+    const [{ agentId, agentType = PLAIN }, owner] = [this.#identify(agent), ownerOf(prepared)];
+    const isOfOtherType = (into ?? factory) !== undefined && differ(agentType, owner.agentType);
+    return isOfOtherType || (into !== undefined && differ(agentId, owner.agentId));
   }
 
   /** The session of an agent that takes the state of another one: its own as before, by its id, or a new one. */
@@ -166,25 +166,29 @@ export class AgentSaving {
   }
 
   /** The part of a restore that touches the agent; returns what could not be put back. */
-  async load({ checkpoint, loaded, agent, elsewhere }: PreparedRestore): Promise<readonly RestoreProblem[]> {
+  async load(prepared: PreparedRestore): Promise<readonly RestoreProblem[]> {
+    const { loaded, agent, elsewhere } = prepared;
     if (agent === undefined) return [];
     const isNew = this.#agentSessions.get(agent) === undefined;
     const { codec } = this.#engine;
     if (elsewhere === undefined) return loadInto(agent, loaded.state, { codec, isNew });
     const identity = this.#identify(agent);
-    const keep = differ(identity.agentId, checkpoint.agentId) ? ['id', 'agentId'] : [];
-    const problem = `The state is that of ${describe(checkpoint)}; it was put into ${describe(identity)}, which stays who it is.`;
-    return [{ path: '$', problem }, ...(await loadInto(agent, loaded.state, { codec, isNew, keep }))];
+    const owner = ownerOf(prepared);
+    const keep = differ(identity.agentId, owner.agentId) ? ['id', 'agentId'] : [];
+    const problem = `The state is that of ${describe(owner)}; it was put into ${describe(identity)}, which stays who it is.`;
+    const state = COMPARES_CODE in agent && keep.length > 0 ? withName(loaded.state, agent) : loaded.state;
+    return [{ path: '$', problem }, ...(await loadInto(agent, state, { codec, isNew, keep }))];
   }
 
   /** The last part, once the state is in the agent: remembers where its saves go on, and tells. */
   async finish(
-    { checkpoint, loaded, agent, elsewhere, leftOut }: PreparedRestore,
+    { checkpoint, loaded, agent, elsewhere }: PreparedRestore,
     problems: readonly RestoreProblem[],
   ): Promise<{ readonly restored: unknown; readonly report: RestoreReport }> {
     const { state, encoded, migratedThrough } = loaded;
-    const report = createReport(checkpoint.id, [...leftOut, ...problems], migratedThrough);
     const restored = agent ?? state;
+    const leftOut = findLeftOutSecrets(state, agent === undefined ? undefined : liveState(agent));
+    const report = createReport(checkpoint.id, [...leftOut, ...problems], migratedThrough);
     if (typeof restored === 'object' && restored !== null) {
       this.#reports.set(restored, report);
       const open = () => this.#sessions.resumeAt(checkpoint);
@@ -233,9 +237,23 @@ function describe({ agentId, agentType }: AgentIdentity): string {
   return agentType === undefined ? name : `${name} of type ${agentType}`;
 }
 
-function otherAgentError(checkpoint: Checkpoint, identity: AgentIdentity): InvalidInputError {
+/** What plain data is in the place of a class. */
+const PLAIN = 'plain data';
+
+/** Whose state a checkpoint holds; that of an agent of a team is known by its name. */
+function ownerOf({ checkpoint, loaded: { state }, agent }: PreparedRestore): AgentIdentity {
+  const isNamed = agent !== undefined && COMPARES_CODE in agent && isRecord(state) && typeof state.name === 'string';
+  const { agentId = isNamed ? String(state.name) : undefined, agentType } = checkpoint;
+  return { agentId, agentType };
+}
+
+function withName(state: unknown, agent: object): unknown {
+  return isRecord(state) ? { ...state, name: Reflect.get(agent, 'name') } : state;
+}
+
+function otherAgentError(checkpoint: Checkpoint, owner: AgentIdentity, identity: AgentIdentity): InvalidInputError {
   return new InvalidInputError(
-    `Checkpoint ${checkpoint.id} is of ${describe(checkpoint)}, and it was to be put into ${describe(identity)}. Restore it into that agent, or pass allowOther: true to take over the state of another one; saves then go to a session of its own.`,
+    `Checkpoint ${checkpoint.id} is of ${describe(owner)}, and it was to be put into ${describe(identity)}. Restore it into that agent, or pass allowOther: true to take over the state of another one; saves then go to a session of its own.`,
     { details: { id: checkpoint.id, agentId: checkpoint.agentId, agentType: checkpoint.agentType } },
   );
 }

@@ -1,3 +1,4 @@
+import { types } from 'node:util';
 import type { StateCodec } from '../../core/codec/state-codec.ts';
 import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
 import { callback, checkValue, describeValue, isRecord } from '../../core/options.ts';
@@ -72,12 +73,31 @@ export function stateOf(value: unknown, codec: StateCodec): unknown {
 
 /** The fields of an instance. One without any would be saved as nothing, and nobody would know. */
 function fieldsOf(agent: object): Record<string, unknown> {
+  if (HOLDERS.some((isOne) => isOne(agent)))
+    throw new InvalidInputError(
+      `The agent (${agent.constructor.name}) keeps what is in it where no field shows it: it extends a class of the language. Give it saveState and loadState, or hold the collection in a field.`,
+    );
   const fields = publicFields(agent);
   if (Reflect.ownKeys(fields).length > 0) return fields;
   throw new InvalidInputError(
     `The agent (${agent.constructor?.name || 'of no class'}) has no field that can be read and no saveState method: there is nothing to save. Give it saveState and loadState, or public fields.`,
   );
 }
+
+/** Kinds of objects whose content is in no field. */
+const HOLDERS: readonly ((value: unknown) => boolean)[] = [
+  Array.isArray,
+  types.isMap,
+  types.isSet,
+  types.isDate,
+  types.isRegExp,
+  types.isPromise,
+  types.isWeakMap,
+  types.isWeakSet,
+  types.isAnyArrayBuffer,
+  types.isArrayBufferView,
+  types.isBoxedPrimitive,
+];
 
 /** The fields of an object that can be part of a state. */
 export function publicFields(agent: object): Record<string, unknown> {

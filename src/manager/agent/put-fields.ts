@@ -1,7 +1,7 @@
 import { describeValue, isRecord } from '../../core/options.ts';
 import { formatPath, type PathStep } from '../../core/path.ts';
 import { SecretRef } from '../../core/value/secret-ref.ts';
-import type { RestoreProblem } from '../engine/restore-report.ts';
+import { findLeftOutSecrets, isSecretSet, type RestoreProblem } from '../engine/restore-report.ts';
 import { isHandle } from './agent.ts';
 
 /** How fields are put into an agent: what it has now, and when two values are the same. */
@@ -80,6 +80,7 @@ class Putter {
 
   /** What is to stand at a place: the saved value, or the agent's own object with the saved fields. */
   #place(live: unknown, saved: unknown, path: Path): unknown {
+    if (saved instanceof SecretRef) return isSecretSet(live) ? live : saved;
     if ((saved ?? undefined) === undefined || !isObject(live) || live === saved) return saved;
     if (this.#placed.has(saved)) return this.#placed.get(saved);
     if (hasOwnCode(live) && isPlain(saved)) return this.#fillOnce(live, saved, path);
@@ -116,7 +117,7 @@ class Putter {
     this.#placed.set(saved, saved);
     if (isPlain(live) && isPlain(saved)) this.#placeFields(live, saved, path);
     if (Array.isArray(live) && Array.isArray(saved))
-      this.#placeItems(new Map(live.entries()), saved.entries(), {
+      this.#placeItems(this.#sameItems(live, saved), saved.entries(), {
         place: (at) => [...path, at],
         put: (at, item) => saved.splice(at, 1, item),
       });
@@ -127,6 +128,14 @@ class Putter {
       });
     const isLost = live instanceof Set && saved instanceof Set && losesInstances(live, saved);
     if (isLost) this.#report([...path, '<element>'], NOT_MADE);
+  }
+
+  /** The items of a list by their place; a secret stays only in an item that is otherwise as it was. */
+  #sameItems(live: readonly unknown[], saved: readonly unknown[]): ReadonlyMap<number, unknown> {
+    const items = [...live.entries()].filter(([at, item]) => {
+      return findLeftOutSecrets(saved[at]).length === 0 || hasOwnCode(item) || this.#putting.isSame(item, saved[at]);
+    });
+    return new Map(items);
   }
 
   #placeItems<Key>(live: ReadonlyMap<Key, unknown>, saved: Iterable<[Key, unknown]>, items: Items<Key>): void {

@@ -1,6 +1,7 @@
-import { formatPath } from '../../core/path.ts';
+import { formatPath, type PathStep } from '../../core/path.ts';
 import type { CheckpointId } from '../../core/record/id.ts';
 import { visitLeftOut } from '../../core/secret/left-out.ts';
+import { SecretRef } from '../../core/value/secret-ref.ts';
 
 /** One thing that a restore could not put back. */
 export type RestoreProblem = {
@@ -28,12 +29,24 @@ export function createReport(
   return { checkpointId, status: problems.length === 0 ? 'complete' : 'partial', problems, migratedThrough };
 }
 
-/** Names every place of a state where a secret was left out. */
-export function findLeftOutSecrets(state: unknown): RestoreProblem[] {
+/** Names every place of a state where a secret was left out, but those where what it was put into has one. */
+export function findLeftOutSecrets(state: unknown, live?: unknown): RestoreProblem[] {
   const problems: RestoreProblem[] = [];
   visitLeftOut(state, {
-    secret: (path, { name }) =>
-      problems.push({ path: formatPath(path), problem: `The secret "${name}" was not stored; set it again.` }),
+    secret: (path, { name }) => {
+      if (isSecretSet(path.reduce(childOf, live))) return;
+      problems.push({ path: formatPath(path), problem: `The secret "${name}" was not stored; set it again.` });
+    },
   });
   return problems;
+}
+
+/** Whether a value can stand for a secret. */
+export function isSecretSet(live: unknown): boolean {
+  return live !== undefined && live !== null && live !== '' && !(live instanceof SecretRef);
+}
+
+function childOf(live: unknown, step: PathStep): unknown {
+  if (live instanceof Map) return [...live].find(([key]) => `<key ${String(key)}>` === step)?.[1];
+  return typeof live === 'object' && live !== null ? Reflect.get(live, step) : undefined;
 }

@@ -230,3 +230,34 @@ describe('a subclass that says itself what is saved', () => {
     if (!(said instanceof Promise)) await expect(alone()).rejects.toThrow(problem);
   });
 });
+
+describe('agents of a team restored on their own', () => {
+  class Memo extends StandardAgent {}
+
+  test('[restore.3] are known by their name', async () => {
+    const manager = openManager();
+    const id = await manager.save(new StandardAgent({ name: 'memo', defaultReply: 'Yes.' }));
+    const zoe = new StandardAgent({ name: 'zoe' });
+    await expect(manager.restore(id, { into: zoe })).rejects.toThrow('is of agent "memo" of type StandardAgent');
+    await manager.restore(id, { into: zoe, allowOther: true });
+    expect([zoe.name, manager.reportOf(zoe)?.status]).toEqual(['zoe', 'partial']);
+    expect(zoe.saveState().defaultReply).toBe('Yes.');
+    const memo = new StandardAgent({ name: 'memo' });
+    await manager.restore(id, { into: memo });
+    expect(manager.reportOf(memo)?.status).toBe('complete');
+  });
+
+  test('[run.7] a maker that makes another class is a difference', async () => {
+    const checkpoints = openManager();
+    const agents = [new Memo({ name: 'ann', defaultReply: 'Yes.' })];
+    const chat = new GroupChat({ agents, speakerSelection: 'round_robin', allowRepeatSpeaker: true, maxRounds: 1 });
+    const team = new CheckpointingGroupChatManager({ chat, checkpoints, sessionId: 's', logs: false });
+    const { checkpointId = '' } = await team.run({ message: 'Go.' });
+    const make = (Made: typeof StandardAgent) => {
+      const registry = new AgentRegistry({ agents: { Memo: ({ name }) => new Made({ name }) } });
+      return new CheckpointRestorer({ checkpoints, registry }).restore(checkpointId);
+    };
+    await expect(make(StandardAgent)).rejects.toThrow('"ann" was of the class "Memo", and what is registered');
+    expect((await make(Memo)).report.status).toBe('complete');
+  });
+});

@@ -49,7 +49,7 @@ export function loadAgents(
     if (agent === undefined || state === undefined)
       return [{ path, problem: `The agent "${name}" is not in this team.` }];
     agent.learnTools(Object.keys(state.tools).flatMap((tool) => registry.tool(tool) ?? []));
-    return [...loadAgent(agent, state), ...findSecrets(state), ...refuseCode(state, registry)];
+    return [...loadAgent(agent, state), ...findSecrets(state, agent), ...refuseCode(state, registry)];
   });
 }
 
@@ -73,9 +73,9 @@ function isPlainObject(value: unknown): value is Readonly<Record<string, unknown
   return isRecord(value) && [Object.prototype, null].includes(Object.getPrototypeOf(value));
 }
 
-function findSecrets({ name, fields }: AgentState): RestoreProblem[] {
-  const found = findLeftOutSecrets(fields);
-  return found.map(({ path, problem }) => ({ path: `$.agents.${name}.fields${path.slice(1)}`, problem }));
+function findSecrets({ name, fields, custom }: AgentState, agent: StandardAgent): RestoreProblem[] {
+  const found = findLeftOutSecrets({ fields, custom }, { fields: agent, custom: agent.saveState().custom });
+  return found.map(({ path, problem }) => ({ path: `$.agents.${name}${path.slice(1)}`, problem }));
 }
 
 function refuseCode({ name, codeExecution }: AgentState, registry: AgentRegistry): RestoreProblem[] {

@@ -117,7 +117,7 @@ export class TeamRestorer<State extends AgentStates, Subject extends Team<State>
     if (decision === 'accept') team.loadState(this.#kind.adopt(state, code));
     this.#override(team, options.overrides);
     const asked = changed.filter(({ path }) => !isOverridden(path, options.overrides?.agents));
-    const found = addDifferences(asked, this.#findMissing(team.saveState()));
+    const found = addDifferences(asked, this.#findMissing(team));
     refuse(addProblems(found, findLosses(problems)), decision, this.#kind.noun);
     const differences = addProblems(found, problems);
     await tellRestored(this.checkpoints, { checkpoint, restored: team, differences });
@@ -126,15 +126,23 @@ export class TeamRestorer<State extends AgentStates, Subject extends Team<State>
   }
 
   /** Code that nobody registered. */
-  #findMissing(state: State): Difference[] {
-    const classes = state.order.flatMap((name): Difference[] => {
-      const { agentType } = state.agents[name] as AgentState;
-      const isKnown = agentType === StandardAgent.name || this.registry.maker(agentType) !== undefined;
-      const text = `The class "${agentType}" of "${name}" is not registered.`;
-      return isKnown ? [] : [{ path: `$.agents.${name}`, kind: 'missing', text }];
-    });
+  #findMissing(team: Subject): Difference[] {
+    const state = team.saveState();
+    const classes = team.agents.flatMap((agent) => this.#findOtherClass(agent, state.agents[agent.name] as AgentState));
     const models = findMissingModels(state, this.registry);
     return [...classes, ...models, ...this.#kind.findMissing(state, this.registry)];
+  }
+
+  #findOtherClass({ name, constructor: made }: StandardAgent, { agentType }: AgentState): Difference[] {
+    if (agentType === made.name) return [];
+    if (this.registry.maker(agentType) === undefined) {
+      const text = `The class "${agentType}" of "${name}" is not registered.`;
+      return [{ path: `$.agents.${name}`, kind: 'missing', text }];
+    }
+    // A class may be registered under another name than its own.
+    if (made !== StandardAgent && this.registry.maker(made.name) === undefined) return [];
+    const text = `"${name}" was of the class "${agentType}", and what is registered for it makes a ${made.name}.`;
+    return [{ path: `$.agents.${name}.class`, kind: 'changed', text }];
   }
 
   #override(team: Subject, { agents = {}, settings }: NonNullable<RestoreOptions<Settings>['overrides']> = {}): void {
