@@ -81,7 +81,7 @@ class Putter {
   /** What is to stand at a place: the saved value, or the agent's own object with the saved fields. */
   #place(live: unknown, saved: unknown, path: Path): unknown {
     if (saved instanceof SecretRef) return isSecretSet(live) ? live : saved;
-    if ((saved ?? undefined) === undefined || !isObject(live) || live === saved) return saved;
+    if (!isObject(live) || !isNews(live, saved)) return saved;
     if (this.#placed.has(saved)) return this.#placed.get(saved);
     if (hasOwnCode(live) && isPlain(saved)) return this.#fillOnce(live, saved, path);
     if (this.#isMismatch(live, saved)) return this.#refuse(live, saved, path);
@@ -184,6 +184,11 @@ export function objectsWithCode(agent: object): ReadonlySet<object> {
   };
   visit(agent);
   return found;
+}
+
+/** Whether a saved value is there, and another one than the agent has. */
+function isNews(live: unknown, saved: unknown): boolean {
+  return saved !== undefined && saved !== null && saved !== live;
 }
 
 function isObject(value: unknown): value is object {
