@@ -189,6 +189,19 @@ describe.concurrent('workflow.yaml at the command line', () => {
     expect(settings).toMatch(/"maxRoundCount": ?1\b/);
   });
 
+  test('[settings.7] a fleet tells its progress ledgers, unless log_progress_ledger is off', async () => {
+    const folder = createProject('', 'team: fleet.mjs\n');
+    for (const [isOn, session] of [
+      [true, 'on'],
+      [false, 'off'],
+    ] as const) {
+      writeFileSync(join(folder, 'workflow.yaml'), `fleet: { callbacks: { log_progress_ledger: ${isOn} } }\n`);
+      await run(['run', 'A task', '-s', session], { folder });
+      const { stderr } = await run(['continue', '-s', session, '--answer', 'plan-1=approve'], { folder });
+      expect([session, stderr.includes('ledger: next planner\n')]).toEqual([session, isOn]);
+    }
+  });
+
   test('[settings.6] savestate.yaml names another file of settings, or none; problems have line and column', async () => {
     const folder = createProject('spec: { of: somebody else }\n');
     const { code, stderr } = await run(['run', 'Hello', '-n', '1'], { folder });

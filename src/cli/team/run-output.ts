@@ -55,6 +55,7 @@ export class RunFollower {
       signal,
       onText,
       onMessage,
+      onWork: (line) => this.#context.say(line),
       ...(canAsk && { ask: askPerson }),
     };
   }

@@ -38,11 +38,17 @@ export class TalkUnderSettings implements Talk {
   }
 
   async #supervise(
-    { signal, onText, onMessage, ask }: Following,
+    { signal, onText, onMessage, onWork, ask }: Following,
     begin: (following: Pick<Following, 'signal'>) => Promise<TeamResult>,
   ): Promise<TeamResult> {
     const limited = this.#limit(signal);
-    const following = { signal: limited, onText, onMessage, ...(ask !== undefined && { ask }) };
+    const following = {
+      signal: limited,
+      onText,
+      onMessage,
+      ...(onWork !== undefined && { onWork }),
+      ...(ask !== undefined && { ask }),
+    };
     let last: TeamResult | undefined;
     const attempt = async (before: TeamResult | undefined): Promise<TeamResult> => {
       last = await (before === undefined ? begin(following) : this.#talk.resume(before.sessionId, following));

@@ -23,6 +23,8 @@ export type Following = {
   readonly signal: AbortSignal;
   readonly onText: (speaker: string, delta: string) => void;
   readonly onMessage: (message: { readonly name: string; readonly content: string }) => void;
+  /** Told what a fleet assesses and calls, in a line, as its `callbacks` allow. */
+  readonly onWork?: (line: string) => void;
   /** Asks the person now; without it, or without an answer, the run stops and waits. */
   readonly ask?: (question: TeamQuestion, signal: AbortSignal | undefined) => Promise<string | undefined>;
 };

@@ -4,6 +4,8 @@ import type { HumanRequest } from '../../runtime/agent/human.ts';
 import type { CheckpointingGroupChatManager } from '../../runtime/chat/checkpointing-group-chat-manager.ts';
 import type { FleetRequest } from '../../runtime/fleet/fleet-request.ts';
 import type { FleetRunner } from '../../runtime/fleet/fleet-runner.ts';
+import type { ToolCallEvent } from '../../runtime/fleet/gated-effects.ts';
+import type { ProgressLedger } from '../../runtime/fleet/progress-ledger.ts';
 import type { Team } from './open-team.ts';
 import { toQuestion } from './run-text.ts';
 import type { Departure, Following, Talk, TalkOptions, TeamResult } from './talk.ts';
@@ -50,9 +52,15 @@ export class TeamTalk implements Talk {
     }
   }
 
-  async depart(checkpointId: string, { ask, signal, onText, onMessage, ...departure }: Following & Departure) {
+  async depart(checkpointId: string, { ask, signal, onText, onMessage, onWork, ...departure }: Following & Departure) {
     const { checkpoints, logs, onDifference } = this.#options;
-    const following = { signal, onText, onMessage, ...(ask !== undefined && { ask }) };
+    const following = {
+      signal,
+      onText,
+      onMessage,
+      ...(onWork !== undefined && { onWork }),
+      ...(ask !== undefined && { ask }),
+    };
     let isCurrent = false;
     // From its first checkpoint on a run that is killed can be gone on with.
     const onCheckpoint = async ({ sessionId, branch }: { sessionId: string; branch: string }): Promise<void> => {
@@ -101,7 +109,8 @@ export class TeamTalk implements Talk {
     return { ...(memory !== undefined && { memory }), ...(userId !== undefined && { userId }) };
   }
 
-  #followFleet({ ask, ...following }: Following) {
+  #followFleet({ ask, onWork, ...heard }: Following) {
+    const following = { ...heard, ...(onWork !== undefined && followWork(onWork)) };
     if (ask === undefined) return following;
     const { author: by } = this.#options;
     return {
@@ -114,7 +123,20 @@ export class TeamTalk implements Talk {
   }
 }
 
-function followChat({ ask, ...following }: Following) {
+/** A line for each assessment of the orchestrator, and for each call of a tool. */
+function followWork(tell: (line: string) => void) {
+  return {
+    onProgressLedger: ({
+      is_request_satisfied: done,
+      is_progress_being_made: moves,
+      next_speaker: next,
+    }: ProgressLedger) =>
+      tell(`ledger: ${done.answer ? 'done' : `next ${next.answer}`}${moves.answer ? '' : ', no progress'}`),
+    onToolCall: ({ agent, name, input }: ToolCallEvent) => tell(`${agent} calls ${name} ${JSON.stringify(input)}`),
+  };
+}
+
+function followChat({ ask, onWork: _, ...following }: Following) {
   if (ask === undefined) return following;
   return {
     ...following,
