@@ -136,7 +136,8 @@ function followWork(tell: (line: string) => void) {
   };
 }
 
-function followChat({ ask, onWork: _, ...following }: Following) {
+function followChat({ ask, signal: stop, onText, onMessage }: Following) {
+  const following = { signal: stop, onText, onMessage };
   if (ask === undefined) return following;
   return {
     ...following,
