@@ -102,6 +102,7 @@ export function hasErrorCode(error: unknown, code: ErrorCode): boolean {
 
 /** What went wrong, in words, whatever was thrown. */
 export function messageOf(error: unknown): string {
+  if (error === undefined || error === null) return `${error} was thrown, which is no error`;
   return error instanceof Error ? error.message : String(error);
 }
 

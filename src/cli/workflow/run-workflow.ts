@@ -133,7 +133,10 @@ function parseInput(text: string | undefined): unknown {
   try {
     return JSON.parse(text);
   } catch (cause) {
-    throw new InvalidInputError(`--input must be JSON; found ${text}`, { cause });
+    throw new InvalidInputError(
+      `--input must be JSON, such as '{"name":"Ann"}'; these ${text.length} characters are not.`,
+      { cause },
+    );
   }
 }
 

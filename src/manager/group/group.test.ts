@@ -82,8 +82,9 @@ describe.each(STORAGES)('on %s', (_, create) => {
     const others = members.map((member) => ({ ...member, agent: { n: 9 } }));
     await expect(manager.saveGroup(others, { groupId, idempotencyKey: 'turn-1' })).rejects.toMatchObject({
       code: 'INVALID_INPUT',
-      details: { id: first.id },
+      details: { members: ['one'] },
     });
+    expect((await manager.list({ sessionId: 'one' })).checkpoints).toHaveLength(1); // a member is saved once for one key, too
     const second = await manager.saveGroup(members, { groupId });
     expect(second).toMatchObject({ parentId: first.id, sequence: 2 });
     expect(saved).toEqual([first.id, first.id, second.id]);

@@ -1,6 +1,7 @@
 import { hasErrorCode, InvalidInputError } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { parseName, parseSessionId, type SessionId } from '../../core/record/id.ts';
+import { digestText } from '../../core/tree/chunk.ts';
 import type { AgentSaving } from '../agent/agent-saving.ts';
 import type { Branching } from '../branch/branching.ts';
 import type { Engine } from '../engine/engine.ts';
@@ -59,7 +60,7 @@ export class Groups {
     said.signal?.throwIfAborted();
     const underWay = { sinceMs: this.#engine.ports.now() };
     this.#engine.cuts.add(underWay); // from now on retention leaves alone what is saved
-    const saves = this.#saveLocal(id, members);
+    const saves = this.#saveLocal(id, members, said.idempotencyKey);
     const saved = Promise.allSettled([saves]);
     const plan = { groupId: id, names, members, said, timeoutMs, pollMs };
     const cut = async (writer: Writer): Promise<Checkpoint> => {
@@ -98,11 +99,14 @@ export class Groups {
   }
 
   /** All states are read here, in one go and before anything is awaited: that is what makes the cut one moment. */
-  async #saveLocal(groupId: SessionId, members: readonly GroupMember[]): Promise<MemberSaves> {
+  async #saveLocal(groupId: SessionId, members: readonly GroupMember[], key: string | undefined): Promise<MemberSaves> {
+    // With the group's key a member is saved once, too; and one with another state is refused before anything of it is stored.
+    const idempotencyKey = key === undefined ? undefined : `group:${digestText(JSON.stringify([groupId, key]))}`;
     const parts = { engine: this.#engine, saving: this.#parts.saving };
     const local = members.filter((member) => typeof member !== 'string');
     const saves = await forEachMember(`Group "${groupId}" was not saved.`, local, async (member) => {
-      return [member.name, await saveMember(parts, member.name, member)] as const;
+      const options = { ...(idempotencyKey !== undefined && { idempotencyKey }), ...member.options };
+      return [member.name, await saveMember(parts, member.name, { ...member, options })] as const;
     });
     return new Map(saves);
   }

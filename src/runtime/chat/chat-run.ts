@@ -1,4 +1,4 @@
-import { hasErrorCode } from '../../core/errors.ts';
+import { hasErrorCode, messageOf } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointId } from '../../core/record/id.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
@@ -264,15 +264,11 @@ function describeSave(
     trigger,
     status: STATUS[trigger],
     ...(options.userId !== undefined && { userId: options.userId }),
-    ...(error !== undefined && { reason: wordError(error).slice(0, REASON_CHARS) }),
+    ...(error !== undefined && { reason: messageOf(error).slice(0, REASON_CHARS) }),
     ...summarise(chat),
     fingerprint: fingerprintOf(options.facts, chat.saveState()),
     metadata: { ...options.metadata, ...describePlace(chat), ...(end !== undefined && describeEnd(end)) },
   };
-}
-
-function wordError(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 function summarise({ record }: GroupChat): { contextSummary?: string } {

@@ -1,4 +1,4 @@
-import { hasErrorCode } from '../../core/errors.ts';
+import { hasErrorCode, messageOf } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointId } from '../../core/record/id.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
@@ -263,7 +263,7 @@ function describeSave(
     trigger,
     status: STATUS[trigger],
     ...(userId !== undefined && { userId }),
-    ...(error !== undefined && { reason: error instanceof Error ? error.message : String(error) }),
+    ...(error !== undefined && { reason: messageOf(error) }),
     contextSummary: summarise(fleet.record).slice(0, SUMMARY_CHARS),
     fingerprint: fingerprintOf(facts, fleet.saveState()),
     metadata: { ...metadata, ...place },
