@@ -24,7 +24,7 @@ export async function importModule(path: string): Promise<Module> {
 export function requireBeside(file: string, module: string): string {
   if (isBeside(file, module)) return module;
   throw new InvalidInputError(
-    `The module "${module}" of ${file} is not in its folder, links followed. Code elsewhere is only run if you choose it: name it with --registry <module>, or in savestate.yaml ("registry: ...").`,
+    `The module "${module}" of ${file} is not in its folder, links followed. Code elsewhere is only run if you choose it: name it yourself with --registry <module>, or in savestate.yaml ("registry: ...").`,
     { details: { path: file, registry: module } },
   );
 }
