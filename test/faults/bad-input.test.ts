@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { describe, expect, test } from 'vitest';
@@ -133,7 +133,9 @@ describe.each(KINDS)('no right to write %s', (kind) => {
     const child = new Child('powerless');
     child.tell({ storage: { kind, path }, userId });
     const { result, message } = await child.heard('result');
-    for (const place of places) chmodSync(place, statSync(place).isDirectory() ? 0o755 : 0o644);
+    // An empty log stays until the closed connection is collected.
+    for (const place of places.filter((name) => existsSync(name)))
+      chmodSync(place, statSync(place).isDirectory() ? 0o755 : 0o644);
     expect({ result, message }).toMatchObject({ result: 'STORAGE', message: expect.stringContaining(path) });
     await expectWhole(kind, path);
   });
