@@ -46,6 +46,8 @@ const WAL_AUTOCHECKPOINT_PAGES = 2000;
 /** Holds the inner pages of the indexes of some million chunks, and the pages that every commit touches. */
 const CACHE_KIB = 16_384;
 const MAX_STATEMENTS = 100;
+/** Nobody replaces a file, opens the new one and saves to it sooner than this after a look. */
+const LOOK_AGAIN_MS = 10;
 /**
  * Databases whose files somebody replaced. Closing one, also when it is collected, would copy its log into a file that others use now
  * and remove theirs. So they stay as they are until the process ends.
@@ -63,6 +65,7 @@ export class SqliteConnection {
   readonly #statements = new Map<string, SqlStatement>();
   #synchronous: string;
   #logBytes = 0n;
+  #lookedAtMs = Number.NEGATIVE_INFINITY;
   #hasDiskFailed = false;
   #isClosed = false;
 
@@ -147,10 +150,11 @@ export class SqliteConnection {
     const deadline = Date.now() + this.#busyTimeoutMs;
     for (let waitMs = 1; ; waitMs = Math.min(waitMs * 2, MAX_BACKOFF_MS)) {
       this.#checkOpen();
-      this.#checkFile('none');
+      if (performance.now() - this.#lookedAtMs > LOOK_AGAIN_MS) this.#checkFile('none');
       try {
         return work();
       } catch (error) {
+        this.#lookedAtMs = Number.NEGATIVE_INFINITY;
         if (isDiskFailure(error)) this.#log.check();
         if (!isBusy(error) || Date.now() >= deadline) throw toSavestateError(error, this.path);
       }
@@ -160,9 +164,11 @@ export class SqliteConnection {
 
   /** A log that has become shorter is whole if another process emptied it, which costs a little more to find out. */
   #checkFile(outcome: 'none' | 'unknown'): void {
+    this.#lookedAtMs = Number.NEGATIVE_INFINITY;
     const logBytes = this.#file.check(outcome);
     if (logBytes < this.#logBytes) this.#log.check();
     this.#logBytes = logBytes;
+    this.#lookedAtMs = performance.now();
   }
 
   /**
