@@ -80,16 +80,6 @@ function requiredIn(checks: OptionChecks): readonly (readonly [string, OptionChe
 /** The same fields, each of which may be left out or undefined. */
 export type Optional<Fields extends object> = { readonly [Key in keyof Fields]?: Fields[Key] | undefined };
 
-/** Options of which none is undefined. */
-export type GivenOptions<Options extends object> = { [Key in keyof Options]: Exclude<Options[Key], undefined> };
-
-/** A copy without the options that are undefined, which would hide their defaults. */
-export function givenOptions<Options extends object>(options: Options): GivenOptions<Options> {
-  return Object.fromEntries(
-    Object.entries(options).filter(([, value]) => value !== undefined),
-  ) as GivenOptions<Options>;
-}
-
 function unknownOption(key: string, checks: OptionChecks, of: string): InvalidInputError {
   const renamed = Object.hasOwn(checks, key) ? checks[key] : undefined;
   if (typeof renamed === 'object' && 'renamedTo' in renamed)

@@ -1,5 +1,5 @@
 import { ClosedError } from '../core/errors.ts';
-import { callback, checkValue, givenOptions, string } from '../core/options.ts';
+import { callback, checkValue, string } from '../core/options.ts';
 import type { Checkpoint, CheckpointJson } from '../core/record/checkpoint.ts';
 import { type CheckpointId, type GivenId, name as nameCheck, parseId, parseSessionId } from '../core/record/id.ts';
 import type { CollectResult, StorageStats } from '../storage/contract.ts';
@@ -330,7 +330,7 @@ export class CheckpointManager {
   async gc(options: { readonly signal?: AbortSignal | undefined } = {}): Promise<CollectResult> {
     checkCall(options, 'gc()');
     await this.engine.settled();
-    return this.engine.storage.collect(givenOptions(options));
+    return this.engine.storage.collect(options.signal === undefined ? {} : { signal: options.signal });
   }
 
   // Trusting

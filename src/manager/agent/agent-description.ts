@@ -1,6 +1,7 @@
 import type { StateCodec } from '../../core/codec/state-codec.ts';
+import { withoutUndefined } from '../../core/defined.ts';
 import { InvalidInputError } from '../../core/errors.ts';
-import { describeValue, givenOptions } from '../../core/options.ts';
+import { describeValue } from '../../core/options.ts';
 import { MAX_NAME_CHARS } from '../../core/record/id.ts';
 import { MAX_TEXT_CHARS, MAX_VALUE_CHARS, type SaveOptions } from '../engine/save-options.ts';
 import { COMPARES_CODE, isAgent } from './agent.ts';
@@ -27,7 +28,7 @@ export function describeAgent(value: unknown, said: SaveOptions, codec: StateCod
     requiredFields: () => readValue(fields.requiredFields, codec),
   };
   const unsaid = Object.entries(readers).filter(([name]) => said[name as keyof SaveOptions] === undefined);
-  return givenOptions(Object.fromEntries(unsaid.map(([name, read]) => [name, read()])));
+  return withoutUndefined(Object.fromEntries(unsaid.map(([name, read]) => [name, read()])));
 }
 
 /** Who a live object is, as far as it says so; an agent of a team is known by its name. */

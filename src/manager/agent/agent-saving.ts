@@ -1,6 +1,7 @@
 import type { EncodedState } from '../../core/codec/state-codec.ts';
+import { withoutUndefined } from '../../core/defined.ts';
 import { InvalidInputError } from '../../core/errors.ts';
-import { callback, checkValue, describeValue, givenOptions, isRecord } from '../../core/options.ts';
+import { callback, checkValue, describeValue, isRecord } from '../../core/options.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import {
   type CheckpointId,
@@ -193,7 +194,7 @@ export class AgentSaving {
       this.#reports.set(restored, report);
       const open = () => this.#sessions.resumeAt(checkpoint);
       const { sessionId, agentId, agentType, userId } = checkpoint;
-      const defaults = givenOptions({ agentId, userId }) as SaveOptions;
+      const defaults = withoutUndefined({ agentId, userId }) as SaveOptions;
       this.#agentSessions.assign(restored, elsewhere ?? { sessionId, open, before: encoded, defaults });
       if (elsewhere === undefined) this.#identities.set(restored, { agentId, agentType });
     }

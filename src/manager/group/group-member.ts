@@ -1,3 +1,4 @@
+import { withoutUndefined } from '../../core/defined.ts';
 import { InvalidInputError } from '../../core/errors.ts';
 import {
   accepts,
@@ -6,7 +7,6 @@ import {
   checkValue,
   describeValue,
   either,
-  givenOptions,
   having,
   listOf,
   type OptionCheck,
@@ -126,7 +126,11 @@ export async function saveMember(
   member: GivenMember,
 ): Promise<MemberSave> {
   const channels = captureChannels(engine, name, member);
-  const options: SaveOptions = { type: 'group_member', trigger: 'group_cut', ...givenOptions(member.options ?? {}) };
+  const options: SaveOptions = {
+    type: 'group_member',
+    trigger: 'group_cut',
+    ...withoutUndefined(member.options ?? {}),
+  };
   const { agent, sessionId, session, state } = member;
   const save = session === undefined ? saving.save(agent, { ...options, sessionId }) : session.save(state, options);
   return { checkpointId: await save, channels };

@@ -1,12 +1,5 @@
-import {
-  checkOptions,
-  flag,
-  givenOptions,
-  type OptionChecks,
-  options,
-  recordOf,
-  wholeFrom,
-} from '../../core/options.ts';
+import { withoutUndefined } from '../../core/defined.ts';
+import { checkOptions, flag, type OptionChecks, options, recordOf, wholeFrom } from '../../core/options.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
 
 /** How long checkpoints of one type are kept. Each limit given may end it; a rule without limits keeps them all. */
@@ -77,6 +70,6 @@ export const DEFAULT_RETENTION: RetentionPolicy = Object.freeze({
 /** The policy a manager applies: the storage's own limits and the defaults, where its user said nothing else. */
 export function mergeRetention(policy: RetentionPolicy = {}, { limits }: ChunkStorage): RetentionPolicy {
   checkOptions(limits, RETENTION_CHECKS, 'retention');
-  const types = { ...DEFAULT_RETENTION.types, ...givenOptions(policy.types ?? {}) };
-  return { ...limits, ...givenOptions(policy), types };
+  const types = { ...DEFAULT_RETENTION.types, ...withoutUndefined(policy.types ?? {}) };
+  return { ...limits, ...withoutUndefined(policy), types };
 }

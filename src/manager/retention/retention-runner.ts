@@ -1,5 +1,5 @@
+import { withoutUndefined } from '../../core/defined.ts';
 import { hasErrorCode } from '../../core/errors.ts';
-import { givenOptions } from '../../core/options.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointHeader } from '../../core/record/checkpoint-header.ts';
 import { type CheckpointId, parseSessionId, type SessionId } from '../../core/record/id.ts';
@@ -80,7 +80,7 @@ export class RetentionRunner {
     await this.#engine.settled();
     const { maxCheckpoints: _all, maxCheckpointsPerUser: _perUser, ...ofSession } = this.#policy;
     const own = sessionId === undefined ? this.#policy : ofSession;
-    const given = { types: this.#policy.types ?? {}, ...givenOptions(policy ?? own) };
+    const given = { types: this.#policy.types ?? {}, ...withoutUndefined(policy ?? own) };
     const judgement = await this.#judge(given, sessionId, dryRun);
     const { verdicts } = judgement;
     return { verdicts, deleted: dryRun ? [] : await this.#apply(judgement), isDryRun: dryRun };

@@ -1,6 +1,6 @@
+import { withoutUndefined } from '../../core/defined.ts';
 import { InvalidInputError } from '../../core/errors.ts';
 import { freezeState } from '../../core/freeze.ts';
-import { givenOptions } from '../../core/options.ts';
 import { COMPARES_CODE } from '../../manager/agent/agent.ts';
 import type { RestoreProblem } from '../../manager/engine/restore-report.ts';
 import type { CodeBlock } from '../code/code-executor.ts';
@@ -130,7 +130,7 @@ export class StandardAgent {
   /** Changes what the agent is told to be, for what-if experiments. */
   configure(override: AgentOverride): void {
     checkOverride(override, 'configure()');
-    const given = givenOptions(override);
+    const given = withoutUndefined(override);
     this.#change({ ...given, ...overrideModel(given) });
   }
 

@@ -1,9 +1,9 @@
+import { withoutUndefined } from '../../core/defined.ts';
 import { InvalidInputError } from '../../core/errors.ts';
 import { formatCount } from '../../core/format-count.ts';
 import {
   checkOptions,
   filledString,
-  givenOptions,
   listOf,
   type OptionChecks,
   options,
@@ -117,7 +117,7 @@ const PATTERN = options({ source: { required: string }, flags: string });
 /** The rules of a conversation, complete and checked before anything runs. */
 export function createEndRules(given: GivenEndRules): EndRules {
   checkOptions(given, END_RULES, 'end');
-  const { pattern, ...rules } = givenOptions(given);
+  const { pattern, ...rules } = withoutUndefined(given);
   const described = typeof pattern === 'string' ? { source: pattern } : pattern;
   return checkEndRules({
     signals: DEFAULT_SIGNALS,

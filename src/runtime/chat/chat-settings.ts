@@ -1,3 +1,4 @@
+import { withoutUndefined } from '../../core/defined.ts';
 import { InvalidInputError } from '../../core/errors.ts';
 import {
   accepts,
@@ -7,7 +8,6 @@ import {
   describeValue,
   filledString,
   flag,
-  givenOptions,
   isRecord,
   listOf,
   type OptionChecks,
@@ -71,7 +71,7 @@ export function changeSettings(
   agents: readonly string[],
 ): ChatSettings {
   checkOptions(changes, CHANGES, 'overrides.settings');
-  const { end, selectorConfig, selectorModelId, ...given } = givenOptions(changes);
+  const { end, selectorConfig, selectorModelId, ...given } = withoutUndefined(changes);
   const { llmConfig, modelId } = overrideModel({ llmConfig: selectorConfig, modelId: selectorModelId });
   const settings = {
     ...was,
@@ -89,7 +89,7 @@ export function createSettings(options: GroupChatOptions, registry: AgentRegistr
   const { agents: _, registry: __, selector, end = {}, ...given } = options;
   return {
     ...DEFAULTS,
-    ...givenOptions(given),
+    ...withoutUndefined(given),
     end: createEndRules(end),
     ...describeSelector(selector, registry),
   };

@@ -1,9 +1,9 @@
+import { withoutUndefined } from '../../core/defined.ts';
 import { InvalidInputError } from '../../core/errors.ts';
 import {
   checkOptions,
   filledString,
   flag,
-  givenOptions,
   listOf,
   type OptionChecks,
   options as optionsOf,
@@ -112,15 +112,15 @@ const CHANGES: OptionChecks<FleetSettings> = {
 /** Settings with what is changed on purpose. Throws if a fleet cannot work by them. */
 export function changeSettings(was: FleetSettings, changes: Partial<FleetSettings>): FleetSettings {
   checkOptions(changes, CHANGES, 'overrides.settings');
-  const { llmConfig, modelId, policy = {}, callbacks = {}, ...given } = givenOptions(changes);
+  const { llmConfig, modelId, policy = {}, callbacks = {}, ...given } = withoutUndefined(changes);
   const model = { llmConfig: was.llmConfig, modelId: was.modelId, ...overrideModel({ llmConfig, modelId }) };
   if (model.llmConfig === null && model.modelId === null) throw wrongModels('neither');
   const settings = {
     ...was,
     ...given,
     ...model,
-    policy: { ...was.policy, ...givenOptions(policy) },
-    callbacks: { ...was.callbacks, ...givenOptions(callbacks) },
+    policy: { ...was.policy, ...withoutUndefined(policy) },
+    callbacks: { ...was.callbacks, ...withoutUndefined(callbacks) },
   };
   const { requireApprovalFor, trustedOperations } = settings.policy;
   checkTrust({ require_approval_for: [...requireApprovalFor], trusted_operations: [...trustedOperations] });
@@ -149,7 +149,7 @@ export function createSettings(options: FleetOptions, registry: AgentRegistry): 
     ...describeModel(options, registry),
     ...createLimits(options),
     policy: createPolicy(humanInTheLoop, operations),
-    callbacks: { ...CALLBACKS, ...givenOptions(callbacks) },
+    callbacks: { ...CALLBACKS, ...withoutUndefined(callbacks) },
   };
 }
 

@@ -1,13 +1,6 @@
+import { withoutUndefined } from '../../core/defined.ts';
 import { ClosedError, ConflictError, hasErrorCode, NotFoundError } from '../../core/errors.ts';
-import {
-  checkOptions,
-  delayFrom,
-  filledString,
-  flag,
-  givenOptions,
-  listOf,
-  type OptionChecks,
-} from '../../core/options.ts';
+import { checkOptions, delayFrom, filledString, flag, listOf, type OptionChecks } from '../../core/options.ts';
 import { type OwnSave, SAVES_ITSELF, type SelfSaving } from '../../manager/agent/self-saving.ts';
 import { isLeaseConflict } from '../../manager/lease/lease-conflict.ts';
 import { Inbox } from './inbox.ts';
@@ -174,7 +167,7 @@ export class AgentLoop implements SelfSaving {
   /** Ends the run: after the turn under way, if that ends in time. Saves, and lets others have the agent. Idempotent. */
   async stop(options: StopOptions = {}): Promise<void> {
     checkOptions(options, STOP, 'stop()');
-    const { checkpoint, graceMs } = { ...DEFAULT_STOP, ...givenOptions(options) };
+    const { checkpoint, graceMs } = { ...DEFAULT_STOP, ...withoutUndefined(options) };
     this.#isSavedAtEnd ||= checkpoint;
     this.#loop.end('stopped');
     await Promise.race([this.#run?.catch(() => undefined), this.#waitFor(graceMs)]);

@@ -1,3 +1,4 @@
+import { withoutUndefined } from '../../core/defined.ts';
 import { InvalidInputError } from '../../core/errors.ts';
 import {
   accepts,
@@ -8,7 +9,6 @@ import {
   delayFrom,
   filledString,
   flag,
-  givenOptions,
   having,
   isRecord,
   type Optional,
@@ -210,7 +210,7 @@ function namesIn(value: object): string[] {
 
 /** Takes over what a new agent begins with; what could not be saved or read again is refused now. */
 function readInitial(checkpoints: CheckpointManager, initial: InitialMind = {}): Partial<AgentMind> {
-  const given = completeSections(givenOptions(initial));
+  const given = completeSections(withoutUndefined(initial));
   checkpoints.engine.codec.encode(given);
   checkSections(given);
   return given;

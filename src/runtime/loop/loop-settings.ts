@@ -1,4 +1,5 @@
-import { delayFrom, givenOptions, type Optional, options } from '../../core/options.ts';
+import { withoutUndefined } from '../../core/defined.ts';
+import { delayFrom, type Optional, options } from '../../core/options.ts';
 import { backoff } from '../../core/time/backoff.ts';
 
 /** When the loop does what; all of it has defaults. */
@@ -42,7 +43,7 @@ export const loopSettings = options(
 
 /** Fills in defaults. */
 export function readSettings(given: Optional<LoopSettings> = {}): LoopSettings {
-  return { ...DEFAULT_SETTINGS, ...givenOptions(given) };
+  return { ...DEFAULT_SETTINGS, ...withoutUndefined(given) };
 }
 
 /** How long to rest after so many failures in a row. */

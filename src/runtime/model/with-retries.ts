@@ -1,5 +1,6 @@
+import { withoutUndefined } from '../../core/defined.ts';
 import type { ModelError } from '../../core/errors.ts';
-import { checkOptions, givenOptions, type OptionChecks, wholeFrom } from '../../core/options.ts';
+import { checkOptions, type OptionChecks, wholeFrom } from '../../core/options.ts';
 import { backoff, spread } from '../../core/time/backoff.ts';
 import { MAX_DELAY_MS, setProcessTimer, sleep as sleepBy } from '../../core/time/timer.ts';
 import type { CallOptions, ChatModel, ModelReply, ModelRequest } from './chat-model.ts';
@@ -37,7 +38,7 @@ const DEFAULTS = { maxAttempts: 3, initialDelayMs: 500, maxDelayMs: 60_000 } as 
  */
 export function withRetries(model: ChatModel, policy: RetryPolicy = {}, ports: RetryPorts = {}): ChatModel {
   checkOptions(policy, POLICY, 'a retry policy');
-  const { maxAttempts, initialDelayMs, maxDelayMs } = { ...DEFAULTS, ...givenOptions(policy) };
+  const { maxAttempts, initialDelayMs, maxDelayMs } = { ...DEFAULTS, ...withoutUndefined(policy) };
   const { sleep = sleepHere, random = Math.random } = ports;
 
   /** How long to wait after this failure; undefined if asking again is of no use. */

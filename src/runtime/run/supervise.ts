@@ -1,10 +1,10 @@
+import { withoutUndefined } from '../../core/defined.ts';
 import { hasErrorCode } from '../../core/errors.ts';
 import {
   accepts,
   anything,
   callback,
   flag,
-  givenOptions,
   type Optional,
   type OptionChecks,
   options,
@@ -81,7 +81,7 @@ export async function supervise<Result extends { readonly status: string }>(
   supervision: Supervision<Result>,
 ): Promise<Supervised<Result>> {
   const { settings, onRetry, signal, ports } = supervision;
-  const said = { ...DEFAULTS, ...givenOptions(settings) };
+  const said = { ...DEFAULTS, ...withoutUndefined(settings) };
   const limit = said.auto_resume_on_failure ? said.auto_resume_limit : 0;
   const marks = new Set<string>();
   let before: Result | undefined;

@@ -1,5 +1,6 @@
+import { withoutUndefined } from '../../core/defined.ts';
 import { ClosedError } from '../../core/errors.ts';
-import { checkOptions, givenOptions, wholeFrom } from '../../core/options.ts';
+import { checkOptions, wholeFrom } from '../../core/options.ts';
 import type { CheckpointHeader } from '../../core/record/checkpoint-header.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import type { Chunk, ChunkContent, Digest } from '../../core/tree/chunk.ts';
@@ -50,7 +51,7 @@ export class InMemoryCheckpointStorage implements ChunkStorage {
   /** With `maxCheckpoints` no more are kept, over all sessions, and the memory of what goes is freed. */
   constructor(options: { readonly maxCheckpoints?: number | undefined } = {}) {
     checkOptions(options, { maxCheckpoints: wholeFrom(1) }, 'InMemoryCheckpointStorage');
-    this.limits = givenOptions(options);
+    this.limits = withoutUndefined(options);
   }
 
   async commit(commit: Commit): Promise<CommitResult> {

@@ -1,13 +1,6 @@
+import { type Defined, withoutUndefined } from '../../core/defined.ts';
 import { InvalidInputError } from '../../core/errors.ts';
-import {
-  checkOptions,
-  checkValue,
-  flag,
-  type GivenOptions,
-  givenOptions,
-  type OptionChecks,
-  wholeFrom,
-} from '../../core/options.ts';
+import { checkOptions, checkValue, flag, type OptionChecks, wholeFrom } from '../../core/options.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import type { ChunkStorage, CollectResult, Commit, CommitResult, Deletion, Ref, StorageStats } from '../contract.ts';
 import { SQLITE_CHECKS, SqliteConnection, type SqliteOptions } from '../database/sqlite-connection.ts';
@@ -45,7 +38,7 @@ const OPTIONS = {
 /** Keeps checkpoints in one SQLite file, which several processes may use at once. Opens it at once, or throws. */
 export class SqliteCheckpointStorage extends SqliteReader implements ChunkStorage {
   readonly kind = 'sqlite';
-  readonly limits: GivenOptions<Limits>;
+  readonly limits: Defined<Limits>;
   readonly #numbers: ChunkNumbers;
   readonly #queue: CommitQueue;
   readonly #encodeText: TextEncoder;
@@ -62,7 +55,7 @@ export class SqliteCheckpointStorage extends SqliteReader implements ChunkStorag
     const connection = new SqliteConnection(path, tables, settings);
     const numbers = new ChunkNumbers(connection);
     super(connection, numbers);
-    this.limits = givenOptions({ maxCheckpointsPerUser });
+    this.limits = withoutUndefined({ maxCheckpointsPerUser });
     this.#encodeText = compress ? encodeCompressed : encodePlain;
     this.#numbers = numbers;
     this.#queue = new CommitQueue(connection, numbers);

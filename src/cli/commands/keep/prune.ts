@@ -1,6 +1,5 @@
 import { withoutUndefined } from '../../../core/defined.ts';
 import { InvalidInputError } from '../../../core/errors.ts';
-import { givenOptions } from '../../../core/options.ts';
 import { DEFAULT_RETENTION, type RetentionPolicy, type TypeRetention } from '../../../manager/retention/retention.ts';
 import type { PruneResult } from '../../../manager/retention/retention-runner.ts';
 import type { CollectResult } from '../../../storage/contract.ts';
@@ -85,7 +84,9 @@ async function readPolicy(context: Context, input: CommandInput): Promise<Retent
 }
 
 function toTypes(types: NonNullable<NonNullable<Config['retention']>['types']>): RetentionPolicy['types'] {
-  return Object.fromEntries(Object.entries(types).map(([type, rule]) => [type, givenOptions(rule) as TypeRetention]));
+  return Object.fromEntries(
+    Object.entries(types).map(([type, rule]) => [type, withoutUndefined(rule) as TypeRetention]),
+  );
 }
 
 function parseDays(text: string): number {

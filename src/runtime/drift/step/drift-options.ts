@@ -1,9 +1,8 @@
+import { type Defined, withoutUndefined } from '../../../core/defined.ts';
 import {
   accepts,
   callback,
   checkOptions,
-  type GivenOptions,
-  givenOptions,
   listOf,
   type OptionCheck,
   type OptionChecks,
@@ -62,7 +61,7 @@ export type DriftOptions = {
 };
 
 /** Options with every default filled in. */
-export type ReadDriftOptions = Required<GivenOptions<Omit<DriftOptions, 'goal' | 'judge' | 'expectedCycles'>>> &
+export type ReadDriftOptions = Required<Defined<Omit<DriftOptions, 'goal' | 'judge' | 'expectedCycles'>>> &
   Pick<DriftOptions, 'goal' | 'judge' | 'expectedCycles'>;
 
 /** What holds where nothing else is said. */
@@ -98,6 +97,6 @@ export const driftOptions: OptionCheck = options(OPTIONS);
 /** Fills in defaults; an unknown or senseless option is an `InvalidInputError`. */
 export function readDriftOptions(given: DriftOptions): ReadDriftOptions {
   checkOptions(given, OPTIONS, 'a drift detector');
-  const read: ReadDriftOptions = { ...DEFAULT_DRIFT_OPTIONS, ...givenOptions(given) };
+  const read: ReadDriftOptions = { ...DEFAULT_DRIFT_OPTIONS, ...withoutUndefined(given) };
   return { ...read, without: [...read.without], pollingTools: read.pollingTools.map(boundName) };
 }

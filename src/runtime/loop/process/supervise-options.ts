@@ -1,10 +1,10 @@
+import { withoutUndefined } from '../../../core/defined.ts';
 import {
   accepts,
   callback,
   checkOptions,
   delayFrom,
   filledString,
-  givenOptions,
   listOf,
   type OptionChecks,
   oneOf,
@@ -87,5 +87,5 @@ const OPTIONS = {
 /** Checks what a caller said about a process before one is started, and adds the defaults. */
 export function readSuperviseOptions(options: SuperviseOptions): ReadSuperviseOptions {
   checkOptions(options, OPTIONS, 'superviseProcess()');
-  return { ...DEFAULTS, ...givenOptions(options) };
+  return { ...DEFAULTS, ...withoutUndefined(options) };
 }

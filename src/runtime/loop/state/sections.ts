@@ -1,6 +1,6 @@
+import { withoutUndefined } from '../../../core/defined.ts';
 import { InvalidInputError } from '../../../core/errors.ts';
 import { freezeState } from '../../../core/freeze.ts';
-import { givenOptions } from '../../../core/options.ts';
 import { findLeftOutSecrets, type RestoreProblem } from '../../../manager/engine/restore-report.ts';
 import type { AgentState } from './agent-state.ts';
 import { errorText } from './error-text.ts';
@@ -78,7 +78,7 @@ export function completeSections(
 ): Partial<SectionValues> {
   const whole = Object.entries(given).map(([name, value]) => {
     const isPartial = (name === 'context' || name === 'memory') && isObject(value);
-    return [name, isPartial ? { ...EMPTY_SECTIONS[name], ...givenOptions(value) } : value];
+    return [name, isPartial ? { ...EMPTY_SECTIONS[name], ...withoutUndefined(value) } : value];
   });
   return Object.fromEntries(whole) as Partial<SectionValues>;
 }

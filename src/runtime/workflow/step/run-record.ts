@@ -1,6 +1,6 @@
+import { withoutUndefined } from '../../../core/defined.ts';
 import { hasErrorCode } from '../../../core/errors.ts';
 import { freezeState } from '../../../core/freeze.ts';
-import { givenOptions } from '../../../core/options.ts';
 import type { CheckpointId } from '../../../core/record/id.ts';
 import type { SaveOptions } from '../../../manager/engine/save-options.ts';
 import type { Session } from '../../../manager/session/session.ts';
@@ -33,7 +33,7 @@ export class RunRecord {
 
   constructor(session: Session, state: RunState, { userId = session.head?.userId, agentId, metadata }: RunLabels = {}) {
     this.#session = session;
-    this.#labels = givenOptions({ userId, agentId, metadata });
+    this.#labels = withoutUndefined({ userId, agentId, metadata });
     this.#ends = [...state.ends];
     this.#byPath = new Map(state.ends.map((end) => [end.path, end]));
     this.#statusBefore = state.status;

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { givenOptions } from '../../../core/options.ts';
+import { withoutUndefined } from '../../../core/defined.ts';
 import { PostgresDatabase, type Row } from '../../database/postgres-database.ts';
 import type { Doubt } from '../../database/retry.ts';
 import type { PostgresStorageOptions } from './postgres-options.ts';
@@ -23,7 +23,7 @@ export class PostgresConnection extends PostgresDatabase {
 
   protected async setUp(client: pg.PoolClient): Promise<void> {
     const { schema, place } = this;
-    this.#role = await openSchema(client, { ...givenOptions(this.#options), schema, place });
+    this.#role = await openSchema(client, { ...withoutUndefined(this.#options), schema, place });
   }
 
   protected override get settings(): readonly (readonly [string, string])[] {
