@@ -6,7 +6,7 @@ import {
   openSqliteSaverDatabase,
   type ThreadSource,
 } from '../../adapter/langgraph/index.ts';
-import { StorageError, UnsupportedError } from '../../core/errors.ts';
+import { messageOf, StorageError, UnsupportedError } from '../../core/errors.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
 import { parseStorageAddress } from '../../storage/open/address.ts';
 import { openStorage } from '../../storage/open/open.ts';
@@ -84,7 +84,7 @@ async function explainFailure<Result>(place: string, work: () => Promise<Result>
   try {
     return await work();
   } catch (cause) {
-    const message = cause instanceof Error ? cause.message : String(cause);
+    const message = messageOf(cause);
     throw new StorageError(
       `Threads cannot be exported to ${showPlace(place)}: LangGraph's saver cannot open it (${message}). Nothing was written; check that it is there and that you may write to it.`,
       { cause },

@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { StateCodec } from '../../core/codec/state-codec.ts';
-import { InvalidInputError } from '../../core/errors.ts';
+import { InvalidInputError, messageOf } from '../../core/errors.ts';
 import type { CheckpointId } from '../../core/record/id.ts';
 import type { JsonValue } from '../../core/value/json.ts';
 import type { StateEdit } from '../../manager/branch/branching.ts';
@@ -46,7 +46,7 @@ function decode(codec: StateCodec, text: string): unknown {
   try {
     json = JSON.parse(text) as JsonValue;
   } catch (cause) {
-    throw new InvalidInputError(`What was written is not JSON: ${cause instanceof Error ? cause.message : cause}.`, {
+    throw new InvalidInputError(`What was written is not JSON: ${messageOf(cause)}.`, {
       cause,
     });
   }

@@ -1,4 +1,4 @@
-import { InvalidInputError } from '../../core/errors.ts';
+import { InvalidInputError, messageOf } from '../../core/errors.ts';
 import { evaluate, isTrue } from '../../core/expression/evaluate.ts';
 import { type Expression as Parsed, parseExpression, pathsOf } from '../../core/expression/parse-expression.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
@@ -50,7 +50,7 @@ function parse(text: string): Parsed {
   try {
     return parseExpression(text);
   } catch (cause) {
-    const problem = cause instanceof Error ? cause.message : String(cause);
+    const problem = messageOf(cause);
     throw new InvalidInputError(`The expression ${problem}`, { cause });
   }
 }

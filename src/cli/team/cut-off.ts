@@ -1,4 +1,4 @@
-import { SavestateError } from '../../core/errors.ts';
+import { messageOf, SavestateError } from '../../core/errors.ts';
 import { formatCount } from '../../core/format-count.ts';
 import type { AbandonedSession } from '../../manager/recovery/abandoned.ts';
 import type { RecoveryHandler } from '../../manager/recovery/recovery-options.ts';
@@ -9,7 +9,7 @@ import type { Workspace } from '../base/workspace.ts';
 import { fieldsOf } from '../state/state-view.ts';
 import type { Team } from './open-team.ts';
 import { RunFollower } from './run-output.ts';
-import { describeStop, messageOf, type NextWords } from './run-text.ts';
+import { describeStop, type NextWords } from './run-text.ts';
 import type { Talk } from './talk.ts';
 
 /** Who goes on with what was cut off, and how a person does. */

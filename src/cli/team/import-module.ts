@@ -1,7 +1,7 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { dirname, isAbsolute, relative, sep } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
+import { InvalidInputError, messageOf, NotFoundError } from '../../core/errors.ts';
 
 /** What a module exports, by name. */
 export type Module = Readonly<Record<string, unknown>>;
@@ -12,7 +12,7 @@ export async function importModule(path: string): Promise<Module> {
   try {
     return (await import(pathToFileURL(path).href)) as Module;
   } catch (cause) {
-    const problem = cause instanceof Error ? cause.message : String(cause);
+    const problem = messageOf(cause);
     throw new InvalidInputError(`The module ${path} cannot be loaded: ${problem}`, { cause, details: { path } });
   }
 }

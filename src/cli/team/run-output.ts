@@ -1,8 +1,9 @@
+import { messageOf } from '../../core/errors.ts';
 import type { Context } from '../base/context.ts';
 import { EXIT, type ExitCode, exitCodeOf } from '../base/exit-code.ts';
 import type { Output } from '../base/output-schemas.ts';
 import { askPerson } from './ask-person.ts';
-import { describeStop, formatAnswer, messageOf, toQuestion } from './run-text.ts';
+import { describeStop, formatAnswer, toQuestion } from './run-text.ts';
 import { Speech } from './speech.ts';
 import type { Following, TeamResult } from './talk.ts';
 

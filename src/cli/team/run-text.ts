@@ -1,3 +1,4 @@
+import { messageOf } from '../../core/errors.ts';
 import type { TeamQuestion, TeamResult } from './talk.ts';
 
 /** What to type in order to go on. In the REPL that is less than on the command line. */
@@ -105,10 +106,4 @@ export function toQuestion(request: Request): TeamQuestion & { choices: string[]
 /** The answer of a fleet that has ended, which nobody has said yet; a chat has said everything. */
 export function formatAnswer(result: TeamResult): string {
   return result.status === 'ended' && 'answer' in result.end ? `\n${result.end.answer}\n` : '';
-}
-
-/** What went wrong, in its own words. */
-export function messageOf(error: unknown): string {
-  if (error === undefined) return 'Something threw undefined.';
-  return error instanceof Error ? error.message : String(error);
 }

@@ -1,5 +1,6 @@
 import { StateCodec } from '../codec/state-codec.ts';
 import { CorruptError, InvalidInputError } from '../errors.ts';
+import { freezeState } from '../freeze.ts';
 import type { Digest } from '../tree/chunk.ts';
 import { TAG_START } from '../value/format.ts';
 import type { JsonValue } from '../value/json.ts';
@@ -148,7 +149,7 @@ export function parseCheckpointBody(body: string, digest: Digest): CheckpointHea
       },
     );
   }
-  return deepFreeze(checkHeader(parseBody(body), { hasTags: body.includes(TAG_START) }));
+  return freezeState(checkHeader(parseBody(body), { hasTags: body.includes(TAG_START) }));
 }
 
 function parseBody(body: string): unknown {
@@ -179,11 +180,4 @@ function checkState({ id, stateDigest }: CheckpointHeader, json: JsonValue): voi
     `The state of checkpoint ${id} was changed after it was written: its digest is ${found}, and the checkpoint says ${stateDigest} (the order of keys counts, too). To continue from a changed state, fork the stored checkpoint with an edit.`,
     { details: { id } },
   );
-}
-
-/** Freezes plain data all the way down. */
-export function deepFreeze<Value>(value: Value): Value {
-  if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value;
-  for (const child of Object.values(value)) deepFreeze(child);
-  return Object.freeze(value);
 }

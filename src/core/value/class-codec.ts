@@ -1,4 +1,4 @@
-import { InvalidInputError, SavestateError, UnsupportedError } from '../errors.ts';
+import { InvalidInputError, messageOf, SavestateError, UnsupportedError } from '../errors.ts';
 import { describeValue } from '../options.ts';
 import type { TracedClass } from './field-trace.ts';
 import { ForeignInstance, foreignCodec } from './foreign-instance.ts';
@@ -97,7 +97,7 @@ function runDecode(codec: ClassCodec, data: unknown): unknown {
     return codec.decode(data);
   } catch (cause) {
     if (cause instanceof SavestateError) throw cause;
-    const reason = cause instanceof Error ? cause.message : String(cause);
+    const reason = messageOf(cause);
     throw new InvalidInputError(
       `The class codec "${codec.tag}" of ${codec.class.name || 'a class without a name'} threw in decode: ${reason}. The stored data is as it was saved; mend the codec.`,
       { details: { tag: codec.tag }, cause },

@@ -1,5 +1,5 @@
 import type { StateCodec } from '../../core/codec/state-codec.ts';
-import { InvalidInputError } from '../../core/errors.ts';
+import { InvalidInputError, messageOf } from '../../core/errors.ts';
 import { describeValue, isRecord } from '../../core/options.ts';
 import { formatPath } from '../../core/path.ts';
 import { findLeftOutSecrets, type RestoreProblem } from '../engine/restore-report.ts';
@@ -46,7 +46,7 @@ function compareAgain(agent: StatefulAgent, saved: Digests, codec: StateCodec): 
   try {
     return compareDigests(saved, digestsOf(agent.saveState(), codec));
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     return [{ path: '$', problem: `saveState fails once the fields are set (${reason}). Give the agent a loadState.` }];
   }
 }

@@ -1,6 +1,6 @@
 import { types } from 'node:util';
 import type { StateCodec } from '../../core/codec/state-codec.ts';
-import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
+import { InvalidInputError, messageOf, NotFoundError } from '../../core/errors.ts';
 import { callback, checkValue, describeValue, isRecord } from '../../core/options.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { RestoreProblem } from '../engine/restore-report.ts';
@@ -116,7 +116,7 @@ function readField(agent: object, name: PropertyKey): unknown {
     return Reflect.get(agent, name);
   } catch (cause) {
     throw new InvalidInputError(
-      `$.${String(name)}: its getter threw: ${cause instanceof Error ? cause.message : String(cause)}. Mend it, or give the agent saveState and loadState.`,
+      `$.${String(name)}: its getter threw: ${messageOf(cause)}. Mend it, or give the agent saveState and loadState.`,
       { details: { path: `$.${String(name)}` }, cause },
     );
   }

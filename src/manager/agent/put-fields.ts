@@ -1,3 +1,4 @@
+import { messageOf } from '../../core/errors.ts';
 import { describeValue, isRecord } from '../../core/options.ts';
 import { formatPath, type PathStep } from '../../core/path.ts';
 import { SecretRef } from '../../core/value/secret-ref.ts';
@@ -265,7 +266,7 @@ function assignBySetter(target: object, [key, value]: Field): string | undefined
     Reflect.set(target, key, value);
     return undefined;
   } catch (error) {
-    return `The agent refuses the saved value: ${error instanceof Error ? error.message : String(error)}`;
+    return `The agent refuses the saved value: ${messageOf(error)}`;
   }
 }
 

@@ -1,7 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { EncodedState } from '../../core/codec/state-codec.ts';
 import { InvalidInputError, isOutcomeUnknown } from '../../core/errors.ts';
-import { Checkpoint, deepFreeze } from '../../core/record/checkpoint.ts';
+import { freezeState } from '../../core/freeze.ts';
+import { Checkpoint } from '../../core/record/checkpoint.ts';
 import { type CheckpointHeader, digestCheckpoint } from '../../core/record/checkpoint-header.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import type { Chunk } from '../../core/tree/chunk.ts';
@@ -64,7 +65,7 @@ export class Writer {
     this.branch = branch;
     const header = this.#describe(place, content);
     const body = JSON.stringify(header);
-    const checkpoint = new Checkpoint(deepFreeze(header), digestCheckpoint(body));
+    const checkpoint = new Checkpoint(freezeState(header), digestCheckpoint(body));
     const result = await this.#commit(place, checkpoint, {
       sessionId,
       checkpoint: { header, body, digest: checkpoint.digest, root: content.encoded.root },

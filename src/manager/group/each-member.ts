@@ -1,4 +1,4 @@
-import { SavestateError } from '../../core/errors.ts';
+import { messageOf, SavestateError } from '../../core/errors.ts';
 
 /** What went wrong with one member. */
 export type MemberFailure = { readonly name: string; readonly error: unknown };
@@ -32,5 +32,5 @@ export function memberError(what: string, failures: readonly MemberFailure[]): S
 
 /** Says in words what went wrong with a member. */
 export function tellFailure({ name, error }: MemberFailure): string {
-  return `"${name}": ${error instanceof Error ? error.message : String(error)}`;
+  return `"${name}": ${messageOf(error)}`;
 }

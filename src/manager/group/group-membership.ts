@@ -1,4 +1,4 @@
-import { InvalidInputError } from '../../core/errors.ts';
+import { InvalidInputError, messageOf } from '../../core/errors.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import { sleep } from '../../core/time/timer.ts';
 import { abortCut, type Cut, type CutOutcome, isOverdue, readCut } from './group-cut.ts';
@@ -137,7 +137,7 @@ class CutPart {
   }
 
   async #reportFailure(error: unknown): Promise<void> {
-    await this.#report({ failure: error instanceof Error ? error.message : String(error) });
+    await this.#report({ failure: messageOf(error) });
   }
 
   async #report(report: MemberReport): Promise<void> {

@@ -1,4 +1,4 @@
-import { ConflictError } from '../../core/errors.ts';
+import { ConflictError, messageOf } from '../../core/errors.ts';
 import { checkOptions } from '../../core/options.ts';
 import { parseQuery } from '../find/query.ts';
 import { rank } from '../find/ranking.ts';
@@ -141,7 +141,7 @@ export class Learning {
       return await this.#ask(extractor, { messages, episodes, context });
     } catch (error) {
       signal?.throwIfAborted();
-      return { added: [], events: [], extraction: { problem: error instanceof Error ? error.message : String(error) } };
+      return { added: [], events: [], extraction: { problem: messageOf(error) } };
     }
   }
 

@@ -1,3 +1,4 @@
+import { messageOf } from '../../core/errors.ts';
 import type { MemoryEvent } from '../storage/memory-event.ts';
 import type { MemoryScope } from '../storage/memory-record.ts';
 import type { EventVector, MemoryStorage } from '../storage/memory-storage.ts';
@@ -43,7 +44,7 @@ export class VectorIndex {
       return { vectors: 'used' };
     } catch (error) {
       signal?.throwIfAborted();
-      return { vectors: 'unavailable', problem: describe(error) };
+      return { vectors: 'unavailable', problem: messageOf(error) };
     }
   }
 
@@ -61,7 +62,7 @@ export class VectorIndex {
       return { vectors: 'used', cosines: compareAll(normaliseVector(asked), known, visible) };
     } catch (error) {
       signal?.throwIfAborted();
-      return { vectors: 'unavailable', problem: describe(error) };
+      return { vectors: 'unavailable', problem: messageOf(error) };
     }
   }
 
@@ -122,8 +123,4 @@ function compareAll(
     if (vector !== undefined && vector.length === asked.length) cosines.set(id, cosine(asked, vector));
   }
   return cosines;
-}
-
-function describe(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

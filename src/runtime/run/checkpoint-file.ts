@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { StateCodec } from '../../core/codec/state-codec.ts';
-import { CorruptError, hasErrorCode, InvalidInputError, NotFoundError } from '../../core/errors.ts';
+import { CorruptError, hasErrorCode, InvalidInputError, messageOf, NotFoundError } from '../../core/errors.ts';
 import { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { ClassCodec } from '../../core/value/class-codec.ts';
 
@@ -19,7 +19,7 @@ function readCheckpoint(json: unknown, path: string): Checkpoint {
   try {
     return Checkpoint.fromJSON(json);
   } catch (cause) {
-    const problem = cause instanceof Error ? cause.message : String(cause);
+    const problem = messageOf(cause);
     if (!hasErrorCode(cause, 'CORRUPT'))
       throw new InvalidInputError(`${path} is no checkpoint file: ${problem}`, { cause, details: { path } });
     const advice = problem.includes('fork')

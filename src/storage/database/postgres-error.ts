@@ -1,4 +1,11 @@
-import { ConflictError, CorruptError, InvalidInputError, SavestateError, StorageError } from '../../core/errors.ts';
+import {
+  ConflictError,
+  CorruptError,
+  InvalidInputError,
+  messageOf,
+  SavestateError,
+  StorageError,
+} from '../../core/errors.ts';
 
 /** What the network says when a connection cannot be made or has ended. */
 const NETWORK_CODES = new Set([
@@ -85,7 +92,7 @@ export function toSavestateError(
 ): SavestateError {
   if (error instanceof SavestateError) return error;
   const state = sqlState(error);
-  const message = error instanceof Error ? error.message : String(error);
+  const message = messageOf(error);
   const outcome = isUnknown ? { outcome: 'unknown' } : {};
   const options = { cause: error, details: { ...(state !== undefined && { sqlState: state }), ...outcome } };
   if (isUnknown) {

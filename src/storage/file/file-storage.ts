@@ -1,5 +1,12 @@
 import { resolve } from 'node:path';
-import { ClosedError, CorruptError, InvalidInputError, SavestateError, StorageError } from '../../core/errors.ts';
+import {
+  ClosedError,
+  CorruptError,
+  InvalidInputError,
+  messageOf,
+  SavestateError,
+  StorageError,
+} from '../../core/errors.ts';
 import { checkOptions, checkValue, filledString, type OptionChecks, record, wholeFrom } from '../../core/options.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import type { Chunk, Digest } from '../../core/tree/chunk.ts';
@@ -222,7 +229,7 @@ export class FileCheckpointStorage implements ChunkStorage {
   #wrap(what: string, error: unknown): unknown {
     if (error instanceof SavestateError || isAbort(error)) return error;
     if (hasFileCode(error, 'ENOTDIR')) return new InvalidInputError(`${this.#path} is not a folder.`, { cause: error });
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     return new StorageError(`The file storage in ${this.#path} could not ${what}: ${reason}.`, {
       details: { path: this.#path },
       cause: error,

@@ -1,5 +1,5 @@
 import { dirname } from 'node:path';
-import { NotFoundError, StorageError } from '../../core/errors.ts';
+import { messageOf, NotFoundError, StorageError } from '../../core/errors.ts';
 import type { ChunkStorage } from '../contract.ts';
 import { makeFolder } from '../make-folder.ts';
 import { formatStorageAddress, type StorageAddress, storageExists } from './address.ts';
@@ -57,7 +57,7 @@ function prepareFolder(path: string): void {
   try {
     makeFolder(path);
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
+    const reason = messageOf(cause);
     throw new StorageError(`The folder ${path} for checkpoints cannot be made: ${reason}. Choose another path.`, {
       details: { path },
       cause,

@@ -1,4 +1,4 @@
-import { SavestateError } from '../../core/errors.ts';
+import { messageOf, SavestateError } from '../../core/errors.ts';
 import type { SessionId } from '../../core/record/id.ts';
 import { Breather } from '../breather.ts';
 import type { SqliteConnection } from '../database/sqlite-connection.ts';
@@ -38,7 +38,7 @@ export async function findDamage(connection: SqliteConnection, numbers: ChunkNum
       for await (const finding of inTurns(await check(connection, numbers))) findings.push(finding);
     } catch (error) {
       if (error instanceof SavestateError && error.code === 'CLOSED') throw error;
-      findings.push(`A check could not be finished: ${error instanceof Error ? error.message : String(error)}`);
+      findings.push(`A check could not be finished: ${messageOf(error)}`);
     }
   }
   return [...new Set(findings)];

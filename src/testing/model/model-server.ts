@@ -3,6 +3,7 @@ import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Serv
 import type { AddressInfo } from 'node:net';
 import { text as readText } from 'node:stream/consumers';
 import { setTimeout as wait } from 'node:timers/promises';
+import { messageOf } from '../../core/errors.ts';
 import {
   formatChatChunks,
   formatChatCompletion,
@@ -93,7 +94,7 @@ class ModelHost {
     } catch (error) {
       refuse(response, {
         status: 500,
-        message: `The script failed: ${error instanceof Error ? error.message : error}`,
+        message: `The script failed: ${messageOf(error)}`,
       });
     }
   }

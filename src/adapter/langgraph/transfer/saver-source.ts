@@ -1,6 +1,6 @@
 import type { RunnableConfig } from '@langchain/core/runnables';
 import type { BaseCheckpointSaver, CheckpointTuple } from '@langchain/langgraph-checkpoint';
-import { CorruptError, SavestateError, StorageError } from '../../../core/errors.ts';
+import { CorruptError, messageOf, SavestateError, StorageError } from '../../../core/errors.ts';
 import { configOf } from '../record/thread-session.ts';
 import { parseContent, sortWrites } from './stored-value.ts';
 import type {
@@ -41,7 +41,7 @@ export class SaverSource implements ThreadSource {
   /** Drivers and the network give their errors codes; what has none comes from decoding. */
   #explain(error: unknown, task: string): SavestateError {
     if (error instanceof SavestateError) return error;
-    const message = `${this.name} cannot ${task}: ${error instanceof Error ? error.message : String(error)}`;
+    const message = `${this.name} cannot ${task}: ${messageOf(error)}`;
     const isOutside = error instanceof Error && 'code' in error;
     return isOutside ? new StorageError(message, { cause: error }) : new CorruptError(message, { cause: error });
   }

@@ -5,7 +5,7 @@ import {
   MemorySaver,
   type SerializerProtocol,
 } from '@langchain/langgraph-checkpoint';
-import { CorruptError } from '../../../core/errors.ts';
+import { CorruptError, messageOf } from '../../../core/errors.ts';
 import type { PartFault, SourceContent, SourceWrites } from './thread-source.ts';
 
 /** What LangGraph's serializer stores in place of a value that it cannot write, such as one with a BigInt in it. */
@@ -38,7 +38,7 @@ export async function decodeStored(
   try {
     return await serde.loadsTyped(type ?? 'json', value instanceof Uint8Array ? withoutBuffer(value) : (value ?? ''));
   } catch (cause) {
-    const message = cause instanceof Error ? cause.message : String(cause);
+    const message = messageOf(cause);
     throw new CorruptError(`The ${what} cannot be decoded: ${message}`, { cause });
   }
 }

@@ -1,5 +1,5 @@
 import type { BaseCheckpointSaver, ChannelVersions } from '@langchain/langgraph-checkpoint';
-import { InvalidInputError, SavestateError, StorageError } from '../../../core/errors.ts';
+import { InvalidInputError, messageOf, SavestateError, StorageError } from '../../../core/errors.ts';
 import type { ChunkStorage } from '../../../storage/contract.ts';
 import { configOf } from '../record/thread-session.ts';
 import { SavestateSaver } from '../saver/savestate-saver.ts';
@@ -149,7 +149,7 @@ class ExportTarget implements ThreadTarget {
       return await work();
     } catch (error) {
       if (error instanceof SavestateError) throw error;
-      const message = error instanceof Error ? error.message : String(error);
+      const message = messageOf(error);
       const name = this.#saver.constructor.name;
       throw new StorageError(
         `The ${name} failed (${message}). What it has stored is whole; export again for the rest.`,

@@ -1,6 +1,7 @@
 import { accessSync, constants, existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
+import { messageOf } from '../../../core/errors.ts';
 import { makeFolder } from '../../../storage/make-folder.ts';
 import { formatStorageAddress, type StorageAddress, storageExists } from '../../../storage/open/address.ts';
 import type { Command } from '../../base/command.ts';
@@ -50,7 +51,7 @@ async function attempt(name: string, check: () => Promise<Finding>): Promise<Che
     if ('note' in found) return { name, status: 'note', message: found.note };
     return { name, status: 'warning', message: found.warning };
   } catch (error) {
-    return { name, status: 'failed', message: error instanceof Error ? error.message : String(error) };
+    return { name, status: 'failed', message: messageOf(error) };
   }
 }
 
