@@ -73,7 +73,7 @@ const ENTRIES: Record<string, Entry> = {
   './workflow': {
     source: 'runtime/workflow/index.ts',
     values:
-      'WorkflowExecutor createCheckpointStorage defineWorkflow loadWorkflowConfig openCheckpointManager parseWorkflow superviseWorkflow toMermaid workflowJsonSchema',
+      'WorkflowExecutor createCheckpointStorage defineWorkflow loadWorkflowConfig openCheckpointManager parseWorkflow superviseWorkflow workflowJsonSchema',
     types:
       'ApprovalAnswer ApprovalRequest Problem RunOptions StepContext StepFunction SuperviseOptions SupervisedResult Workflow WorkflowAgent WorkflowConfig WorkflowDefinition WorkflowExecutorOptions WorkflowMigration WorkflowRegistry WorkflowResult',
   },

@@ -3,23 +3,18 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { toMermaid } from 'savestate/workflow';
-import { workflow } from './pipeline.mjs';
 import { work } from './run.mjs';
 
 const folder = mkdtempSync(join(tmpdir(), 'savestate-workflow-'));
 const path = join(folder, 'pipeline.db');
 try {
-  console.log('1. The workflow, as a drawing.');
-  console.log(toMermaid(workflow).trimEnd());
-
-  console.log('2. A process begins, and is killed while it cleans.');
+  console.log('1. A process begins, and is killed while it cleans.');
   await work(path, 'pipeline', 'clean/join');
 
-  console.log('3. The next one is killed while it polishes.');
+  console.log('2. The next one is killed while it polishes.');
   await work(path, 'pipeline', 'polish[2]');
 
-  console.log('4. The last one finishes.');
+  console.log('3. The last one finishes.');
   await work(path, 'pipeline');
 } finally {
   rmSync(folder, { recursive: true });

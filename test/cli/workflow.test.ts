@@ -203,14 +203,8 @@ describe.concurrent('workflows', () => {
     expect((await run(['workflow', 'check'], { folder })).code).toBe(2);
   });
 
-  test('[workflow.2] draw prints a Mermaid flowchart, schema the JSON Schema of files', async () => {
+  test('[workflow.2] schema prints the JSON Schema of files', async () => {
     const folder = createTeamFolder('');
-    const drawn = await ok(['workflow', 'draw', 'packing.yaml'], { folder });
-    expect(drawn).toMatch(/^flowchart TD\n[\s\S]*s1 --> s2\n$/);
-    expect(await json('workflow', ['draw', 'packing.yaml'], { folder })).toEqual({
-      file: 'packing.yaml',
-      mermaid: drawn,
-    });
     expect(JSON.parse(await ok(['workflow', 'schema'], { folder }))).toMatchObject({ properties: { steps: {} } });
   });
 

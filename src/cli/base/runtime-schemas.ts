@@ -53,10 +53,7 @@ const problem = z.strictObject({
   column: count.optional(),
 });
 
-const workflow = z.union([
-  z.strictObject({ file: z.string(), isValid: z.boolean(), problems: z.array(problem) }),
-  z.strictObject({ file: z.string(), mermaid: z.string() }),
-]);
+const workflow = z.strictObject({ file: z.string(), isValid: z.boolean(), problems: z.array(problem) });
 
 const driftStatus = z.enum(['healthy', 'suspect', 'drifting']);
 const drift = z.strictObject({

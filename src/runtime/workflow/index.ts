@@ -4,7 +4,6 @@ export { loadWorkflowConfig } from '../config/load-workflow-config.ts';
 export type { Problem } from '../config/problem.ts';
 export type { WorkflowDefinition } from './definition/definition-schema.ts';
 export { workflowJsonSchema } from './definition/definition-schema.ts';
-export { toMermaid } from './definition/mermaid.ts';
 export { defineWorkflow, parseWorkflow } from './definition/parse-workflow.ts';
 export type { StepContext, StepFunction, WorkflowAgent, WorkflowRegistry } from './definition/registry.ts';
 export type { Workflow } from './definition/workflow.ts';

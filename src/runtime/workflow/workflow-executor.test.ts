@@ -226,7 +226,7 @@ describe('running', () => {
     const deaf = (): Promise<never> => new Promise(() => undefined);
     for (const [name, timeout] of [
       ['listens', { timeout: '2s' }],
-      ['deaf', { timeout_ms: 2_000 }],
+      ['deaf', { timeout: 2_000 }],
     ] as const) {
       const { run } = setUp([{ id: 'a', function: name, ...timeout }], { functions: { listens, deaf }, clock });
       const running = run();

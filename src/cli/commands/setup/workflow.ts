@@ -9,7 +9,6 @@ import { formatCount } from '../../terminal/format.ts';
 
 const ACTIONS: Readonly<Record<string, Command['run']>> = {
   check,
-  draw,
   schema: printSchema,
 };
 
@@ -19,11 +18,10 @@ export const command: Command = {
   options: [
     ['--registry <module>', 'check: the code behind it; default: the module beside the file, with the same name'],
   ],
-  details: `Actions: check <file> (every problem of a workflow or of settings with line and column; exits with 1 if there is one), draw <file> (a Mermaid
-flowchart), schema (a JSON Schema of workflow files, for editors). "savestate run <file>" runs one.`,
+  details: `Actions: check <file> (every problem of a workflow or of settings with line and column; exits with 1 if there is one), schema
+(a JSON Schema of workflow files, for editors). "savestate run <file>" runs one.`,
   examples: [
     ['savestate workflow check refund.yaml', 'before it is run'],
-    ['savestate workflow draw refund.yaml > refund.mmd', 'as a picture'],
     ['savestate workflow schema > workflow.schema.json', 'for an editor that completes YAML'],
   ],
   run: (context, input) => input.action('workflow', ACTIONS)(context, input),
@@ -66,14 +64,6 @@ async function findProblems(context: Context, file: string, registry: string | u
 function formatProblem(file: string, { line, column, path, message }: Problem): string {
   const place = line === undefined ? '' : `:${line}:${column}`;
   return `${file}${place}: ${path === '' ? '' : `${path}: `}${message}\n`;
-}
-
-async function draw(context: Context, input: CommandInput): Promise<undefined> {
-  const file = input.need(1, 'which file');
-  const { openWorkflow } = await import('../../workflow/open-workflow.ts');
-  const { toMermaid } = await import('../../../runtime/workflow/definition/mermaid.ts');
-  const mermaid = toMermaid((await openWorkflow(context, file)).workflow);
-  return context.answer({ file, mermaid }, () => mermaid);
 }
 
 async function printSchema(context: Context): Promise<undefined> {

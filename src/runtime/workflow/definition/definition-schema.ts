@@ -56,7 +56,6 @@ const fields = {
     .optional(),
   retry: retry.optional(),
   timeout: duration.optional(),
-  timeout_ms: count.optional(),
   on_error: onError.optional(),
   checkpoint: z.boolean().optional().describe('Save after this step.'),
   operation: z.string().min(1).optional().describe('What kind of thing it does; some kinds need approval.'),

@@ -2,140 +2,104 @@ import { EVERY, type Path, pathsOf } from '../../../core/expression/parse-expres
 import { formatSuggestion, suggest } from '../../../core/suggestion.ts';
 import type { KeyPath, Problem } from '../../config/problem.ts';
 import type { ProblemSource } from '../../config/yaml-source.ts';
-import type { StepDraft } from './step-draft.ts';
+import type { ReadStep } from './read-steps.ts';
 import { expressionsOf, type Template } from './template.ts';
 import type { WorkflowStep } from './workflow.ts';
 
-/** What is looked at: the steps that were understood, with where they were written. */
-export type GraphParts = {
+/** What is looked at. */
+type GraphParts = {
   readonly source: ProblemSource;
-  readonly drafts: readonly StepDraft[];
-  readonly steps: readonly WorkflowStep[];
+  readonly read: readonly ReadStep[];
   /** All ids that occur, also of steps that were not understood. */
   readonly ids: ReadonlySet<string>;
   readonly output: { readonly template: Template; readonly path: KeyPath } | undefined;
 };
 
+/** A step among others, as far as their order goes. */
+type Ordered = Pick<ReadStep, 'id' | 'needs'>;
+
+/** A reference of one step to what another one ended with. */
+type Reference = { readonly from: string; readonly to: string; readonly path: KeyPath };
+
 /** Looking for the word that was meant costs a look at every step; after so many it would help nobody. */
-const MAX_SUGGESTIONS = 20;
-
-/** Finds the step that was probably meant, for the first few that do not exist. */
-type Guess = (id: string) => string | undefined;
-
-function guessAmong(ids: ReadonlySet<string>): Guess {
-  let left = MAX_SUGGESTIONS;
-  return (id) => (left-- > 0 ? suggest(id, ids) : undefined);
-}
+const MAX_SUGGESTIONS = 5;
 
 /** Says what is wrong between steps: needs that do not exist or run in a circle, references that cannot be there yet. */
-export function checkGraph(parts: GraphParts): Problem[] {
-  const guess = guessAmong(parts.ids);
-  const needs = checkNeeds(parts, guess);
-  const circle = needs.length > 0 ? [] : findCircle(parts);
-  if (needs.length > 0 || circle.length > 0) return [...needs, ...circle, ...checkGoto(parts, guess)];
-  return [...checkGoto(parts, guess), ...new ReferenceCheck(parts, guess).problems];
+export function checkGraph(parts: GraphParts): readonly Problem[] {
+  const check = new GraphCheck(parts);
+  check.needs();
+  if (check.problems.length === 0) check.circle();
+  const isOrdered = check.problems.length === 0;
+  check.jumps();
+  if (isOrdered) check.references();
+  return check.problems;
 }
 
-function checkNeeds({ source, drafts, ids }: GraphParts, guess: Guess): Problem[] {
-  return drafts.flatMap(({ id, needs, path }) =>
-    needs
-      .filter((need) => need === id || !ids.has(need))
-      .map((need) => {
-        if (need === id) return source.place([...path, 'needs'], `"${id}" needs itself.`);
-        const suggestion = guess(need);
-        return source.place(
-          [...path, 'needs'],
-          `there is no step "${need}".${formatSuggestion(suggestion)}`,
-          suggestion === undefined ? {} : { suggestion },
-        );
-      }),
-  );
-}
-
-function findCircle({ source, drafts }: GraphParts): Problem[] {
-  const byId = new Map(drafts.map((draft) => [draft.id, draft]));
-  const ordered = new Set(orderSteps(drafts).map(({ id }) => id));
-  const first = drafts.find(({ id }) => !ordered.has(id));
-  if (first === undefined) return [];
-  const way = [first.id];
-  for (let at = first; ; ) {
-    const next = at.needs.map((need) => byId.get(need)).find((need) => need !== undefined && !ordered.has(need.id));
-    if (next === undefined) return [];
-    const begin = way.indexOf(next.id);
-    way.push(next.id);
-    if (begin >= 0) {
-      const circle = way.slice(begin).toReversed().join(' → ');
-      return [source.place([...next.path, 'needs'], `the steps wait for each other: ${circle}.`)];
-    }
-    at = next;
-  }
-}
-
-/** Puts each step after what it needs, and otherwise leaves the order as it was written. What is in a circle is left out. */
-export function orderSteps<Step extends { readonly id: string; readonly needs: readonly string[] }>(
-  steps: readonly Step[],
-): Step[] {
-  const known = new Set(steps.map(({ id }) => id));
-  const waiting = new Map<string, Step[]>();
-  const open = new Map<string, number>();
-  const ready: Step[] = [];
-  for (const step of steps) {
-    const needs = new Set(step.needs.filter((need) => known.has(need)));
-    open.set(step.id, needs.size);
-    for (const need of needs) waiting.set(need, [...(waiting.get(need) ?? []), step]);
-    if (needs.size === 0) ready.push(step);
-  }
-  for (let at = 0; at < ready.length; at++) {
-    for (const next of waiting.get((ready[at] as Step).id) ?? []) {
-      const left = (open.get(next.id) ?? 0) - 1;
-      open.set(next.id, left);
-      if (left === 0) ready.push(next);
-    }
-  }
-  return ready;
-}
-
-function checkGoto({ source, drafts, steps, ids }: GraphParts, guess: Guess): Problem[] {
-  const order = new Map(drafts.map(({ id }, at) => [id, at]));
-  return steps.flatMap(({ id, onError }) => {
-    if (onError.kind !== 'goto') return [];
-    const at = order.get(id) ?? 0;
-    const path = [...(drafts[at]?.path ?? []), 'on_error', 'goto'];
-    if (!ids.has(onError.target)) {
-      const suggestion = guess(onError.target);
-      return [source.place(path, `there is no step "${onError.target}".${formatSuggestion(suggestion)}`)];
-    }
-    if ((order.get(onError.target) ?? Number.POSITIVE_INFINITY) > at) return [];
-    return [source.place(path, `"${onError.target}" does not come later. To do something again, use repeat or retry.`)];
-  });
-}
-
-/** Looks at every reference: to things that exist, and to steps that have ended by then. */
-class ReferenceCheck {
+class GraphCheck {
   readonly problems: Problem[] = [];
   readonly #parts: GraphParts;
-  readonly #guess: Guess;
-  readonly #byId: ReadonlyMap<string, WorkflowStep>;
+  readonly #references: Reference[] = [];
+  #suggestionsLeft = MAX_SUGGESTIONS;
 
-  constructor(parts: GraphParts, guess: Guess) {
+  constructor(parts: GraphParts) {
     this.#parts = parts;
-    this.#guess = guess;
-    this.#byId = new Map(parts.steps.map((step) => [step.id, step]));
-    const paths = new Map(parts.drafts.map(({ id, path }) => [id, path]));
-    for (const step of parts.steps) this.#checkStep(step, paths.get(step.id) ?? []);
-    if (parts.output !== undefined) {
-      for (const reference of referencesIn(parts.output.template))
-        this.#check(reference, { path: parts.output.path, names: ['input', 'steps'], hasEnded: () => true });
+  }
+
+  needs(): void {
+    for (const { id, needs, path } of this.#parts.read) {
+      for (const need of needs) {
+        if (need === id) this.#complain([...path, 'needs'], `"${id}" needs itself.`);
+        else if (!this.#parts.ids.has(need)) this.#missing([...path, 'needs'], need);
+      }
     }
   }
 
-  #checkStep(step: WorkflowStep, path: KeyPath): void {
+  circle(): void {
+    const { read } = this.#parts;
+    const ordered = new Set(orderSteps(read).map(({ id }) => id));
+    const open = new Map(read.filter(({ id }) => !ordered.has(id)).map((step) => [step.id, step]));
+    const way = new Map<string, number>();
+    let at = read.find(({ id }) => open.has(id));
+    for (; at !== undefined && !way.has(at.id); at = at.needs.map((need) => open.get(need)).find(Boolean))
+      way.set(at.id, way.size);
+    if (at === undefined) return;
+    const circle = [...[...way.keys()].slice(way.get(at.id)), at.id].toReversed();
+    this.#complain([...at.path, 'needs'], `the steps wait for each other: ${circle.join(' → ')}.`);
+  }
+
+  /** Jumps go to later steps only. */
+  jumps(): void {
+    const { read, ids } = this.#parts;
+    const order = new Map(read.map(({ id }, at) => [id, at]));
+    for (const [at, { step, path }] of read.entries()) {
+      if (step?.onError.kind !== 'goto') continue;
+      const { target } = step.onError;
+      const where = [...path, 'on_error', 'goto'];
+      if (!ids.has(target)) this.#missing(where, target);
+      else if ((order.get(target) ?? Number.POSITIVE_INFINITY) <= at)
+        this.#complain(where, `"${target}" does not come later. To do something again, use repeat or retry.`);
+    }
+  }
+
+  /** Every reference is to something that exists, and to steps that have ended by then. */
+  references(): void {
+    const { read, output } = this.#parts;
+    for (const { step, path } of read) if (step !== undefined) this.#ofStep(step, path);
+    for (const reference of output === undefined ? [] : referencesIn(output.template))
+      this.#checkNames(reference, output?.path ?? [], ['input', 'steps']);
+    for (const { to, path } of findEarly(read, this.#references))
+      this.#complain(path, `"${to}" may not have ended by then; add it to needs.`);
+  }
+
+  #ofStep(step: WorkflowStep, path: KeyPath): void {
     const base = ['input', 'steps'];
     const looping = { for_each: ['item', 'index'], repeat: ['iteration', 'previous'] };
     const names = step.loop === undefined ? base : [...base, ...looping[step.loop.kind]];
     const check = (references: readonly Path[], key: string, known: readonly string[]): void => {
-      const hasEnded = (id: string): boolean => this.#hasEnded(id, step);
-      for (const reference of references) this.#check(reference, { path: [...path, key], names: known, hasEnded });
+      for (const reference of references) {
+        const to = this.#checkNames(reference, [...path, key], known);
+        if (to !== undefined) this.#references.push({ from: step.id, to, path: [...path, key] });
+      }
     };
     const { action, loop } = step;
     check(step.when.flatMap(pathsOf), 'when', base);
@@ -146,41 +110,71 @@ class ReferenceCheck {
     if (loop?.kind === 'repeat') check(pathsOf(loop.until), 'repeat', [...names, 'output']);
   }
 
-  /** Whether a step has ended when another begins: what it needs is asked first, and what that needs only if it must be. */
-  #hasEnded(id: string, step: WorkflowStep): boolean {
-    const seen = new Set<string>();
-    const queue = [...step.needs];
-    for (let need = queue.shift(); need !== undefined; need = queue.shift()) {
-      if (need === id) return true;
-      if (seen.has(need)) continue;
-      seen.add(need);
-      queue.push(...(this.#byId.get(need)?.needs ?? []));
-    }
-    return false;
-  }
-
-  #check(
-    [root, id]: Path,
-    { path, names, hasEnded }: { path: KeyPath; names: readonly string[]; hasEnded: (id: string) => boolean },
-  ): void {
-    const { source, ids } = this.#parts;
+  /** Answers the step that a reference is to, if there is one. */
+  #checkNames([root, id]: Path, path: KeyPath, names: readonly string[]): string | undefined {
+    const { ids } = this.#parts;
     if (!names.includes(root)) {
       const suggestion = suggest(root, names) ?? (ids.has(root) ? `steps.${root}.output` : undefined);
-      const known = names.join(', ');
-      this.problems.push(
-        source.place(path, `knows no "${root}".${formatSuggestion(suggestion)} Known here: ${known}.`),
-      );
-      return;
+      this.#complain(path, `knows no "${root}".${formatSuggestion(suggestion)} Known here: ${names.join(', ')}.`);
     }
-    if (root !== 'steps') return;
+    if (root !== 'steps') return undefined;
     const name = id === EVERY ? '*' : String(id ?? '');
-    if (!ids.has(name)) {
-      const suggestion = this.#guess(name);
-      this.problems.push(source.place(path, `there is no step "${name}".${formatSuggestion(suggestion)}`));
-    } else if (!hasEnded(name)) {
-      this.problems.push(source.place(path, `"${name}" may not have ended by then; add it to needs.`));
+    if (ids.has(name)) return name;
+    this.#missing(path, name);
+    return undefined;
+  }
+
+  #missing(path: KeyPath, id: string): void {
+    const suggestion = this.#suggestionsLeft-- > 0 ? suggest(id, this.#parts.ids) : undefined;
+    this.#complain(path, `there is no step "${id}".${formatSuggestion(suggestion)}`, suggestion);
+  }
+
+  #complain(path: KeyPath, message: string, suggestion?: string): void {
+    this.problems.push(this.#parts.source.place(path, message, suggestion === undefined ? {} : { suggestion }));
+  }
+}
+
+/** As many as fit into the bits of a number. */
+const TARGETS_AT_ONCE = 31;
+
+/** The references to steps that may not have ended. One pass over all steps answers for 31 of those that are referred to. */
+export function findEarly(steps: readonly Ordered[], references: readonly Reference[]): Reference[] {
+  const ordered = orderSteps(steps);
+  const places = new Map(ordered.map(({ id }, at) => [id, at]));
+  const placeOf = (id: string): number => places.get(id) ?? -1;
+  const needs = ordered.map((step) => step.needs.map(placeOf));
+  const far = references.filter(({ from, to }) => needs[placeOf(from)]?.includes(placeOf(to)) !== true);
+  const targets = [...new Set(far.map(({ to }) => placeOf(to)))];
+  const early: Reference[] = [];
+  for (let first = 0; first < targets.length; first += TARGETS_AT_ONCE) {
+    const bits = new Map(targets.slice(first, first + TARGETS_AT_ONCE).map((place, at) => [place, 1 << at]));
+    const ended = new Int32Array(ordered.length);
+    for (const [at, before] of needs.entries())
+      ended[at] = before.reduce((all, need) => all | (ended[need] ?? 0) | (bits.get(need) ?? 0), 0);
+    const hasEnded = ({ from, to }: Reference) => ((ended[placeOf(from)] ?? 0) & (bits.get(placeOf(to)) ?? 0)) !== 0;
+    early.push(...far.filter((reference) => bits.has(placeOf(reference.to)) && !hasEnded(reference)));
+  }
+  return early;
+}
+
+/** Puts each step after what it needs, and otherwise leaves the order as it was written. What is in a circle is left out. */
+export function orderSteps<Step extends Ordered>(steps: readonly Step[]): Step[] {
+  const waiting = new Map(steps.map(({ id }) => [id, [] as Step[]]));
+  const open = new Map<string, number>();
+  for (const step of steps) {
+    const lists = [...new Set(step.needs)].flatMap((need) => [waiting.get(need)].filter((list) => list !== undefined));
+    open.set(step.id, lists.length);
+    for (const list of lists) list.push(step);
+  }
+  const ready = steps.filter(({ id }) => open.get(id) === 0);
+  for (let at = 0; at < ready.length; at++) {
+    for (const next of waiting.get((ready[at] as Step).id) ?? []) {
+      const left = (open.get(next.id) ?? 0) - 1;
+      open.set(next.id, left);
+      if (left === 0) ready.push(next);
     }
   }
+  return ready;
 }
 
 function referencesIn(template: Template): Path[] {

@@ -7,8 +7,7 @@ import { checkSchema } from '../../config/schema-problems.ts';
 import { dataSource, type ProblemSource, yamlSource } from '../../config/yaml-source.ts';
 import { headerSchema, type WorkflowDefinition } from './definition-schema.ts';
 import { checkGraph, orderSteps } from './graph-check.ts';
-import { StepBuilder } from './step-builder.ts';
-import { StepDrafts } from './step-draft.ts';
+import { StepReader } from './read-steps.ts';
 import { parseTemplate } from './template.ts';
 import type { Workflow } from './workflow.ts';
 
@@ -24,33 +23,35 @@ const outlineSchema = z.strictObject({
 
 /** Reads a workflow from YAML; throws an InvalidInputError with all problems, by line and column. */
 export function parseWorkflow(text: string, { source = 'workflow.yaml' }: WorkflowSource = {}): Workflow {
-  return read(yamlSource(text), source);
+  return readWorkflow(yamlSource(text), source);
 }
 
 /** Makes a workflow from a definition in code; the keys are those of the YAML. */
 export function defineWorkflow(definition: WorkflowDefinition): Workflow {
-  return read(dataSource(definition), definition.workflow?.name ?? 'workflow');
+  return readWorkflow(dataSource(definition), definition.workflow?.name ?? 'workflow');
 }
 
-function read(source: ProblemSource, name: string): Workflow {
+function readWorkflow(source: ProblemSource, name: string): Workflow {
   const what = `Workflow "${name}"`;
   if (source.problems.length > 0) throw problemsError(what, source.problems);
   const outline = checkSchema({ source, schema: outlineSchema, value: source.data, path: [] });
   const { steps, header } = looseParts(source.data);
   if (steps.length === 0) throw problemsError(what, outline.problems);
-  const laidOut = new StepDrafts(source, steps);
-  const builder = new StepBuilder(source, { checkpoint: header.checkpoint === true });
-  const built = laidOut.drafts.flatMap((draft) => builder.build(draft) ?? []);
+  const reader = new StepReader(source, steps, { checkpoint: header.checkpoint === true });
   const output = readOutput(source, header.output);
-  const problems = [...outline.problems, ...laidOut.problems, ...builder.problems, ...output.problems];
-  const { drafts, ids } = laidOut;
-  problems.push(...checkGraph({ source, drafts, steps: built, ids, output: output.found }));
+  const { read, ids } = reader;
+  const problems = [
+    ...outline.problems,
+    ...reader.problems,
+    ...output.problems,
+    ...checkGraph({ source, read, ids, output: output.found }),
+  ];
   if (problems.length > 0) throw problemsError(what, problems);
   return Object.freeze({
     name: outline.value?.workflow.name ?? nameFrom(name),
     description: outline.value?.workflow.description,
-    steps: orderSteps(built),
-    order: built.map(({ id }) => id),
+    steps: orderSteps(read.flatMap(({ step }) => step ?? [])),
+    order: read.map(({ id }) => id),
     output: output.found?.template,
   });
 }
