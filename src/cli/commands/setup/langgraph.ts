@@ -1,4 +1,5 @@
-import { InvalidInputError, UnsupportedError } from '../../../core/errors.ts';
+import { importWithPeers } from '../../../adapter/langgraph/peers.ts';
+import { InvalidInputError } from '../../../core/errors.ts';
 import type { Command } from '../../base/command.ts';
 import type { CommandInput } from '../../base/command-input.ts';
 import type { Transfer } from '../../langgraph/transfer.ts';
@@ -30,12 +31,7 @@ Exits with 3 if the report names what was skipped or is not whole.`,
   ],
   run: async (context, input) => {
     const wanted = readTransfer(input);
-    const { transfer } = await import('../../langgraph/transfer.ts').catch((cause: unknown) => {
-      throw new UnsupportedError(
-        'LangGraph is not installed here. Install it: npm install @langchain/langgraph @langchain/core',
-        { cause },
-      );
-    });
+    const { transfer } = await importWithPeers(() => import('../../langgraph/transfer.ts'));
     return transfer(context, wanted);
   },
 };

@@ -1,11 +1,10 @@
 import { execFileSync } from 'node:child_process';
-import { cpSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { Pool } from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { builtFolder } from '../../../../test/support/on-demand.ts';
+import { installWithout } from '../../../../test/support/install-without.ts';
 import { adminClient, createLogin, freshSchema, postgresUrl } from '../../../../test/support/postgres.ts';
-import { temporaryFolder } from '../../../../test/support/storages.ts';
 import type { SessionId } from '../../../core/record/id.ts';
 import { PostgresCheckpointStorage } from '../postgres-storage.ts';
 import { migratePostgres } from './migrate-postgres.ts';
@@ -192,20 +191,8 @@ describe('options', () => {
   });
 });
 
-/** A folder with this package and all that it needs, but without `pg`. */
-function installWithoutPg(): string {
-  const [folder, built] = [temporaryFolder(), builtFolder()];
-  const modules = join(dirname(built), 'node_modules');
-  mkdirSync(join(folder, 'node_modules/savestate'), { recursive: true });
-  cpSync(built, join(folder, 'node_modules/savestate/dist'), { recursive: true });
-  cpSync(join(dirname(built), 'package.json'), join(folder, 'node_modules/savestate/package.json'));
-  for (const name of readdirSync(modules).filter((each) => each !== 'pg' && !each.startsWith('.')))
-    symlinkSync(join(modules, name), join(folder, 'node_modules', name));
-  return folder;
-}
-
 test('[postgres.8] without the package pg everything loads, and what needs it says what to install', () => {
-  const folder = installWithoutPg();
+  const folder = installWithout('pg');
   writeFileSync(
     join(folder, 'a.mjs'),
     `import { migratePostgres, PostgresCheckpointStorage } from 'savestate/postgres';

@@ -1,0 +1,12 @@
+import { importWithPeers } from './peers.ts';
+
+/** `index.ts` as Node imports it. Bundlers and `require` do not take a top-level await, so they get `index.ts` itself. */
+export const {
+  exportThreads,
+  importThreads,
+  langGraphClasses,
+  openPostgresSaverDatabase,
+  openSqliteSaverDatabase,
+  SavestateSaver,
+  SavestateStore,
+} = await importWithPeers(() => import('./index.ts'));
