@@ -1,23 +1,20 @@
-import { statSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
 import type { BaseCheckpointSaver } from '@langchain/langgraph-checkpoint';
 import {
   openPostgresSaverDatabase,
   openSqliteSaverDatabase,
   type ThreadSource,
 } from '../../adapter/langgraph/index.ts';
-import { messageOf, StorageError, UnsupportedError } from '../../core/errors.ts';
+import { InvalidInputError, messageOf, StorageError, UnsupportedError } from '../../core/errors.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
 import { parseStorageAddress } from '../../storage/open/address.ts';
 import { openStorage } from '../../storage/open/open.ts';
+import { APPLICATION_ID } from '../../storage/sqlite/sqlite-schema.ts';
 import type { Context } from '../base/context.ts';
-import { checkExportFile } from './export-file.ts';
 
 /** An official saver that is open for writing. */
-export type OfficialSaver = {
-  readonly saver: BaseCheckpointSaver;
-  close(): Promise<void>;
-};
+type OfficialSaver = { readonly saver: BaseCheckpointSaver; close(): Promise<void> };
 
 type SqliteModule = {
   readonly SqliteSaver: {
@@ -33,13 +30,13 @@ type PostgresModule = {
   };
 };
 
+/** What every SQLite file begins with, and where it says whose it is. */
+const SQLITE_MAGIC = Buffer.from('SQLite format 3\0');
+const HEADER_BYTES = 100;
+const APPLICATION_ID_AT = 68;
+
 function isAddress(place: string): boolean {
   return /^postgres(ql)?:\/\//.test(place);
-}
-
-/** A place as it may be shown: without the password. */
-export function showPlace(place: string): string {
-  return isAddress(place) ? place.replace(/^(\w+:\/\/[^:@/]*):[^@]*@/, '$1@') : place;
 }
 
 /** Opens a database of an official saver for reading. */
@@ -72,24 +69,11 @@ export async function openOfficialSaver({ folder, globals }: Context, to: string
   }
   const { PostgresSaver } = await load<PostgresModule>('@langchain/langgraph-checkpoint-postgres');
   const { schema } = globals;
-  return explainFailure(to, async () => {
+  return explainFailure(to.replace(/^(\w+:\/\/[^:@/]*):[^@]*@/, '$1@'), async () => {
     const saver = PostgresSaver.fromConnString(to, schema === undefined ? {} : { schema });
     await saver.setup();
     return { saver, close: () => saver.end() };
   });
-}
-
-/** Drivers of other packages throw errors of their own. */
-async function explainFailure<Result>(place: string, work: () => Promise<Result>): Promise<Result> {
-  try {
-    return await work();
-  } catch (cause) {
-    const message = messageOf(cause);
-    throw new StorageError(
-      `Threads cannot be exported to ${showPlace(place)}: LangGraph's saver cannot open it (${message}). Nothing was written; check that it is there and that you may write to it.`,
-      { cause },
-    );
-  }
 }
 
 async function load<Module>(name: string): Promise<Module> {
@@ -99,6 +83,53 @@ async function load<Module>(name: string): Promise<Module> {
     throw new UnsupportedError(`To export there, LangGraph's own package is needed. Install it: npm install ${name}`, {
       cause,
     });
+  }
+}
+
+/** Drivers of other packages throw errors of their own. */
+async function explainFailure<Result>(place: string, work: () => Promise<Result>): Promise<Result> {
+  try {
+    return await work();
+  } catch (cause) {
+    throw new StorageError(
+      `Threads cannot be exported to ${place}: LangGraph's saver cannot open it (${messageOf(cause)}). Nothing was written; check that it is there and that you may write to it.`,
+      { cause },
+    );
+  }
+}
+
+/** Refuses what LangGraph's SqliteSaver cannot take. By itself it would make its tables in any database, also in one of ours. */
+function checkExportFile(path: string): void {
+  const found = findObstacle(path);
+  if (found === undefined) return;
+  throw new InvalidInputError(
+    `Threads cannot be exported to ${path}: ${found}. Nothing was written; name a file of SqliteSaver, or a new one.`,
+    { details: { path } },
+  );
+}
+
+function findObstacle(path: string): string | undefined {
+  const found = statSync(path, { throwIfNoEntry: false });
+  if (found === undefined) return existsSync(dirname(path)) ? undefined : `there is no folder ${dirname(path)}`;
+  if (found.isDirectory()) return 'it is a folder';
+  if (found.size === 0) return undefined;
+  const header = readHeader(path);
+  if (!header.subarray(0, SQLITE_MAGIC.length).equals(SQLITE_MAGIC)) return 'it is not a SQLite database';
+  return header.length === HEADER_BYTES && header.readUInt32BE(APPLICATION_ID_AT) === APPLICATION_ID
+    ? 'it is a database of Savestate itself'
+    : undefined;
+}
+
+function readHeader(path: string): Buffer {
+  let file: number | undefined;
+  try {
+    file = openSync(path, 'r');
+    const header = Buffer.alloc(HEADER_BYTES);
+    return header.subarray(0, readSync(file, header));
+  } catch (cause) {
+    throw new StorageError(`The file ${path} cannot be read (${messageOf(cause)}). Check its permissions.`, { cause });
+  } finally {
+    if (file !== undefined) closeSync(file);
   }
 }
 

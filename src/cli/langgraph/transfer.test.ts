@@ -78,7 +78,7 @@ test('[langgraph.23] some threads, all of them whole: exits with 0; the report a
   const { code, printed, noted } = await run(['import', from, '--to', to, '--threads', 'approval,nested', '--json']);
   expect(code).toBe(0);
   expect(noted).toBe('');
-  const report = JSON.parse(printed) as TransferReport;
+  const report = JSON.parse(printed) as TransferReport & { bytesAfter: number };
   expect(report).toMatchObject({ threads: 2, checkpoints: 6, present: 0, skipped: [], lossy: [] });
   expect(report.bytesAfter).toBeGreaterThan(0);
 });

@@ -1,10 +1,10 @@
 import { exportThreads, importThreads, SavestateSaver, type TransferReport } from '../../adapter/langgraph/index.ts';
-import type { TransferNote } from '../../adapter/langgraph/transfer/transfer-report.ts';
+import type { TransferNote, TransferOptions } from '../../adapter/langgraph/transfer/thread-transfer.ts';
 import type { Context } from '../base/context.ts';
 import { EXIT, type ExitCode } from '../base/exit-code.ts';
+import { formatCount, formatSize } from '../terminal/format.ts';
 import type { ProgressBar } from '../terminal/progress-bar.ts';
 import { measureFile, openOfficialSaver, openSource, openThreadStorage } from './places.ts';
-import { formatNamed, formatReport } from './report-text.ts';
 
 /** What a person asked for. */
 export type Transfer = {
@@ -15,14 +15,20 @@ export type Transfer = {
   readonly allowLossy: boolean;
 };
 
-/** What a transfer takes besides where from and where to. */
-type Hooks = Pick<NonNullable<Parameters<typeof importThreads>[2]>, 'onProgress' | 'onNote' | 'signal' | 'threads'>;
+/** A report with the sizes of the files that all threads came from and went to. */
+type MeasuredReport = TransferReport & { readonly bytesBefore?: number; readonly bytesAfter?: number };
+
+/** Notes that are printed; more are counted, and all are in the JSON. */
+const MAX_NOTES = 10;
+
+/** Smaller databases say nothing about how much less room threads take. */
+const MIN_TELLING_BYTES = 1_000_000;
 
 /** Moves threads and reports what became of them. */
 export async function transfer(context: Context, wanted: Transfer): Promise<ExitCode | undefined> {
   const named: { skipped: TransferNote[]; lossy: TransferNote[] } = { skipped: [], lossy: [] };
   let bar: ProgressBar | undefined;
-  const hooks: Hooks = {
+  const options: TransferOptions = {
     signal: context.signal,
     onNote: (note, list) => named[list].push(note),
     onProgress: ({ checkpoints: total, checkpointsDone }) => {
@@ -31,7 +37,7 @@ export async function transfer(context: Context, wanted: Transfer): Promise<Exit
     },
     ...(wanted.threads !== undefined && { threads: wanted.threads }),
   };
-  const report = await run(context, wanted, hooks)
+  const done = await (wanted.direction === 'import' ? runImport : runExport)(context, wanted, options)
     .finally(() => bar?.end())
     .catch((error: unknown) => {
       // The next run finds these there, and does not name them again.
@@ -39,24 +45,18 @@ export async function transfer(context: Context, wanted: Transfer): Promise<Exit
       if (context.signal.aborted) context.say('What was stored stays; run the same command again to go on.');
       throw error;
     });
+  const report = measure(context, wanted, done);
   await context.answer(report, () => formatReport(report, wanted));
   return report.skipped.length + report.lossy.length === 0 ? undefined : EXIT.partial;
 }
 
-async function run(context: Context, wanted: Transfer, hooks: Hooks): Promise<TransferReport> {
-  const work = wanted.direction === 'import' ? runImport : runExport;
-  const report = await work(context, wanted, hooks);
-  const bytesAfter = measureFile(context, wanted.to);
-  return bytesAfter === undefined ? report : { ...report, bytesAfter };
-}
-
 /** The source is opened first, so that nothing is made if it is the wrong one. */
-async function runImport(context: Context, { from, to }: Transfer, hooks: Hooks): Promise<TransferReport> {
+async function runImport(context: Context, { from, to }: Transfer, options: TransferOptions): Promise<TransferReport> {
   const source = await openSource(context, from);
   try {
     const storage = await openThreadStorage(context, to, { create: true });
     try {
-      return await importThreads(source, new SavestateSaver(storage), { ...hooks, storage });
+      return await importThreads(source, new SavestateSaver(storage), options);
     } finally {
       await storage.close();
     }
@@ -65,16 +65,73 @@ async function runImport(context: Context, { from, to }: Transfer, hooks: Hooks)
   }
 }
 
-async function runExport(context: Context, { from, to, allowLossy }: Transfer, hooks: Hooks): Promise<TransferReport> {
-  const storage = await openThreadStorage(context, from, { create: false });
+async function runExport(context: Context, wanted: Transfer, options: TransferOptions): Promise<TransferReport> {
+  const storage = await openThreadStorage(context, wanted.from, { create: false });
   try {
-    const { saver: target, close } = await openOfficialSaver(context, to);
+    const { saver: target, close } = await openOfficialSaver(context, wanted.to);
     try {
-      return await exportThreads(new SavestateSaver(storage), target, { ...hooks, storage, allowLossy });
+      return await exportThreads(new SavestateSaver(storage), target, { ...options, allowLossy: wanted.allowLossy });
     } finally {
       await close();
     }
   } finally {
     await storage.close();
   }
+}
+
+function measure(context: Context, { from, to, threads }: Transfer, report: TransferReport): MeasuredReport {
+  const bytesBefore = threads === undefined ? measureFile(context, from) : undefined;
+  const bytesAfter = measureFile(context, to);
+  return {
+    ...report,
+    ...(bytesBefore !== undefined && { bytesBefore }),
+    ...(bytesAfter !== undefined && { bytesAfter }),
+  };
+}
+
+/** What an import or export did, in plain words. */
+function formatReport(report: MeasuredReport, wanted: Transfer): string {
+  const { threads, checkpoints, writes, present } = report;
+  const verb = wanted.direction === 'import' ? 'Imported' : 'Exported';
+  const there = `${formatCount(present, 'checkpoint')} ${present === 1 ? 'was' : 'were'} there already; what is not whole of them is not named again.`;
+  const lines = [
+    `${verb} ${formatCount(checkpoints, 'checkpoint')} and ${formatCount(writes, 'write')} of ${formatCount(threads, 'thread')}.`,
+    ...(present > 0 ? [there] : []),
+    ...formatBytes(report, wanted),
+    ...formatNamed(report),
+  ];
+  return `${lines.join('\n')}\n`;
+}
+
+function formatBytes({ bytesBefore, bytesAfter }: MeasuredReport, { from, to }: Transfer): string[] {
+  if (bytesBefore === undefined || bytesAfter === undefined || bytesBefore < MIN_TELLING_BYTES) return [];
+  const factor = bytesBefore / Math.max(1, bytesAfter);
+  const change = factor >= 1 ? `${formatFactor(factor)} times less` : `${formatFactor(1 / factor)} times more`;
+  return [`Before  ${formatSize(bytesBefore)} in ${from}`, `After   ${formatSize(bytesAfter)} in ${to}: ${change}`];
+}
+
+function formatFactor(factor: number): string {
+  return factor < 10 ? factor.toFixed(1) : String(Math.round(factor));
+}
+
+/** What a report names, or would have named if the transfer had come to its end. */
+function formatNamed({ skipped, lossy }: Pick<TransferReport, 'skipped' | 'lossy'>): string[] {
+  return [...formatNotes('not stored', skipped), ...formatNotes('stored, but not whole', lossy)];
+}
+
+function formatNotes(title: string, notes: readonly TransferNote[]): string[] {
+  if (notes.length === 0) return [];
+  const more = notes.length - MAX_NOTES;
+  return [
+    '',
+    `${notes.length} ${title}:`,
+    ...notes.slice(0, MAX_NOTES).map(formatNote),
+    ...(more > 0 ? [`  and ${more} more; --json lists them all`] : []),
+  ];
+}
+
+function formatNote({ threadId, namespace, checkpointId, channel, path, reason }: TransferNote): string {
+  const place = namespace === '' ? threadId : `${threadId}/${namespace}`;
+  const part = channel === undefined ? '' : `, channel ${channel}${path === undefined ? '' : ` at ${path}`}`;
+  return `  ${place} ${checkpointId}${part}: ${reason}`;
 }

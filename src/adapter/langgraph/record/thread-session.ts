@@ -92,7 +92,8 @@ function parseText(value: unknown, field: string): string {
   });
 }
 
-/** The config of one checkpoint, as LangGraph wants it back. */
-export function configOf({ threadId, namespace }: Place, checkpointId: string): RunnableConfig {
-  return { configurable: { thread_id: threadId, checkpoint_ns: namespace, checkpoint_id: checkpointId } };
+/** The config of a checkpoint, as LangGraph wants it back; without an id that of its thread. */
+export function configOf({ threadId, namespace }: Place, checkpointId?: string): RunnableConfig {
+  const id = checkpointId !== undefined && { checkpoint_id: checkpointId };
+  return { configurable: { thread_id: threadId, checkpoint_ns: namespace, ...id } };
 }

@@ -21,18 +21,16 @@ type Lister = { listMetadata?(config: RunnableConfig): AsyncIterable<Listed> };
 export class SaverSource implements ThreadSource {
   readonly name: string;
   readonly #saver: BaseCheckpointSaver;
-  readonly #measure: () => Promise<number | undefined>;
 
-  constructor(saver: BaseCheckpointSaver, measure: () => Promise<number | undefined> = async () => undefined) {
+  constructor(saver: BaseCheckpointSaver) {
     this.name = `The ${saver.constructor.name}`;
     this.#saver = saver;
-    this.#measure = measure;
   }
 
-  async *#list(config: RunnableConfig): AsyncGenerator<Listed> {
-    const lister = this.#saver as Lister;
+  async *#list(threadId: string | undefined): AsyncGenerator<Listed> {
+    const config = threadId === undefined ? {} : { configurable: { thread_id: threadId } };
     try {
-      yield* lister.listMetadata?.(config) ?? this.#saver.list(config);
+      yield* (this.#saver as Lister).listMetadata?.(config) ?? this.#saver.list(config);
     } catch (error) {
       throw this.#explain(error, 'list its checkpoints');
     }
@@ -49,19 +47,18 @@ export class SaverSource implements ThreadSource {
   async listThreads(asked: readonly (string | undefined)[] = [undefined]): Promise<readonly SourceThread[]> {
     const counts = new Map<string, number>();
     for (const thread of asked) {
-      for await (const { config } of this.#list(thread === undefined ? {} : threadConfig(thread))) {
+      for await (const { config } of this.#list(thread)) {
         const threadId = String(config.configurable?.thread_id);
         counts.set(threadId, (counts.get(threadId) ?? 0) + 1);
       }
     }
-    return [...counts]
-      .map(([threadId, checkpoints]) => ({ threadId, checkpoints }))
-      .sort((a, b) => (a.threadId < b.threadId ? -1 : 1));
+    const threads = [...counts].map(([threadId, checkpoints]) => ({ threadId, checkpoints }));
+    return threads.sort((a, b) => (a.threadId < b.threadId ? -1 : 1));
   }
 
   async readEntries(threadId: string): Promise<readonly SourceEntry[]> {
     const entries: SourceEntry[] = [];
-    for await (const { config, parentConfig } of this.#list(threadConfig(threadId))) {
+    for await (const { config, parentConfig } of this.#list(threadId)) {
       const { checkpoint_ns: namespace = '', checkpoint_id: id } = config.configurable ?? {};
       const parentId = parentConfig?.configurable?.checkpoint_id;
       entries.push({ place: { threadId, namespace }, id, parentId: parentId === id ? undefined : parentId });
@@ -75,13 +72,12 @@ export class SaverSource implements ThreadSource {
   }
 
   async readContent(entry: SourceEntry): Promise<SourceContent> {
-    const { checkpoint, metadata, pendingWrites = [] } = await this.#open(entry);
-    return parseContent({ checkpoint, metadata, writes: sortWrites(pendingWrites) });
+    const tuple = await this.#open(entry);
+    return parseContent(tuple, sortWrites(tuple.pendingWrites ?? []));
   }
 
   async readWrites(entry: SourceEntry): Promise<SourceWrites> {
-    const { pendingWrites = [] } = await this.#open(entry);
-    return sortWrites(pendingWrites);
+    return sortWrites((await this.#open(entry)).pendingWrites ?? []);
   }
 
   async #open({ place, id }: SourceEntry): Promise<CheckpointTuple> {
@@ -92,16 +88,8 @@ export class SaverSource implements ThreadSource {
     return tuple;
   }
 
-  async measure(): Promise<number | undefined> {
-    return this.#measure();
-  }
-
   /** The saver stays open: it is the caller's. */
   async close(): Promise<void> {
     return undefined;
   }
-}
-
-function threadConfig(threadId: string): RunnableConfig {
-  return { configurable: { thread_id: threadId } };
 }

@@ -1,147 +1,156 @@
-import type { SerializerProtocol } from '@langchain/langgraph-checkpoint';
-import { CorruptError, InvalidInputError } from '../../../core/errors.ts';
-import { SaverFile } from './saver-file.ts';
-import { decodeStored, decodeStoredWrites, defaultSerializer, parseContent, type StoredWrite } from './stored-value.ts';
-import type {
-  SourceContent,
-  SourceEntry,
-  SourceThread,
-  SourceWrites,
-  StrayWrites,
-  ThreadSource,
-} from './thread-source.ts';
+import { accessSync, constants, existsSync, statSync } from 'node:fs';
+import { pathToFileURL } from 'node:url';
+import { CorruptError, type SavestateError, StorageError } from '../../../core/errors.ts';
+import { openReadOnlyDatabase, type SqlDatabase } from '../../../storage/database/sqlite-driver.ts';
+import { toSavestateError } from '../../../storage/database/sqlite-error.ts';
+import { HERE, SaverDatabase, type SaverDatabaseOptions, type SaverTables } from './saver-database.ts';
+import type { SourceEntry, ThreadSource } from './thread-source.ts';
 
-/** How a database of an official saver is read. */
-export type SaverDatabaseOptions = {
-  /** The serializer the saver was given; default LangGraph's own. */
-  readonly serde?: SerializerProtocol;
+type Bytes = Uint8Array | string | null;
+
+const PLACE = ['thread_id', 'checkpoint_ns', 'checkpoint_id'];
+
+const TABLES: SaverTables = {
+  saver: 'SqliteSaver',
+  columns: {
+    checkpoints: [...PLACE, 'parent_checkpoint_id', 'type', 'checkpoint', 'metadata'],
+    writes: [...PLACE, 'task_id', 'idx', 'channel', 'type', 'value'],
+  },
+  writes: { table: 'writes', value: 'value' },
 };
 
-type EntryRow = { readonly namespace: string; readonly id: string; readonly parentId: string | null };
-type ContentRow = {
-  readonly type: string | null;
-  readonly checkpoint: Uint8Array | string | null;
-  readonly metadata: Uint8Array | string | null;
-};
-
-const COLUMNS = {
-  checkpoints: [
-    'thread_id',
-    'checkpoint_ns',
-    'checkpoint_id',
-    'parent_checkpoint_id',
-    'type',
-    'checkpoint',
-    'metadata',
-  ],
-  writes: ['thread_id', 'checkpoint_ns', 'checkpoint_id', 'task_id', 'idx', 'channel', 'type', 'value'],
-};
-
-const HERE = 'thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?';
+const SQLITE_CORRUPT = 11;
 
 /**
  * Opens a file of LangGraph's `SqliteSaver` for reading; no byte of it changes. Throws a StorageError if it cannot be opened, a
  * CorruptError if it is no database, an InvalidInputError if it is another program's.
  */
 export function openSqliteSaverDatabase(path: string, options: SaverDatabaseOptions = {}): ThreadSource {
-  const file = new SaverFile(path);
+  const database = new SqliteSaverDatabase(path, options);
   try {
-    checkTables(file);
+    database.check();
   } catch (error) {
-    file.close();
+    database.end();
     throw error;
   }
-  return new SqliteSaverDatabase(file, options.serde ?? defaultSerializer());
+  return database;
 }
 
-function checkTables(file: SaverFile): void {
-  for (const [table, columns] of Object.entries(COLUMNS)) {
-    const found = new Set(file.all<{ name: string }>(`PRAGMA table_info(${table})`).map(({ name }) => name));
-    const missing = columns.filter((column) => !found.has(column));
-    if (missing.length === 0) continue;
-    const lack = found.size === 0 ? `has no table "${table}"` : `lacks ${missing.join(', ')} in its table "${table}"`;
-    throw new InvalidInputError(
-      `The file ${file.path} is no database of LangGraph's SqliteSaver: it ${lack}. Nothing was stored; check the path.`,
-      { details: { path: file.path, table, missing } },
-    );
-  }
-}
-
-class SqliteSaverDatabase implements ThreadSource {
-  readonly name: string;
-  readonly #file: SaverFile;
-  readonly #serde: SerializerProtocol;
+/** A SQLite file that is read and not touched: no byte of it changes, and nothing appears beside it. */
+class SqliteSaverDatabase extends SaverDatabase {
+  readonly #path: string;
+  readonly #db: SqlDatabase;
+  /** What the file was when it was opened; undefined if others have it open, so that SQLite keeps us apart. */
+  readonly #stamp: string | undefined;
   #isClosed = false;
 
-  constructor(file: SaverFile, serde: SerializerProtocol) {
-    this.name = file.path;
-    this.#file = file;
-    this.#serde = serde;
+  constructor(path: string, options: SaverDatabaseOptions) {
+    super(`The file ${path}`, TABLES, options);
+    this.#path = path;
+    checkReadable(path);
+    const stamp = isInUse(path) ? undefined : stampOf(path);
+    const quiet = stamp === undefined ? undefined : openQuietly(path);
+    this.#stamp = quiet === undefined ? undefined : stamp;
+    this.#db = quiet ?? guard(path, () => openReadOnlyDatabase(path));
   }
 
-  async listThreads(): Promise<readonly SourceThread[]> {
-    const rows = this.#file.all<SourceThread>(
-      `SELECT thread_id AS threadId, sum(n) AS checkpoints FROM (
-         SELECT thread_id, 1 AS n FROM checkpoints UNION ALL SELECT DISTINCT thread_id, 0 FROM writes
-       ) GROUP BY thread_id ORDER BY thread_id`,
+  check(): void {
+    const sql = `SELECT m.name AS "table", c.name AS "column" FROM sqlite_master AS m, pragma_table_info(m.name) AS c`;
+    this.checkColumns(this.#all<{ table: string; column: string }>(sql), 'the path');
+  }
+
+  #all<Row extends object>(sql: string, values: readonly unknown[] = []): Row[] {
+    const text = sql.replaceAll('{s}', '').replaceAll('$', '?');
+    const rows = guard(this.#path, () => this.#db.prepare(text).all(...(values as readonly string[])));
+    if (this.#stamp === undefined || (stampOf(this.#path) === this.#stamp && !isInUse(this.#path)))
+      return rows as Row[];
+    throw new StorageError(
+      `Another process began to write to ${this.#path} while it was read. What was stored until now is right; run this again for the rest.`,
+      { details: { path: this.#path } },
     );
-    return rows.map(({ threadId, checkpoints }) => ({ threadId, checkpoints }));
   }
 
-  async readEntries(threadId: string): Promise<readonly SourceEntry[]> {
-    const rows = this.#file.all<EntryRow>(
-      'SELECT checkpoint_ns AS namespace, checkpoint_id AS id, parent_checkpoint_id AS parentId FROM checkpoints WHERE thread_id = ?',
-      threadId,
+  protected override async query<Row extends object>(sql: string, values?: readonly unknown[]): Promise<Row[]> {
+    return this.#all(sql, values);
+  }
+
+  protected override async readStored({ place, id }: SourceEntry) {
+    const [row] = this.#all<{ type: string | null; checkpoint: Bytes; metadata: Bytes }>(
+      `SELECT type, checkpoint, metadata FROM checkpoints WHERE ${HERE}`,
+      [place.threadId, place.namespace, id],
     );
-    return rows.map(({ namespace, id, parentId }) => ({
-      place: { threadId, namespace },
-      id,
-      // Where a run ended as it began, the saver made the checkpoint its own parent, and what was there is lost.
-      parentId: parentId === null || parentId === '' || parentId === id ? undefined : parentId,
-    }));
+    if (row === undefined) return undefined;
+    return {
+      checkpoint: await this.decode(row.type, row.checkpoint, 'checkpoint'),
+      metadata: await this.decode(row.type, row.metadata, 'metadata'),
+    };
   }
 
-  async findStrayWrites(threadId: string): Promise<readonly StrayWrites[]> {
-    const rows = this.#file.all<{ namespace: string; id: string; writes: number }>(
-      `SELECT checkpoint_ns AS namespace, checkpoint_id AS id, count(*) AS writes FROM writes w WHERE thread_id = ? AND NOT EXISTS (
-         SELECT 1 FROM checkpoints c
-          WHERE c.thread_id = w.thread_id AND c.checkpoint_ns = w.checkpoint_ns AND c.checkpoint_id = w.checkpoint_id
-       ) GROUP BY checkpoint_ns, checkpoint_id ORDER BY checkpoint_id`,
-      threadId,
-    );
-    return rows.map(({ namespace, id, writes }) => ({ place: { threadId, namespace }, id, writes }));
-  }
-
-  async readContent(entry: SourceEntry): Promise<SourceContent> {
-    const { threadId, namespace } = entry.place;
-    const sql = `SELECT type, checkpoint, metadata FROM checkpoints WHERE ${HERE}`;
-    const [row] = this.#file.all<ContentRow>(sql, threadId, namespace, entry.id);
-    if (row === undefined) throw new CorruptError('The checkpoint was deleted while its thread was read.');
-    const { type } = row;
-    return parseContent({
-      checkpoint: await decodeStored(this.#serde, { type, value: row.checkpoint }, 'checkpoint'),
-      metadata: await decodeStored(this.#serde, { type, value: row.metadata }, 'metadata'),
-      writes: await this.readWrites(entry),
-    });
-  }
-
-  async readWrites({ place, id }: SourceEntry): Promise<SourceWrites> {
-    const sql = `SELECT task_id AS taskId, channel, type, value FROM writes WHERE ${HERE} ORDER BY task_id, idx`;
-    const rows = this.#file.all<StoredWrite>(sql, place.threadId, place.namespace, id);
-    return decodeStoredWrites(this.#serde, rows);
-  }
-
-  async measure(threadIds?: readonly string[]): Promise<number> {
-    if (threadIds === undefined) return this.#file.sizeBytes();
-    const sql = `SELECT (SELECT coalesce(sum(length(checkpoint) + length(metadata)), 0) FROM checkpoints WHERE thread_id = ?1)
-                      + (SELECT coalesce(sum(length(value)), 0) FROM writes WHERE thread_id = ?1) AS bytes`;
-    return threadIds
-      .map((threadId) => this.#file.all<{ bytes: number }>(sql, threadId)[0]?.bytes ?? 0)
-      .reduce((sum, bytes) => sum + bytes, 0);
-  }
-
-  async close(): Promise<void> {
-    if (!this.#isClosed) this.#file.close();
+  end(): void {
+    if (!this.#isClosed) this.#db.close();
     this.#isClosed = true;
+  }
+
+  override async close(): Promise<void> {
+    this.end();
+  }
+}
+
+function guard<Result>(path: string, work: () => Result): Result {
+  try {
+    return work();
+  } catch (error) {
+    throw explain(toSavestateError(error, path), path);
+  }
+}
+
+/** The advice of our own storages does not fit: their tools do not know this file. */
+function explain(error: SavestateError, path: string): SavestateError {
+  if (error.details.sqliteCode !== SQLITE_CORRUPT) return error;
+  const { cause, details } = error;
+  return new CorruptError(
+    `The file ${path} is damaged or cut short: SQLite cannot read all of it. Bring it back from a backup, or make a new file of what is left (sqlite3 ${path} .recover), and import that.`,
+    { cause, details },
+  );
+}
+
+/** SQLite says the same of a folder, of a file that may not be read, and of a disk that fails. */
+function checkReadable(path: string): void {
+  const lack = findLack(path);
+  if (lack === undefined) return;
+  throw new StorageError(
+    `The file ${path} cannot be opened as a database of LangGraph's SqliteSaver: ${lack}. Nothing was stored.`,
+    { details: { path } },
+  );
+}
+
+function findLack(path: string): string | undefined {
+  try {
+    const found = statSync(path, { throwIfNoEntry: false });
+    if (found === undefined) return 'there is no such file; check the path';
+    if (found.isDirectory()) return 'it is a folder; name the file in it';
+    accessSync(path, constants.R_OK);
+    return undefined;
+  } catch (error) {
+    return `it may not be read (${(error as Error).message}); change its permissions, or run this as another user`;
+  }
+}
+
+/** Others that have a database open, or were killed, leave one of these beside it. */
+function isInUse(path: string): boolean {
+  return existsSync(`${path}-wal`) || existsSync(`${path}-journal`);
+}
+
+function stampOf(path: string): string | undefined {
+  const found = statSync(path, { bigint: true, throwIfNoEntry: false });
+  return found === undefined ? undefined : `${found.ino} ${found.size} ${found.mtimeNs}`;
+}
+
+/** Opens a file that nobody else has open without the files that SQLite makes beside it; undefined where SQLite is too old for that. */
+function openQuietly(path: string): SqlDatabase | undefined {
+  try {
+    return openReadOnlyDatabase(`${pathToFileURL(path).href}?immutable=1`);
+  } catch {
+    return undefined; // opening it in the ordinary way tells why, if that fails too
   }
 }

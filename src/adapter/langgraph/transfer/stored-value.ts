@@ -24,11 +24,6 @@ export function defaultSerializer(): SerializerProtocol {
   return new MemorySaver().serde;
 }
 
-/** Whether a value was lost when it was stored. */
-function isPlaceholder(value: unknown): boolean {
-  return value === PLACEHOLDER;
-}
-
 /** Decodes one value, or throws a CorruptError that names what it is of. */
 export async function decodeStored(
   serde: SerializerProtocol,
@@ -38,8 +33,7 @@ export async function decodeStored(
   try {
     return await serde.loadsTyped(type ?? 'json', value instanceof Uint8Array ? withoutBuffer(value) : (value ?? ''));
   } catch (cause) {
-    const message = messageOf(cause);
-    throw new CorruptError(`The ${what} cannot be decoded: ${message}`, { cause });
+    throw new CorruptError(`The ${what} cannot be decoded: ${messageOf(cause)}`, { cause });
   }
 }
 
@@ -49,51 +43,47 @@ function withoutBuffer({ buffer, byteOffset, byteLength }: Uint8Array): Uint8Arr
 }
 
 /** Decodes writes; what cannot be, is left out and named. */
-export async function decodeStoredWrites(
-  serde: SerializerProtocol,
-  stored: readonly StoredWrite[],
-): Promise<SourceWrites> {
-  const found: SourceWrites[] = [];
+export async function decodeWrites(serde: SerializerProtocol, stored: readonly StoredWrite[]): Promise<SourceWrites> {
+  const writes: CheckpointPendingWrite[] = [];
+  const faults: PartFault[] = [];
   for (const one of stored) {
     try {
-      const value = await decodeStored(serde, one, 'write');
-      found.push(sortWrites([[one.taskId, one.channel, value]]));
+      writes.push([one.taskId, one.channel, await decodeStored(serde, one, 'write')]);
     } catch (error) {
       if (!(error instanceof CorruptError)) throw error;
-      found.push({ writes: [], faults: [{ channel: one.channel, reason: error.message }] });
+      faults.push({ channel: one.channel, reason: error.message });
     }
   }
-  return { writes: found.flatMap(({ writes }) => writes), faults: found.flatMap(({ faults }) => faults) };
+  const sorted = sortWrites(writes);
+  return { writes: sorted.writes, faults: [...faults, ...sorted.faults] };
 }
 
 /** Leaves out writes whose values are lost, and names them. */
 export function sortWrites(writes: readonly CheckpointPendingWrite[]): SourceWrites {
-  const lost = writes.filter(([, , value]) => isPlaceholder(value));
+  const lost = writes.filter(([, , value]) => value === PLACEHOLDER);
   return {
-    writes: lost.length === 0 ? writes : writes.filter((write) => !lost.includes(write)),
+    writes: writes.filter(([, , value]) => value !== PLACEHOLDER),
     faults: lost.map(([taskId, channel]) => ({ channel, reason: `a write of task ${taskId} was left out: ${LOST}` })),
   };
 }
 
 /** Accepts what was decoded as a checkpoint, without values that are lost; throws a CorruptError for anything else. */
-export function parseContent(decoded: {
-  readonly checkpoint: unknown;
-  readonly metadata: unknown;
-  readonly writes: SourceWrites;
-}): SourceContent {
-  const { checkpoint, metadata, writes } = decoded;
-  if (isPlaceholder(checkpoint)) throw new CorruptError(`The checkpoint is lost: ${LOST}.`);
+export function parseContent(
+  { checkpoint, metadata }: { readonly checkpoint: unknown; readonly metadata?: unknown },
+  { writes, faults }: SourceWrites,
+): SourceContent {
+  if (checkpoint === PLACEHOLDER) throw new CorruptError(`The checkpoint is lost: ${LOST}.`);
   if (!isCheckpoint(checkpoint)) throw new CorruptError('What is stored there is no checkpoint.');
   if (!isRecord(metadata)) throw new CorruptError('The metadata of the checkpoint is lost.');
   const entries = Object.entries(checkpoint.channel_values);
-  const lost = entries.filter(([, value]) => isPlaceholder(value));
-  const faults: PartFault[] = lost.map(([channel]) => ({ channel, reason: `the value was left out: ${LOST}` }));
-  const kept = entries.filter((entry) => !lost.includes(entry));
+  const lost = entries.filter(([, value]) => value === PLACEHOLDER);
+  const kept = entries.filter(([, value]) => value !== PLACEHOLDER);
+  const reason = `the value was left out: ${LOST}`;
   return {
     checkpoint: lost.length === 0 ? checkpoint : { ...checkpoint, channel_values: Object.fromEntries(kept) },
     metadata: metadata as CheckpointMetadata,
-    writes: writes.writes,
-    faults: [...faults, ...writes.faults],
+    writes,
+    faults: [...lost.map(([channel]) => ({ channel, reason })), ...faults],
   };
 }
 

@@ -1,4 +1,9 @@
-import type { Checkpoint, CheckpointMetadata, CheckpointPendingWrite } from '@langchain/langgraph-checkpoint';
+import type {
+  ChannelVersions,
+  Checkpoint,
+  CheckpointMetadata,
+  CheckpointPendingWrite,
+} from '@langchain/langgraph-checkpoint';
 import type { Place } from '../record/thread-session.ts';
 
 /** One checkpoint of a source, known by its names alone. */
@@ -6,8 +11,8 @@ export type SourceEntry = {
   readonly place: Place;
   readonly id: string;
   readonly parentId?: string | undefined;
-  /** What the source cannot vouch for, although it has a value there. */
-  readonly doubts?: readonly PartFault[];
+  /** Set if the source keeps one value for each version of a channel, which forks may have to share. */
+  readonly versions?: ChannelVersions | undefined;
 };
 
 /** A part of a checkpoint that is not what was once saved, and why. */
@@ -40,7 +45,10 @@ export interface ThreadSource {
   /** Throws a CorruptError for what cannot be read back as a checkpoint. */
   readContent(entry: SourceEntry): Promise<SourceContent>;
   readWrites(entry: SourceEntry): Promise<SourceWrites>;
-  /** The bytes it takes up, or those of some threads; undefined where nobody knows. */
-  measure(threadIds?: readonly string[]): Promise<number | undefined>;
   close(): Promise<void>;
+}
+
+/** Tells the checkpoints of a thread apart. */
+export function keyOf({ place, id }: { readonly place: Place; readonly id: string | undefined }): string {
+  return JSON.stringify([place.namespace, id]);
 }

@@ -1,53 +1,88 @@
-import { hasErrorCode, InvalidInputError, NotFoundError } from '../../../core/errors.ts';
-import type { SourceContent, SourceEntry, SourceThread, ThreadSource } from './thread-source.ts';
-import { noteOf, notePart, type TransferNote, type TransferOptions, type TransferReport } from './transfer-report.ts';
+import { type CheckpointPendingWrite, type PendingWrite, WRITES_IDX_MAP } from '@langchain/langgraph-checkpoint';
+import { hasErrorCode, messageOf, NotFoundError } from '../../../core/errors.ts';
+import { callback, checkOptions, flag, listOf, signal, string } from '../../../core/options.ts';
+import type { Place } from '../record/thread-session.ts';
+import { findDoubts, findForkedVersions } from './forked-versions.ts';
+import { keyOf, type PartFault, type SourceContent, type SourceEntry, type ThreadSource } from './thread-source.ts';
 
-/** One checkpoint on its way, and its place among the others. */
-export type TransferStep = {
-  readonly entry: SourceEntry;
-  readonly content: SourceContent;
-  readonly family: Family;
+/** Where something is, and what is to be said about it. */
+export type TransferNote = {
+  readonly threadId: string;
+  readonly namespace: string;
+  readonly checkpointId: string;
+  /** Set if it is about one channel. */
+  readonly channel?: string;
+  /** Where in the value of the channel. */
+  readonly path?: string;
+  readonly reason: string;
 };
+
+/** What an import or export did. */
+export type TransferReport = {
+  readonly threads: number;
+  /** Checkpoints and writes that were stored now. */
+  readonly checkpoints: number;
+  readonly writes: number;
+  /** Checkpoints that were there already; they are not looked at again. */
+  readonly present: number;
+  /** What was not stored at all, and why. */
+  readonly skipped: readonly TransferNote[];
+  /** What was stored, but is not all that was once saved: parts that are lost, left out, or changed. */
+  readonly lossy: readonly TransferNote[];
+};
+
+/** How far a transfer is. */
+export type TransferProgress = {
+  /** The thread it is at. */
+  readonly threadId: string;
+  readonly threadsDone: number;
+  readonly threads: number;
+  readonly checkpointsDone: number;
+  readonly checkpoints: number;
+};
+
+/** What every transfer can be told. */
+export type TransferOptions = {
+  /** Only these; default all. */
+  readonly threads?: readonly string[];
+  /** Called after every checkpoint. */
+  readonly onProgress?: (progress: TransferProgress) => void;
+  /** Called with what will be in these lists of the report, as it is found: a transfer that is stopped, or fails, has no report. */
+  readonly onNote?: (note: TransferNote, list: 'skipped' | 'lossy') => void;
+  /** Stops between two checkpoints. What is stored stays, and the next transfer goes on from there. */
+  readonly signal?: AbortSignal;
+};
+
+const OPTIONS = { threads: listOf(string), onProgress: callback, onNote: callback, signal, allowLossy: flag };
+
+/** One checkpoint on its way, and its relatives in the source. */
+export type TransferStep = Relatives & { readonly entry: SourceEntry; readonly content: SourceContent };
 
 /** What is known of the relatives of a checkpoint before any is stored. */
-export type Family = {
-  /** The parent, if the source has it. */
+export type Relatives = {
   readonly parent: SourceEntry | undefined;
-  /** How many children the source has of it. */
-  readonly children: number;
-  /** Children of the same parent, itself included. */
-  readonly siblings: number;
-  /** Whether all other children of its parent have had their turn. */
-  readonly isLastChild: boolean;
+  readonly children: readonly SourceEntry[];
+  /** The children of its parent, itself included, in the order in which they are stored. */
+  readonly siblings: readonly SourceEntry[];
 };
 
-/** What became of a step. */
+/** What became of a step: how many writes were stored, why it was not stored, what of it is not whole. */
 export type StepOutcome = {
   readonly writes: number;
-  /** Why it was not stored. */
-  readonly skipped?: TransferNote | undefined;
-  readonly lossy: readonly TransferNote[];
+  readonly skipped?: PartFault;
+  readonly lossy: readonly PartFault[];
 };
 
 /** Where threads are brought to. */
 export interface ThreadTarget {
+  /** What is there already. */
+  readonly there: Pick<ThreadSource, 'readEntries'>;
   /** Told of all checkpoints of a thread, parents first, before the first of them is stored. */
-  prepare?(entries: readonly SourceEntry[]): Promise<void>;
-  /** The keys of the checkpoints of a thread that are stored there; see `keyOf`. */
-  findStored(threadId: string): Promise<ReadonlySet<string>>;
+  prepare(entries: readonly SourceEntry[]): Promise<void>;
   /** Throws an InvalidInputError for what it does not take. */
   store(step: TransferStep): Promise<StepOutcome>;
-  /** What a checkpoint that is there already lacks there; only targets that can tell have it. */
-  examine?(step: TransferStep): Promise<readonly TransferNote[]>;
   /** Told of a checkpoint that could not be read. */
   leaveOut?(step: Omit<TransferStep, 'content'>): Promise<void>;
-  /** The bytes it takes up; undefined where nobody knows. */
-  measure(): Promise<number | undefined>;
-}
-
-/** Tells the checkpoints of a thread apart. */
-export function keyOf({ place, id }: Pick<SourceEntry, 'place' | 'id'>): string {
-  return JSON.stringify([place.namespace, id]);
 }
 
 /** Brings threads from a source to a target, oldest checkpoint first, parents before children. */
@@ -56,10 +91,11 @@ export class ThreadTransfer {
   readonly #target: ThreadTarget;
   readonly #options: TransferOptions;
   readonly #notes: { readonly skipped: TransferNote[]; readonly lossy: TransferNote[] } = { skipped: [], lossy: [] };
-  readonly #counts = { checkpoints: 0, writes: 0, present: 0, done: 0, threadsDone: 0 };
-  readonly #totals = { threads: 0, checkpoints: 0 };
+  readonly #counts = { checkpoints: 0, writes: 0, present: 0 };
+  readonly #progress = { threadsDone: 0, threads: 0, checkpointsDone: 0, checkpoints: 0 };
 
   constructor(source: ThreadSource, target: ThreadTarget, options: TransferOptions) {
+    checkOptions(options, OPTIONS, 'A transfer of threads');
     this.#source = source;
     this.#target = target;
     this.#options = options;
@@ -68,30 +104,17 @@ export class ThreadTransfer {
   async run(): Promise<TransferReport> {
     this.#options.signal?.throwIfAborted();
     const threads = await this.#chooseThreads();
-    this.#totals.threads = threads.length;
-    this.#totals.checkpoints = threads.reduce((sum, { checkpoints }) => sum + checkpoints, 0);
-    const bytesBefore = await this.#source.measure(this.#options.threads);
+    this.#progress.threads = threads.length;
+    this.#progress.checkpoints = threads.reduce((sum, { checkpoints }) => sum + checkpoints, 0);
     for (const { threadId } of threads) {
       await this.#moveThread(threadId);
-      this.#counts.threadsDone++;
+      this.#progress.threadsDone++;
     }
-    const bytesAfter = await this.#target.measure();
-    const { checkpoints, writes, present } = this.#counts;
-    return {
-      threads: threads.length,
-      checkpoints,
-      writes,
-      present,
-      ...this.#notes,
-      ...(bytesBefore !== undefined && { bytesBefore }),
-      ...(bytesAfter !== undefined && { bytesAfter }),
-    };
+    return { threads: threads.length, ...this.#counts, ...this.#notes };
   }
 
-  async #chooseThreads(): Promise<readonly SourceThread[]> {
+  async #chooseThreads() {
     const { threads: asked } = this.#options;
-    if (asked !== undefined && !Array.isArray(asked))
-      throw new InvalidInputError('threads must be an array of thread ids.', { details: { field: 'threads' } });
     const found = await this.#source.listThreads(asked);
     if (asked === undefined) return found;
     const byId = new Map(found.map((thread) => [thread.threadId, thread]));
@@ -106,77 +129,61 @@ export class ThreadTransfer {
 
   async #moveThread(threadId: string): Promise<void> {
     const entries = parentsFirst(await this.#source.readEntries(threadId));
-    const families = findFamilies(entries);
-    const stored = await this.#target.findStored(threadId);
-    if (entries.some((entry) => !stored.has(keyOf(entry)))) await this.#target.prepare?.(entries);
+    const relatives = findRelatives(entries);
+    const forked = findForkedVersions(entries);
+    const stored = new Set((await this.#target.there.readEntries(threadId)).map(keyOf));
+    if (entries.some((entry) => !stored.has(keyOf(entry)))) await this.#target.prepare(entries);
     for (const entry of entries) {
       this.#options.signal?.throwIfAborted();
-      if (stored.has(keyOf(entry))) await this.#passBy(entry, families.get(entry) ?? NO_FAMILY);
-      else await this.#move(entry, families.get(entry) ?? NO_FAMILY);
-      this.#counts.done++;
-      this.#tell(threadId);
+      if (stored.has(keyOf(entry))) this.#counts.present++;
+      else await this.#move({ entry, ...relatives(entry) }, findDoubts(entry, forked.get(entry)));
+      this.#progress.checkpointsDone++;
+      this.#options.onProgress?.({ threadId, ...this.#progress });
     }
     for (const stray of await this.#source.findStrayWrites(threadId)) {
       const writes = stray.writes === 1 ? '1 write was' : `${stray.writes} writes were`;
-      const reason = `${writes} left out: the checkpoint was never stored.`;
-      this.#note('skipped', noteOf(stray, reason));
-    }
-  }
-
-  /** What an earlier transfer stored, perhaps one that was stopped before it could report, is named again. */
-  async #passBy(entry: SourceEntry, family: Family): Promise<void> {
-    this.#counts.present++;
-    if (this.#target.examine === undefined) return;
-    try {
-      const content = await this.#source.readContent(entry);
-      this.#note('lossy', ...(await this.#target.examine({ entry, content, family })));
-    } catch (error) {
-      if (!hasErrorCode(error, 'CORRUPT')) throw error;
-      this.#note('lossy', noteOf(entry, `it is there, but cannot be compared: ${(error as Error).message}`));
+      this.#note('skipped', stray, { reason: `${writes} left out: the checkpoint was never stored.` });
     }
   }
 
   /** What is damaged, or not taken, is noted, and the rest goes on. */
-  async #move(entry: SourceEntry, family: Family): Promise<void> {
+  async #move(step: Omit<TransferStep, 'content'>, doubts: readonly PartFault[]): Promise<void> {
+    const { entry } = step;
     try {
-      const content = await this.#readContent(entry, family);
-      const { writes, skipped, lossy } = await this.#target.store({ entry, content, family });
+      const content = await this.#readContent(step);
+      const { writes, skipped, lossy } = await this.#target.store({ ...step, content });
       this.#counts.writes += writes;
-      if (skipped !== undefined) {
-        this.#note('skipped', skipped);
-        return;
-      }
+      if (skipped !== undefined) return this.#note('skipped', entry, skipped);
       this.#counts.checkpoints++;
-      const faults = [...(entry.doubts ?? []), ...content.faults];
-      this.#note('lossy', ...faults.map((fault) => notePart(entry, fault)), ...lossy);
+      this.#note('lossy', entry, ...doubts, ...content.faults, ...lossy);
     } catch (error) {
       if (!hasErrorCode(error, 'CORRUPT') && !hasErrorCode(error, 'INVALID_INPUT')) throw error;
-      this.#note('skipped', noteOf(entry, (error as Error).message));
+      this.#note('skipped', entry, { reason: messageOf(error) });
     }
   }
 
-  async #readContent(entry: SourceEntry, family: Family): Promise<SourceContent> {
+  async #readContent(step: Omit<TransferStep, 'content'>): Promise<SourceContent> {
     try {
-      return await this.#source.readContent(entry);
+      return await this.#source.readContent(step.entry);
     } catch (error) {
-      if (hasErrorCode(error, 'CORRUPT')) await this.#target.leaveOut?.({ entry, family });
+      if (hasErrorCode(error, 'CORRUPT')) await this.#target.leaveOut?.(step);
       throw error;
     }
   }
 
-  #note(list: 'skipped' | 'lossy', ...notes: readonly TransferNote[]): void {
-    this.#notes[list].push(...notes);
-    for (const note of notes) this.#options.onNote?.(note, list);
-  }
-
-  #tell(threadId: string): void {
-    const { done, threadsDone } = this.#counts;
-    const { threads, checkpoints } = this.#totals;
-    this.#options.onProgress?.({ threadId, threadsDone, threads, checkpointsDone: done, checkpoints });
+  #note(
+    list: 'skipped' | 'lossy',
+    { place, id }: { readonly place: Place; readonly id: string },
+    ...faults: readonly Pick<TransferNote, 'channel' | 'path' | 'reason'>[]
+  ): void {
+    for (const { channel, path, reason } of faults) {
+      const part = { ...(channel !== undefined && { channel }), ...(path !== undefined && { path }) };
+      const note = { threadId: place.threadId, namespace: place.namespace, checkpointId: id, ...part, reason };
+      this.#notes[list].push(note);
+      this.#options.onNote?.(note, list);
+    }
   }
 }
-
-const NO_FAMILY: Family = { parent: undefined, children: 0, siblings: 1, isLastChild: true };
 
 /** By id, which is by age; but a parent always before its children, whatever their clocks said. */
 function parentsFirst(entries: readonly SourceEntry[]): SourceEntry[] {
@@ -186,36 +193,38 @@ function parentsFirst(entries: readonly SourceEntry[]): SourceEntry[] {
     const line = new Set<SourceEntry>();
     for (let at: SourceEntry | undefined = entry; at !== undefined && !ordered.has(at) && !line.has(at); ) {
       line.add(at);
-      at = findParent(byKey, at);
+      at = byKey.get(keyOf({ place: at.place, id: at.parentId }));
     }
     for (const one of [...line].toReversed()) ordered.add(one);
   }
   return [...ordered];
 }
 
-function findParent(byKey: ReadonlyMap<string, SourceEntry>, entry: SourceEntry): SourceEntry | undefined {
-  return entry.parentId === undefined ? undefined : byKey.get(keyOf({ place: entry.place, id: entry.parentId }));
+function findRelatives(ordered: readonly SourceEntry[]): (entry: SourceEntry) => Relatives {
+  const byKey = new Map(ordered.map((entry) => [keyOf(entry), entry]));
+  const parentOf = ({ place, parentId }: SourceEntry) => byKey.get(keyOf({ place, id: parentId }));
+  const families = new Map<SourceEntry | undefined, SourceEntry[]>();
+  for (const entry of ordered) {
+    const parent = parentOf(entry);
+    families.set(parent, [...(families.get(parent) ?? []), entry]);
+  }
+  return (entry) => {
+    const parent = parentOf(entry);
+    const siblings = (parent && families.get(parent)) ?? [entry];
+    return { parent, siblings, children: families.get(entry) ?? [] };
+  };
 }
 
-function findFamilies(ordered: readonly SourceEntry[]): ReadonlyMap<SourceEntry, Family> {
-  const byKey = new Map(ordered.map((entry) => [keyOf(entry), entry]));
-  const children = new Map<SourceEntry, SourceEntry[]>();
-  for (const entry of ordered) {
-    const parent = findParent(byKey, entry);
-    if (parent === undefined) continue;
-    const known = children.get(parent);
-    if (known === undefined) children.set(parent, [entry]);
-    else known.push(entry);
+/** Writes as the calls of `putWrites` that store them. Special ones have a call of their own: they would move the numbers of the others. */
+export function writeCalls(
+  writes: readonly CheckpointPendingWrite[],
+): { readonly taskId: string; readonly call: PendingWrite[] }[] {
+  const calls = new Map<string, { readonly taskId: string; readonly call: PendingWrite[] }>();
+  for (const [taskId, channel, value] of writes) {
+    const key = JSON.stringify([taskId, channel in WRITES_IDX_MAP]);
+    const known = calls.get(key) ?? { taskId, call: [] };
+    known.call.push([channel, value]);
+    calls.set(key, known);
   }
-  return new Map(
-    ordered.map((entry) => {
-      const parent = findParent(byKey, entry);
-      const siblings = (parent === undefined ? undefined : children.get(parent)) ?? [entry];
-      const own = children.get(entry)?.length ?? 0;
-      return [
-        entry,
-        { parent, children: own, siblings: siblings.length, isLastChild: siblings.at(-1) === entry } satisfies Family,
-      ];
-    }),
-  );
+  return [...calls.values()];
 }
