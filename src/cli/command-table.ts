@@ -68,7 +68,6 @@ const GROUPS: Readonly<Record<CommandGroup, readonly Row[]>> = {
     ['config', 'show or change what savestate.yaml says', () => import('./commands/setup/config.ts')],
     ['doctor', 'find out why something does not work', () => import('./commands/setup/doctor.ts')],
     ['completion', 'print a completion script for bash, zsh or fish', () => import('./commands/setup/completion.ts')],
-    ['schema', "print the JSON Schema of a command's --json", () => import('./commands/setup/schema.ts')],
     ['demo', 'a short tour on a temporary database', () => import('./commands/setup/demo.ts')],
     [
       'langgraph',

@@ -1,8 +1,7 @@
 import { Command as Commander, CommanderError, Option } from 'commander';
 import type { Command, CommandRow, Program, ProgramParts } from './base/command.ts';
-import { CommandInput } from './base/command-input.ts';
+import { CommandInput, findName, GLOBAL_ROWS, readGlobalOptions } from './base/command-input.ts';
 import { EXIT, type ExitCode } from './base/exit-code.ts';
-import { findName, GLOBAL_ROWS, readGlobalOptions } from './base/global-options.ts';
 import { COMMANDS } from './command-table.ts';
 
 const INTRO = 'Save states for AI agents: look at, compare, fork, search, check and forget what agents did.';

@@ -1,11 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { SavestateError } from '../core/errors.ts';
 import type { Command } from './base/command.ts';
-import type { CommandInput } from './base/command-input.ts';
+import type { CommandInput, GlobalOptions } from './base/command-input.ts';
 import { describeError, EXIT, type ExitCode, exitCodeOf, isInterrupt } from './base/exit-code.ts';
-import type { GlobalOptions } from './base/global-options.ts';
 import { PROGRAM } from './program.ts';
-import { toPrintable } from './terminal/printable.ts';
+import { toPrintable } from './terminal/style.ts';
 
 /** Runs the command line of a process; answers its exit code. */
 export async function runMain(host: NodeJS.Process): Promise<number> {

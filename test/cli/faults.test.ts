@@ -52,7 +52,6 @@ const WITHOUT_STORAGE = [
   'init',
   'config',
   'completion',
-  'schema',
   'demo',
   'langgraph',
   'complete',

@@ -140,7 +140,11 @@ describe.concurrent('redact', () => {
       places: 5,
       checkpoints: ROUNDS + 1,
     });
-    const done = await json('redact', ['--env', 'LEAKED', '--pattern', '\\bsaid \\d', '--yes'], { folder, env });
+    const done = await json('redact', ['--env', 'LEAKED', '--pattern', '\\bsaid \\d', '--yes'], {
+      folder,
+      env,
+      own: true,
+    });
     expect(done).toMatchObject({ isDryRun: false, sessionId: CHAT, places: 5 + ROUNDS, effects: ROUNDS });
     expect(readFileSync(join(folder, DATABASE)).includes('order 1042')).toBe(false);
     expect(existsSync(join(folder, `${DATABASE}-wal`))).toBe(false);

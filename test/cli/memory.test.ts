@@ -1,9 +1,9 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import type { Output } from '../../src/cli/base/output-schemas.ts';
 import { json, ok, run } from './support/cli.ts';
 import { copiesOf, newFolder } from './support/folder.ts';
+import type { Output } from './support/output-schemas.ts';
 import { Screen } from './support/pty.ts';
 import { createTeamFolder } from './support/team.ts';
 

@@ -1,10 +1,10 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { OUTPUT_SCHEMAS } from '../../src/cli/base/output-schemas.ts';
 import { DIST, json, ok, run } from './support/cli.ts';
 import { CHAT, sharedChat } from './support/fixture.ts';
 import { newFolder } from './support/folder.ts';
+import { OUTPUT_SCHEMAS } from './support/output-schemas.ts';
 import { Screen } from './support/pty.ts';
 import { createTeamFolder, TEAM_WITH_BOSS } from './support/team.ts';
 

@@ -215,7 +215,7 @@ describe.concurrent('doctor', () => {
     const folder = createTeamFolder();
     await ok(['init'], { folder });
     const team = async (code: number) =>
-      (await json('doctor', [], { folder, code })).checks.find(({ name }) => name === 'team');
+      (await json('doctor', [], { folder, own: true, code })).checks.find(({ name }) => name === 'team');
     expect(await team(0)).toMatchObject({ status: 'ok', message: 'a chat of planner, critic' });
     writeFileSync(join(folder, 'travellers.mjs'), 'export const registry = {};\n');
     expect(await team(1)).toMatchObject({ status: 'failed', message: expect.stringContaining('offline-travellers') });

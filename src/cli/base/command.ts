@@ -1,7 +1,6 @@
-import type { CommandInput } from './command-input.ts';
+import type { CommandInput, GlobalOptions } from './command-input.ts';
 import type { Context } from './context.ts';
 import type { ExitCode } from './exit-code.ts';
-import type { GlobalOptions } from './global-options.ts';
 
 /** An option as commander writes it; with `repeat` it may be given more than once. */
 export type OptionRow = readonly [flags: string, description: string, repeat?: 'repeat'];

@@ -2,16 +2,20 @@ import { setImmediate as giveWay } from 'node:timers/promises';
 import { InvalidInputError } from '../../core/errors.ts';
 import { parseSessionId } from '../../core/record/id.ts';
 import { formatStorageAddress, type StorageAddress } from '../../storage/open/address.ts';
-import { type FoundConfig, readConfig } from '../place/config-file.ts';
-import { findAddress } from '../place/find-address.ts';
-import { type FoundSettings, findSettings } from '../place/settings-file.ts';
-import { stateFolderOf } from '../place/state-folder.ts';
-import { toPrintable } from '../terminal/printable.ts';
+import {
+  type FoundConfig,
+  type FoundSettings,
+  findAddress,
+  findSettings,
+  ownFolderOf,
+  readConfig,
+} from '../place/project.ts';
 import { ProgressBar, showBusy, type Work } from '../terminal/progress-bar.ts';
+import { toPrintable } from '../terminal/style.ts';
 import type { Terminal } from '../terminal/terminal.ts';
 import type { Program } from './command.ts';
-import type { GlobalOptions } from './global-options.ts';
-import type { Workspace } from './workspace.ts';
+import type { CommandInput, GlobalOptions } from './command-input.ts';
+import type { OpenStorage } from './open-storage.ts';
 
 /** What a context is made of: the person, and the world around the process. */
 export type ContextParts = {
@@ -25,6 +29,14 @@ export type ContextParts = {
 
 type OpenOptions = { readonly create?: boolean; readonly address?: StorageAddress };
 
+/** What is opened once, for a command and all that it runs. */
+type Shared = {
+  config?: Promise<FoundConfig | undefined>;
+  settings?: Promise<FoundSettings | undefined>;
+  storage?: Promise<OpenStorage> | undefined;
+  isTidy?: boolean;
+};
+
 /** Soon enough for a person who pressed Ctrl-C. */
 const GIVE_WAY_EVERY_MS = 20;
 
@@ -36,45 +48,39 @@ export class Context {
   readonly env: ContextParts['env'];
   readonly folder: string;
   readonly signal: AbortSignal;
-  #config: Promise<FoundConfig | undefined> | undefined;
-  #settings: Promise<FoundSettings | undefined> | undefined;
+  readonly #shared: Shared;
   #gaveWayMs = 0;
-  #open: { workspace?: Promise<Workspace> | undefined } = {};
-  #isTidy = false;
 
-  constructor({ program, terminal, globals, env, folder, signal }: ContextParts) {
+  constructor({ program, terminal, globals, env, folder, signal }: ContextParts, shared: Shared = {}) {
     this.program = program;
     this.terminal = terminal;
     this.globals = globals;
     this.env = env;
     this.folder = folder;
     this.signal = signal;
+    this.#shared = shared;
   }
 
   /** The same place, for another command: one storage is opened for both. */
   with(parts: Partial<ContextParts>): Context {
-    const context = new Context({ ...this, ...parts });
-    context.#config = this.#config;
-    context.#settings = this.#settings;
-    context.#open = this.#open; // also what is opened later
-    return context;
+    return new Context({ ...this, ...parts }, this.#shared);
   }
 
   config(): Promise<FoundConfig | undefined> {
-    this.#config ??= readConfig(this.folder);
-    return this.#config;
+    this.#shared.config ??= readConfig(this.folder);
+    return this.#shared.config;
   }
 
   /** The settings of runs: those of `workflow.yaml`, with variables over them; undefined without any. */
   settings(): Promise<FoundSettings | undefined> {
     const { folder, env } = this;
-    this.#settings ??= this.config().then((config) => findSettings({ folder, env, config }));
-    return this.#settings;
+    this.#shared.settings ??= this.config().then((config) => findSettings({ folder, env, config }));
+    return this.#shared.settings;
   }
 
   /** Goes by other settings from now on: those of a workflow file that is run. */
   useSettings(settings: FoundSettings): void {
-    this.#settings = Promise.resolve(settings);
+    this.#shared.settings = Promise.resolve(settings);
   }
 
   /** Where the storage is that is meant. */
@@ -85,71 +91,73 @@ export class Context {
 
   /** The folder of what the command line itself remembers about this storage. */
   async stateFolder(): Promise<string> {
-    return stateFolderOf(this.env, formatStorageAddress(await this.address()));
+    return ownFolderOf(this.env, formatStorageAddress(await this.address()));
   }
 
-  /** The open storage; a NotFoundError if it does not exist, unless `create`. */
-  workspace(options: { readonly create?: boolean } = {}): Promise<Workspace> {
-    return this.#openOnce(options);
-  }
-
-  /** What could not be opened is tried again: it may be there by then. */
-  #openOnce(options: OpenOptions): Promise<Workspace> {
-    const opening = this.#open.workspace ?? this.#openNow(options);
-    this.#open.workspace = opening;
+  /** The open storage; a NotFoundError if it does not exist, unless `create`. What could not be opened is tried again. */
+  open(options: OpenOptions = {}): Promise<OpenStorage> {
+    const shared = this.#shared;
+    const opening = shared.storage ?? this.#openNow(options);
+    shared.storage = opening;
     opening.catch(() => {
-      if (this.#open.workspace === opening) this.#open.workspace = undefined;
+      if (shared.storage === opening) shared.storage = undefined;
     });
     return opening;
   }
 
+  async #openNow({ address, create = false }: OpenOptions): Promise<OpenStorage> {
+    const [{ openStorage }, { OpenStorage }] = await Promise.all([
+      import('../../storage/open/open.ts'),
+      import('./open-storage.ts'),
+    ]);
+    const sessionId = this.globals.session ?? (this.env.SAVESTATE_SESSION || (await this.config())?.config.session);
+    if (sessionId) parseSessionId(sessionId); // before anything is made
+    const storage = await openStorage(address ?? (await this.address()), { create, isInteractive: true });
+    const readFirstBad = async () =>
+      (await (await import('../place/own-files.ts')).BisectFile.open(this)).readFirstBad();
+    return new OpenStorage(storage, { sessionId: sessionId || undefined, readFirstBad });
+  }
+
   /** The storage for a run, tidied as the settings say. With `enabled: false` it is one in memory, so that nothing is written. */
-  async runWorkspace(): Promise<Workspace> {
-    const settings = await this.settings();
-    const { enabled = true, cleanup_after_days: maxAgeDays } = settings?.config.workflow.checkpointing ?? {};
-    if (!enabled) {
-      this.say(`Checkpointing is off (enabled: false, ${settings?.path}): nothing is saved.`);
-      return this.#openOnce({ address: { kind: 'memory' } });
+  async openForRun(): Promise<OpenStorage> {
+    const off = await this.#findSwitchedOff();
+    if (off !== undefined) {
+      this.say(`${off}: nothing is saved.`);
+      return this.open({ address: { kind: 'memory' } });
     }
-    const workspace = await this.workspace({ create: true });
-    if (maxAgeDays === undefined || this.#isTidy) return workspace;
-    this.#isTidy = true;
-    const deleted = await workspace.manager.cleanupOldCheckpoints({ maxAgeDays });
+    const opened = await this.open({ create: true });
+    const maxAgeDays = (await this.settings())?.config.workflow.checkpointing.cleanup_after_days;
+    if (maxAgeDays === undefined || this.#shared.isTidy) return opened;
+    this.#shared.isTidy = true;
+    const deleted = await opened.manager.cleanupOldCheckpoints({ maxAgeDays });
     if (deleted > 0) this.say(`${deleted} older than ${maxAgeDays} days deleted (cleanup_after_days).`);
-    return workspace;
+    return opened;
+  }
+
+  /** Who says that nothing is saved; undefined if checkpointing is on. */
+  async #findSwitchedOff(): Promise<string | undefined> {
+    const settings = await this.settings();
+    const isOff = settings?.config.workflow.checkpointing.enabled === false;
+    return isOff ? `Checkpointing is off (enabled: false, ${settings.path})` : undefined;
   }
 
   /** Whether a run leaves something behind: not with `enabled: false`, and not in memory. */
   async keepsRuns(): Promise<boolean> {
-    const settings = await this.settings();
-    return settings?.config.workflow.checkpointing.enabled !== false && (await this.address()).kind !== 'memory';
+    return (await this.#findSwitchedOff()) === undefined && (await this.address()).kind !== 'memory';
   }
 
   /** Throws if settings switch checkpointing off: what was saved before cannot be gone on with then. */
   async checkSaving(): Promise<void> {
-    const settings = await this.settings();
-    if (settings?.config.workflow.checkpointing.enabled !== false) return;
+    const off = await this.#findSwitchedOff();
+    if (off === undefined) return;
     throw new InvalidInputError(
-      `Checkpointing is off (enabled: false, ${settings.path}), so there is nothing to go on from, and nothing may be saved. Set enabled: true first.`,
+      `${off}, so there is nothing to go on from, and nothing may be saved. Set enabled: true first.`,
     );
   }
 
-  async #openNow({ address, create = false }: OpenOptions): Promise<Workspace> {
-    const [{ openStorage }, { Workspace }, { readFirstBad }] = await Promise.all([
-      import('../../storage/open/open.ts'),
-      import('./workspace.ts'),
-      import('../place/bisect-file.ts'),
-    ]);
-    const sessionId = this.globals.session ?? (this.env.SAVESTATE_SESSION || (await this.config())?.config.session);
-    if (sessionId) parseSessionId(sessionId); // before anything is made
-    const firstBad = readFirstBad(await this.stateFolder());
-    const storage = await openStorage(address ?? (await this.address()), { create, isInteractive: true });
-    return new Workspace(storage, { sessionId: sessionId || undefined, firstBad });
-  }
-
   async close(): Promise<void> {
-    const workspace = await this.#open.workspace?.catch(() => undefined); // what could not be opened was told already
-    await workspace?.close();
+    const opened = await this.#shared.storage?.catch(() => undefined); // what could not be opened was told already
+    await opened?.close();
   }
 
   get isJson(): boolean {
@@ -181,8 +189,9 @@ export class Context {
     if (!this.globals.quiet) this.terminal.note(`${text}\n`);
   }
 
-  /** Asks before something is destroyed. */
-  async confirm(question: string): Promise<boolean> {
+  /** Asks before something is destroyed; with `--dry-run` it is not. */
+  async confirm(question: string, input?: CommandInput): Promise<boolean> {
+    if (input?.flag('dryRun') === true) return false;
     const { terminal, signal, globals } = this;
     const canAsk = terminal.canAsk && globals.input;
     const { confirm } = await import('../terminal/ask.ts');

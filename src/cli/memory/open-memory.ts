@@ -1,13 +1,19 @@
 import { existsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
+import { withoutUndefined } from '../../core/defined.ts';
 import { NotFoundError } from '../../core/errors.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
+import type { ViewOptions } from '../../memory/log/views.ts';
 import { Memory, type MemoryOptions } from '../../memory/memory.ts';
+import type { MemoryScope } from '../../memory/storage/memory-record.ts';
 import { DEFAULT_PATH } from '../../memory/storage/sqlite/sqlite-memory-storage.ts';
+import { storageExists } from '../../storage/open/address.ts';
+import type { CommandInput } from '../base/command-input.ts';
 import type { Context } from '../base/context.ts';
+import { resolveRevision } from '../revision/resolve-revision.ts';
 
 /** How a memory is opened. */
-export type OpenMemoryOptions = {
+type OpenMemoryOptions = {
   /** A path or address that was named. */
   readonly named?: string | undefined;
   /** With it memory follows branches. */
@@ -53,4 +59,40 @@ async function findPlace(context: Context, named: string | undefined): Promise<s
       ? [found.config.memory, dirname(found.path)]
       : [here ?? DEFAULT_PATH, context.folder];
   return text.includes('://') ? text : resolve(folder, text);
+}
+
+/** Whose memories a command is about, and from where it looks. */
+export type MemoryView = {
+  /** What was named, else the user that `run` and `repl` would talk with, which is said. */
+  readonly scope: () => MemoryScope;
+  readonly named: MemoryScope;
+  readonly from: ViewOptions;
+};
+
+/** Opens the memory for a command and closes it afterwards. */
+export async function useMemory<Result>(
+  context: Context,
+  input: CommandInput,
+  work: (memory: Memory, view: MemoryView) => Promise<Result>,
+): Promise<Result> {
+  const asOf = input.text('asOf');
+  const named = withoutUndefined({ userId: input.text('user'), agentId: input.text('agent') });
+  // Memory follows branches if there are checkpoints to follow; it may also be used without any.
+  const isNeeded = asOf !== undefined || storageExists(await context.address());
+  const manager = isNeeded ? (await context.open()).manager : undefined;
+  const memory = await openMemory(context, { named: input.text('memory'), manager });
+  try {
+    const checkpoint = asOf === undefined ? undefined : await resolveRevision(await context.open(), asOf);
+    const from = checkpoint === undefined ? {} : { asOf: checkpoint.id };
+    return await work(memory, { scope: () => findScope(context, named), named, from });
+  } finally {
+    await memory.close();
+  }
+}
+
+function findScope(context: Context, named: MemoryScope): MemoryScope {
+  if (Object.keys(named).length > 0) return named;
+  const userId = context.user;
+  context.say(`This is the memory of "${userId}"; --user <id> or --agent <id> shows another.`);
+  return { userId };
 }

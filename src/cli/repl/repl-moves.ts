@@ -3,7 +3,7 @@ import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { parseSessionId, type SessionId } from '../../core/record/id.ts';
 import { parseCount } from '../base/command-input.ts';
 import type { Context } from '../base/context.ts';
-import type { Workspace } from '../base/workspace.ts';
+import type { OpenStorage } from '../base/open-storage.ts';
 import { resolveRevision } from '../revision/resolve-revision.ts';
 import { splitPath } from '../revision/state-path.ts';
 import { readNames, toOutput } from '../state/checkpoint-text.ts';
@@ -40,25 +40,23 @@ export class ReplMoves {
 
   /** A checkpoint as people name it here: a round, or any revision. */
   async #open(word: string): Promise<Checkpoint> {
-    const workspace = await this.#context.workspace();
-    const isRound = /^\d+$/.test(word) && !(await this.#isName(workspace, word));
-    if (isRound) return openRound(workspace, Number(word));
-    if (!/^#\d+$/.test(word) || (await isRevision(workspace, word))) return resolveRevision(workspace, word);
-    return resolveRevision(workspace, `${await workspace.currentBranch(await workspace.session())}${word}`); // gone back from
+    const opened = await this.#context.open();
+    const isRound = /^\d+$/.test(word) && !(await this.#isName(opened, word));
+    if (isRound) return openRound(opened, Number(word));
+    if (!/^#\d+$/.test(word) || (await isRevision(opened, word))) return resolveRevision(opened, word);
+    return resolveRevision(opened, `${await opened.manager.currentBranch(await opened.session())}${word}`); // gone back from
   }
 
-  async #isName(workspace: Workspace, word: string): Promise<boolean> {
-    const sessionId = await workspace.session();
-    const found = await Promise.all(
-      (['branch', 'tag'] as const).map((kind) => workspace.findName(sessionId, kind, word)),
-    );
+  async #isName(opened: OpenStorage, word: string): Promise<boolean> {
+    const sessionId = await opened.session();
+    const found = await Promise.all((['branch', 'tag'] as const).map((kind) => opened.findName(sessionId, kind, word)));
     return found.some((id) => id !== undefined);
   }
 
   /** Undefined where no storage was made yet; looking around goes on. */
-  async findWorkspace(): Promise<Workspace | undefined> {
+  async findStorage(): Promise<OpenStorage | undefined> {
     try {
-      return await this.#context.workspace();
+      return await this.#context.open();
     } catch (error) {
       if (hasErrorCode(error, 'NOT_FOUND')) return undefined;
       throw error;
@@ -68,32 +66,32 @@ export class ReplMoves {
   /** Whether a word is what a command takes. */
   async isKnown(kind: WordKind, word: string): Promise<boolean> {
     if (kind === 'command') return this.#words.grammarOf(word) !== undefined;
-    const workspace = await this.findWorkspace();
-    const sessionId = await workspace?.findSession();
-    if (workspace === undefined) return false;
-    if (kind === 'session') return (await workspace.storage.readRefs({ sessionId: word })).length > 0;
+    const opened = await this.findStorage();
+    const sessionId = await opened?.findSession();
+    if (opened === undefined) return false;
+    if (kind === 'session') return (await opened.storage.readRefs({ sessionId: word })).length > 0;
     if (sessionId === undefined) return false;
-    if (kind === 'branch') return (await workspace.findName(sessionId, 'branch', word)) !== undefined;
-    return isRevision(workspace, splitPath(word)[0]);
+    if (kind === 'branch') return (await opened.findName(sessionId, 'branch', word)) !== undefined;
+    return isRevision(opened, splitPath(word)[0]);
   }
 
   /** Lists rounds and what was said in them. */
   async showRounds(word: string | undefined): Promise<void> {
     const limit = word === undefined ? DEFAULT_ROWS : parseCount(word, 'The count');
-    const workspace = await this.#context.workspace();
-    const sessionId = await workspace.findSession();
+    const opened = await this.#context.open();
+    const sessionId = await opened.findSession();
     if (sessionId === undefined) {
       await this.#context.answer([], () => '');
       return this.#context.say('There are no checkpoints yet.');
     }
     const rounds: Round[] = [];
     let left = limit;
-    for await (const { rows, ...round } of readRounds(workspace, await resolveRevision(workspace, '@'))) {
+    for await (const { rows, ...round } of readRounds(opened, await resolveRevision(opened, '@'))) {
       if (left <= 0) break;
       rounds.push({ ...round, rows: rows.slice(0, left) });
       left -= rows.length;
     }
-    const names = await readNames(workspace, sessionId);
+    const names = await readNames(opened, sessionId);
     const output = rounds.flatMap(({ rows }) => rows.map((checkpoint) => toOutput(checkpoint, names)));
     await this.#context.answer(output, () => formatRounds(rounds, names, this.#context.terminal));
   }
@@ -102,17 +100,17 @@ export class ReplMoves {
   async resume(word: string | undefined): Promise<void> {
     if (word === undefined) throw new InvalidInputError('Say which: resume <checkpoint>. "checkpoints" lists them.');
     const checkpoint = await this.#open(word);
-    const workspace = await this.#context.workspace();
-    workspace.select(checkpoint.sessionId);
-    workspace.position = checkpoint.id;
+    const opened = await this.#context.open();
+    opened.select(checkpoint.sessionId);
+    opened.position = checkpoint.id;
     this.#context.say(`Resumed ${describeRound(checkpoint)}: your next prompt goes on from there.`);
   }
 
   /** Goes so many rounds back. */
   async back(count: number): Promise<void> {
-    const workspace = await this.#context.workspace();
-    const checkpoint = await goBack(workspace, await resolveRevision(workspace, '@'), count);
-    workspace.position = checkpoint.id;
+    const opened = await this.#context.open();
+    const checkpoint = await goBack(opened, await resolveRevision(opened, '@'), count);
+    opened.position = checkpoint.id;
     this.#context.say(
       `Back at ${describeRound(checkpoint)}: your next prompt goes on from there. Nothing was deleted.`,
     );
@@ -122,16 +120,16 @@ export class ReplMoves {
   async use(word: string | undefined): Promise<void> {
     if (word === undefined || !(await this.isKnown('session', word)))
       throw new NotFoundError(`There is no session "${word ?? ''}" in this storage. See: sessions`);
-    (await this.#context.workspace()).select(parseSessionId(word));
+    (await this.#context.open()).select(parseSessionId(word));
   }
 
   /** Says where one is, and what is asked there. */
   async where(): Promise<void> {
-    const workspace = await this.#context.workspace();
-    await workspace.session();
-    const here = await resolveRevision(workspace, '@');
+    const opened = await this.#context.open();
+    await opened.session();
+    const here = await resolveRevision(opened, '@');
     this.#context.terminal.print(`session ${describePlace(here)}, ${here.id}\n`);
-    const question = await findQuestion(workspace, here);
+    const question = await findQuestion(opened, here);
     if (question !== undefined) this.#context.say(question);
   }
 
@@ -141,14 +139,14 @@ export class ReplMoves {
       throw new InvalidInputError(`There is a session "${word}" already. Go on with it: use ${word}`);
     const sessionId = parseSessionId(word ?? newSessionName('chat'));
     this.begun = sessionId;
-    (await this.findWorkspace())?.select(sessionId);
+    (await this.findStorage())?.select(sessionId);
     this.#context.say(`Your next prompt begins session "${sessionId}".`);
   }
 }
 
-async function isRevision(workspace: Workspace, word: string): Promise<boolean> {
+async function isRevision(opened: OpenStorage, word: string): Promise<boolean> {
   try {
-    await resolveRevision(workspace, word);
+    await resolveRevision(opened, word);
     return true;
   } catch (error) {
     if (hasErrorCode(error, 'NOT_FOUND') || hasErrorCode(error, 'INVALID_INPUT')) return false;

@@ -2,7 +2,7 @@ import { relative } from 'node:path';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { formatStorageAddress, type StorageAddress, storageExists } from '../../storage/open/address.ts';
 import type { Context } from '../base/context.ts';
-import type { Workspace } from '../base/workspace.ts';
+import type { OpenStorage } from '../base/open-storage.ts';
 import { resolveRevision } from '../revision/resolve-revision.ts';
 import { findAt } from '../revision/state-path.ts';
 import { describeQuestion, REPL_NEXT_WORDS, toQuestion } from '../team/run-text.ts';
@@ -16,10 +16,10 @@ export async function describeStart(context: Context, team: string): Promise<str
     ['storage', describeStorage(context, address)],
   ];
   if (!storageExists(address)) return formatPlace(rows);
-  const workspace = await context.workspace();
-  const head = await findHere(workspace);
+  const opened = await context.open();
+  const head = await findHere(opened);
   const session = head === undefined ? 'none yet; your first prompt begins one' : describePlace(head);
-  const question = head === undefined ? undefined : await findQuestion(workspace, head);
+  const question = head === undefined ? undefined : await findQuestion(opened, head);
   return `${formatPlace([...rows, ['session', session]])}${question === undefined ? '' : `\n${question}\n`}`;
 }
 
@@ -35,9 +35,9 @@ function describeStorage({ folder }: Context, address: StorageAddress): string {
 }
 
 /** The checkpoint one is at; undefined where there is nothing yet. */
-export async function findHere(workspace: Workspace): Promise<Checkpoint | undefined> {
-  if ((await workspace.findSession()) === undefined) return undefined;
-  return resolveRevision(workspace, '@').catch(() => undefined); // a session that is begun by the next prompt
+export async function findHere(opened: OpenStorage): Promise<Checkpoint | undefined> {
+  if ((await opened.findSession()) === undefined) return undefined;
+  return resolveRevision(opened, '@').catch(() => undefined); // a session that is begun by the next prompt
 }
 
 /** Session, branch and round. */
@@ -47,9 +47,9 @@ export function describePlace(checkpoint: Checkpoint): string {
 }
 
 /** What the person is asked there, and what can be typed; undefined if nothing is. */
-export async function findQuestion(workspace: Workspace, { id, status }: Checkpoint): Promise<string | undefined> {
+export async function findQuestion(opened: OpenStorage, { id, status }: Checkpoint): Promise<string | undefined> {
   if (status !== 'waiting_for_input') return undefined;
-  const state = await workspace.manager.load(id);
+  const state = await opened.manager.load(id);
   const [request] = Object.values(findAt(state, ['fleet', 'requests']) ?? {});
   const asked: unknown = request ?? findAt(state, ['chat', 'pendingInput']);
   if (typeof asked !== 'object' || asked === null) return undefined;

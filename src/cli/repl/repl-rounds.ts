@@ -2,11 +2,10 @@ import { NotFoundError } from '../../core/errors.ts';
 import { formatCount } from '../../core/format-count.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { PERSON } from '../../runtime/agent/chat-message.ts';
-import type { Workspace } from '../base/workspace.ts';
+import type { OpenStorage } from '../base/open-storage.ts';
 import { readLive, resolveRevision } from '../revision/resolve-revision.ts';
 import { describeCheckpoint, formatNames, type Names, shortenIds, toOutput } from '../state/checkpoint-text.ts';
-import { formatTime } from '../terminal/format.ts';
-import { formatRows } from '../terminal/table.ts';
+import { formatRows, formatTime } from '../terminal/format.ts';
 import type { Terminal } from '../terminal/terminal.ts';
 
 /** The checkpoints of a round, the newest first, one for each message. What keeps no rounds has one checkpoint in each. */
@@ -19,9 +18,9 @@ export type Round = {
 };
 
 /** The rounds of a history, the newest first. */
-export async function* readRounds(workspace: Workspace, from: Checkpoint): AsyncGenerator<Round> {
+export async function* readRounds(opened: OpenStorage, from: Checkpoint): AsyncGenerator<Round> {
   let rows: Checkpoint[] = [];
-  for await (const checkpoint of readMessages(workspace, from)) {
+  for await (const checkpoint of readMessages(opened, from)) {
     const [newest] = rows;
     if (newest !== undefined && (roundOf(newest) === undefined || roundOf(newest) !== roundOf(checkpoint))) {
       yield toRound(rows);
@@ -39,9 +38,9 @@ function toRound(rows: readonly Checkpoint[]): Round {
 }
 
 /** One checkpoint for each message: chats save a reply when it was generated, when it is in the transcript, and when it ended them. */
-async function* readMessages(workspace: Workspace, from: Checkpoint): AsyncGenerator<Checkpoint> {
+async function* readMessages(opened: OpenStorage, from: Checkpoint): AsyncGenerator<Checkpoint> {
   let shown: Checkpoint | undefined;
-  for await (const checkpoint of readLive(workspace, from)) {
+  for await (const checkpoint of readLive(opened, from)) {
     if (checkpoint.trigger === 'conversation_continued') continue; // before the prompt that it is about
     const count = countMessages(checkpoint);
     const isSame = count === undefined ? isRepeated(shown, checkpoint) : count === 0 || count === countMessages(shown);
@@ -74,22 +73,22 @@ export function describeRound(checkpoint: Checkpoint): string {
 }
 
 /** The end of the round with this number, as `checkpoints` shows it, also of one that was gone back from; where nobody counts, the checkpoint with it. */
-export async function openRound(workspace: Workspace, number: number): Promise<Checkpoint> {
-  const here = await resolveRevision(workspace, '@');
-  const head = await resolveRevision(workspace, await workspace.currentBranch(await workspace.session()));
+export async function openRound(opened: OpenStorage, number: number): Promise<Checkpoint> {
+  const here = await resolveRevision(opened, '@');
+  const head = await resolveRevision(opened, await opened.manager.currentBranch(await opened.session()));
   for (const from of here.id === head.id ? [here] : [here, head])
-    for await (const round of readRounds(workspace, from)) if (round.number === number) return round.end;
-  if (roundOf(here) === undefined) return resolveRevision(workspace, `#${number}`);
+    for await (const round of readRounds(opened, from)) if (round.number === number) return round.end;
+  if (roundOf(here) === undefined) return resolveRevision(opened, `#${number}`);
   throw new NotFoundError(`There is no round ${number} here. "checkpoints" lists them.`, {
     details: { round: number },
   });
 }
 
 /** The end of the round that is so many before this checkpoint. */
-export async function goBack(workspace: Workspace, from: Checkpoint, count: number): Promise<Checkpoint> {
+export async function goBack(opened: OpenStorage, from: Checkpoint, count: number): Promise<Checkpoint> {
   if (count === 0) return from;
   let passed = 0;
-  for await (const { rows, end } of readRounds(workspace, from)) {
+  for await (const { rows, end } of readRounds(opened, from)) {
     const isHere = rows[0]?.id === from.id && end.id === from.id;
     if (!isHere && ++passed === count) return end;
   }

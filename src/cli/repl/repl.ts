@@ -1,9 +1,8 @@
 import { withoutUndefined } from '../../core/defined.ts';
 import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
-import { parseCount } from '../base/command-input.ts';
+import { type GlobalOptions, parseCount } from '../base/command-input.ts';
 import type { Context } from '../base/context.ts';
 import { describeError, EXIT, type ExitCode, exitCodeOf, isInterrupt } from '../base/exit-code.ts';
-import type { GlobalOptions } from '../base/global-options.ts';
 import type { ReplTeam, SendOptions } from '../team/repl-team.ts';
 import { notSaid, type ReplLine, readLine } from './repl-line.ts';
 import { ReplMoves } from './repl-moves.ts';
@@ -68,12 +67,12 @@ export class Repl {
 
   /** Where the person is: session, branch, number, and whether the next prompt goes on from there. */
   async prompt(): Promise<string> {
-    const workspace = await this.#moves.findWorkspace();
-    const sessionId = await workspace?.findSession();
-    if (workspace === undefined || sessionId === undefined) return 'savestate> ';
-    const here = await findHere(workspace);
-    const isResumed = workspace.position !== undefined;
-    const branch = isResumed && here !== undefined ? here.branch : await workspace.currentBranch(sessionId);
+    const opened = await this.#moves.findStorage();
+    const sessionId = await opened?.findSession();
+    if (opened === undefined || sessionId === undefined) return 'savestate> ';
+    const here = await findHere(opened);
+    const isResumed = opened.position !== undefined;
+    const branch = isResumed && here !== undefined ? here.branch : await opened.manager.currentBranch(sessionId);
     return `${sessionId}/${branch}${here === undefined ? '' : ` #${here.sequence}`}${isResumed ? ' (resumed)' : ''}> `;
   }
 
@@ -96,8 +95,8 @@ export class Repl {
   /** What changes something, or answers a question, is for somebody who has read what was said. */
   async #mayRunAhead(read: ReplLine): Promise<boolean> {
     if (read.kind === 'command') return this.#words.grammarOf(read.words[0] ?? '')?.isLook === true;
-    const workspace = read.kind === 'prompt' ? await this.#moves.findWorkspace() : undefined;
-    const here = workspace && (await findHere(workspace));
+    const opened = read.kind === 'prompt' ? await this.#moves.findStorage() : undefined;
+    const here = opened && (await findHere(opened));
     return here?.status !== 'waiting_for_input';
   }
 
@@ -186,7 +185,7 @@ export class Repl {
 
   /** The same code as on the command line, on the storage that is open. */
   async #runCommand(words: readonly string[], signal: AbortSignal): Promise<ReplStep> {
-    const before = await (await this.#moves.findWorkspace())?.findSession();
+    const before = await (await this.#moves.findStorage())?.findSession();
     const { terminal } = this.#context;
     const code = await this.#context.program.run(words, {
       version: '',
@@ -200,9 +199,9 @@ export class Repl {
         return command.run(this.#context.with({ globals: merged, signal }), input);
       },
     });
-    const workspace = await this.#moves.findWorkspace();
-    if (workspace !== undefined && (MOVES.has(words[0] ?? '') || (await workspace.findSession()) !== before))
-      workspace.position = undefined;
+    const opened = await this.#moves.findStorage();
+    if (opened !== undefined && (MOVES.has(words[0] ?? '') || (await opened.findSession()) !== before))
+      opened.position = undefined;
     return { isOver: false, code };
   }
 
@@ -227,7 +226,7 @@ export class Repl {
   }
 
   async #hear(team: ReplTeam, speak: (options: SendOptions) => Promise<void>, signal: AbortSignal): Promise<void> {
-    const found = await this.#moves.findWorkspace();
+    const found = await this.#moves.findStorage();
     const sessionId = (await found?.findSession()) ?? this.#moves.begun;
     const { print } = this.#context.terminal;
     this.#isTalking = true;
@@ -236,9 +235,9 @@ export class Repl {
     } finally {
       this.#isTalking = false;
     }
-    const workspace = await this.#context.workspace();
-    if (team.sessionId !== undefined) workspace.select(team.sessionId);
-    workspace.position = undefined; // it went on from there
+    const opened = await this.#context.open();
+    if (team.sessionId !== undefined) opened.select(team.sessionId);
+    opened.position = undefined; // it went on from there
   }
 }
 

@@ -5,7 +5,7 @@ import { makeFolder } from '../../storage/make-folder.ts';
 import type { Context } from '../base/context.ts';
 import { EXIT, type ExitCode } from '../base/exit-code.ts';
 import { listRevisions } from '../revision/resolve-revision.ts';
-import { toPrintable } from '../terminal/printable.ts';
+import { toPrintable } from '../terminal/style.ts';
 import { Repl, type ReplParts } from './repl.ts';
 import { ReplWords } from './repl-words.ts';
 
@@ -107,9 +107,7 @@ function stopOnInterrupt(lines: Interface, repl: Repl, context: Context): void {
 async function complete(context: Context, line: string): Promise<[string[], string]> {
   const last = line.slice(line.lastIndexOf(' ') + 1);
   const isFirst = last === line;
-  const known = isFirst
-    ? new ReplWords(context.program.commands).names
-    : await listRevisions(await context.workspace());
+  const known = isFirst ? new ReplWords(context.program.commands).names : await listRevisions(await context.open());
   const all = known.filter((each) => each === toPrintable(each)); // others would be typed into the terminal
   const found = all.filter((each) => each.startsWith(last) || each.startsWith(`chk_${last}`));
   return [last === '' && !isFirst ? all : found, last];

@@ -4,7 +4,7 @@ import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import { readPath } from '../../manager/engine/lineage.ts';
 import { Repository } from '../../manager/engine/repository.ts';
 import { isAnswerBranch } from '../../runtime/run/request-answers.ts';
-import type { Workspace } from '../base/workspace.ts';
+import type { OpenStorage } from '../base/open-storage.ts';
 import { parseTime } from './parse-time.ts';
 
 /** Fewer characters fit too much by chance. */
@@ -19,76 +19,77 @@ const ID_LIKE = /^(chk_)?[0-9a-hjkmnp-tv-z]+$/;
 const SUFFIX = /^(.*?)(?:~(\d*)|\^|#(\d+)|@?\{([^}]*)\})$/s;
 
 /** Finds the checkpoint a revision names. */
-export async function resolveRevision(workspace: Workspace, text: string): Promise<Checkpoint> {
-  const id = await findWhole(workspace, text);
-  if (id !== undefined) return workspace.openCheckpoint(id);
+export async function resolveRevision(opened: OpenStorage, text: string): Promise<Checkpoint> {
+  const id = await findWhole(opened, text);
+  if (id !== undefined) return opened.openCheckpoint(id);
   const [, base, back, number, time] = SUFFIX.exec(text) ?? [];
   if (base !== undefined) {
-    const from = await resolveRevision(workspace, base === '' ? '@' : base);
-    if (number !== undefined) return find(workspace, from, (each) => each.sequence === Number(number), `#${number}`);
-    if (time !== undefined) return atTime(workspace, from, time);
-    return goBack(workspace, from, back === undefined || back === '' ? 1 : Number(back));
+    const from = await resolveRevision(opened, base === '' ? '@' : base);
+    if (number !== undefined) return find(opened, from, (each) => each.sequence === Number(number), `#${number}`);
+    if (time !== undefined) return atTime(opened, from, time);
+    return goBack(opened, from, back === undefined || back === '' ? 1 : Number(back));
   }
-  return resolvePrefix(workspace, text);
+  return resolvePrefix(opened, text);
 }
 
 /** A name as it stands: branches and tags may look like anything else, so they come first. */
-async function findWhole(workspace: Workspace, text: string): Promise<CheckpointId | undefined> {
-  if (text === '@') return headOf(workspace);
-  const sessionId = await workspace.findSession();
+async function findWhole(opened: OpenStorage, text: string): Promise<CheckpointId | undefined> {
+  if (text === '@') return headOf(opened);
+  const sessionId = await opened.findSession();
   if (sessionId === undefined || text === '') return undefined;
-  if (text === 'first-bad' && workspace.firstBad !== undefined) return workspace.firstBad;
-  return (await workspace.findName(sessionId, 'branch', text)) ?? (await workspace.findName(sessionId, 'tag', text));
+  const firstBad = text === 'first-bad' ? await opened.readFirstBad() : undefined;
+  if (firstBad !== undefined) return firstBad;
+  return (await opened.findName(sessionId, 'branch', text)) ?? (await opened.findName(sessionId, 'tag', text));
 }
 
-async function headOf(workspace: Workspace): Promise<CheckpointId> {
-  if (workspace.position !== undefined) return workspace.position;
-  const sessionId = await workspace.session();
-  const branch = await workspace.currentBranch(sessionId);
-  const id = await workspace.findName(sessionId, 'branch', branch);
-  if (id === undefined) throw new NotFoundError(await describeNoBranch(workspace, sessionId, branch));
+async function headOf(opened: OpenStorage): Promise<CheckpointId> {
+  if (opened.position !== undefined) return opened.position;
+  const sessionId = await opened.session();
+  const branch = await opened.manager.currentBranch(sessionId);
+  const id = await opened.findName(sessionId, 'branch', branch);
+  if (id === undefined) throw new NotFoundError(await describeNoBranch(opened, sessionId, branch));
   return id;
 }
 
-async function describeNoBranch(workspace: Workspace, sessionId: SessionId, branch: string): Promise<string> {
-  const names = (await workspace.manager.branches(sessionId)).map(({ branch }) => branch);
+async function describeNoBranch(opened: OpenStorage, sessionId: SessionId, branch: string): Promise<string> {
+  const names = (await opened.manager.branches(sessionId)).map(({ branch }) => branch);
   if (names.length === 0) return `There is no session "${sessionId}" in this storage. "savestate sessions" lists them.`;
   return `Session "${sessionId}" has no branch "${branch}" (it has: ${names.join(', ')}).`;
 }
 
-async function resolvePrefix(workspace: Workspace, text: string): Promise<Checkpoint> {
+async function resolvePrefix(opened: OpenStorage, text: string): Promise<Checkpoint> {
   const isIdLike = ID_LIKE.test(text) && text.replace('chk_', '').length >= MIN_PREFIX_CHARS;
   if (!isIdLike) {
     throw new NotFoundError(`There is no checkpoint "${text}". A revision is ${REVISION_FORMS}.`, {
       details: { revision: text },
     });
   }
-  return (await new Repository(workspace.storage).open(text)).checkpoint;
+  return (await new Repository(opened.storage).open(text)).checkpoint;
 }
 
-async function goBack(workspace: Workspace, from: Checkpoint, steps: number): Promise<Checkpoint> {
+async function goBack(opened: OpenStorage, from: Checkpoint, steps: number): Promise<Checkpoint> {
   let left = steps;
-  for await (const checkpoint of readLive(workspace, from)) if (left-- === 0) return checkpoint;
+  for await (const checkpoint of readLive(opened, from)) if (left-- === 0) return checkpoint;
   throw new NotFoundError(`There is no checkpoint ${steps} before ${from.id}: only ${steps - left - 1} are.`);
 }
 
-async function atTime(workspace: Workspace, from: Checkpoint, text: string): Promise<Checkpoint> {
+async function atTime(opened: OpenStorage, from: Checkpoint, text: string): Promise<Checkpoint> {
   const time = parseTime(text, Date.now());
-  return find(workspace, from, (each) => each.timestamp <= time, `checkpoint saved by ${time.toISOString()}`);
+  return find(opened, from, (each) => each.timestamp <= time, `checkpoint saved by ${time.toISOString()}`);
 }
 
 async function find(
-  workspace: Workspace,
+  opened: OpenStorage,
   from: Checkpoint,
   ...[isWanted, what]: [isWanted: (checkpoint: Checkpoint) => boolean, what: string]
 ): Promise<Checkpoint> {
-  for await (const checkpoint of readLive(workspace, from)) if (isWanted(checkpoint)) return checkpoint;
+  for await (const checkpoint of readLive(opened, from)) if (isWanted(checkpoint)) return checkpoint;
   throw new NotFoundError(`Among the ancestors of ${from.id} there is no ${what}.`);
 }
 
 /** A checkpoint and its ancestors, newest first, without the deleted ones. */
-export async function* readLive(workspace: Workspace, from: Checkpoint): AsyncGenerator<Checkpoint> {
-  for await (const { checkpoint } of readPath(workspace.storage, from)) if (checkpoint !== undefined) yield checkpoint;
+export async function* readLive(opened: OpenStorage, from: Checkpoint): AsyncGenerator<Checkpoint> {
+  for await (const { checkpoint } of readPath(opened.storage, from)) if (checkpoint !== undefined) yield checkpoint;
 }
 
 /** Reads `a..b`; either side may be left out and means the first checkpoint, or `@`. Undefined if it is no range. */
@@ -102,15 +103,15 @@ export function parseRange(text: string): { readonly from: string | undefined; r
 
 /** The checkpoints of a range, oldest first: those after `from` up to `to`, `from` itself too if `isClosed`. */
 export async function readRange(
-  workspace: Workspace,
+  opened: OpenStorage,
   text: string,
   { isClosed = false }: { readonly isClosed?: boolean } = {},
 ): Promise<Checkpoint[]> {
   const range = parseRange(text) ?? { from: undefined, to: text };
-  const to = await resolveRevision(workspace, range.to);
-  const from = range.from === undefined ? undefined : await resolveRevision(workspace, range.from);
+  const to = await resolveRevision(opened, range.to);
+  const from = range.from === undefined ? undefined : await resolveRevision(opened, range.from);
   const found: Checkpoint[] = [];
-  for await (const checkpoint of readLive(workspace, to)) {
+  for await (const checkpoint of readLive(opened, to)) {
     if (checkpoint.id === from?.id) return (isClosed ? [...found, checkpoint] : found).reverse();
     found.push(checkpoint);
   }
@@ -121,14 +122,14 @@ export async function readRange(
 const LAST_CHECKPOINTS = 20;
 
 /** Names that may be completed: branches, and unless only these are wanted tags and the last checkpoints. */
-export async function listRevisions(workspace: Workspace, { isBranchesOnly = false } = {}): Promise<string[]> {
-  const sessionId = await workspace.findSession();
+export async function listRevisions(opened: OpenStorage, { isBranchesOnly = false } = {}): Promise<string[]> {
+  const sessionId = await opened.findSession();
   if (sessionId === undefined) return [];
-  const branches = (await workspace.manager.branches(sessionId))
+  const branches = (await opened.manager.branches(sessionId))
     .map(({ branch }) => branch)
     .filter((branch) => !isAnswerBranch(branch));
   if (isBranchesOnly) return branches;
-  const tags = (await workspace.manager.tags(sessionId)).map(({ name }) => name);
-  const { checkpoints } = await workspace.manager.list({ sessionId }, { limit: LAST_CHECKPOINTS });
+  const tags = (await opened.manager.tags(sessionId)).map(({ name }) => name);
+  const { checkpoints } = await opened.manager.list({ sessionId }, { limit: LAST_CHECKPOINTS });
   return ['@', ...branches, ...tags, ...checkpoints.map(({ id }) => id)];
 }

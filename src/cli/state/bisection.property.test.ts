@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointHeader } from '../../core/record/checkpoint-header.ts';
 import type { Digest } from '../../core/tree/chunk.ts';
-import type { Verdict } from '../place/bisect-file.ts';
+import type { Verdict } from '../place/own-files.ts';
 import { Bisection } from './bisection.ts';
 
 function createHistory(length: number): Checkpoint[] {
@@ -16,7 +16,7 @@ function createHistory(length: number): Checkpoint[] {
 /** Runs a search to its end; answers how many were looked at, both ends not counted. */
 function search(bisection: Bisection, verdictOf: (at: number) => Verdict): number {
   let looks = 0;
-  for (let at = bisection.next(); at !== undefined; at = bisection.next()) {
+  for (let at = bisection.nextAt; at !== undefined; at = bisection.nextAt) {
     const id = bisection.checkpoints[at]?.id;
     if (id !== undefined) bisection.set(id, verdictOf(at));
     looks++;

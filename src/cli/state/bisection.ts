@@ -1,9 +1,12 @@
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointId } from '../../core/record/id.ts';
-import type { Verdict } from '../place/bisect-file.ts';
+import type { Verdict } from '../place/own-files.ts';
 
 /** What is known at the end: the first bad one, or those it must be among because the others were skipped. */
-export type BisectionResult = { readonly lastGood: number; readonly firstBad: number };
+type BisectionResult = { readonly lastGood: number; readonly firstBad: number };
+
+/** Where good turns bad, or bad good. */
+type Flip = { readonly checkpointId: CheckpointId; readonly sequence: number; readonly to: 'good' | 'bad' };
 
 /**
  * Looks for the first bad checkpoint of a history, oldest first, whose first one is known to be good and whose last one is
@@ -42,8 +45,23 @@ export class Bisection {
     return this.checkpoints.slice(lastGood + 1, firstBad + 1);
   }
 
+  /** The one that is left of them. */
+  get found(): Checkpoint | undefined {
+    const [first, second] = this.candidates;
+    return second === undefined ? first : undefined;
+  }
+
+  /** The one before the first bad one, as far as is known. */
+  get lastGood(): Checkpoint | undefined {
+    return this.checkpoints[this.result.lastGood];
+  }
+
+  get next(): Checkpoint | undefined {
+    return this.nextAt === undefined ? undefined : this.checkpoints[this.nextAt];
+  }
+
   /** The one to look at next: nearest to the middle of what is open; undefined if all is known. */
-  next(): number | undefined {
+  get nextAt(): number | undefined {
     const { lastGood, firstBad } = this.result;
     const middle = (lastGood + firstBad) / 2;
     const open = this.checkpoints
@@ -59,13 +77,13 @@ export class Bisection {
   }
 
   /** Where good turns bad or bad good, among those that were looked at. One is what a bisection counts on. */
-  flips(): { readonly at: number; readonly to: 'good' | 'bad' }[] {
-    const flips: { at: number; to: 'good' | 'bad' }[] = [];
+  flips(): Flip[] {
+    const flips: Flip[] = [];
     let before: Verdict | undefined;
-    for (let at = 0; at < this.checkpoints.length; at++) {
-      const verdict = this.verdictAt(at);
+    for (const { id, sequence } of this.checkpoints) {
+      const verdict = this.#verdicts.get(id);
       if (verdict === undefined || verdict === 'skip') continue;
-      if (before !== undefined && verdict !== before) flips.push({ at, to: verdict });
+      if (before !== undefined && verdict !== before) flips.push({ checkpointId: id, sequence, to: verdict });
       before = verdict;
     }
     return flips;

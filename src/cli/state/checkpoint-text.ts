@@ -1,14 +1,32 @@
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import { checkRef } from '../../storage/ref.ts';
-import type { Output } from '../base/output-schemas.ts';
-import type { Workspace } from '../base/workspace.ts';
+import type { OpenStorage } from '../base/open-storage.ts';
 import { clip, formatSize, formatTime } from '../terminal/format.ts';
 import type { Style } from '../terminal/style.ts';
 import { toJsonForm } from './json-form.ts';
 
+const OPTIONAL = [
+  'parentId',
+  'trigger',
+  'status',
+  'name',
+  'note',
+  'author',
+  'reason',
+  'agentId',
+  'agentType',
+  'userId',
+] as const;
+
 /** A checkpoint as commands print it. */
-export type CheckpointOutput = Output<'follow'>;
+export type CheckpointOutput = Pick<Checkpoint, 'id' | 'sessionId' | 'branch' | 'sequence' | 'type' | 'stateBytes'> &
+  Partial<Pick<Checkpoint, (typeof OPTIONAL)[number] | 'metadata'>> & {
+    readonly savedAt: string;
+    /** Branches whose head it is. */
+    readonly heads?: readonly string[];
+    readonly tags?: readonly string[];
+  };
 
 /** Longer notes are cut in lists; `--long` and `show` have them whole. */
 const NOTE_CHARS = 60;
@@ -22,7 +40,7 @@ export type Names = {
 export const NO_NAMES: Names = { heads: new Map(), tags: new Map() };
 
 /** Reads the names of a session, once for a whole list. */
-export async function readNames({ storage }: Workspace, sessionId: SessionId): Promise<Names> {
+export async function readNames({ storage }: OpenStorage, sessionId: SessionId): Promise<Names> {
   const [heads, tags] = await Promise.all(
     (['branch', 'tag'] as const).map(async (kind) => {
       const byId = new Map<CheckpointId, string[]>();
@@ -53,19 +71,6 @@ function countShared(a: string, b: string): number {
   const at = [...a].findIndex((letter, index) => letter !== b[index]);
   return at < 0 ? a.length : at;
 }
-
-const OPTIONAL = [
-  'parentId',
-  'trigger',
-  'status',
-  'name',
-  'note',
-  'author',
-  'reason',
-  'agentId',
-  'agentType',
-  'userId',
-] as const;
 
 /** A checkpoint for `--json`. */
 export function toOutput(checkpoint: Checkpoint, names: Names = NO_NAMES): CheckpointOutput {

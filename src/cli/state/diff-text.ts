@@ -1,12 +1,21 @@
 import { diffText } from '../../core/diff/index.ts';
-import type { Output } from '../base/output-schemas.ts';
+import type { CheckpointComparison } from '../../manager/branch/compare.ts';
 import { formatCount } from '../terminal/format.ts';
 import type { Style } from '../terminal/style.ts';
-import { describeCheckpoint } from './checkpoint-text.ts';
+import { type CheckpointOutput, describeCheckpoint } from './checkpoint-text.ts';
 import { readMessage } from './message-text.ts';
 import { fieldsOf, type StateView } from './state-view.ts';
 
-type Diff = Output<'diff'>;
+/** A comparison as commands print it. */
+export type DiffOutput = Pick<
+  CheckpointComparison,
+  'hasChanges' | 'counts' | 'added' | 'removed' | 'modified' | 'moved'
+> & {
+  readonly before: CheckpointOutput;
+  readonly after: CheckpointOutput;
+};
+
+type Diff = DiffOutput;
 
 /** Longer values are cut, so that a diff can be read; `--json` has them whole. */
 const MAX_LINES = 40;

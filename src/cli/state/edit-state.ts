@@ -8,10 +8,10 @@ import type { CheckpointId } from '../../core/record/id.ts';
 import type { JsonValue } from '../../core/value/json.ts';
 import type { StateEdit } from '../../manager/branch/branching.ts';
 import type { Context } from '../base/context.ts';
-import type { Workspace } from '../base/workspace.ts';
+import type { OpenStorage } from '../base/open-storage.ts';
 
 /** Lets a person change a state in their editor. It is shown in the form that can be read back: dates and the like are tagged. */
-export async function editState(context: Context, { manager }: Workspace, id: CheckpointId): Promise<StateEdit> {
+export async function editState(context: Context, { manager }: OpenStorage, id: CheckpointId): Promise<StateEdit> {
   const editor = context.env.VISUAL || context.env.EDITOR;
   if (!editor) throw new InvalidInputError('Say which editor to use: set EDITOR, or use --set or --patch.');
   const codec = new StateCodec({ unknownClasses: 'keep' });

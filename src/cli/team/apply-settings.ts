@@ -8,7 +8,7 @@ import { fleetOptionsFrom } from '../../runtime/fleet/fleet-options.ts';
 import type { FleetState } from '../../runtime/fleet/fleet-state.ts';
 import { createPolicy, findOperation, type OperationPolicy } from '../../runtime/fleet/operation-policy.ts';
 import { configureTeam } from '../../runtime/run/team.ts';
-import type { FoundSettings } from '../place/settings-file.ts';
+import type { FoundSettings } from '../place/project.ts';
 import type { Team } from './open-team.ts';
 
 /** A team that begins as `workflow.yaml` says, where it says something. What is resumed keeps the settings it was saved with. */

@@ -5,7 +5,7 @@ import type { RecoveryHandler } from '../../manager/recovery/recovery-options.ts
 import type { CheckpointingSettings } from '../../runtime/config/config-schema.ts';
 import { beginOwner, isGone } from '../../runtime/run/liveness.ts';
 import type { Context } from '../base/context.ts';
-import type { Workspace } from '../base/workspace.ts';
+import type { OpenStorage } from '../base/open-storage.ts';
 import { fieldsOf } from '../state/state-view.ts';
 import type { Team } from './open-team.ts';
 import { RunFollower } from './run-output.ts';
@@ -15,7 +15,7 @@ import type { Talk } from './talk.ts';
 /** Who goes on with what was cut off, and how a person does. */
 export type CutOffOptions = {
   readonly team: Team;
-  readonly workspace: Workspace;
+  readonly opened: OpenStorage;
   readonly talk: Talk;
   readonly words: (sessionId: string) => NextWords;
   /** The session that is gone on with anyway: it is not named. */
@@ -49,10 +49,10 @@ export async function tendCutOff(context: Context, options: CutOffOptions): Prom
 /** Names the runs of workflows whose process is gone. Each has code of its own, so a person goes on with it. */
 export async function nameCutOffRuns(
   context: Context,
-  { workspace, sessionId: known }: Pick<CutOffOptions, 'workspace' | 'sessionId'>,
+  { opened, sessionId: known }: Pick<CutOffOptions, 'opened' | 'sessionId'>,
 ): Promise<void> {
-  for (const each of await workspace.manager.abandoned({ isGone })) {
-    const isRun = await readStatus(workspace, each, ({ kind }) => kind === 'workflow_run');
+  for (const each of await opened.manager.abandoned({ isGone })) {
+    const isRun = await readStatus(opened, each, ({ kind }) => kind === 'workflow_run');
     if (isRun === undefined || each.sessionId === known) continue;
     const next = `savestate continue --session ${each.sessionId}`;
     context.say(`Session ${each.sessionId}, a run of a workflow, was cut off. Go on with it: ${next}`);
@@ -68,15 +68,15 @@ function describeCutOff(
   return `Session ${sessionId} was cut off, and going on with it failed ${formatCount(attempts, 'time')} (auto_resume_limit). Try again: ${next}`;
 }
 
-async function findCutOff({ team, workspace }: CutOffOptions): Promise<CutOff[]> {
-  const left = await workspace.manager.abandoned({ isGone });
+async function findCutOff({ team, opened }: CutOffOptions): Promise<CutOff[]> {
+  const left = await opened.manager.abandoned({ isGone });
   if (left.length === 0) return [];
   const names = namesOf(team.create().agents.map(({ name }) => name));
   const isOurs = ({ kind, agents }: Readonly<Record<string, unknown>>): boolean =>
     kind === KINDS[team.kind] && namesOf(Object.keys(fieldsOf(agents))) === names;
   const found: CutOff[] = [];
   for (const each of left) {
-    const status = await readStatus(workspace, each, isOurs);
+    const status = await readStatus(opened, each, isOurs);
     if (status !== undefined && status !== 'completed')
       found.push({ ...each, isWaiting: status === 'waiting_for_input' });
   }
@@ -87,16 +87,16 @@ const namesOf = (names: readonly string[]): string => names.toSorted().join('\n'
 
 /** How far such a session is, on the branch that "continue" goes on with; undefined for anything else. */
 async function readStatus(
-  workspace: Workspace,
+  opened: OpenStorage,
   { sessionId, branch }: AbandonedSession,
   isMeant: (state: Readonly<Record<string, unknown>>) => boolean,
 ): Promise<string | undefined> {
   try {
-    if (branch !== (await workspace.currentBranch(sessionId))) return undefined;
-    const headId = await workspace.findName(sessionId, 'branch', branch);
+    if (branch !== (await opened.manager.currentBranch(sessionId))) return undefined;
+    const headId = await opened.findName(sessionId, 'branch', branch);
     if (headId === undefined) return undefined;
-    if (!isMeant(fieldsOf(await workspace.manager.load(headId)))) return undefined;
-    return (await workspace.openCheckpoint(headId)).status ?? 'running';
+    if (!isMeant(fieldsOf(await opened.manager.load(headId)))) return undefined;
+    return (await opened.openCheckpoint(headId)).status ?? 'running';
   } catch (error) {
     // Somebody else's session that cannot be read stands in nobody's way; verify names it.
     if (error instanceof SavestateError && error.code !== 'STORAGE') return undefined;
@@ -107,7 +107,7 @@ async function readStatus(
 type GoingOn = CutOffOptions & { readonly settings: CheckpointingSettings; readonly mine: readonly CutOff[] };
 
 async function goOn(context: Context, { settings, mine, ...options }: GoingOn): Promise<void> {
-  const { workspace, talk, words } = options;
+  const { opened, talk, words } = options;
   const handler: RecoveryHandler = async (session, { lease }) => {
     context.say(`Session ${session.id} was cut off; going on with it.`);
     const result = await talk.recover(session, { ...followAside(context), lease });
@@ -115,7 +115,7 @@ async function goOn(context: Context, { settings, mine, ...options }: GoingOn): 
   };
   const { owner, end } = beginOwner();
   try {
-    const { failed, poisoned } = await workspace.manager.recoverAbandoned(handler, {
+    const { failed, poisoned } = await opened.manager.recoverAbandoned(handler, {
       owner,
       isGone,
       isMine: ({ sessionId, branch }) => mine.some((each) => each.sessionId === sessionId && each.branch === branch),

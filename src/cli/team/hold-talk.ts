@@ -1,7 +1,7 @@
 import type { CommandInput } from '../base/command-input.ts';
 import type { Context } from '../base/context.ts';
 import type { ExitCode } from '../base/exit-code.ts';
-import type { Workspace } from '../base/workspace.ts';
+import type { OpenStorage } from '../base/open-storage.ts';
 import { openTalk } from './open-talk.ts';
 import { openTeam, readTeamChoice, type Team } from './open-team.ts';
 import { RunFollower } from './run-output.ts';
@@ -11,7 +11,7 @@ import { checkKind } from './talk-options.ts';
 /** A talk that a command holds: with whom, where, and who listens. */
 export type HeldTalk = {
   readonly team: Team;
-  readonly workspace: Workspace;
+  readonly opened: OpenStorage;
   readonly talk: Talk;
   readonly following: Following;
 };
@@ -24,11 +24,11 @@ export async function holdTalk(
 ): Promise<ExitCode | undefined> {
   const team = await openTeam(context, readTeamChoice(input));
   checkKind(input, team.kind);
-  const workspace = await context.runWorkspace();
+  const opened = await context.openForRun();
   const follower = new RunFollower(context);
-  const { talk, close } = await openTalk(context, { team, workspace }, input);
+  const { talk, close } = await openTalk(context, { team, opened }, input);
   try {
-    return await follower.end(await work({ team, workspace, talk, following: follower.following }));
+    return await follower.end(await work({ team, opened, talk, following: follower.following }));
   } finally {
     await close();
   }

@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import type { RunMemory } from '../../runtime/agent/run-memory.ts';
 import type { CommandInput } from '../base/command-input.ts';
 import type { Context } from '../base/context.ts';
-import type { Workspace } from '../base/workspace.ts';
+import type { OpenStorage } from '../base/open-storage.ts';
 import type { Team } from './open-team.ts';
 import type { Talk } from './talk.ts';
 import { readOnDifference } from './talk-options.ts';
@@ -15,14 +15,14 @@ export type OpenTalk = { readonly talk: Talk; readonly close: () => Promise<void
 /** Opens the talk with a team, with the memory that savestate.yaml or SAVESTATE_MEMORY names, under the settings of workflow.yaml. */
 export async function openTalk(
   context: Context,
-  { team, workspace }: { readonly team: Team; readonly workspace: Workspace },
+  { team, opened }: { readonly team: Team; readonly opened: OpenStorage },
   input?: CommandInput,
 ): Promise<OpenTalk> {
   const logs = input?.text('logs');
   const userId = input?.text('user') ?? (context.env.SAVESTATE_USER || undefined);
-  const memory = await findMemory(context, workspace, userId);
+  const memory = await findMemory(context, opened, userId);
   const talk = new TeamTalk(team, {
-    checkpoints: workspace.manager,
+    checkpoints: opened.manager,
     logs: logs === undefined ? false : resolve(context.folder, logs),
     memory,
     userId,
@@ -36,9 +36,9 @@ export async function openTalk(
   };
 }
 
-async function findMemory(context: Context, workspace: Workspace, userId?: string): Promise<RunMemory | undefined> {
+async function findMemory(context: Context, opened: OpenStorage, userId?: string): Promise<RunMemory | undefined> {
   if (!context.env.SAVESTATE_MEMORY && (await context.config())?.config.memory === undefined) return undefined;
   const { openMemory } = await import('../memory/open-memory.ts');
-  const memory = await openMemory(context, { manager: workspace.manager, isCreated: true });
+  const memory = await openMemory(context, { manager: opened.manager, isCreated: true });
   return { memory, scope: { userId: userId ?? context.user } };
 }

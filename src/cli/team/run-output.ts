@@ -1,16 +1,13 @@
 import { messageOf } from '../../core/errors.ts';
 import type { Context } from '../base/context.ts';
 import { EXIT, type ExitCode, exitCodeOf } from '../base/exit-code.ts';
-import type { Output } from '../base/output-schemas.ts';
 import { askPerson } from './ask-person.ts';
 import { describeStop, formatAnswer, toQuestion } from './run-text.ts';
 import { Speech } from './speech.ts';
 import type { Following, TeamResult } from './talk.ts';
 
-type TeamOutput = Extract<Output<'run'>, { kind: 'chat' | 'fleet' }>;
-
 /** A run as `--json` tells it. */
-export function toRunOutput(result: TeamResult, isKept: boolean): TeamOutput {
+export function toRunOutput(result: TeamResult, isKept: boolean) {
   const { sessionId, branch, checkpointId, status, messages, totals } = result;
   return {
     ...describeKind(result),
@@ -27,12 +24,12 @@ export function toRunOutput(result: TeamResult, isKept: boolean): TeamOutput {
   };
 }
 
-function describeKind(result: TeamResult): Pick<TeamOutput, 'kind' | 'newMessages' | 'folder'> {
+function describeKind(result: TeamResult) {
   if (!('newMessages' in result)) return { kind: 'fleet', newMessages: null, folder: null };
   return { kind: 'chat', newMessages: result.newMessages, folder: result.folder ?? null };
 }
 
-function describeEnd(result: TeamResult): Pick<TeamOutput, 'reason' | 'signal' | 'answer'> {
+function describeEnd(result: TeamResult) {
   if (result.status !== 'ended') return { reason: null, signal: null, answer: null };
   const { end } = result;
   if ('answer' in end) return { reason: end.reason, signal: null, answer: end.answer };

@@ -3,7 +3,7 @@ import { createPorts } from '../../manager/engine/ports.ts';
 import type { Session } from '../../manager/session/session.ts';
 import { supervise } from '../../runtime/run/supervise.ts';
 import type { Context } from '../base/context.ts';
-import type { FoundSettings } from '../place/settings-file.ts';
+import type { FoundSettings } from '../place/project.ts';
 import type { Departure, Following, Talk, TeamResult } from './talk.ts';
 
 const SECOND_MS = 1_000;

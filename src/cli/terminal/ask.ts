@@ -1,6 +1,6 @@
 import { createInterface } from 'node:readline/promises';
 import { InvalidInputError } from '../../core/errors.ts';
-import { toPrintable } from './printable.ts';
+import { toPrintable } from './style.ts';
 import type { Terminal } from './terminal.ts';
 
 /** What may happen, in one sentence, and how the person agreed to it already. */

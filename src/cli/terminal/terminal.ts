@@ -1,6 +1,5 @@
 import { wrapWords } from './format.ts';
-import { toPiped, toPrintable } from './printable.ts';
-import { createStyle, type Style, wantsColor } from './style.ts';
+import { createStyle, type Style, toPiped, toPrintable, wantsColor } from './style.ts';
 
 /** The person in front of a command: what it prints, and on what. */
 export interface Terminal {

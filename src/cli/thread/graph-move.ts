@@ -22,7 +22,7 @@ export function tellGraphMove(context: Context, target: Checkpoint, { isEdited =
 export async function refuseThread(context: Context, target: Checkpoint): Promise<void> {
   if (!isThread(target)) return;
   const config = formatConfig(target);
-  const open = (await readInterrupts(await context.workspace(), target)).filter(({ answer }) => answer === undefined);
+  const open = (await readInterrupts(await context.open(), target)).filter(({ answer }) => answer === undefined);
   const input = open.length === 0 ? 'null' : 'new Command({ resume: answer })';
   const asked = open.length === 0 ? '' : ` It ${open.map(formatAsked).join('; ')}`;
   throw new UnsupportedError(

@@ -2,7 +2,7 @@ import { findGraphHeader } from '../../adapter/langgraph/record/graph-header.ts'
 import { bucketOf, decodeWrites, parseWrites } from '../../adapter/langgraph/record/write-record.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { engineOf } from '../../manager/engine/engine.ts';
-import type { Workspace } from '../base/workspace.ts';
+import type { OpenStorage } from '../base/open-storage.ts';
 import { formatValue } from '../state/json-form.ts';
 import { fieldsOf } from '../state/state-view.ts';
 
@@ -14,10 +14,10 @@ const ASKED = '__interrupt__';
 const ANSWERED = '__resume__';
 
 /** What the graph asked at a checkpoint, oldest first. */
-export async function readInterrupts(workspace: Workspace, checkpoint: Checkpoint): Promise<Interrupt[]> {
+export async function readInterrupts(opened: OpenStorage, checkpoint: Checkpoint): Promise<Interrupt[]> {
   const graph = findGraphHeader(checkpoint);
   if (graph === undefined) return [];
-  const writes = await readWrites(workspace, checkpoint, graph.id);
+  const writes = await readWrites(opened, checkpoint, graph.id);
   const answers = writes.filter(([channel]) => channel === ANSWERED).flatMap(([, value]) => value);
   const questions = writes.filter(([channel]) => channel === ASKED).flatMap(([, value]) => value);
   return questions.map((question, at) => ({
@@ -33,9 +33,9 @@ export function formatAsked({ question, answer }: Interrupt): string {
 
 type Write = readonly [channel: string, value: unknown];
 
-async function readWrites(workspace: Workspace, { sessionId }: Checkpoint, graphId: string): Promise<Write[]> {
-  const rows = await workspace.storage.readEffects({ sessionId, branch: bucketOf(sessionId, graphId) });
-  const { codec, repository } = engineOf(workspace.manager);
+async function readWrites(opened: OpenStorage, { sessionId }: Checkpoint, graphId: string): Promise<Write[]> {
+  const rows = await opened.storage.readEffects({ sessionId, branch: bucketOf(sessionId, graphId) });
+  const { codec, repository } = engineOf(opened.manager);
   const found: Write[] = [];
   for (const row of rows) {
     const stored = parseWrites(row);

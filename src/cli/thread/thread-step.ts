@@ -3,7 +3,7 @@ import { findGraphHeader } from '../../adapter/langgraph/record/graph-header.ts'
 import { formatPath } from '../../core/path.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { Context } from '../base/context.ts';
-import type { Workspace } from '../base/workspace.ts';
+import type { OpenStorage } from '../base/open-storage.ts';
 import { formatValue } from '../state/json-form.ts';
 import { readMessage } from '../state/message-text.ts';
 import { fieldsOf, viewOf } from '../state/state-view.ts';
@@ -37,9 +37,9 @@ export async function readThreadSteps(
 ): Promise<ReadonlyMap<string, ThreadStep>> {
   const steps = new Map<string, ThreadStep>();
   if (checkpoints.every((checkpoint) => findGraphHeader(checkpoint) === undefined)) return steps;
-  const workspace = await context.workspace();
+  const opened = await context.open();
   for await (const checkpoint of context.watch(checkpoints, { noun: 'steps', total: checkpoints.length })) {
-    const step = await readThreadStep(workspace, checkpoint);
+    const step = await readThreadStep(opened, checkpoint);
     if (step !== undefined) steps.set(checkpoint.id, step);
   }
   return steps;
@@ -52,13 +52,13 @@ export function formatStep(step: ThreadStep | undefined): string | undefined {
 }
 
 /** Tells what a checkpoint of a thread is about: from what it changed, so that it costs what a step is. */
-async function readThreadStep(workspace: Workspace, checkpoint: Checkpoint): Promise<ThreadStep | undefined> {
+async function readThreadStep(opened: OpenStorage, checkpoint: Checkpoint): Promise<ThreadStep | undefined> {
   const graph = findGraphHeader(checkpoint);
   if (graph === undefined) return undefined;
   const { step, source } = fieldsOf(checkpoint.metadata);
-  const changes = await readChanges(workspace, checkpoint);
+  const changes = await readChanges(opened, checkpoint);
   const nodes = namesIn(changes, NODE).filter((name) => !name.startsWith('__') || name === START);
-  const asked = (await readInterrupts(workspace, checkpoint)).map(formatAsked);
+  const asked = (await readInterrupts(opened, checkpoint)).map(formatAsked);
   const said = checkpoint.parentId === undefined && source === 'loop' ? [] : describeChanges(changes);
   return {
     step: typeof step === 'number' ? String(step) : '',
@@ -69,7 +69,7 @@ async function readThreadStep(workspace: Workspace, checkpoint: Checkpoint): Pro
 }
 
 /** What is new since the parent. Of the first checkpoint, or one whose parent was deleted: all of it. */
-async function readChanges({ manager }: Workspace, { id, parentId }: Checkpoint): Promise<Change[]> {
+async function readChanges({ manager }: OpenStorage, { id, parentId }: Checkpoint): Promise<Change[]> {
   const hasParent = parentId !== undefined && (await manager.get(parentId)) !== undefined;
   if (hasParent) {
     const { added, modified, removed } = await manager.compare(parentId, id);

@@ -4,7 +4,7 @@ import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import type { OptionRow } from '../base/command.ts';
 import type { CommandInput } from '../base/command-input.ts';
 import type { Context } from '../base/context.ts';
-import { BegunRuns, type WorkflowPlace } from '../place/begun-runs.ts';
+import { BegunRuns, type WorkflowPlace } from '../place/own-files.ts';
 
 /** The option of commands that go on with the run of a workflow. */
 export const WORKFLOW_OPTION: OptionRow = [
@@ -18,9 +18,9 @@ export async function findWorkflowRun(
   input: CommandInput,
   sessionId: SessionId,
 ): Promise<WorkflowPlace | undefined> {
-  const workspace = await context.workspace();
-  const branch = await workspace.currentBranch(sessionId);
-  const headId = await workspace.findName(sessionId, 'branch', branch);
+  const opened = await context.open();
+  const branch = await opened.manager.currentBranch(sessionId);
+  const headId = await opened.findName(sessionId, 'branch', branch);
   if (headId === undefined)
     throw new NotFoundError(`There is no session "${sessionId}" in this storage.`, { details: { sessionId } });
   return findWorkflowPlace(context, input, headId);
@@ -35,11 +35,11 @@ export async function findWorkflowPlace(
   input: CommandInput,
   id: CheckpointId,
 ): Promise<WorkflowPlace | undefined> {
-  const workspace = await context.workspace();
-  const state: unknown = await workspace.manager.load(id);
+  const opened = await context.open();
+  const state: unknown = await opened.manager.load(id);
   const isRun = typeof state === 'object' && state !== null && 'kind' in state && state.kind === 'workflow_run';
   if (!isRun) return undefined;
-  const { sessionId, metadata, agentId } = await workspace.openCheckpoint(id);
+  const { sessionId, metadata, agentId } = await opened.openCheckpoint(id);
   const place = await findPlace(context, input, sessionId);
   if (place !== undefined) return place;
   const hint = typeof metadata?.workflowFile === 'string' ? `, from a file "${metadata.workflowFile}"` : '';

@@ -7,8 +7,8 @@ import { parseWorkflow } from '../../runtime/workflow/definition/parse-workflow.
 import type { WorkflowRegistry } from '../../runtime/workflow/definition/registry.ts';
 import type { Workflow } from '../../runtime/workflow/definition/workflow.ts';
 import type { Context } from '../base/context.ts';
+import { type FoundSettings, readSettings } from '../place/project.ts';
 import { readText, resolveFile } from '../place/read-text.ts';
-import { type FoundSettings, readSettings } from '../place/settings-file.ts';
 import { importModule, requireBeside } from '../team/import-module.ts';
 
 /** A workflow file: its definition, and its settings over those of the project. */

@@ -7,9 +7,8 @@ import { superviseWorkflow } from '../../runtime/workflow/supervise.ts';
 import { WorkflowExecutor } from '../../runtime/workflow/workflow-executor.ts';
 import type { Context } from '../base/context.ts';
 import { EXIT, type ExitCode } from '../base/exit-code.ts';
-import type { Output } from '../base/output-schemas.ts';
-import { BegunRuns } from '../place/begun-runs.ts';
-import type { FoundSettings } from '../place/settings-file.ts';
+import { BegunRuns } from '../place/own-files.ts';
+import type { FoundSettings } from '../place/project.ts';
 import { toJsonForm } from '../state/json-form.ts';
 import { nameCutOffRuns } from '../team/cut-off.ts';
 import { NOT_KEPT } from '../team/run-text.ts';
@@ -43,10 +42,10 @@ export async function runWorkflow(context: Context, order: WorkflowOrder): Promi
   checkRegistry(workflow, registry); // before anything is made
   const run = { workflow, ...describeRun(context, order) };
   const isKept = await context.keepsRuns();
-  if (isKept && order.answers.length > 0) await context.workspace(); // who answers has a run
-  const workspace = await context.runWorkspace();
-  await nameCutOffRuns(context, { workspace, sessionId });
-  const { manager } = workspace;
+  if (isKept && order.answers.length > 0) await context.open(); // who answers has a run
+  const opened = await context.openForRun();
+  await nameCutOffRuns(context, { opened, sessionId });
+  const { manager } = opened;
   const humanInTheLoop = settings.config.workflow.human_in_the_loop;
   const executor = new WorkflowExecutor({ manager, registry, humanInTheLoop });
   for (const [requestId, answer] of Object.entries(answers))
@@ -107,7 +106,7 @@ async function supervise(
   }
 }
 
-function toOutput(result: WorkflowResult, isKept: boolean): RunOutput {
+function toOutput(result: WorkflowResult, isKept: boolean) {
   return {
     kind: 'workflow',
     sessionId: result.sessionId,
@@ -141,7 +140,7 @@ function parseInput(text: string | undefined): unknown {
 }
 
 /** The run of a workflow as `--json` tells it. */
-type RunOutput = Extract<Output<'run'>, { kind: 'workflow' }>;
+type RunOutput = ReturnType<typeof toOutput>;
 
 /** How far a workflow came, step by step, and what to do next. */
 function describeWorkflow(output: RunOutput): string {

@@ -31,7 +31,7 @@ const context = new Context({
 
 const team = {
   async send(prompt, { sessionId, from, signal, print }) {
-    const { manager } = await context.workspace();
+    const { manager } = await context.open();
     if (from !== undefined) await manager.rewind(from);
     const live = await manager.session(sessionId);
     const state = live.state;

@@ -3,10 +3,9 @@ import { EventEmitter } from 'node:events';
 import { join } from 'node:path';
 import { Readable, Writable } from 'node:stream';
 import { expect } from 'vitest';
-import { OUTPUT_SCHEMAS, type Output, type OutputName } from '../../../src/cli/base/output-schemas.ts';
-import { runMain } from '../../../src/cli/run-main.ts';
 import { builtFolder } from '../../support/on-demand.ts';
 import { newFolder } from './folder.ts';
+import { OUTPUT_SCHEMAS, type Output, type OutputName } from './output-schemas.ts';
 
 /** The built program. */
 export const DIST = builtFolder();
@@ -19,6 +18,8 @@ export type RunOptions = {
   readonly folder?: string;
   readonly env?: Readonly<Record<string, string>>;
   readonly input?: string;
+  /** In a process of its own. */
+  readonly own?: boolean;
   /** Called with what was printed so far; may send a signal. */
   readonly onOutput?: (text: string, kill: (signal: NodeJS.Signals) => void) => void;
 };
@@ -29,33 +30,34 @@ export function cleanEnv(folder: string, more: Readonly<Record<string, string>> 
   return { PATH, HOME: folder, XDG_STATE_HOME: join(folder, '.state'), USER: 'ann', TERM: 'xterm-256color', ...more };
 }
 
-/** Commands that only look at a storage or change it: without a person, they do the same in a process of their own and in this one. */
-const PLAIN_COMMANDS = new Set(
-  'blame branch copy diff export forget fork gc grep import log memory prune rewind schema sessions show stats switch tag undo verify'.split(
-    ' ',
-  ),
-);
+/** What only a process of its own can show: input, signals, and being killed. `own` asks for one: for modules that change, or end the process. */
+function needsProcess(args: readonly string[], { input, onOutput, own, env = {} }: RunOptions): boolean {
+  const isDriven = input !== undefined || onOutput !== undefined || args.includes('-');
+  return own === true || isDriven || args[0] === 'demo' || Object.keys(env).some((name) => /^(CRASH|DELAY)/.test(name));
+}
 
-/** Runs a command: a plain one in this process, which spares a start of Node; others, and all that get input or a signal, in their own. */
+/** Runs a command of the built program in this process, which spares a start of Node, or in its own. */
 export function run(args: readonly string[], options: RunOptions = {}): Promise<Ran> {
-  const isPlain = PLAIN_COMMANDS.has(args[0] ?? '') && !args.includes('-');
-  if (isPlain && options.input === undefined && options.onOutput === undefined) return runHere(args, options);
-  return runBuilt(args, options);
+  return needsProcess(args, options) ? runBuilt(args, options) : runHere(args, options);
 }
 
 let lastHere: Promise<unknown> = Promise.resolve();
 
-/** One after the other: a process has one working folder. */
+/** One after the other: a process has one working folder and one environment. */
 function runHere(args: readonly string[], options: RunOptions): Promise<Ran> {
   const folder = options.folder ?? newFolder();
   const ran = lastHere.then(async () => {
-    const home = process.cwd();
+    const { runMain } = (await import(
+      join(DIST, 'cli', 'run-main.js')
+    )) as typeof import('../../../src/cli/run-main.ts');
+    const [home, before] = [process.cwd(), process.env];
     const [stdout, stderr] = [new Collector(), new Collector()];
     process.chdir(folder);
+    process.env = cleanEnv(folder, options.env); // modules of teams look there
     try {
       const host = Object.assign(new EventEmitter(), {
         argv: [process.execPath, MAIN, ...args],
-        env: cleanEnv(folder, options.env),
+        env: process.env,
         cwd: () => folder,
         stdin: Readable.from([]),
         stdout,
@@ -68,6 +70,7 @@ function runHere(args: readonly string[], options: RunOptions): Promise<Ran> {
       return { code, stdout: stdout.text, stderr: stderr.text };
     } finally {
       process.chdir(home);
+      process.env = before;
     }
   });
   lastHere = ran.catch(() => undefined);

@@ -1,13 +1,25 @@
+import { InvalidInputError } from '../../../core/errors.ts';
+import type { CheckpointId } from '../../../core/record/id.ts';
 import type { Command } from '../../base/command.ts';
+import type { CommandInput } from '../../base/command-input.ts';
+import type { Context } from '../../base/context.ts';
+import { EXIT, type ExitCode } from '../../base/exit-code.ts';
+import { BisectFile, type BisectState, type Verdict } from '../../place/own-files.ts';
+import { readRange, resolveRevision } from '../../revision/resolve-revision.ts';
+import { Bisection } from '../../state/bisection.ts';
+import { formatLine, toOutput } from '../../state/checkpoint-text.ts';
+import { Expression } from '../../state/expression.ts';
+import { formatCount } from '../../terminal/format.ts';
+import { Search, testByCommand, testByExpression } from './bisect-search.ts';
 
 /** What can be done with a search. */
 const ACTIONS: Readonly<Record<string, Command['run']>> = {
-  start: async (context, input) => (await import('./bisect/by-hand.ts')).start(context, input),
-  good: async (context, input) => (await import('./bisect/by-hand.ts')).mark(context, input, 'good'),
-  bad: async (context, input) => (await import('./bisect/by-hand.ts')).mark(context, input, 'bad'),
-  skip: async (context, input) => (await import('./bisect/by-hand.ts')).mark(context, input, 'skip'),
-  run: async (context, input) => (await import('./bisect/by-test.ts')).run(context, input),
-  reset: async (context) => (await import('./bisect/by-hand.ts')).reset(context),
+  start,
+  good: (context, input) => mark(context, input, 'good'),
+  bad: (context, input) => mark(context, input, 'bad'),
+  skip: (context, input) => mark(context, input, 'skip'),
+  run,
+  reset,
 };
 
 /** Finds where it went wrong. */
@@ -16,12 +28,10 @@ export const command: Command = {
   options: [
     ['--range <a..b>', 'run: from a good one to a bad one; default: the whole history of the current branch'],
     ['--where <expression>', 'run: bad is where this expression is true, as for log --where'],
-    ['--find-good', 'run: look for the first good one instead'],
     ['--scan', 'run: look at every checkpoint, and tell every turn'],
-    ['--probe <count>', 'run: look at so many others, to see whether it turns more than once; default 6'],
   ],
   details: `Actions: start [bad] [good], good [rev], bad [rev], skip [rev], run, reset.
-It reads and changes nothing, and calls no model: 10,000 checkpoints take 14 looks.
+It reads and changes nothing, and calls no model: 10,000 checkpoints take 14 looks, and some more to see whether it turns more than once.
 A command after -- gets the state as JSON on its standard input and the id in SAVESTATE_BISECT_TARGET. It exits with
 0 if the checkpoint is good, 125 to skip it, 127 to stop, and anything else if it is bad.
 Afterwards the revision first-bad names what was found.`,
@@ -34,3 +44,125 @@ Afterwards the revision first-bad names what was found.`,
   ],
   run: (context, input) => input.action('bisect', ACTIONS)(context, input),
 };
+
+/** Begins a search by hand. */
+async function start(context: Context, input: CommandInput): Promise<undefined> {
+  const opened = await context.open();
+  const find = async (text: string | undefined) => text && (await resolveRevision(opened, text)).id;
+  const [badId, goodId] = [await find(input.word(1)), await find(input.word(2))];
+  return goOn(context, { ...(goodId && { goodId }), ...(badId && { badId }), verdicts: [] });
+}
+
+/** Notes what a person found out. */
+async function mark(context: Context, input: CommandInput, verdict: Verdict): Promise<undefined> {
+  const state = (await BisectFile.open(context)).read();
+  if (state === undefined) throw new InvalidInputError('No search is under way. Begin with: savestate bisect start');
+  const revision = input.word(1) ?? (await openBisection(context, state))?.next?.id ?? '@';
+  const { id } = await resolveRevision(await context.open(), revision);
+  return goOn(context, withVerdict(state, id, verdict));
+}
+
+async function reset(context: Context): Promise<undefined> {
+  (await BisectFile.open(context)).remove();
+  return context.answer({ status: 'reset', candidates: [] }, () => 'The search is over.\n');
+}
+
+/** The first that is said of good and of bad are the ends. */
+function withVerdict(state: BisectState, id: CheckpointId, verdict: Verdict): BisectState {
+  if (verdict === 'bad' && state.badId === undefined) return { ...state, badId: id };
+  if (verdict === 'good' && state.goodId === undefined) return { ...state, goodId: id };
+  return { ...state, verdicts: [...state.verdicts.filter(([known]) => known !== id), [id, verdict]] };
+}
+
+async function openBisection(context: Context, state: BisectState): Promise<Bisection | undefined> {
+  const { goodId, badId, verdicts } = state;
+  if (goodId === undefined || badId === undefined) return undefined;
+  const checkpoints = await readRange(await context.open(), `${goodId}..${badId}`, { isClosed: true });
+  return new Bisection(checkpoints, [[goodId, 'good'], [badId, 'bad'], ...verdicts]);
+}
+
+async function goOn(context: Context, state: BisectState): Promise<undefined> {
+  const file = await BisectFile.open(context);
+  const bisection = await openBisection(context, state); // before it is written down: a wrong range must not stay
+  const { found, next, candidates = [], stepsLeft } = bisection ?? {};
+  file.write({ ...state, ...(found && next === undefined && { firstBadId: found.id }) });
+  if (bisection === undefined) return askForEnds(context, state);
+  if (next === undefined) return tellResult(context, bisection, state.verdicts.length);
+  const output = { status: 'testing', next: toOutput(next), candidates: candidates.map(({ id }) => id), stepsLeft };
+  const left = `${candidates.length} left, about ${stepsLeft} more looks`;
+  await context.answer(output, () => `Look at ${formatLine(output.next, context.terminal.style)} (${left})\n`);
+  context.say(`See it: savestate show ${next.id}    Then say: savestate bisect good, bad or skip`);
+}
+
+async function askForEnds(context: Context, { goodId, badId }: BisectState): Promise<undefined> {
+  const missing = [badId === undefined ? 'bad' : '', goodId === undefined ? 'good' : ''].filter((each) => each !== '');
+  return context.answer(
+    { status: 'waiting', candidates: [] },
+    () => `Say which checkpoint is ${missing.join(', and which is ')}: savestate bisect ${missing[0]} <revision>\n`,
+  );
+}
+
+/** Searches with a command or an expression that says what is good and what is bad. */
+async function run(context: Context, input: CommandInput): Promise<ExitCode | undefined> {
+  const file = await BisectFile.open(context);
+  const before = file.read();
+  const { goodId, badId } = before ?? {};
+  const range = input.text('range') ?? (goodId && badId && `${goodId}..${badId}`) ?? '@';
+  const opened = await context.open();
+  const [where, words] = [input.text('where'), input.words.slice(1)];
+  if ((where === undefined) === (words.length === 0))
+    throw new InvalidInputError(`Say what is bad: either --where '<expression>', or a command after --.`);
+  const test =
+    where === undefined
+      ? testByCommand(context, opened.manager, words)
+      : testByExpression(opened.manager, new Expression(where));
+  const bisection = new Bisection(await readRange(opened, range, { isClosed: true }));
+  const search = new Search(context, bisection, test);
+  const isScan = input.flag('scan');
+  const hasBad = isScan ? await search.scan() : await search.bisect(range.includes('..'));
+  if (!hasBad) return tellNothing(context, search, isScan);
+  const { found } = bisection;
+  if (found !== undefined) file.write({ verdicts: [], ...before, firstBadId: found.id });
+  await tellResult(context, bisection, search.evaluations);
+  return found === undefined ? EXIT.partial : undefined;
+}
+
+async function tellNothing(context: Context, { bisection, evaluations }: Search, isScan: boolean): Promise<ExitCode> {
+  const result = { status: 'no-bad', candidates: [], evaluations, isMonotone: true, flips: [] };
+  const all = formatCount(bisection.checkpoints.length, 'checkpoint');
+  await context.answer(
+    result,
+    () => `${isScan ? 'None' : 'The last'} of these ${all} is ${isScan ? '' : 'not '}bad.\n`,
+  );
+  if (!isScan) context.say('To look at every one of them: savestate bisect run --scan');
+  return EXIT.notFound;
+}
+
+/** Prints what a search found, and says so if good and bad alternate. */
+async function tellResult(context: Context, bisection: Bisection, evaluations: number): Promise<undefined> {
+  const { candidates, found, lastGood } = bisection;
+  const flips = bisection.flips();
+  const result = {
+    status: found === undefined ? 'undecided' : 'found',
+    ...(found !== undefined && { firstBad: toOutput(found) }),
+    ...(lastGood !== undefined && { lastGood: toOutput(lastGood) }),
+    candidates: candidates.map(({ id }) => id),
+    evaluations,
+    isMonotone: flips.length <= 1,
+    flips,
+  };
+  const { style } = context.terminal;
+  await context.answer(result, () => {
+    if (result.firstBad === undefined)
+      return `The first bad one is one of these ${candidates.length}; those between were skipped:\n${candidates.map(({ id }) => `  ${id}\n`).join('')}`;
+    const before = result.lastGood === undefined ? '' : `  the one before  ${formatLine(result.lastGood, style)}\n`;
+    return `The first bad checkpoint, after ${formatCount(evaluations, 'look')}:\n  ${formatLine(result.firstBad, style)}\n${before}`;
+  });
+  if (!result.isMonotone) {
+    const shown = evaluations < bisection.checkpoints.length ? 'Those seen; --scan shows all' : 'All of them';
+    const turns = flips.map(({ sequence, checkpointId, to }) => `\n  #${sequence} ${checkpointId} turns ${to}`);
+    context.say(`It turns more than once, so this is one of several places. ${shown}:${turns.join('')}`);
+  }
+  if (found !== undefined)
+    context.say(`See what it changed: savestate diff first-bad    Fork before it: savestate fork first-bad~1`);
+}

@@ -2,11 +2,11 @@ import { withoutUndefined } from '../../../core/defined.ts';
 import { InvalidInputError } from '../../../core/errors.ts';
 import type { Intervention } from '../../../runtime/repair/intervention.ts';
 import type { TrialOptions } from '../../../runtime/repair/trial-options.ts';
+import type { TrialReport } from '../../../runtime/repair/trial-report.ts';
 import type { Command } from '../../base/command.ts';
 import type { CommandInput } from '../../base/command-input.ts';
 import type { Context } from '../../base/context.ts';
 import { EXIT, type ExitCode } from '../../base/exit-code.ts';
-import type { Output } from '../../base/output-schemas.ts';
 import { resolveRevision } from '../../revision/resolve-revision.ts';
 import { toJsonForm } from '../../state/json-form.ts';
 import { ALLOW_CODE } from '../../team/talk-options.ts';
@@ -46,13 +46,13 @@ Stopped by Ctrl-C it tells what it has; the same line with --name goes on. Exits
   ],
   run: async (context, input) => {
     const options = readOptions(context, input);
-    const { createJudge } = await import('../../team/judge.ts');
+    const { createJudge } = await import('./judge.ts');
     const judge = createJudge(context, { text: input.text('judgeText'), command: input.text('judgeCommand') });
     const { openTeam, readTeamChoice } = await import('../../team/open-team.ts');
     const { trial } = await import('../../../runtime/repair/trial.ts');
     const { formatTrial } = await import('../../../runtime/repair/format-trial.ts');
-    const workspace = await context.workspace();
-    const { id } = await resolveRevision(workspace, input.need(0, 'from which checkpoint'));
+    const opened = await context.open();
+    const { id } = await resolveRevision(opened, input.need(0, 'from which checkpoint'));
     const { registry } = (await openTeam(context, readTeamChoice(input))).create();
     const bar = context.progress({
       noun: 'runs',
@@ -60,16 +60,15 @@ Stopped by Ctrl-C it tells what it has; the same line with --name goes on. Exits
     });
     let done = 0;
     const onRun = () => bar.show(++done);
-    const report = await trial({ checkpoints: workspace.manager, registry }, id, { ...options, judge, onRun });
+    const report = await trial({ checkpoints: opened.manager, registry }, id, { ...options, judge, onRun });
     bar.end();
-    const output = toJsonForm(report) as Output<'trial'>;
-    await context.answer(output, () => formatTrial(report));
+    await context.answer(toJsonForm(report), () => formatTrial(report));
     if (!report.isComplete) context.say(`Go on with the same line and --name ${report.name}`);
-    return exitCodeOfTrial(output);
+    return exitCodeOfTrial(report);
   },
 };
 
-function exitCodeOfTrial({ isComplete, edited, control }: Output<'trial'>): ExitCode | undefined {
+function exitCodeOfTrial({ isComplete, edited, control }: TrialReport): ExitCode | undefined {
   if (!isComplete) return EXIT.interrupted;
   return (edited?.errors ?? 0) + control.errors > 0 ? EXIT.partial : undefined;
 }

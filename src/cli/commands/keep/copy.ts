@@ -7,10 +7,9 @@ import { openStorage } from '../../../storage/open/open.ts';
 import type { Command } from '../../base/command.ts';
 import type { Context } from '../../base/context.ts';
 import { EXIT } from '../../base/exit-code.ts';
-import type { Output } from '../../base/output-schemas.ts';
 import { formatCount } from '../../terminal/format.ts';
 
-type Copied = Output<'copy'>['sessions'][number];
+type Copied = { sessionId: string; checkpoints: number; present: number; problem?: string };
 
 const PAGE = 500;
 
@@ -39,7 +38,7 @@ and one that is repeated brings what came since. Ids, names, effects and tombsto
     });
     if (formatStorageAddress(from) === formatStorageAddress(to))
       throw new InvalidInputError('The two storages are the same one.');
-    await context.workspace(); // the source first, so that nothing is made if it is the wrong one
+    await context.open(); // the source first, so that nothing is made if it is the wrong one
     const target = await openStorage(to, { isInteractive: true });
     try {
       const sessions = await copyAll(context, target);
@@ -51,9 +50,9 @@ and one that is repeated brings what came since. Ids, names, effects and tombsto
 };
 
 async function copyAll(context: Context, target: ChunkStorage): Promise<Copied[]> {
-  const workspace = await context.workspace();
-  const { manager, storage } = workspace;
-  const named = context.globals.session === undefined ? undefined : await workspace.session();
+  const opened = await context.open();
+  const { manager, storage } = opened;
+  const named = context.globals.session === undefined ? undefined : await opened.session();
   const total = named === undefined ? (await manager.stats()).checkpoints : undefined;
   const bar = context.progress({ noun: 'checkpoints', total });
   let done = 0;
@@ -89,7 +88,7 @@ async function* listSessions(storage: ChunkStorage): AsyncGenerator<SessionId> {
   } while (after !== undefined);
 }
 
-async function tell(context: Context, result: Pick<Output<'copy'>, 'from' | 'to' | 'sessions'>) {
+async function tell(context: Context, result: { from: string; to: string; sessions: readonly Copied[] }) {
   const { sessions, to } = result;
   const checkpoints = sessions.reduce((sum, each) => sum + each.checkpoints, 0);
   const present = sessions.reduce((sum, each) => sum + each.present, 0);

@@ -23,14 +23,14 @@ export const command: Command = {
     ['savestate export @~2', 'one checkpoint, readable'],
   ],
   run: async (context, input) => {
-    const workspace = await context.workspace();
+    const opened = await context.open();
     const revision = input.word(0);
     if (revision === undefined) {
-      const sessionId = await workspace.session();
-      return write(context, input, { sessionId, text: workspace.manager.exportSession(sessionId) });
+      const sessionId = await opened.session();
+      return write(context, input, { sessionId, text: opened.manager.exportSession(sessionId) });
     }
-    const { id, sessionId } = await resolveRevision(workspace, revision);
-    const json = `${JSON.stringify(await workspace.manager.exportCheckpoint(id), undefined, 2)}\n`;
+    const { id, sessionId } = await resolveRevision(opened, revision);
+    const json = `${JSON.stringify(await opened.manager.exportCheckpoint(id), undefined, 2)}\n`;
     return write(context, input, { sessionId, text: [json] });
   },
 };

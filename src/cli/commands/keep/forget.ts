@@ -3,10 +3,7 @@ import { parseSessionId } from '../../../core/record/id.ts';
 import { readSession } from '../../../manager/engine/lineage.ts';
 import type { Command } from '../../base/command.ts';
 import type { CommandInput } from '../../base/command-input.ts';
-import type { Context } from '../../base/context.ts';
-import type { Output } from '../../base/output-schemas.ts';
-import { findNamedSession, withSubgraphs } from '../../base/thread-sessions.ts';
-import type { Workspace } from '../../base/workspace.ts';
+import { findNamedSession, type OpenStorage, withSubgraphs } from '../../base/open-storage.ts';
 import { parseRange, readRange, resolveRevision } from '../../revision/resolve-revision.ts';
 import { formatCount, formatSize } from '../../terminal/format.ts';
 
@@ -37,31 +34,35 @@ What a branch, a tag or a pin names is not deleted by a revision or range. It sh
     ['savestate forget --user user_123 --dry-run', 'see what there is of a user'],
   ],
   run: async (context, input) => {
-    const workspace = await context.workspace();
-    const plan = await createPlan(workspace, input);
-    const output = { checkpoints: plan.checkpoints, sessions: [...plan.sessions] };
-    if (input.flag('dryRun')) return tell(context, { isDryRun: true, ...output }, plan.what);
-    if (!(await context.confirm(`This deletes ${plan.what} for good.`)))
-      return tell(context, { isDryRun: true, ...output }, plan.what);
+    const opened = await context.open();
+    const plan = await createPlan(opened, input);
+    const { what, sessions } = plan;
+    if (!(await context.confirm(`This deletes ${what} for good.`, input))) {
+      const output = { isDryRun: true, checkpoints: plan.checkpoints, sessions };
+      return context.answer(output, () => `Would delete ${what}; nothing was deleted.\n`);
+    }
     const checkpoints = await context.busy('deleting', plan.run());
-    const { chunks, bytes } = await context.busy('collecting', workspace.manager.gc({ signal: context.signal }));
-    return tell(context, { isDryRun: false, ...output, checkpoints, collected: { chunks, bytes } }, plan.what);
+    const { chunks, bytes } = await context.busy('collecting', opened.manager.gc({ signal: context.signal }));
+    return context.answer(
+      { isDryRun: false, checkpoints, sessions, collected: { chunks, bytes } },
+      () => `${formatCount(checkpoints, 'checkpoint')} deleted; ${formatSize(bytes)} given back.\n`,
+    );
   },
 };
 
-async function createPlan(workspace: Workspace, input: CommandInput): Promise<Plan> {
+async function createPlan(opened: OpenStorage, input: CommandInput): Promise<Plan> {
   const [revision, session, user] = [input.word(0), input.text('wholeSession'), input.text('user')];
   if ([revision, session, user].filter((each) => each !== undefined).length !== 1)
     throw new InvalidInputError('Say what to forget: a revision or range, --whole-session <id>, or --user <id>.');
-  if (session !== undefined) return planSession(workspace, session);
-  if (user !== undefined) return planUser(workspace, user);
-  return planCheckpoints(workspace, revision ?? '', input.text('reason') ?? 'forgotten by hand');
+  if (session !== undefined) return planSession(opened, session);
+  if (user !== undefined) return planUser(opened, user);
+  return planCheckpoints(opened, revision ?? '', input.text('reason') ?? 'forgotten by hand');
 }
 
-async function planSession(workspace: Workspace, name: string): Promise<Plan> {
-  const { manager, storage } = workspace;
-  const sessionId = await findNamedSession(workspace, parseSessionId(name));
-  const sessions = await withSubgraphs(workspace, sessionId);
+async function planSession(opened: OpenStorage, name: string): Promise<Plan> {
+  const { manager, storage } = opened;
+  const sessionId = await findNamedSession(opened, parseSessionId(name));
+  const sessions = await withSubgraphs(opened, sessionId);
   if (sessions.length === 1 && (await storage.readRefs({ sessionId })).length === 0)
     throw new NotFoundError(`There is no session "${sessionId}" in this storage.`);
   let checkpoints = 0;
@@ -81,24 +82,24 @@ async function planSession(workspace: Workspace, name: string): Promise<Plan> {
   };
 }
 
-async function planUser(workspace: Workspace, userId: string): Promise<Plan> {
+async function planUser(opened: OpenStorage, userId: string): Promise<Plan> {
   const sessions = new Set<string>();
   let checkpoints = 0;
-  for await (const { sessionId } of workspace.list({ userId })) {
+  for await (const { sessionId } of opened.list({ userId })) {
     sessions.add(sessionId);
     checkpoints++;
   }
   if (checkpoints === 0) throw new NotFoundError(`There are no checkpoints of user "${userId}" in this storage.`);
   const what = `${formatCount(checkpoints, 'checkpoint')} of user "${userId}" in ${formatCount(sessions.size, 'session')}`;
-  return { what, checkpoints, sessions: [...sessions], run: () => workspace.manager.clearUserHistory(userId) };
+  return { what, checkpoints, sessions: [...sessions], run: () => opened.manager.clearUserHistory(userId) };
 }
 
-async function planCheckpoints(workspace: Workspace, revision: string, reason: string): Promise<Plan> {
+async function planCheckpoints(opened: OpenStorage, revision: string, reason: string): Promise<Plan> {
   const isRange = parseRange(revision) !== undefined;
-  const doomed = isRange ? await readRange(workspace, revision) : [await resolveRevision(workspace, revision)];
+  const doomed = isRange ? await readRange(opened, revision) : [await resolveRevision(opened, revision)];
   const run = async () => {
     let count = 0;
-    for (const { id } of doomed.toReversed()) if (await workspace.manager.delete(id, { reason })) count++;
+    for (const { id } of doomed.toReversed()) if (await opened.manager.delete(id, { reason })) count++;
     if (count === 0 && doomed.length > 0)
       throw new ConflictError('Nothing was deleted: a branch, a tag or a pin names it. Delete the name first.');
     return count;
@@ -109,12 +110,4 @@ async function planCheckpoints(workspace: Workspace, revision: string, reason: s
       ? formatCount(doomed.length, 'checkpoint')
       : `checkpoint ${first.id} (#${first.sequence} of branch "${first.branch}")`;
   return { what, checkpoints: doomed.length, sessions: [], run };
-}
-
-async function tell(context: Context, output: Output<'forget'>, what: string): Promise<undefined> {
-  const { isDryRun, checkpoints, collected } = output;
-  return context.answer(output, () => {
-    if (isDryRun) return `Would delete ${what}; nothing was deleted.\n`;
-    return `${formatCount(checkpoints, 'checkpoint')} deleted; ${formatSize(collected?.bytes ?? 0)} given back.\n`;
-  });
 }

@@ -11,7 +11,7 @@ With --recordings a session can no longer be replayed from its start, only from 
     ['savestate gc --recordings', 'for sessions that run for weeks'],
   ],
   run: async (context, input) => {
-    const { manager } = await context.workspace();
+    const { manager } = await context.open();
     const recordings = input.flag('recordings') ? await context.busy('dropping', manager.dropRecordings()) : 0;
     const { chunks, bytes } = await context.busy('collecting', manager.gc({ signal: context.signal }));
     const dropped = recordings > 0 ? `${formatCount(recordings, 'recording')} dropped, ` : '';

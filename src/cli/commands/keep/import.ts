@@ -16,7 +16,7 @@ export const command: Command = {
   run: async (context, input) => {
     const file = input.need(0, 'which file');
     if (file !== '-' && !existsSync(file)) throw new NotFoundError(`There is no file ${file}.`);
-    const { manager } = await context.workspace({ create: true });
+    const { manager } = await context.open({ create: true });
     const source = file === '-' ? process.stdin : createReadStream(file);
     const { sessionId, checkpoints, chunks, effects } = await manager.importSession(watch(context, source));
     await context.answer(

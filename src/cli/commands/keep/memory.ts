@@ -1,12 +1,26 @@
+import { withoutUndefined } from '../../../core/defined.ts';
+import { InvalidInputError, NotFoundError } from '../../../core/errors.ts';
+import type { MemorySource } from '../../../memory/edit/explaining.ts';
+import type { MemoryHit } from '../../../memory/find/finding.ts';
+import type { Memory } from '../../../memory/memory.ts';
+import {
+  MEMORY_KINDS,
+  type MemoryKind,
+  type MemoryRecord,
+  type MemoryScope,
+} from '../../../memory/storage/memory-record.ts';
 import type { Command } from '../../base/command.ts';
+import type { CommandInput } from '../../base/command-input.ts';
+import type { Context } from '../../base/context.ts';
+import { EXIT, type ExitCode } from '../../base/exit-code.ts';
+import { type MemoryView, useMemory } from '../../memory/open-memory.ts';
+import { clip, formatCount, formatRows, formatTime } from '../../terminal/format.ts';
+
+const DEFAULT_COUNT = 20;
+const SHOWN_CHARS = 60;
 
 /** What can be done with a memory. */
-const ACTIONS: Readonly<Record<string, Command['run']>> = {
-  list: async (context, input) => (await import('./memory/look.ts')).list(context, input),
-  search: async (context, input) => (await import('./memory/look.ts')).search(context, input),
-  why: async (context, input) => (await import('./memory/why.ts')).why(context, input),
-  forget: async (context, input) => (await import('./memory/forget.ts')).forget(context, input),
-};
+const ACTIONS: Readonly<Record<string, Command['run']>> = { list, search, why, forget };
 
 /** Looks at long-term memory. */
 export const command: Command = {
@@ -15,7 +29,7 @@ export const command: Command = {
     ['--memory <place>', 'a file, or postgres://...; default: what savestate.yaml names, else memories/history.db'],
     ['--user <id>', 'whose memory: of this user'],
     ['--agent <id>', 'of this agent'],
-    ['-n <count>', 'list and search: at most so many; default 20'],
+    ['-n <count>', `list and search: at most so many; default ${DEFAULT_COUNT}`],
     [
       '--kind <kind>',
       'list and search: only this kind: fact, preference, instruction, decision, episode, ...',
@@ -37,3 +51,135 @@ forget removes the words for good, of all versions and of what was taken from th
   ],
   run: (context, input) => input.action('memory', ACTIONS)(context, input),
 };
+
+/** Lists what is known, the newest last. */
+async function list(context: Context, input: CommandInput): Promise<undefined> {
+  const limit = input.count('n') ?? DEFAULT_COUNT;
+  const found = await useMemory(context, input, async (memory, view) =>
+    memory.getAll({ ...view.scope(), ...view.from, ...readSelection(input) }),
+  );
+  await tell(context, limit === 0 ? [] : found.slice(-limit));
+  if (found.length > limit) context.say(`${found.length - limit} more; see them with -n ${found.length}`);
+}
+
+/** Finds what answers a question, the best first. */
+async function search(context: Context, input: CommandInput): Promise<ExitCode | undefined> {
+  const question = input.words.slice(1).join(' ');
+  if (question.trim() === '') throw new InvalidInputError('Say what to look for: savestate memory search "..."');
+  const topK = input.count('n') ?? DEFAULT_COUNT;
+  const { results } = await useMemory(context, input, async (memory, view) =>
+    memory.search(question, { ...view.scope(), ...view.from, ...readSelection(input), topK }),
+  );
+  await tell(context, results);
+  if (results.length > 0) return undefined;
+  context.say('Nothing that is known answers this.');
+  return EXIT.notFound;
+}
+
+function readSelection(input: CommandInput): { kinds?: readonly MemoryKind[]; showExpired?: boolean } {
+  const kinds = input.texts('kind').map(parseKind);
+  return { ...(kinds.length > 0 && { kinds }), ...(input.flag('all') && { showExpired: true }) };
+}
+
+function parseKind(text: string): MemoryKind {
+  const kind = MEMORY_KINDS.find((known) => known === text);
+  if (kind !== undefined) return kind;
+  throw new InvalidInputError(`There is no kind "${text}". There are: ${MEMORY_KINDS.join(', ')}.`);
+}
+
+async function tell(context: Context, memories: readonly (MemoryRecord | MemoryHit)[]): Promise<void> {
+  const { terminal } = context;
+  const rows = memories.map((memory) => [
+    terminal.style.cyan(memory.id),
+    memory.kind,
+    memory.subject,
+    formatTime(memory.observedAt),
+    ...('score' in memory ? [memory.score.toFixed(2)] : []),
+    clip(memory.memory, Number.POSITIVE_INFINITY),
+  ]);
+  await context.answer(memories.map(toOutput), () => formatRows(terminal, rows));
+}
+
+/** A memory for `--json`. */
+function toOutput(memory: MemoryRecord | MemoryHit): object {
+  const { id, kind, subject, slot, userId, agentId, trust, reinforcements, observedAt, supersededBy } = memory;
+  const score = 'score' in memory ? memory.score : undefined;
+  const about = { id, memory: memory.memory, kind, subject, trust, reinforcements, observedAt };
+  return { ...about, slot, userId, agentId, supersededBy, score };
+}
+
+/** Says what taught a memory, and what is left of that. */
+async function why(context: Context, input: CommandInput): Promise<undefined> {
+  const found = await useMemory(context, input, (memory, { from }) => memory.why(input.need(1, 'which memory'), from));
+  const { id, memory, sources, supersededBy } = found;
+  if (sources.length === 0) throw noMemory(id); // it was purged
+  const output = {
+    id,
+    memory: memory === undefined ? null : toOutput(memory),
+    supersededBy,
+    sources: sources.map(({ turns, span: _, isAfter: __, ...source }) => ({
+      ...source,
+      turns: turns.map((turn) => turn.memory),
+    })),
+  };
+  return context.answer(output, () => {
+    const what =
+      memory === undefined ? 'not known from here' : `${memory.kind} about ${memory.subject}: ${memory.memory}`;
+    const later = supersededBy === undefined ? '' : `  superseded by ${supersededBy}\n`;
+    return `${id}  ${what}\n${later}${sources.map(formatSource).join('')}`;
+  });
+}
+
+function noMemory(id: string): NotFoundError {
+  return new NotFoundError(`There is no memory "${id}". See: savestate memory list --user <id>`, { details: { id } });
+}
+
+function formatSource(source: MemorySource): string {
+  const { operation, at, sessionId, branch, checkpointId, status, isVisible, turns } = source;
+  const place = sessionId === undefined ? 'no session' : `session ${sessionId}, branch ${branch}`;
+  const left = checkpointId === undefined ? '' : `, ${checkpointId} (${status})`;
+  const seen = isVisible ? '' : ', not visible from here';
+  const words = turns.map((turn) => `    "${turn.memory}"\n`).join('');
+  return `  ${operation} ${formatTime(at)}, ${place}${left}${seen}\n${words}`;
+}
+
+/** Removes the words of memories for good. */
+async function forget(context: Context, input: CommandInput): Promise<undefined> {
+  return useMemory(context, input, async (memory, view) => {
+    const { target, what, ids } = await choose(memory, view, input.word(1));
+    if (!(await context.confirm(`This forgets ${what} for good.`, input))) {
+      const nothing = { isDryRun: true, memories: ids, checkpoints: [], sessions: [] };
+      return context.answer(nothing, () => `Would forget ${what}; nothing was forgotten.\n`);
+    }
+    const purged = await memory.purge(target, withoutUndefined({ reason: input.text('reason') }));
+    const { purged: memories, checkpoints, sessions } = purged;
+    const output = { isDryRun: false, memories, checkpoints, sessions };
+    await context.answer(output, () => `${memories.length} forgotten.\n`);
+    if (checkpoints.length > 0)
+      context.say(
+        `The states of ${formatCount(checkpoints.length, 'checkpoint')} may still hold the words: ${checkpoints.slice(0, 3).join(', ')}${checkpoints.length > 3 ? ', ...' : ''}. See: savestate redact, savestate forget`,
+      );
+  });
+}
+
+type Doomed = { readonly target: string | MemoryScope; readonly what: string; readonly ids: readonly string[] };
+
+async function choose(memory: Memory, { named }: MemoryView, id: string | undefined): Promise<Doomed> {
+  if ((id !== undefined) === Object.keys(named).length > 0)
+    throw new InvalidInputError('Say a memory, or whose with --user <id> or --agent <id>: one of the two.');
+  if (id === undefined) return chooseScope(memory, named);
+  const found = await memory.get(id);
+  const history = await memory.history(id);
+  if (history.some(({ action }) => action === 'PURGE')) throw noMemory(id);
+  const words = found?.memory ?? history.findLast(({ newValue }) => newValue !== undefined)?.newValue ?? '';
+  return { target: id, what: `${id} ("${clip(words, SHOWN_CHARS)}") and what was taken from it`, ids: [id] };
+}
+
+async function chooseScope(memory: Memory, scope: MemoryScope): Promise<Doomed> {
+  const { userId, agentId } = scope;
+  const whose = [userId && `user "${userId}"`, agentId && `agent "${agentId}"`].filter(Boolean).join(' and ');
+  const known = await memory.getAll({ ...scope, showExpired: true });
+  if (known.length === 0) throw new NotFoundError(`There are no memories of ${whose}.`);
+  const what = `all memories of ${whose}, ${formatCount(known.length, 'memory')} seen from here`;
+  return { target: scope, what, ids: known.map(({ id }) => id) };
+}

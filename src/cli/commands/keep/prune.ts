@@ -1,18 +1,29 @@
 import { withoutUndefined } from '../../../core/defined.ts';
 import { InvalidInputError } from '../../../core/errors.ts';
-import { DEFAULT_RETENTION, type RetentionPolicy, type TypeRetention } from '../../../manager/retention/retention.ts';
+import { DEFAULT_RETENTION, type RetentionPolicy } from '../../../manager/retention/retention.ts';
 import type { PruneResult } from '../../../manager/retention/retention-runner.ts';
 import type { CollectResult } from '../../../storage/contract.ts';
 import type { Command } from '../../base/command.ts';
 import type { CommandInput } from '../../base/command-input.ts';
 import type { Context } from '../../base/context.ts';
-import type { Output } from '../../base/output-schemas.ts';
-import type { Config } from '../../place/config-file.ts';
 import { parseDuration } from '../../revision/parse-time.ts';
 import { formatCount, formatSize } from '../../terminal/format.ts';
 
 const DAY_MS = 86_400_000;
 const SHOWN_REASONS = 12;
+
+type Types = NonNullable<RetentionPolicy['types']>;
+
+/** Options that are counts, and the rules they set. */
+const COUNTS = {
+  keepLast: 'keepLast',
+  keepHourly: 'keepHourly',
+  keepDaily: 'keepDaily',
+  keepWeekly: 'keepWeekly',
+  keepMonthly: 'keepMonthly',
+  max: 'maxCheckpoints',
+  maxPerUser: 'maxCheckpointsPerUser',
+} as const;
 
 /** Deletes what no rule keeps. */
 export const command: Command = {
@@ -42,7 +53,7 @@ Without rules those of savestate.yaml hold (retention:). It shows what it would 
   ],
   run: async (context, input) => {
     const policy = await readPolicy(context, input);
-    const { manager } = await context.workspace();
+    const { manager } = await context.open();
     const { session: sessionId } = context.globals;
     const what = { policy, ...(sessionId !== undefined && { sessionId }) };
     const preview = await context.busy('judging', manager.prune({ ...what, dryRun: true }));
@@ -52,40 +63,26 @@ Without rules those of savestate.yaml hold (retention:). It shows what it would 
     const isAgreed = await context.confirm(`This deletes ${formatCount(doomed, 'checkpoint')} for good.`);
     if (!isAgreed) return tell(context, preview);
     const result = await context.busy('deleting', manager.prune(what));
-    return tell(
-      context,
-      result,
-      input.flag('gc') ? await context.busy('collecting', manager.gc({ signal: context.signal })) : undefined,
-    );
+    const signal = { signal: context.signal };
+    return tell(context, result, input.flag('gc') ? await context.busy('collecting', manager.gc(signal)) : undefined);
   },
 };
 
 async function readPolicy(context: Context, input: CommandInput): Promise<RetentionPolicy> {
+  const counts = Object.entries(COUNTS).map(([option, rule]) => [rule, input.count(option)]);
   const [olderThan, within] = [input.text('olderThan'), input.text('keepWithin')];
-  const rules = withoutUndefined({
-    keepLast: input.count('keepLast'),
-    keepHourly: input.count('keepHourly'),
-    keepDaily: input.count('keepDaily'),
-    keepWeekly: input.count('keepWeekly'),
-    keepMonthly: input.count('keepMonthly'),
+  const rules: RetentionPolicy = withoutUndefined({
+    ...Object.fromEntries(counts),
     keepWithinMs: within === undefined ? undefined : parseDuration(within),
     maxAgeDays: olderThan === undefined ? undefined : parseDays(olderThan),
-    maxCheckpoints: input.count('max'),
-    maxCheckpointsPerUser: input.count('maxPerUser'),
   });
   const { types, ...configured } = (await context.config())?.config.retention ?? {};
   // Types keep what they ask for, as in the library; those of the file over those of the library.
-  const ofTypes = types === undefined ? {} : { types: { ...DEFAULT_RETENTION.types, ...toTypes(types) } };
-  if (Object.keys(rules).length > 0) return { ...ofTypes, ...rules };
-  if (types !== undefined || Object.keys(configured).length > 0) return { ...ofTypes, ...withoutUndefined(configured) };
+  const ofTypes = types === undefined ? {} : { types: { ...DEFAULT_RETENTION.types, ...(types as Types) } };
+  const general = Object.keys(rules).length > 0 ? rules : withoutUndefined(configured);
+  if (Object.keys(general).length > 0 || types !== undefined) return { ...ofTypes, ...general };
   throw new InvalidInputError(
     'Say what to keep, such as --keep-last 10, or write it into savestate.yaml under retention.',
-  );
-}
-
-function toTypes(types: NonNullable<NonNullable<Config['retention']>['types']>): RetentionPolicy['types'] {
-  return Object.fromEntries(
-    Object.entries(types).map(([type, rule]) => [type, withoutUndefined(rule) as TypeRetention]),
   );
 }
 
@@ -97,28 +94,17 @@ function parseDays(text: string): number {
 }
 
 async function tell(context: Context, result: PruneResult, collected?: CollectResult): Promise<undefined> {
-  const { isDryRun, deleted } = result;
-  const verdicts = result.verdicts.map((verdict) => ({ ...verdict }));
+  const { isDryRun, deleted, verdicts } = result;
   const dropped = verdicts.filter(({ keep }) => !keep).length;
-  const output: Output<'prune'> = {
-    isDryRun,
-    kept: verdicts.length - dropped,
-    dropped,
-    deleted: [...deleted],
-    verdicts,
-    ...(collected !== undefined && { collected: { ...collected } }),
-  };
-  await context.answer(output, () => `${formatReasons(result)}${formatOutcome(output)}`);
+  const kept = verdicts.length - dropped;
+  const freed =
+    collected && ` ${formatCount(collected.chunks, 'chunk')} removed, ${formatSize(collected.bytes)} given back.`;
+  const outcome = isDryRun
+    ? `${dropped} of ${verdicts.length} would be deleted; nothing was.`
+    : `${formatCount(deleted.length, 'checkpoint')} deleted, ${kept} kept.${freed ?? ''}`;
+  const output = { isDryRun, kept, dropped, deleted, verdicts, collected };
+  await context.answer(output, () => `${formatReasons(result)}${outcome}\n`);
   if (!isDryRun && collected === undefined) context.say('The space is given back by: savestate gc');
-}
-
-function formatOutcome({ isDryRun, kept, dropped, deleted, collected }: Output<'prune'>): string {
-  if (isDryRun) return `${dropped} of ${kept + dropped} would be deleted; nothing was.\n`;
-  const space =
-    collected === undefined
-      ? ''
-      : ` ${formatCount(collected.chunks, 'chunk')} removed, ${formatSize(collected.bytes)} given back.`;
-  return `${formatCount(deleted.length, 'checkpoint')} deleted, ${kept} kept.${space}\n`;
 }
 
 /** How many go and stay, for each reason. */

@@ -11,8 +11,7 @@ import { InMemoryCheckpointStorage } from '../../../storage/memory/memory-storag
 import type { Command } from '../../base/command.ts';
 import type { CommandInput } from '../../base/command-input.ts';
 import type { Context } from '../../base/context.ts';
-import type { Output } from '../../base/output-schemas.ts';
-import type { Workspace } from '../../base/workspace.ts';
+import type { OpenStorage } from '../../base/open-storage.ts';
 import { readText } from '../../place/read-text.ts';
 import { parseStatePath } from '../../revision/state-path.ts';
 import { Redaction, type RedactionRules } from '../../state/redaction-rules.ts';
@@ -40,16 +39,21 @@ Stop programs that write to the session first. Copies and exports elsewhere are 
   ],
   run: async (context, input) => {
     const rules = readRules(context, input);
-    const workspace = await context.workspace();
-    const sessionId = await workspace.session();
+    const opened = await context.open();
+    const sessionId = await opened.session();
     const draft = await writeDraft(context, sessionId, rules);
     try {
-      const found = { sessionId, checkpoints: draft.checkpoints, effects: draft.effects, places: draft.places };
-      if (draft.places === 0 || input.flag('dryRun')) return await tell(context, { isDryRun: true, ...found });
-      const question = `This rewrites ${formatCount(draft.checkpoints, 'checkpoint')} of session "${sessionId}" and removes what was in ${formatCount(draft.places, 'place')} for good.`;
-      if (!(await context.confirm(question))) return await tell(context, { isDryRun: true, ...found });
-      const { chunks, bytes } = await replace(context, workspace, draft);
-      return await tell(context, { isDryRun: false, ...found, collected: { chunks, bytes } });
+      const { checkpoints, effects, places } = draft;
+      const output = { sessionId, checkpoints, effects, places };
+      const found = `${formatCount(places, 'place')} in ${formatCount(checkpoints, 'checkpoint')} of session "${sessionId}"`;
+      const question = `This rewrites ${formatCount(checkpoints, 'checkpoint')} of session "${sessionId}" and removes what was in ${formatCount(places, 'place')} for good.`;
+      if (places === 0 || !(await context.confirm(question, input)))
+        return await context.answer({ isDryRun: true, ...output }, () => `Found in ${found}; nothing was changed.\n`);
+      const { chunks, bytes } = await replace(context, opened, draft);
+      return await context.answer(
+        { isDryRun: false, ...output, collected: { chunks, bytes } },
+        () => `Taken out of ${found}; ${formatSize(bytes)} given back.\n`,
+      );
     } finally {
       if (!draft.isNeeded) await rm(draft.file, { force: true });
     }
@@ -100,13 +104,13 @@ type Draft = {
 };
 
 async function writeDraft(context: Context, sessionId: SessionId, rules: RedactionRules): Promise<Draft> {
-  const workspace = await context.workspace();
+  const opened = await context.open();
   const folder = await context.stateFolder();
   makeFolder(folder);
   const file = join(folder, `redacted-${Date.now()}-${process.pid}.jsonl`);
   const redaction = new Redaction(rules);
-  const names = await readNames(workspace, sessionId);
-  const lines = context.watch(workspace.manager.exportSession(sessionId), { noun: 'records', total: undefined });
+  const names = await readNames(opened, sessionId);
+  const lines = context.watch(opened.manager.exportSession(sessionId), { noun: 'records', total: undefined });
   await pipeline(rewriteSession(lines, redaction), createWriteStream(file, { mode: 0o600 }), {
     signal: context.signal,
   });
@@ -117,20 +121,20 @@ async function writeDraft(context: Context, sessionId: SessionId, rules: Redacti
   return { file, names, checkpoints, effects, places: redaction.places, isNeeded: false };
 }
 
-async function readNames({ storage }: Workspace, sessionId: SessionId): Promise<string> {
+async function readNames({ storage }: OpenStorage, sessionId: SessionId): Promise<string> {
   return JSON.stringify((await storage.readRefs({ sessionId })).map(({ kind, name, target }) => [kind, name, target]));
 }
 
-async function replace(context: Context, workspace: Workspace, draft: Draft) {
-  const sessionId = await workspace.session();
-  if ((await readNames(workspace, sessionId)) !== draft.names)
+async function replace(context: Context, opened: OpenStorage, draft: Draft) {
+  const sessionId = await opened.session();
+  if ((await readNames(opened, sessionId)) !== draft.names)
     throw new ConflictError(
       `Session "${sessionId}" was changed meanwhile. Stop the programs that write to it, and run this again.`,
     );
   draft.isNeeded = true;
-  await workspace.manager.deleteSession(sessionId);
+  await opened.manager.deleteSession(sessionId);
   try {
-    await workspace.manager.importSession(createReadStream(draft.file));
+    await opened.manager.importSession(createReadStream(draft.file));
   } catch (cause) {
     throw new StorageError(
       `The rewritten session could not be stored. It is whole in ${draft.file}: bring it back with "savestate import".`,
@@ -138,15 +142,5 @@ async function replace(context: Context, workspace: Workspace, draft: Draft) {
     );
   }
   draft.isNeeded = false;
-  return workspace.manager.gc({ signal: context.signal });
-}
-
-async function tell(context: Context, output: Output<'redact'>): Promise<undefined> {
-  const { isDryRun, places, checkpoints, sessionId, collected } = output;
-  return context.answer(output, () => {
-    const found = `${formatCount(places, 'place')} in ${formatCount(checkpoints, 'checkpoint')} of session "${sessionId}"`;
-    return isDryRun
-      ? `Found in ${found}; nothing was changed.\n`
-      : `Taken out of ${found}; ${formatSize(collected?.bytes ?? 0)} given back.\n`;
-  });
+  return opened.manager.gc({ signal: context.signal });
 }

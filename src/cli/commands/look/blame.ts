@@ -3,14 +3,12 @@ import { formatPath, type PathStep } from '../../../core/path.ts';
 import type { Checkpoint } from '../../../core/record/checkpoint.ts';
 import type { Command } from '../../base/command.ts';
 import type { Context } from '../../base/context.ts';
-import type { Output } from '../../base/output-schemas.ts';
 import { readLive, resolveRevision } from '../../revision/resolve-revision.ts';
 import { findAt, openAt, parseStatePath } from '../../revision/state-path.ts';
-import { toOutput } from '../../state/checkpoint-text.ts';
+import { type CheckpointOutput, toOutput } from '../../state/checkpoint-text.ts';
 import { formatValue, toJsonForm } from '../../state/json-form.ts';
 import { readMessage } from '../../state/message-text.ts';
-import { clip, formatTime } from '../../terminal/format.ts';
-import { formatRows } from '../../terminal/table.ts';
+import { clip, formatRows, formatTime } from '../../terminal/format.ts';
 
 /** Says where values come from. */
 export const command: Command = {
@@ -24,9 +22,9 @@ export const command: Command = {
   ],
   run: async (context, input) => {
     const path = parseStatePath(input.need(0, 'which path'));
-    const workspace = await context.workspace();
-    const from = await resolveRevision(workspace, input.word(1) ?? '@');
-    const state = await workspace.manager.load(from.id);
+    const opened = await context.open();
+    const from = await resolveRevision(opened, input.word(1) ?? '@');
+    const state = await opened.manager.load(from.id);
     const value = openAt(state, path);
     const paths = input.flag('whole') ? [path] : pathsBelow(path, value);
     const found = await attribute(context, { from, state, paths });
@@ -40,18 +38,19 @@ function pathsBelow(path: readonly PathStep[], value: unknown): PathStep[][] {
   return isPlain && Object.keys(value).length > 0 ? Object.keys(value).map((key) => [...path, key]) : [[...path]];
 }
 
+type Blamed = { readonly path: string; readonly value: unknown; readonly checkpoint: CheckpointOutput };
 type Task = { readonly from: Checkpoint; readonly state: unknown; readonly paths: readonly (readonly PathStep[])[] };
 
 /** Goes back until every value was seen to change; each belongs to the checkpoint after the last one where it was different. */
-async function attribute(context: Context, { from, state, paths }: Task): Promise<Output<'blame'>> {
-  const workspace = await context.workspace();
+async function attribute(context: Context, { from, state, paths }: Task): Promise<Blamed[]> {
+  const opened = await context.open();
   const owners = new Map<readonly PathStep[], Checkpoint>();
   const open = new Set(paths);
   let [newer, newerState] = [from, state];
   const work = { noun: 'checkpoints', total: from.sequence };
-  for await (const older of context.watch(readLive(workspace, from), work)) {
+  for await (const older of context.watch(readLive(opened, from), work)) {
     if (older.id === from.id) continue;
-    const olderState = older.stateDigest === newer.stateDigest ? newerState : await workspace.manager.load(older.id);
+    const olderState = older.stateDigest === newer.stateDigest ? newerState : await opened.manager.load(older.id);
     for (const path of open) {
       if (isDeepStrictEqual(findAt(newerState, path), findAt(olderState, path))) continue;
       owners.set(path, newer);
@@ -67,7 +66,7 @@ async function attribute(context: Context, { from, state, paths }: Task): Promis
   }));
 }
 
-function format({ terminal }: Context, found: Output<'blame'>): string {
+function format({ terminal }: Context, found: readonly Blamed[]): string {
   const { style } = terminal;
   const rows = found.map(({ path, value, checkpoint }) => {
     const message = readMessage(value);

@@ -3,12 +3,11 @@ import { formatPath, type PathStep } from '../../../core/path.ts';
 import type { CheckpointComparison } from '../../../manager/branch/compare.ts';
 import type { Command } from '../../base/command.ts';
 import type { CommandInput } from '../../base/command-input.ts';
-import type { Output } from '../../base/output-schemas.ts';
-import type { Workspace } from '../../base/workspace.ts';
+import type { OpenStorage } from '../../base/open-storage.ts';
 import { parseRange, resolveRevision } from '../../revision/resolve-revision.ts';
 import { parseStatePath } from '../../revision/state-path.ts';
 import { toOutput } from '../../state/checkpoint-text.ts';
-import { formatDiff, formatDiffStat } from '../../state/diff-text.ts';
+import { type DiffOutput, formatDiff, formatDiffStat } from '../../state/diff-text.ts';
 import { toJsonForm } from '../../state/json-form.ts';
 import { viewOf } from '../../state/state-view.ts';
 
@@ -30,9 +29,9 @@ export const command: Command = {
     ['savestate diff v1 @ --path plan --json', 'one part, for a script'],
   ],
   run: async (context, input) => {
-    const workspace = await context.workspace();
-    const [before, after] = await resolveSides(workspace, input);
-    const whole = await workspace.manager.compare(before, after);
+    const opened = await context.open();
+    const [before, after] = await resolveSides(opened, input);
+    const whole = await opened.manager.compare(before, after);
     const { style } = context.terminal;
     if (input.flag('patch')) {
       context.terminal.print(`${JSON.stringify(toJsonForm(whole.patch), undefined, 2)}\n`);
@@ -42,29 +41,29 @@ export const command: Command = {
     if (input.flag('stat')) await context.answer(output, () => formatDiffStat(output, style));
     else {
       const isWhole = context.isJson || input.flag('raw') || input.text('path') !== undefined || !output.hasChanges;
-      const view = isWhole ? undefined : viewOf(await workspace.manager.load(after));
+      const view = isWhole ? undefined : viewOf(await opened.manager.load(after));
       await context.answer(output, () => formatDiff(output, style, view));
     }
     if (!output.hasChanges) context.say('There are no differences.');
   },
 };
 
-async function resolveSides(workspace: Workspace, input: CommandInput): Promise<[string, string]> {
+async function resolveSides(opened: OpenStorage, input: CommandInput): Promise<[string, string]> {
   const [first, second] = [input.word(0), input.word(1)];
   const range = first === undefined || second !== undefined ? undefined : parseRange(first);
-  if (range !== undefined) return resolveBoth(workspace, range.from ?? '@', range.to);
-  if (first !== undefined && second !== undefined) return resolveBoth(workspace, first, second);
-  const after = await resolveRevision(workspace, first ?? '@');
+  if (range !== undefined) return resolveBoth(opened, range.from ?? '@', range.to);
+  if (first !== undefined && second !== undefined) return resolveBoth(opened, first, second);
+  const after = await resolveRevision(opened, first ?? '@');
   if (after.parentId === undefined)
     throw new InvalidInputError(`Checkpoint ${after.id} has no parent to compare it with. Name two checkpoints.`);
   return [after.parentId, after.id];
 }
 
-async function resolveBoth(workspace: Workspace, a: string, b: string): Promise<[string, string]> {
-  return [(await resolveRevision(workspace, a)).id, (await resolveRevision(workspace, b)).id];
+async function resolveBoth(opened: OpenStorage, a: string, b: string): Promise<[string, string]> {
+  return [(await resolveRevision(opened, a)).id, (await resolveRevision(opened, b)).id];
 }
 
-function toDiffOutput(comparison: CheckpointComparison, path: string | undefined): Output<'diff'> {
+function toDiffOutput(comparison: CheckpointComparison, path: string | undefined): DiffOutput {
   const isWanted = createPathFilter(path);
   const added = comparison.added.filter(({ path: at }) => isWanted(at));
   const removed = comparison.removed.filter(({ path: at }) => isWanted(at));

@@ -1,12 +1,11 @@
 import type { Command } from '../../base/command.ts';
 import type { CommandInput } from '../../base/command-input.ts';
 import type { Context } from '../../base/context.ts';
-import type { Output } from '../../base/output-schemas.ts';
 import { resolveRevision } from '../../revision/resolve-revision.ts';
-import { formatSparkline, formatTime } from '../../terminal/format.ts';
-import { formatTable } from '../../terminal/table.ts';
+import type { DriftHistory } from '../../state/drift-history.ts';
+import { formatSparkline, formatTable, formatTime } from '../../terminal/format.ts';
 
-type DriftOutput = Output<'drift'>;
+type DriftOutput = DriftHistory & { readonly sessionId: string; readonly branch: string };
 
 const CHART_CHARS = 50;
 /** How many reasons are worth reading. */
@@ -32,14 +31,14 @@ The chart shows how strong they were over time; a full bar is the alarm. Nothing
 };
 
 async function measure(context: Context, input: CommandInput): Promise<DriftOutput> {
-  const { observeHistory } = await import('../../state/observe-history.ts');
+  const { observeHistory } = await import('../../state/drift-history.ts');
   const { parseSessionId } = await import('../../../core/record/id.ts');
-  const workspace = await context.workspace();
+  const opened = await context.open();
   const [session, goal] = [input.word(0), input.text('goal')];
-  if (session !== undefined) workspace.select(parseSessionId(session));
-  const head = await resolveRevision(workspace, input.text('from') ?? '@');
-  const { points, last } = await observeHistory(context, head, goal === undefined ? {} : { goal });
-  return { sessionId: head.sessionId, branch: head.branch, ...last, points };
+  if (session !== undefined) opened.select(parseSessionId(session));
+  const head = await resolveRevision(opened, input.text('from') ?? '@');
+  const observed = await observeHistory(context, head, goal === undefined ? {} : { goal });
+  return { sessionId: head.sessionId, branch: head.branch, ...observed };
 }
 
 function format(output: DriftOutput): string {
@@ -51,7 +50,7 @@ function format(output: DriftOutput): string {
   return `session ${sessionId}, branch ${branch}: ${what}\n${drawChart(points)}${describeCase(output)}${reasons.join('')}`;
 }
 
-function drawChart(points: DriftOutput['points']): string {
+function drawChart(points: DriftHistory['points']): string {
   const kinds = [...new Set(points.flatMap(({ scores }) => Object.keys(scores)))];
   const rows = kinds.map((kind) => {
     const scores = points.map((point) => point.scores[kind] ?? 0);

@@ -3,7 +3,7 @@ import type { Checkpoint } from '../../../core/record/checkpoint.ts';
 import type { CheckpointId } from '../../../core/record/id.ts';
 import type { Command } from '../../base/command.ts';
 import type { Context } from '../../base/context.ts';
-import type { Workspace } from '../../base/workspace.ts';
+import type { OpenStorage } from '../../base/open-storage.ts';
 import { formatLine, toOutput } from '../../state/checkpoint-text.ts';
 import { formatTime } from '../../terminal/format.ts';
 
@@ -24,11 +24,11 @@ export const command: Command = {
     ['savestate follow --all --json', 'everything, for a script'],
   ],
   run: async (context, input) => {
-    const workspace = await context.workspace();
-    const sessionId = input.flag('all') ? undefined : await workspace.findSession();
+    const opened = await context.open();
+    const sessionId = input.flag('all') ? undefined : await opened.findSession();
     const filter = sessionId === undefined ? {} : { sessionId };
     const shown = input.count('n') ?? DEFAULT_SHOWN;
-    const tail = new Tail(workspace, filter);
+    const tail = new Tail(opened, filter);
     for (const checkpoint of (await tail.readNew()).slice(shown === 0 ? PAGE : -shown)) show(context, checkpoint);
     context.say(context.terminal.isNoteScreen ? 'Waiting for more; Ctrl-C ends it.' : 'following');
     for (;;) {
@@ -47,13 +47,13 @@ function show(context: Context, checkpoint: Checkpoint): void {
 
 /** The end of a storage. Ids follow lineage and not time, so those of others may come in between: what was told is remembered. */
 class Tail {
-  readonly #workspace: Workspace;
+  readonly #opened: OpenStorage;
   readonly #filter: { readonly sessionId?: string };
   readonly #told = new Set<CheckpointId>();
   #isFirst = true;
 
-  constructor(workspace: Workspace, filter: { readonly sessionId?: string }) {
-    this.#workspace = workspace;
+  constructor(opened: OpenStorage, filter: { readonly sessionId?: string }) {
+    this.#opened = opened;
     this.#filter = filter;
   }
 
@@ -62,7 +62,7 @@ class Tail {
     const fresh: Checkpoint[] = [];
     let cursor: string | undefined;
     do {
-      const page = await this.#workspace.manager.list(this.#filter, {
+      const page = await this.#opened.manager.list(this.#filter, {
         limit: PAGE,
         ...(cursor !== undefined && { cursor }),
       });

@@ -6,16 +6,14 @@ import type { Command } from '../../base/command.ts';
 import type { CommandInput } from '../../base/command-input.ts';
 import type { Context } from '../../base/context.ts';
 import { EXIT } from '../../base/exit-code.ts';
-import type { Output } from '../../base/output-schemas.ts';
-import type { Workspace } from '../../base/workspace.ts';
+import type { OpenStorage } from '../../base/open-storage.ts';
 import { parseRange, readRange, resolveRevision } from '../../revision/resolve-revision.ts';
 import { viewOf } from '../../state/state-view.ts';
 import { Telling } from '../../state/telling.ts';
-import { clip } from '../../terminal/format.ts';
-import { formatRows } from '../../terminal/table.ts';
+import { clip, formatRows } from '../../terminal/format.ts';
 
-type Match = Output<'grep'>[number];
 type Found = { readonly path: string; readonly text: string };
+type Match = Found & { readonly checkpointId: string; readonly sequence: number; readonly savedAt: string };
 
 const CONTEXT_CHARS = 60;
 
@@ -63,23 +61,23 @@ function createPattern(input: CommandInput): RegExp {
 }
 
 async function* search(context: Context, input: CommandInput, pattern: RegExp): AsyncGenerator<Match> {
-  const workspace = await context.workspace();
+  const opened = await context.open();
   const revision = input.word(1) ?? '@';
   if (input.flag('at')) {
-    const checkpoint = await resolveRevision(workspace, revision);
-    const state = await workspace.manager.load(checkpoint.id);
+    const checkpoint = await resolveRevision(opened, revision);
+    const state = await opened.manager.load(checkpoint.id);
     const telling = new Telling<Match>(viewOf(state));
     yield* telling.tell(toMatches(checkpoint, [{ path: '$', newValue: state }], pattern));
     return yield* telling.rest();
   }
-  const checkpoints = await readRange(workspace, revision, { isClosed: true });
+  const checkpoints = await readRange(opened, revision, { isClosed: true });
   const hasStart = parseRange(revision)?.from !== undefined; // what was there at the start of a range is not new in it
   const [first] = checkpoints;
-  const telling = new Telling<Match>(viewOf(first === undefined ? undefined : await workspace.manager.load(first.id)));
+  const telling = new Telling<Match>(viewOf(first === undefined ? undefined : await opened.manager.load(first.id)));
   const work = { noun: 'checkpoints', total: checkpoints.length };
   for await (const [at, checkpoint] of context.watch(checkpoints.entries(), work)) {
     if (at === 0 && hasStart) continue;
-    yield* telling.tell(toMatches(checkpoint, await readNew(workspace, checkpoint, checkpoints[at - 1]), pattern));
+    yield* telling.tell(toMatches(checkpoint, await readNew(opened, checkpoint, checkpoints[at - 1]), pattern));
   }
   yield* telling.rest();
 }
@@ -87,7 +85,7 @@ async function* search(context: Context, input: CommandInput, pattern: RegExp): 
 type New = { readonly path: string; readonly newValue: unknown };
 
 /** Only what a checkpoint added or changed is looked at, so a long history costs what is in it once. */
-async function readNew({ manager }: Workspace, { id }: Checkpoint, before: Checkpoint | undefined): Promise<New[]> {
+async function readNew({ manager }: OpenStorage, { id }: Checkpoint, before: Checkpoint | undefined): Promise<New[]> {
   if (before === undefined) return [{ path: '$', newValue: await manager.load(id) }];
   const { added, modified } = await manager.compare(before.id, id);
   return [...modified, ...added];
@@ -127,10 +125,10 @@ const MAX_OTHERS = 50;
 
 /** Where it was looked for, and where else it is. */
 async function describeNothing(context: Context, pattern: RegExp): Promise<string[]> {
-  const workspace = await context.workspace();
-  const sessionId = await workspace.session();
-  const branch = await workspace.currentBranch(sessionId);
-  const refs = (await workspace.storage.readRefs({ kind: 'branch' })).map(checkRef);
+  const opened = await context.open();
+  const sessionId = await opened.session();
+  const branch = await opened.manager.currentBranch(sessionId);
+  const refs = (await opened.storage.readRefs({ kind: 'branch' })).map(checkRef);
   const others = refs
     .filter((ref) => ref.sessionId !== sessionId || ref.name !== branch)
     .sort((a, b) => (a.target < b.target ? 1 : -1))
@@ -138,7 +136,7 @@ async function describeNothing(context: Context, pattern: RegExp): Promise<strin
   const lines = [`Nothing matches in session "${sessionId}", branch "${branch}".`];
   for (const { sessionId: other, name, target } of others) {
     await context.checkStop();
-    const state = await workspace.manager.load(target).catch(() => undefined); // a damaged one is for verify to tell
+    const state = await opened.manager.load(target).catch(() => undefined); // a damaged one is for verify to tell
     const { value: found } = findTexts(state, pattern).next();
     const isHere = other === sessionId;
     if (found !== undefined)

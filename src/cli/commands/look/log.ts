@@ -4,7 +4,7 @@ import { readSession } from '../../../manager/engine/lineage.ts';
 import type { Command } from '../../base/command.ts';
 import type { CommandInput } from '../../base/command-input.ts';
 import type { Context } from '../../base/context.ts';
-import type { Workspace } from '../../base/workspace.ts';
+import type { OpenStorage } from '../../base/open-storage.ts';
 import { parseTime } from '../../revision/parse-time.ts';
 import { parseRange, readLive, readRange, resolveRevision } from '../../revision/resolve-revision.ts';
 import {
@@ -18,8 +18,7 @@ import {
 } from '../../state/checkpoint-text.ts';
 import { Expression } from '../../state/expression.ts';
 import { type Cuts, formatGraph } from '../../state/graph.ts';
-import { formatSize, formatTime } from '../../terminal/format.ts';
-import { formatRows } from '../../terminal/table.ts';
+import { formatRows, formatSize, formatTime } from '../../terminal/format.ts';
 import { formatStep, readThreadSteps, type ThreadStep } from '../../thread/thread-step.ts';
 
 /** Lists checkpoints. */
@@ -46,53 +45,53 @@ export const command: Command = {
     [`savestate log --where 'contains(state.messages[*].text, "refund")'`, 'by what was said'],
   ],
   run: async (context, input) => {
-    const workspace = await context.workspace();
-    const sessionId = await workspace.findSession();
-    const checkpoints = sessionId === undefined ? [] : await list(context, workspace, input);
-    const names = checkpoints[0] === undefined ? undefined : await readNames(workspace, checkpoints[0].sessionId);
+    const opened = await context.open();
+    const sessionId = await opened.findSession();
+    const checkpoints = sessionId === undefined ? [] : await list(context, opened, input);
+    const names = checkpoints[0] === undefined ? undefined : await readNames(opened, checkpoints[0].sessionId);
     const outputs = checkpoints.map((checkpoint) => toOutput(checkpoint, names));
     const steps = context.isJson ? new Map() : await readThreadSteps(context, checkpoints);
-    const cuts = input.flag('graph') && sessionId !== undefined ? await readCuts(workspace, sessionId) : new Map();
+    const cuts = input.flag('graph') && sessionId !== undefined ? await readCuts(opened, sessionId) : new Map();
     await context.answer(outputs, () => format(context, input, { outputs, steps, cuts }));
     if (outputs.length === 0) context.say('There are no such checkpoints.');
   },
 };
 
-async function list(context: Context, workspace: Workspace, input: CommandInput): Promise<Checkpoint[]> {
+async function list(context: Context, opened: OpenStorage, input: CommandInput): Promise<Checkpoint[]> {
   const limit = input.count('n') ?? Number.POSITIVE_INFINITY;
-  const isWanted = createFilter(workspace, input);
+  const isWanted = createFilter(opened, input);
   const found: Checkpoint[] = [];
   if (limit === 0) return found;
   const work = { noun: 'checkpoints', total: undefined };
-  for await (const checkpoint of context.watch(await read(workspace, input), work)) {
+  for await (const checkpoint of context.watch(await read(opened, input), work)) {
     if (await isWanted(checkpoint)) found.push(checkpoint);
     if (found.length >= limit) break;
   }
   return found;
 }
 
-async function read(workspace: Workspace, input: CommandInput): Promise<AsyncIterable<Checkpoint> | Checkpoint[]> {
+async function read(opened: OpenStorage, input: CommandInput): Promise<AsyncIterable<Checkpoint> | Checkpoint[]> {
   const revision = input.word(0) ?? input.text('branch');
   if (revision === undefined && (input.flag('graph') || input.flag('all')))
-    return readAll(workspace, await workspace.session());
+    return readAll(opened, await opened.session());
   if (revision !== undefined && parseRange(revision) !== undefined)
-    return (await readRange(workspace, revision)).reverse();
-  return readLive(workspace, await resolveRevision(workspace, revision ?? '@'));
+    return (await readRange(opened, revision)).reverse();
+  return readLive(opened, await resolveRevision(opened, revision ?? '@'));
 }
 
-async function* readAll({ storage }: Workspace, sessionId: SessionId): AsyncGenerator<Checkpoint> {
+async function* readAll({ storage }: OpenStorage, sessionId: SessionId): AsyncGenerator<Checkpoint> {
   for await (const { checkpoint } of readSession(storage, sessionId)) if (checkpoint !== undefined) yield checkpoint;
 }
 
 /** What was deleted, and what came before it. */
-async function readCuts({ storage }: Workspace, sessionId: SessionId): Promise<Cuts> {
+async function readCuts({ storage }: OpenStorage, sessionId: SessionId): Promise<Cuts> {
   const cuts = new Map<string, string | undefined>();
   for await (const { id, parentId, tombstone } of readSession(storage, sessionId))
     if (tombstone !== undefined) cuts.set(id, parentId);
   return cuts;
 }
 
-function createFilter({ manager }: Workspace, input: CommandInput): (checkpoint: Checkpoint) => Promise<boolean> {
+function createFilter({ manager }: OpenStorage, input: CommandInput): (checkpoint: Checkpoint) => Promise<boolean> {
   const [since, until, where] = [input.text('since'), input.text('until'), input.text('where')];
   const from = since === undefined ? undefined : parseTime(since, Date.now());
   const to = until === undefined ? undefined : parseTime(until, Date.now());

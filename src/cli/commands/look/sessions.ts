@@ -3,13 +3,19 @@ import { hasErrorCode } from '../../../core/errors.ts';
 import type { CheckpointId, SessionId } from '../../../core/record/id.ts';
 import { checkRef } from '../../../storage/ref.ts';
 import type { Command } from '../../base/command.ts';
-import type { Output } from '../../base/output-schemas.ts';
-import { threadOf } from '../../base/thread-sessions.ts';
-import type { Workspace } from '../../base/workspace.ts';
-import { formatCount, formatTime } from '../../terminal/format.ts';
-import { formatRows } from '../../terminal/table.ts';
+import { type OpenStorage, threadOf } from '../../base/open-storage.ts';
+import { formatCount, formatRows, formatTime } from '../../terminal/format.ts';
 
-type SessionOutput = Output<'sessions'>[number];
+type SessionOutput = {
+  readonly id: string;
+  readonly currentBranch: string;
+  readonly branches: readonly string[];
+  readonly headId: string;
+  readonly sequence: number;
+  readonly savedAt: string;
+  readonly status?: string;
+  readonly subgraphs?: readonly string[];
+};
 
 const DEFAULT_LIMIT = 50;
 
@@ -24,13 +30,13 @@ export const command: Command = {
     ['savestate sessions --json -n 1000', 'many of them, for a script'],
   ],
   run: async (context, input) => {
-    const workspace = await context.workspace();
+    const opened = await context.open();
     const listing: Listing = {
       limit: input.count('n') ?? DEFAULT_LIMIT,
       isWhole: input.flag('all'),
       onDamage: (id) => context.say(`Session ${JSON.stringify(id)} is damaged and not shown. Run savestate verify.`),
     };
-    const sessions = await listSessions(workspace, listing);
+    const sessions = await listSessions(opened, listing);
     const rows = sessions.map(({ id, currentBranch, branches, sequence, savedAt, status, subgraphs = [] }) => [
       subgraphs.length === 0 ? id : `${id} (+${formatCount(subgraphs.length, 'subgraph')})`,
       currentBranch,
@@ -54,16 +60,16 @@ type Listing = {
 };
 
 /** The sessions that were saved to last; reads as many checkpoints as are shown. */
-async function listSessions(workspace: Workspace, { limit, isWhole, onDamage }: Listing): Promise<SessionOutput[]> {
+async function listSessions(opened: OpenStorage, { limit, isWhole, onDamage }: Listing): Promise<SessionOutput[]> {
   const sessions = new Map<SessionId, Map<string, CheckpointId>>();
-  for (const ref of await workspace.storage.readRefs({ kind: 'branch' })) {
+  for (const ref of await opened.storage.readRefs({ kind: 'branch' })) {
     const { sessionId, name, target } = checkRef(ref);
     const heads = sessions.get(sessionId) ?? new Map<string, CheckpointId>();
     sessions.set(sessionId, heads.set(name, target as CheckpointId));
   }
   const subgraphs = isWhole ? new Map<SessionId, SessionId[]>() : takeSubgraphs(sessions);
   const newest = [...sessions].sort(([, a], [, b]) => (newestOf(a) < newestOf(b) ? 1 : -1)).slice(0, limit);
-  const outcomes = await Promise.allSettled(newest.map(([id, heads]) => describe(workspace, id, heads)));
+  const outcomes = await Promise.allSettled(newest.map(([id, heads]) => describe(opened, id, heads)));
   return outcomes.flatMap((outcome, at) => {
     const id = newest[at]?.[0] as SessionId;
     const inside = subgraphs.get(id);
@@ -97,10 +103,10 @@ function newestOf(heads: Heads): string {
 }
 
 /** A session with the head of the branch that it names. */
-async function describe(workspace: Workspace, id: SessionId, heads: Heads): Promise<SessionOutput> {
-  const currentBranch = await workspace.currentBranch(id);
+async function describe(opened: OpenStorage, id: SessionId, heads: Heads): Promise<SessionOutput> {
+  const currentBranch = await opened.manager.currentBranch(id);
   const headId = heads.get(currentBranch) ?? (newestOf(heads) as CheckpointId);
-  const { sequence, timestamp, status, agentId, userId } = await workspace.openCheckpoint(headId);
+  const { sequence, timestamp, status, agentId, userId } = await opened.openCheckpoint(headId);
   return {
     id,
     currentBranch,

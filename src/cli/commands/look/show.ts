@@ -25,11 +25,11 @@ export const command: Command = {
   ],
   run: async (context, input) => {
     const [revision, path] = splitPath(input.word(0) ?? '@');
-    const workspace = await context.workspace();
-    const checkpoint = await resolveRevision(workspace, revision);
+    const opened = await context.open();
+    const checkpoint = await resolveRevision(opened, revision);
     if (path !== undefined) return showValue(context, checkpoint, path);
-    const output = toOutput(checkpoint, await readNames(workspace, checkpoint.sessionId));
-    const state = input.flag('header') ? undefined : await workspace.manager.load(checkpoint.id);
+    const output = toOutput(checkpoint, await readNames(opened, checkpoint.sessionId));
+    const state = input.flag('header') ? undefined : await opened.manager.load(checkpoint.id);
     const { style } = context.terminal;
     return context.answer({ checkpoint: output, state: toJsonForm(state) ?? null }, () => {
       const details = formatDetails(output, style);
@@ -43,7 +43,7 @@ export const command: Command = {
 };
 
 async function showValue(context: Context, checkpoint: Checkpoint, text: string): Promise<undefined> {
-  const { manager } = await context.workspace();
+  const { manager } = await context.open();
   const path = parseStatePath(text);
   const value = toJsonForm(openAt(await manager.load(checkpoint.id), path)) ?? null;
   return context.answer({ checkpoint: toOutput(checkpoint), path: formatPath(path), value }, () =>

@@ -1,19 +1,12 @@
 import { formatStorageAddress } from '../../../storage/open/address.ts';
 import type { Command } from '../../base/command.ts';
 import type { Context } from '../../base/context.ts';
-import type { Output } from '../../base/output-schemas.ts';
-import { formatCount, formatSize, formatSparkline, formatTime } from '../../terminal/format.ts';
-import { formatTable } from '../../terminal/table.ts';
-
-type Stats = Output<'stats'>;
-
-/** As many bars as fit beside a label. */
-const BUCKETS = 40;
+import { formatCount, formatSize, formatTable } from '../../terminal/format.ts';
 
 /** Shows how much is stored. */
 export const command: Command = {
   examples: [
-    ['savestate stats', 'counts, sizes and growth'],
+    ['savestate stats', 'counts and sizes'],
     ['savestate stats --json', 'the same for a script'],
   ],
   run: async (context) => {
@@ -22,18 +15,15 @@ export const command: Command = {
   },
 };
 
-async function measure(context: Context): Promise<Stats> {
-  const workspace = await context.workspace();
-  const counted = await workspace.manager.stats();
-  const saves: { timeMs: number; bytes: number }[] = [];
-  const work = { noun: 'checkpoints', total: counted.checkpoints };
-  for await (const { header, stateBytes } of context.watch(workspace.list({}, 'oldest'), work))
-    saves.push({ timeMs: header.timestampMs, bytes: stateBytes });
-  const logicalBytes = saves.reduce((sum, { bytes }) => sum + bytes, 0);
-  const { sessions, checkpoints, tombstones, chunks, bytes } = counted;
+async function measure(context: Context) {
+  const opened = await context.open();
+  const { sessions, checkpoints, tombstones, chunks, bytes } = await opened.manager.stats();
+  let logicalBytes = 0;
+  const work = { noun: 'checkpoints', total: checkpoints };
+  for await (const { stateBytes } of context.watch(opened.list({}), work)) logicalBytes += stateBytes;
   return {
     storage: formatStorageAddress(await context.address()),
-    kind: workspace.storage.kind,
+    kind: opened.storage.kind,
     sessions,
     checkpoints,
     tombstones,
@@ -41,58 +31,21 @@ async function measure(context: Context): Promise<Stats> {
     logicalBytes,
     storedBytes: bytes,
     saved: logicalBytes === 0 ? 0 : 1 - bytes / logicalBytes,
-    growth: toGrowth(saves),
   };
 }
 
-/** How much there was at the end of each of some equal stretches of time. */
-function toGrowth(saves: readonly { readonly timeMs: number; readonly bytes: number }[]): Stats['growth'] {
-  const times = saves.map(({ timeMs }) => timeMs);
-  const firstMs = times.reduce((least, timeMs) => Math.min(least, timeMs), Number.POSITIVE_INFINITY);
-  const lastMs = times.reduce((greatest, timeMs) => Math.max(greatest, timeMs), 0);
-  if (saves.length === 0) return [];
-  const count = Math.min(BUCKETS, saves.length);
-  const stepMs = Math.max(1, (lastMs - firstMs) / count);
-  const growth = Array.from({ length: count }, (_, at) => ({
-    until: new Date(at === count - 1 ? lastMs : firstMs + stepMs * (at + 1)).toISOString(),
-    checkpoints: 0,
-    logicalBytes: 0,
-  }));
-  for (const { timeMs, bytes } of saves) {
-    const bucket = growth[Math.min(count - 1, Math.floor((timeMs - firstMs) / stepMs))];
-    if (bucket === undefined) continue;
-    bucket.checkpoints++;
-    bucket.logicalBytes += bytes;
-  }
-  return accumulate(growth);
-}
-
-function accumulate(growth: Stats['growth']): Stats['growth'] {
-  let [checkpoints, logicalBytes] = [0, 0];
-  return growth.map((bucket) => {
-    checkpoints += bucket.checkpoints;
-    logicalBytes += bucket.logicalBytes;
-    return { until: bucket.until, checkpoints, logicalBytes };
-  });
-}
-
-function format(stats: Stats): string {
-  const { growth, logicalBytes, storedBytes, saved } = stats;
+function format({ saved, ...stats }: Awaited<ReturnType<typeof measure>>): string {
   const saving =
     saved >= 0 ? `${(saved * 100).toFixed(1)} % saved by sharing` : 'small storages have more overhead than content';
-  const rows = [
-    ['storage', stats.storage],
-    [
-      'holds',
-      `${formatCount(stats.checkpoints, 'checkpoint')} of ${formatCount(stats.sessions, 'session')}, ${formatCount(stats.tombstones, 'tombstone')}, ${formatCount(stats.chunks, 'chunk')}`,
-    ],
-    ['logical', formatSize(logicalBytes)],
-    ['stored', `${formatSize(storedBytes)} (${saving})`],
+  const counts = [
+    `${formatCount(stats.checkpoints, 'checkpoint')} of ${formatCount(stats.sessions, 'session')}`,
+    formatCount(stats.tombstones, 'tombstone'),
+    formatCount(stats.chunks, 'chunk'),
   ];
-  const [first, last] = [growth[0], growth.at(-1)];
-  if (first !== undefined && last !== undefined) {
-    rows.push(['growth', formatSparkline(growth.map((bucket) => bucket.logicalBytes))]);
-    rows.push(['', `${formatTime(new Date(first.until))} to ${formatTime(new Date(last.until))} UTC, logical bytes`]);
-  }
-  return formatTable(rows);
+  return formatTable([
+    ['storage', stats.storage],
+    ['holds', counts.join(', ')],
+    ['logical', formatSize(stats.logicalBytes)],
+    ['stored', `${formatSize(stats.storedBytes)} (${saving})`],
+  ]);
 }

@@ -2,9 +2,9 @@ import { InvalidInputError, NotFoundError } from '../../../core/errors.ts';
 import { isAnswerBranch } from '../../../runtime/run/request-answers.ts';
 import type { Command } from '../../base/command.ts';
 import type { Context } from '../../base/context.ts';
-import { Journal } from '../../place/journal.ts';
+import { Journal } from '../../place/own-files.ts';
 import { resolveRevision } from '../../revision/resolve-revision.ts';
-import { formatRows } from '../../terminal/table.ts';
+import { formatRows } from '../../terminal/format.ts';
 import { tellBranch } from './fork.ts';
 
 /** Lists, makes and deletes branches. */
@@ -27,10 +27,10 @@ export const command: Command = {
 };
 
 async function list(context: Context, isAll: boolean): Promise<undefined> {
-  const workspace = await context.workspace();
-  const sessionId = await workspace.findSession();
-  const current = sessionId === undefined ? '' : await workspace.currentBranch(sessionId);
-  const all = sessionId === undefined ? [] : await workspace.manager.branches(sessionId);
+  const opened = await context.open();
+  const sessionId = await opened.findSession();
+  const current = sessionId === undefined ? '' : await opened.manager.currentBranch(sessionId);
+  const all = sessionId === undefined ? [] : await opened.manager.branches(sessionId);
   const heads = all.filter(({ branch }) => isAll || !isAnswerBranch(branch));
   const branches = heads.map(({ branch, headId }) => ({ branch, name: branch, headId, isCurrent: branch === current }));
   const { style } = context.terminal;
@@ -43,9 +43,9 @@ async function list(context: Context, isAll: boolean): Promise<undefined> {
 }
 
 async function make(context: Context, name: string, revision: string): Promise<undefined> {
-  const workspace = await context.workspace();
-  const origin = await resolveRevision(workspace, revision);
-  const head = await workspace.manager.fork(origin.id, { branch: name });
+  const opened = await context.open();
+  const origin = await resolveRevision(opened, revision);
+  const head = await opened.manager.fork(origin.id, { branch: name });
   (await Journal.open(context)).add({
     sessionId: head.sessionId,
     summary: `make branch "${name}" at ${origin.id}`,
@@ -56,11 +56,11 @@ async function make(context: Context, name: string, revision: string): Promise<u
 
 async function deleteBranch(context: Context, name: string | undefined): Promise<undefined> {
   if (name === undefined) throw new InvalidInputError('Say which branch to delete.');
-  const workspace = await context.workspace();
-  const sessionId = await workspace.session();
-  const headId = await workspace.findName(sessionId, 'branch', name);
+  const opened = await context.open();
+  const sessionId = await opened.session();
+  const headId = await opened.findName(sessionId, 'branch', name);
   if (headId === undefined) throw new NotFoundError(`Session "${sessionId}" has no branch "${name}".`);
-  await workspace.manager.deleteBranch(sessionId, name);
+  await opened.manager.deleteBranch(sessionId, name);
   (await Journal.open(context)).add({
     sessionId,
     summary: `delete branch "${name}" at ${headId}`,

@@ -3,7 +3,7 @@ import type { Command } from '../../base/command.ts';
 import type { CommandInput } from '../../base/command-input.ts';
 import type { Context } from '../../base/context.ts';
 import type { ExitCode } from '../../base/exit-code.ts';
-import { isThreadSession } from '../../base/thread-sessions.ts';
+import { isThreadSession } from '../../base/open-storage.ts';
 import { resolveRevision } from '../../revision/resolve-revision.ts';
 import { checkKind, parseAnswers, readOnDifference, TALK_OPTIONS } from '../../team/talk-options.ts';
 import { refuseThread } from '../../thread/graph-move.ts';
@@ -26,9 +26,9 @@ export const command: Command = {
   ],
   run: async (context, input) => {
     await context.checkSaving();
-    const workspace = await context.workspace();
-    const sessionId = await workspace.session();
-    if (isThreadSession(sessionId)) await refuseThread(context, await resolveRevision(workspace, '@'));
+    const opened = await context.open();
+    const sessionId = await opened.session();
+    if (isThreadSession(sessionId)) await refuseThread(context, await resolveRevision(opened, '@'));
     const found = await findWorkflowRun(context, input, sessionId);
     if (found === undefined) return talk(context, input, sessionId);
     checkKind(input, 'workflow');

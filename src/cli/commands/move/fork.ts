@@ -6,7 +6,7 @@ import type { BranchHead } from '../../../manager/branch/history.ts';
 import type { Command } from '../../base/command.ts';
 import type { CommandInput } from '../../base/command-input.ts';
 import type { Context } from '../../base/context.ts';
-import { Journal } from '../../place/journal.ts';
+import { Journal } from '../../place/own-files.ts';
 import { readText } from '../../place/read-text.ts';
 import { resolveRevision } from '../../revision/resolve-revision.ts';
 import { parseStatePath, setAt } from '../../revision/state-path.ts';
@@ -32,12 +32,12 @@ export const command: Command = {
     ['savestate fork @ --patch change.json -b fixed', 'with a JSON Patch'],
   ],
   run: async (context, input) => {
-    const workspace = await context.workspace();
-    const origin = await resolveRevision(workspace, input.word(0) ?? '@');
-    const edit = await readEdit(input, () => editState(context, workspace, origin.id));
-    const head = await workspace.manager.fork(origin.id, toForkOptions(context, input, edit));
-    const before = await workspace.currentBranch(head.sessionId);
-    if (input.flag('switch')) await workspace.manager.switchBranch(head.sessionId, head.branch);
+    const opened = await context.open();
+    const origin = await resolveRevision(opened, input.word(0) ?? '@');
+    const edit = await readEdit(input, () => editState(context, opened, origin.id));
+    const head = await opened.manager.fork(origin.id, toForkOptions(context, input, edit));
+    const before = await opened.manager.currentBranch(head.sessionId);
+    if (input.flag('switch')) await opened.manager.switchBranch(head.sessionId, head.branch);
     (await Journal.open(context)).add({
       sessionId: head.sessionId,
       summary: `fork ${origin.id} as branch "${head.branch}"`,

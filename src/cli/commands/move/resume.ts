@@ -5,7 +5,7 @@ import type { Command } from '../../base/command.ts';
 import type { CommandInput } from '../../base/command-input.ts';
 import type { Context } from '../../base/context.ts';
 import type { ExitCode } from '../../base/exit-code.ts';
-import type { WorkflowPlace } from '../../place/begun-runs.ts';
+import type { WorkflowPlace } from '../../place/own-files.ts';
 import { resolveRevision } from '../../revision/resolve-revision.ts';
 import { checkKind, readOnDifference, TALK_OPTIONS } from '../../team/talk-options.ts';
 import { refuseThread } from '../../thread/graph-move.ts';
@@ -38,8 +38,8 @@ N rounds append N messages, unless the conversation ends before. The run of a wo
   run: async (context, input) => {
     await context.checkSaving();
     const departure = readDeparture(input);
-    const workspace = await context.workspace();
-    const origin = await resolveRevision(workspace, input.need(0, 'from which checkpoint'));
+    const opened = await context.open();
+    const origin = await resolveRevision(opened, input.need(0, 'from which checkpoint'));
     await refuseThread(context, origin);
     const place = await findWorkflowPlace(context, input, origin.id);
     if (place !== undefined) return resumeWorkflow(context, input, { place, origin });

@@ -1,5 +1,5 @@
 import type { Command } from '../../base/command.ts';
-import { Journal } from '../../place/journal.ts';
+import { Journal } from '../../place/own-files.ts';
 import { resolveRevision } from '../../revision/resolve-revision.ts';
 import { tellGraphMove } from '../../thread/graph-move.ts';
 import { tellBranch, toForkOptions } from './fork.ts';
@@ -18,10 +18,10 @@ export const command: Command = {
     ['savestate rewind v1 -b again', 'to the tag v1'],
   ],
   run: async (context, input) => {
-    const workspace = await context.workspace();
-    const origin = await resolveRevision(workspace, input.need(0, 'to which checkpoint'));
-    const before = await workspace.currentBranch(origin.sessionId);
-    const head = await workspace.manager.rewind(origin.id, toForkOptions(context, input));
+    const opened = await context.open();
+    const origin = await resolveRevision(opened, input.need(0, 'to which checkpoint'));
+    const before = await opened.manager.currentBranch(origin.sessionId);
+    const head = await opened.manager.rewind(origin.id, toForkOptions(context, input));
     (await Journal.open(context)).add({
       sessionId: head.sessionId,
       summary: `rewind to ${origin.id} as branch "${head.branch}"`,

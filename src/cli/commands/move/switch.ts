@@ -1,5 +1,5 @@
 import type { Command } from '../../base/command.ts';
-import { Journal } from '../../place/journal.ts';
+import { Journal } from '../../place/own-files.ts';
 import { tellGraphMove } from '../../thread/graph-move.ts';
 
 /** Makes another branch current. */
@@ -8,11 +8,11 @@ export const command: Command = {
   details: 'The next program that opens the session without naming a branch goes on there.',
   examples: [['savestate switch what-if', 'go on in the branch what-if']],
   run: async (context, input) => {
-    const workspace = await context.workspace();
-    const sessionId = await workspace.session();
+    const opened = await context.open();
+    const sessionId = await opened.session();
     const name = input.need(0, 'which branch');
-    const before = await workspace.currentBranch(sessionId);
-    await workspace.manager.switchBranch(sessionId, name);
+    const before = await opened.manager.currentBranch(sessionId);
+    await opened.manager.switchBranch(sessionId, name);
     (await Journal.open(context)).add({
       sessionId,
       summary: `switch from branch "${before}" to "${name}"`,
@@ -22,7 +22,7 @@ export const command: Command = {
       { sessionId, branch: name },
       () => `Branch "${name}" of session "${sessionId}" is current now.\n`,
     );
-    const headId = await workspace.findName(sessionId, 'branch', name);
-    if (headId !== undefined) tellGraphMove(context, await workspace.openCheckpoint(headId));
+    const headId = await opened.findName(sessionId, 'branch', name);
+    if (headId !== undefined) tellGraphMove(context, await opened.openCheckpoint(headId));
   },
 };

@@ -1,9 +1,9 @@
 import { InvalidInputError, NotFoundError } from '../../../core/errors.ts';
 import type { Command } from '../../base/command.ts';
 import type { Context } from '../../base/context.ts';
-import { Journal } from '../../place/journal.ts';
+import { Journal } from '../../place/own-files.ts';
 import { resolveRevision } from '../../revision/resolve-revision.ts';
-import { formatRows } from '../../terminal/table.ts';
+import { formatRows } from '../../terminal/format.ts';
 
 /** Lists, sets and deletes tags. */
 export const command: Command = {
@@ -24,17 +24,17 @@ export const command: Command = {
 };
 
 async function list(context: Context): Promise<undefined> {
-  const workspace = await context.workspace();
-  const sessionId = await workspace.findSession();
-  const tags = sessionId === undefined ? [] : await workspace.manager.tags(sessionId);
+  const opened = await context.open();
+  const sessionId = await opened.findSession();
+  const tags = sessionId === undefined ? [] : await opened.manager.tags(sessionId);
   const rows = tags.map(({ name, checkpointId }) => [context.terminal.style.yellow(name), checkpointId]);
   return context.answer(tags, () => formatRows(context.terminal, rows));
 }
 
 async function set(context: Context, name: string, revision: string): Promise<undefined> {
-  const workspace = await context.workspace();
-  const { id, sessionId } = await resolveRevision(workspace, revision);
-  const checkpointId = await workspace.manager.tag(id, name);
+  const opened = await context.open();
+  const { id, sessionId } = await resolveRevision(opened, revision);
+  const checkpointId = await opened.manager.tag(id, name);
   (await Journal.open(context)).add({
     sessionId,
     summary: `tag ${id} as "${name}"`,
@@ -45,11 +45,11 @@ async function set(context: Context, name: string, revision: string): Promise<un
 
 async function deleteTag(context: Context, name: string | undefined): Promise<undefined> {
   if (name === undefined) throw new InvalidInputError('Say which tag to delete.');
-  const workspace = await context.workspace();
-  const sessionId = await workspace.session();
-  const checkpointId = await workspace.findName(sessionId, 'tag', name);
+  const opened = await context.open();
+  const sessionId = await opened.session();
+  const checkpointId = await opened.findName(sessionId, 'tag', name);
   if (checkpointId === undefined) throw new NotFoundError(`Session "${sessionId}" has no tag "${name}".`);
-  await workspace.manager.untag(sessionId, name);
+  await opened.manager.untag(sessionId, name);
   (await Journal.open(context)).add({
     sessionId,
     summary: `delete tag "${name}" of ${checkpointId}`,

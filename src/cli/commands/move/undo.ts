@@ -2,10 +2,9 @@ import { ConflictError, NotFoundError } from '../../../core/errors.ts';
 import { parseSessionId } from '../../../core/record/id.ts';
 import type { Command } from '../../base/command.ts';
 import type { Context } from '../../base/context.ts';
-import type { Workspace } from '../../base/workspace.ts';
-import { Journal, type Operation, type UndoStep } from '../../place/journal.ts';
-import { formatTime } from '../../terminal/format.ts';
-import { formatRows } from '../../terminal/table.ts';
+import type { OpenStorage } from '../../base/open-storage.ts';
+import { Journal, type Operation, type UndoStep } from '../../place/own-files.ts';
+import { formatRows, formatTime } from '../../terminal/format.ts';
 
 /** Takes back what was done to branches and tags. */
 export const command: Command = {
@@ -22,10 +21,10 @@ export const command: Command = {
     const journal = await Journal.open(context);
     if (input.flag('list')) return list(context, journal);
     const operation = choose(journal, input.word(0));
-    const workspace = await context.workspace();
+    const opened = await context.open();
     // All is looked at before anything is changed.
-    for (const step of operation.undo) await checkStep(workspace, operation, step);
-    for (const step of operation.undo) await takeBack(workspace, operation, step);
+    for (const step of operation.undo) await checkStep(opened, operation, step);
+    for (const step of operation.undo) await takeBack(opened, operation, step);
     journal.markUndone(operation.id);
     const { id, at, sessionId, summary } = operation;
     return context.answer({ id, at, sessionId, summary, isUndone: true }, () => `Undone: ${summary}.\n`);
@@ -36,7 +35,7 @@ async function list(context: Context, journal: Journal): Promise<undefined> {
   const operations = journal
     .read()
     .reverse()
-    .map(({ operation: { id, at, sessionId, summary }, isUndone }) => ({ id, at, sessionId, summary, isUndone }));
+    .map(({ undo: _, ...operation }) => operation);
   const rows = operations.map(({ id, at, summary, isUndone }) => [
     id,
     formatTime(new Date(at)),
@@ -47,8 +46,8 @@ async function list(context: Context, journal: Journal): Promise<undefined> {
 
 function choose(journal: Journal, id: string | undefined): Operation {
   const open = journal.read().filter(({ isUndone }) => !isUndone);
-  const found = id === undefined ? open.at(-1) : open.find(({ operation }) => operation.id === id);
-  if (found !== undefined) return found.operation;
+  const found = id === undefined ? open.at(-1) : open.find((operation) => operation.id === id);
+  if (found !== undefined) return found;
   throw new NotFoundError(
     id === undefined
       ? 'There is nothing to undo here.'
@@ -56,9 +55,9 @@ function choose(journal: Journal, id: string | undefined): Operation {
   );
 }
 
-async function checkStep(workspace: Workspace, { sessionId, summary }: Operation, step: UndoStep): Promise<void> {
+async function checkStep(opened: OpenStorage, { sessionId, summary }: Operation, step: UndoStep): Promise<void> {
   const kind = step.step.endsWith('tag') ? 'tag' : 'branch';
-  const found = await workspace.findName(parseSessionId(sessionId), kind, step.name);
+  const found = await opened.findName(parseSessionId(sessionId), kind, step.name);
   const expected = expectedTarget(step);
   const isAsLeft = step.step === 'switch' ? found !== undefined : found === expected;
   if (isAsLeft) return;
@@ -71,7 +70,7 @@ function expectedTarget(step: UndoStep): string | undefined {
   return step.step === 'delete-tag' ? step.checkpointId : undefined;
 }
 
-async function takeBack({ manager }: Workspace, { sessionId }: Operation, step: UndoStep): Promise<void> {
+async function takeBack({ manager }: OpenStorage, { sessionId }: Operation, step: UndoStep): Promise<void> {
   switch (step.step) {
     case 'delete-branch':
       return manager.deleteBranch(sessionId, step.name);

@@ -1,6 +1,6 @@
 import type { Command } from '../../base/command.ts';
+import { findName, GLOBAL_ROWS } from '../../base/command-input.ts';
 import type { Context } from '../../base/context.ts';
-import { findName, GLOBAL_ROWS } from '../../base/global-options.ts';
 import { listRevisions } from '../../revision/resolve-revision.ts';
 
 const SHELLS = ['bash', 'zsh', 'fish'];
@@ -55,11 +55,9 @@ async function candidates(context: Context, before: readonly string[], last: str
 /** What comes after the name of a command, or after its first word. */
 async function listWords(context: Context, name: string): Promise<readonly string[]> {
   if (name === 'completion') return SHELLS;
-  if (name === 'help' || name === 'schema') return context.program.commands.map((row) => row.name);
+  if (name === 'help') return context.program.commands.map((row) => row.name);
   if (name === 'drift') return listSessions(context);
-  return WITH_REVISIONS.has(name)
-    ? listRevisions(await context.workspace(), { isBranchesOnly: name === 'switch' })
-    : [];
+  return WITH_REVISIONS.has(name) ? listRevisions(await context.open(), { isBranchesOnly: name === 'switch' }) : [];
 }
 
 async function listOptions({ program }: Context, name: string | undefined): Promise<string[]> {
@@ -68,6 +66,6 @@ async function listOptions({ program }: Context, name: string | undefined): Prom
 }
 
 async function listSessions(context: Context): Promise<string[]> {
-  const { storage } = await context.workspace();
+  const { storage } = await context.open();
   return storage.listSessions({ limit: 100 });
 }

@@ -3,7 +3,7 @@ import { InvalidInputError } from '../../../core/errors.ts';
 import { formatStorageAddress } from '../../../storage/open/address.ts';
 import type { Command } from '../../base/command.ts';
 import type { Context } from '../../base/context.ts';
-import { CONFIG_NAME, findConfigPath, readConfig, writeConfigValue } from '../../place/config-file.ts';
+import { CONFIG_NAME, findConfigPath, readConfig, writeConfigValue } from '../../place/project.ts';
 
 const SETTABLE = ['storage', 'tenant', 'schema', 'session', 'team', 'registry', 'workflow', 'memory'];
 

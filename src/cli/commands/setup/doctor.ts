@@ -7,10 +7,10 @@ import { formatStorageAddress, type StorageAddress, storageExists } from '../../
 import type { Command } from '../../base/command.ts';
 import type { Context } from '../../base/context.ts';
 import { EXIT } from '../../base/exit-code.ts';
-import type { Output } from '../../base/output-schemas.ts';
 import { formatCount } from '../../terminal/format.ts';
 
-type Check = Output<'doctor'>['checks'][number];
+type Status = 'ok' | 'note' | 'warning' | 'failed';
+type Check = { readonly name: string; readonly status: Status; readonly message: string };
 
 const MIN_NODE = [20, 19] as const;
 
@@ -110,7 +110,7 @@ async function checkStorage(context: Context): Promise<Finding> {
   const address = await context.address();
   if (isNotMadeYet(context, address))
     return { note: `${formatStorageAddress(address)} is not made yet; "savestate run" or "savestate init" makes it` };
-  const { storage } = await context.workspace();
+  const { storage } = await context.open();
   await storage.stats();
   return `${formatStorageAddress(address)} can be opened`;
 }
@@ -122,7 +122,7 @@ function isNotMadeYet({ globals, env }: Context, address: StorageAddress): boole
 
 async function checkContent(context: Context): Promise<Finding> {
   if (isNotMadeYet(context, await context.address())) return { note: 'nothing yet' };
-  const { manager } = await context.workspace();
+  const { manager } = await context.open();
   const { checkpoints, sessions } = await manager.stats();
   const latest = await manager.latest();
   const last = latest === undefined ? '' : `, the last one saved ${latest.timestamp.toISOString()}`;

@@ -4,8 +4,7 @@ import { InvalidInputError } from '../../../core/errors.ts';
 import { makeFolder } from '../../../storage/make-folder.ts';
 import { formatStorageAddress, storageExists } from '../../../storage/open/address.ts';
 import type { Command } from '../../base/command.ts';
-import { CONFIG_NAME, readConfig } from '../../place/config-file.ts';
-import { DEFAULT_STORAGE } from '../../place/find-address.ts';
+import { CONFIG_NAME, DEFAULT_STORAGE, readConfig } from '../../place/project.ts';
 
 /** Makes a storage here. */
 export const command: Command = {
@@ -28,7 +27,7 @@ export const command: Command = {
     const address = await context.address();
     const wasThere = address.kind !== 'postgres' && storageExists(address);
     if (address.kind === 'file') makeFolder(address.path);
-    const { manager } = await context.workspace({ create: true });
+    const { manager } = await context.open({ create: true });
     await manager.stats(); // a server makes its tables, a folder its files, at the first use
     const shown = formatStorageAddress(address);
     await context.answer(

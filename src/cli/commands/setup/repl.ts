@@ -79,7 +79,7 @@ async function createReplTeam(
   ]);
   let opened: Promise<OpenTalk> | undefined;
   const open = async () => {
-    opened ??= context.runWorkspace().then((workspace) => openTalk(context, { team, workspace }, input));
+    opened ??= context.openForRun().then((opened) => openTalk(context, { team, opened }, input));
     return (await opened).talk;
   };
   // Looking makes no storage; one that is there is tidied now.
@@ -89,11 +89,11 @@ async function createReplTeam(
     open,
     rounds: input.count('rounds'),
     newSession: () => newSessionName('chat'),
-    onDepart: async (from) => noteBranch(context, await (await context.workspace()).openCheckpoint(from)),
+    onDepart: async (from) => noteBranch(context, await (await context.open()).openCheckpoint(from)),
   });
   const tend = async () => {
     if (opened === undefined) return;
-    await tendCutOff(context, { team, workspace: await context.workspace(), talk: await open(), words: replWords });
+    await tendCutOff(context, { team, opened: await context.open(), talk: await open(), words: replWords });
   };
   return { team: chat, tend, close: async () => (await opened?.catch(() => undefined))?.close() };
 }

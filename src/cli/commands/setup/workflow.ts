@@ -42,7 +42,7 @@ async function findProblems(context: Context, file: string, registry: string | u
   const { isSettingsFile, openWorkflow, openWorkflowRegistry, findRegistryPath } = await import(
     '../../workflow/open-workflow.ts'
   );
-  const { readSettings } = await import('../../place/settings-file.ts');
+  const { readSettings } = await import('../../place/project.ts');
   const { checkRegistry } = await import('../../../runtime/workflow/definition/registry.ts');
   try {
     if (await isSettingsFile(context, file)) {

@@ -1,26 +1,23 @@
-#!/usr/bin/env node
+// What Savestate is for, on a temporary database; needs no server and no key: npm start, savestate demo, or node examples/tour/tour.mjs
 import { fork } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import { SqliteCheckpointStorage } from '../../storage/sqlite/sqlite-storage.ts';
-import { toPrintable } from '../terminal/printable.ts';
-import { converse, MESSAGES, type TourState } from './conversation.ts';
+import { open } from 'savestate';
+import { converse, MESSAGES } from './conversation.mjs';
 
 const KILL_AFTER = 5;
 
-/** Shows, on a temporary database, what Savestate is for. Needs no server and no key. */
 class Tour {
-  readonly #folder = mkdtempSync(join(tmpdir(), 'savestate-tour-'));
-  readonly #path = join(this.#folder, 'tour.db');
-  readonly #callLog = join(this.#folder, 'model-calls.txt');
+  #folder = mkdtempSync(join(tmpdir(), 'savestate-tour-'));
+  #path = join(this.#folder, 'tour.db');
+  #callLog = join(this.#folder, 'model-calls.txt');
 
-  async run(): Promise<void> {
+  async run() {
     say('Savestate: save states for AI agents. A short tour, on a real SQLite file:', `  ${this.#path}`);
     try {
       await this.#talkUntilKilled();
-      const manager = new CheckpointManager({ storage: new SqliteCheckpointStorage({ path: this.#path }) });
+      const manager = await open(this.#path);
       await this.#resume(manager);
       await this.#forkAndCompare(manager);
       await this.#forget(manager);
@@ -32,12 +29,12 @@ class Tour {
     say('', 'The temporary files are gone. Next: README.md and docs/GUIDE.md.');
   }
 
-  async #talkUntilKilled(): Promise<void> {
+  async #talkUntilKilled() {
     title('1. Two agents talk. Every message is saved before the next one is written.');
-    const child = fork(join(import.meta.dirname, 'child.js'), [this.#path, this.#callLog], {
+    const child = fork(join(import.meta.dirname, 'worker.mjs'), [this.#path, this.#callLog], {
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     });
-    child.on('message', ({ count, id }: { count: number; id: string }) => {
+    child.on('message', ({ count, id }) => {
       say(`  message ${count} saved as ${id}`);
       if (count === KILL_AFTER) child.kill('SIGKILL');
     });
@@ -45,12 +42,12 @@ class Tour {
     say(`  ... and the process is gone, killed by ${signal} in the middle of its work.`);
   }
 
-  async #resume(manager: CheckpointManager): Promise<void> {
+  async #resume(manager) {
     title('2. Another process opens the session and goes on.');
     const session = await manager.session('office-move');
-    const state = session.state as TourState;
+    const state = session.state;
     say(`  ${state.messages.length} messages came back; the last one: "${state.messages.at(-1)?.text}"`);
-    const timesMs: number[] = [];
+    const timesMs = [];
     let startedMs = performance.now();
     await converse(session, state, {
       callLog: this.#callLog,
@@ -68,12 +65,11 @@ class Tour {
     await session.close();
   }
 
-  async #forkAndCompare(manager: CheckpointManager): Promise<void> {
+  async #forkAndCompare(manager) {
     title('3. What if message 3 had been another one? Fork there, change it, compare.');
     const { checkpoints } = await manager.list({ sessionId: 'office-move' }, { order: 'oldest' });
     const third = checkpoints[2];
     const head = checkpoints.at(-1);
-    if (third === undefined || head === undefined) return;
     const fork = await manager.fork(third.id, {
       branch: 'rent-a-switch',
       edit: [{ op: 'replace', path: '/messages/2/text', value: 'Then let us rent one; it would be here tomorrow.' }],
@@ -92,7 +88,7 @@ class Tour {
     say('  The head of main is tagged "plan-complete": retention will never touch it.');
   }
 
-  async #forget(manager: CheckpointManager): Promise<void> {
+  async #forget(manager) {
     title('4. Keep history small: retention says what it drops, and why; gc gives the space back.');
     const policy = { keepLast: 4 };
     const preview = await manager.prune({ policy, dryRun: true });
@@ -107,28 +103,29 @@ class Tour {
     );
   }
 
-  async #trust(manager: CheckpointManager): Promise<void> {
+  async #trust(manager) {
     title('5. Trust it: every chunk, record, chain and head is checked.');
     const report = await manager.verify();
     say(
       `  verify: ${report.status} (${report.checkpoints} checkpoints, ${report.chunks} chunks, ${report.effects} recorded calls)`,
     );
-    const state = (await manager.load((await manager.latest({ branch: 'main' }))?.id ?? '')) as TourState;
+    const { id } = await manager.latest({ branch: 'main' });
+    const state = await manager.load(id);
     say(
       `  The newest state loads whole: ${state.messages.length} messages. The file has ${statSync(this.#path).size} bytes.`,
     );
   }
 }
 
-function say(...lines: string[]): void {
-  for (const line of lines) process.stdout.write(`${toPrintable(line)}\n`);
+function say(...lines) {
+  for (const line of lines) console.log(line);
 }
 
-function title(text: string): void {
+function title(text) {
   say('', text);
 }
 
-function median(values: readonly number[]): number {
+function median(values) {
   return values.toSorted((a, b) => a - b)[values.length >> 1] ?? 0;
 }
 

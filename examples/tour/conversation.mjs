@@ -1,15 +1,4 @@
 import { appendFileSync } from 'node:fs';
-import type { Session } from '../../manager/session/session.ts';
-
-/** One message of the tour's conversation. */
-export type Message = { readonly id: string; readonly from: string; readonly text: string };
-
-/** What the two agents of the tour know. */
-export type TourState = {
-  readonly topic: string;
-  readonly messages: Message[];
-  readonly facts: Record<string, string>;
-};
 
 export const TOPIC = 'Plan a move of the office to the third floor';
 
@@ -31,12 +20,8 @@ const LINES = [
   'The lift. It is serviced on Thursday morning, so engineering moves in the afternoon. I think we are ready.',
 ];
 
-/** Carries on the conversation until it is over; every message is a recorded step and a checkpoint. */
-export async function converse(
-  session: Session,
-  state: TourState,
-  { callLog, onMessage }: ConversationHooks,
-): Promise<void> {
+/** Carries on the conversation until it is over; every message is a recorded step and a checkpoint. `callLog` is a file that counts the real calls. */
+export async function converse(session, state, { callLog, onMessage }) {
   while (state.messages.length < MESSAGES) {
     const turn = state.messages.length;
     const text = await session.step('model', () => answer(turn, callLog), {
@@ -48,19 +33,13 @@ export async function converse(
   }
 }
 
-/** What the tour does beside talking. `callLog` is a file that counts the real calls of the scripted model. */
-export type ConversationHooks = {
-  readonly callLog: string;
-  readonly onMessage: (count: number, id: string) => Promise<void> | void;
-};
-
 /** Stands for a call that costs time and money; leaves a line in a file, so that the tour can show how often it was made. */
-async function answer(turn: number, callLog: string): Promise<string> {
+async function answer(turn, callLog) {
   appendFileSync(callLog, `${turn + 1}\n`);
   return LINES[turn] ?? 'We are done.';
 }
 
 /** The state before anyone has spoken. */
-export function newState(): TourState {
+export function newState() {
   return { topic: TOPIC, messages: [], facts: { desks: '40', deadline: 'Friday' } };
 }

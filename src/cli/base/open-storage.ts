@@ -1,3 +1,5 @@
+import { placeOf, sessionOf } from '../../adapter/langgraph/record/thread-session.ts';
+import { sessionsBelow } from '../../adapter/langgraph/record/thread-sessions.ts';
 import { withoutUndefined } from '../../core/defined.ts';
 import { NotFoundError } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
@@ -6,10 +8,9 @@ import type { CheckpointPage, ListFilter } from '../../manager/branch/history.ts
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
 import { checkRef } from '../../storage/ref.ts';
-import { findLatestSession, findNamedSession } from './thread-sessions.ts';
 
 /** A storage that is open for a command, and the session it is about. */
-export class Workspace {
+export class OpenStorage {
   readonly manager: CheckpointManager;
   readonly storage: ChunkStorage;
   #sessionId: SessionId | undefined;
@@ -17,14 +18,14 @@ export class Workspace {
   #isResolved: Promise<void> | undefined;
   /** What `@` means instead of the head of the current branch. */
   position: CheckpointId | undefined;
-  /** What the last bisect found. */
-  readonly firstBad: CheckpointId | undefined;
+  /** Reads what the last bisect found. */
+  readonly readFirstBad: () => Promise<CheckpointId | undefined>;
 
   constructor(
     storage: ChunkStorage,
-    { sessionId, firstBad }: { readonly sessionId: string | undefined; readonly firstBad: CheckpointId | undefined },
+    { sessionId, readFirstBad }: { readonly sessionId: string | undefined } & Pick<OpenStorage, 'readFirstBad'>,
   ) {
-    this.firstBad = firstBad;
+    this.readFirstBad = readFirstBad;
     this.storage = storage;
     this.manager = new CheckpointManager({ storage, unknownClasses: 'keep' });
     this.#sessionId = sessionId === undefined ? undefined : parseSessionId(sessionId);
@@ -62,11 +63,6 @@ export class Workspace {
     if (this.#sessionId === named) this.#sessionId = found;
   }
 
-  /** The branch that a program opens next. */
-  async currentBranch(sessionId: SessionId): Promise<string> {
-    return this.manager.currentBranch(sessionId);
-  }
-
   /** What a branch or tag of the session points at. */
   async findName(sessionId: SessionId, kind: 'branch' | 'tag', name: string): Promise<CheckpointId | undefined> {
     const [ref] = await this.storage.readRefs({ sessionId, kind, name });
@@ -82,10 +78,10 @@ export class Workspace {
   }
 
   /** Every checkpoint that fits, page by page. */
-  async *list(filter: ListFilter, order?: 'oldest'): AsyncGenerator<Checkpoint> {
+  async *list(filter: ListFilter): AsyncGenerator<Checkpoint> {
     let cursor: string | undefined;
     do {
-      const page: CheckpointPage = await this.manager.list(filter, withoutUndefined({ limit: 1_000, order, cursor }));
+      const page: CheckpointPage = await this.manager.list(filter, withoutUndefined({ limit: 1_000, cursor }));
       yield* page.checkpoints;
       cursor = page.nextCursor;
     } while (cursor !== undefined);
@@ -94,4 +90,55 @@ export class Workspace {
   async close(): Promise<void> {
     await this.manager.close();
   }
+}
+
+/** What the sessions of LangGraph's stores begin with. */
+const STORE_PREFIX = 'lg-store/';
+
+/** Whether LangGraph saves here: a thread, or a subgraph of one. */
+export function isThreadSession(sessionId: SessionId): boolean {
+  return sessionId.startsWith('lg/');
+}
+
+/** The thread that a session of a subgraph belongs to; of any other session itself. */
+export function threadOf(sessionId: SessionId): SessionId {
+  const place = placeOf(sessionId);
+  if (place !== undefined) return sessionOf({ ...place, namespace: '' });
+  const [, thread] = /^(lg\/[^/]+)\//.exec(sessionId) ?? []; // a long name stands there by its digest
+  return (thread ?? sessionId) as SessionId;
+}
+
+/** A session and, of a thread of LangGraph, those of its subgraphs: they are one conversation. */
+export async function withSubgraphs({ storage }: OpenStorage, sessionId: SessionId): Promise<readonly SessionId[]> {
+  const isThread = isThreadSession(sessionId) && threadOf(sessionId) === sessionId;
+  return isThread ? [sessionId, ...(await sessionsBelow(storage, `${sessionId}/`))] : [sessionId];
+}
+
+/** The session of this name, or the thread of LangGraph with this id if there is no such session. */
+export async function findNamedSession(opened: OpenStorage, name: SessionId): Promise<SessionId> {
+  if (await hasSession(opened, name)) return name;
+  const thread = sessionOf({ threadId: name, namespace: '' });
+  return (await hasSession(opened, thread)) ? thread : name;
+}
+
+async function hasSession({ storage }: OpenStorage, sessionId: SessionId): Promise<boolean> {
+  return (await storage.readRefs({ sessionId, kind: 'branch' })).length > 0;
+}
+
+/** The session that was saved to last. A store of LangGraph is none, and a subgraph belongs to its thread. */
+export async function findLatestSession(opened: OpenStorage): Promise<SessionId | undefined> {
+  const latest = (await opened.manager.latest())?.sessionId;
+  const isPlain = latest === undefined || (!latest.startsWith(STORE_PREFIX) && threadOf(latest) === latest);
+  return isPlain ? latest : findLatestByHeads(opened);
+}
+
+async function findLatestByHeads({ storage }: OpenStorage): Promise<SessionId | undefined> {
+  const refs = (await storage.readRefs({ kind: 'branch' })).map(checkRef);
+  const known = new Set(refs.map(({ sessionId }) => sessionId));
+  const [newest] = refs
+    .filter(({ sessionId }) => !sessionId.startsWith(STORE_PREFIX))
+    .sort((a, b) => (a.target < b.target ? 1 : -1));
+  if (newest === undefined) return undefined;
+  const thread = threadOf(newest.sessionId);
+  return known.has(thread) ? thread : newest.sessionId;
 }

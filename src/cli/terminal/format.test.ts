@@ -2,9 +2,8 @@ import { stripVTControlCharacters } from 'node:util';
 import fc from 'fast-check';
 import widthOf from 'string-width';
 import { expect, test } from 'vitest';
-import { clip, wrapWords } from './format.ts';
+import { clip, formatRows, formatTable, wrapWords } from './format.ts';
 import { createStyle } from './style.ts';
-import { formatRows, formatTable } from './table.ts';
 import { createTerminal, type Terminal } from './terminal.ts';
 
 const screen = (columns: number): Terminal => ({

@@ -1,0 +1,98 @@
+import { InvalidInputError } from '../../../core/errors.ts';
+import type { Checkpoint } from '../../../core/record/checkpoint.ts';
+import type { CheckpointManager } from '../../../manager/checkpoint-manager.ts';
+import type { Context } from '../../base/context.ts';
+import { isInterrupt } from '../../base/exit-code.ts';
+import type { Verdict } from '../../place/own-files.ts';
+import type { Bisection } from '../../state/bisection.ts';
+import type { Expression } from '../../state/expression.ts';
+import { toJsonForm } from '../../state/json-form.ts';
+import { askCommand, STOP } from './ask-command.ts';
+
+/** Says whether a checkpoint is good or bad. */
+type BisectTest = (checkpoint: Checkpoint) => Promise<Verdict>;
+
+const SKIP = 125;
+/** Looks at others, to see whether it turns more than once. */
+const PROBES = 6;
+
+/** Bad is where the expression is true. */
+export function testByExpression(manager: CheckpointManager, expression: Expression): BisectTest {
+  return async (checkpoint) => ((await expression.isTrue(manager, checkpoint)) ? 'bad' : 'good');
+}
+
+/** Runs a command with the state as JSON on its standard input. It exits as for jj: 0 good, 125 skip, 127 stop, else bad. */
+export function testByCommand(context: Context, manager: CheckpointManager, words: readonly string[]): BisectTest {
+  const [program] = words;
+  return async ({ id }) => {
+    const code = await askCommand(context, words, {
+      input: toJsonForm(await manager.load(id)) ?? null,
+      variables: { SAVESTATE_BISECT_TARGET: id },
+      signal: context.signal,
+    }).catch((cause: unknown) => {
+      throw isInterrupt(cause) ? cause : new InvalidInputError(`The command ${program} cannot be run.`, { cause });
+    });
+    if (code === 0) return 'good';
+    if (typeof code === 'number' && code !== STOP) return code === SKIP ? 'skip' : 'bad';
+    throw new InvalidInputError(`The command ${program} stopped the search at ${id} (${code}).`, { details: { id } });
+  };
+}
+
+/** One search; counts what was looked at. */
+export class Search {
+  readonly bisection: Bisection;
+  readonly #context: Context;
+  readonly #test: BisectTest;
+  evaluations = 0;
+
+  constructor(context: Context, bisection: Bisection, test: BisectTest) {
+    this.#context = context;
+    this.bisection = bisection;
+    this.#test = test;
+  }
+
+  /** Looks at both ends, halves what is between until one is left, then looks around, and again if that showed an earlier one. Returns whether the last one is bad. */
+  async bisect(isGivenRange: boolean): Promise<boolean> {
+    const { checkpoints } = this.bisection;
+    if ((await this.#look(checkpoints.length - 1)) !== 'bad') return false;
+    if ((await this.#look(0)) === 'bad' && isGivenRange && checkpoints.length > 1)
+      throw new InvalidInputError(
+        `The range begins with ${checkpoints[0]?.id}, which is bad already. Begin it earlier.`,
+      );
+    await this.#halve();
+    await this.#probe();
+    await this.#halve();
+    return true;
+  }
+
+  async #halve(): Promise<void> {
+    for (let at = this.bisection.nextAt; at !== undefined; at = this.bisection.nextAt) await this.#look(at);
+  }
+
+  /** Looks at some others, evenly spread: a bisection alone cannot see that good and bad alternate. */
+  async #probe(): Promise<void> {
+    const { length } = this.bisection.checkpoints;
+    const { firstBad, lastGood } = this.bisection.result;
+    const places = Array.from({ length: PROBES }, (_, at) => Math.floor(((at + 1) * length) / (PROBES + 1)));
+    for (const at of new Set(places)) if (at < lastGood || at > firstBad) await this.#look(at);
+  }
+
+  /** Looks at all; returns whether one is bad. */
+  async scan(): Promise<boolean> {
+    const { checkpoints } = this.bisection;
+    const work = { noun: 'checkpoints', total: checkpoints.length };
+    for await (const at of this.#context.watch(checkpoints.keys(), work)) await this.#look(at);
+    return checkpoints.some((_, at) => this.bisection.verdictAt(at) === 'bad');
+  }
+
+  async #look(at: number): Promise<Verdict> {
+    await this.#context.checkStop();
+    const known = this.bisection.verdictAt(at);
+    const checkpoint = this.bisection.checkpoints[at];
+    if (known !== undefined || checkpoint === undefined) return known ?? 'skip';
+    const verdict = await this.#test(checkpoint);
+    this.evaluations++;
+    this.bisection.set(checkpoint.id, verdict);
+    return verdict;
+  }
+}

@@ -1,0 +1,171 @@
+import { createHash } from 'node:crypto';
+import { existsSync, writeFileSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
+import type { ReadConfig } from '../../runtime/config/load-workflow-config.ts';
+import { formatStorageAddress, parseStorageAddress, type StorageAddress } from '../../storage/open/address.ts';
+import type { Config } from './config-schema.ts';
+import { readText, resolveFile } from './read-text.ts';
+
+/** The name of the file that says where a project's checkpoints are. */
+export const CONFIG_NAME = 'savestate.yaml';
+/** Used when nothing says where checkpoints are. */
+export const DEFAULT_STORAGE = 'sqlite:.savestate/checkpoints.db';
+
+const SETTINGS_NAME = 'workflow.yaml';
+const VARIABLES = /^SAVESTATE_(WORKFLOW|FLEET|AGENTS)_/;
+
+/** A configuration and where it was found. */
+export type FoundConfig = { readonly path: string; readonly config: Config };
+
+/** Settings of a project, and the file or other place they come from. */
+export type FoundSettings = ReadConfig & { readonly path: string };
+
+type Env = Readonly<Record<string, string | undefined>>;
+
+/** Where a command is, and what holds there. */
+export type Place = {
+  readonly folder: string;
+  readonly env: Env;
+  readonly config: FoundConfig | undefined;
+};
+
+/** The path of the nearest configuration file, in this folder or one above. */
+export function findConfigPath(folder: string): string | undefined {
+  for (let at = folder; ; at = dirname(at)) {
+    const path = join(at, CONFIG_NAME);
+    if (existsSync(path)) return path;
+    if (dirname(at) === at) return undefined;
+  }
+}
+
+/** Reads the nearest configuration; undefined if there is none. Refuses what it does not know, by line and column. */
+export async function readConfig(folder: string): Promise<FoundConfig | undefined> {
+  const path = findConfigPath(folder);
+  return path === undefined ? undefined : { path, config: await parseConfig(readText(path, 'configuration'), path) };
+}
+
+async function parseConfig(text: string, path: string): Promise<Config> {
+  const [{ yamlSource }, { checkSchema }, { problemsError }, { configSchema }] = await Promise.all([
+    import('../../runtime/config/yaml-source.ts'),
+    import('../../runtime/config/schema-problems.ts'),
+    import('../../runtime/config/problem.ts'),
+    import('./config-schema.ts'),
+  ]);
+  const source = yamlSource(text);
+  if (source.problems.length > 0) throw problemsError(path, source.problems);
+  const { value, problems } = checkSchema({ source, schema: configSchema, value: source.data ?? {}, path: [] });
+  if (value === undefined) throw problemsError(path, problems);
+  return value;
+}
+
+/** Changes one value of a configuration file and leaves its comments; `undefined` removes it. */
+export async function writeConfigValue(path: string, key: string, value: string | undefined): Promise<void> {
+  const [{ isMap }, { yamlDocument }, { problemsError }] = await Promise.all([
+    import('yaml'),
+    import('../../runtime/config/yaml-source.ts'),
+    import('../../runtime/config/problem.ts'),
+  ]);
+  const before = existsSync(path) ? readText(path, 'configuration') : '';
+  const { document, problems } = yamlDocument(before);
+  if (problems.length > 0) throw problemsError(path, problems);
+  if (document.contents !== null && !isMap(document.contents)) await parseConfig(before, path); // says what it is
+  if (value === undefined) document.delete(key);
+  else document.set(key, value);
+  const text = document.contents === null ? '' : document.toString();
+  await parseConfig(text, path);
+  writeFileSync(path, text);
+}
+
+/** The settings that hold here: of the file that savestate.yaml names (`settings`), else of the `workflow.yaml` of the project; undefined without any. */
+export async function findSettings(place: Place): Promise<FoundSettings | undefined> {
+  const path = findSettingsPath(place);
+  if (path !== undefined) return readOwnSettings(path, place.env);
+  if (!Object.keys(place.env).some((name) => VARIABLES.test(name))) return undefined;
+  const { readWorkflowConfig } = await import('../../runtime/config/load-workflow-config.ts');
+  return { path: 'the environment', ...readWorkflowConfig('', { env: place.env, source: 'the environment' }) };
+}
+
+function findSettingsPath(place: Place): string | undefined {
+  const named = place.config?.config.settings;
+  if (named === false) return undefined;
+  const path = named === undefined ? join(baseOf(place), SETTINGS_NAME) : resolveFile(baseOf(place), named);
+  if (existsSync(path)) return path;
+  if (named === undefined) return undefined;
+  throw new NotFoundError(`${place.config?.path} names the settings ${named}, and there is no such file.`, {
+    details: { path },
+  });
+}
+
+/** Reads the settings of a file, which may hold a workflow as well. What it leaves out, those below it may say. */
+export async function readSettings(path: string, env: Env, below?: ReadConfig): Promise<FoundSettings> {
+  const { readWorkflowConfig } = await import('../../runtime/config/load-workflow-config.ts');
+  return { path, ...readWorkflowConfig(readText(path, 'settings file'), { env, source: path }, below?.written) };
+}
+
+async function readOwnSettings(path: string, env: Env): Promise<FoundSettings> {
+  try {
+    return await readSettings(path, env);
+  } catch (error) {
+    if (!(error instanceof InvalidInputError)) throw error;
+    const hint = 'If the file is not for Savestate, write "settings: false" into savestate.yaml.';
+    throw new InvalidInputError(`${error.message}\n${hint}`, { details: error.details, cause: error });
+  }
+}
+
+/** Where settings want checkpoints to be; undefined if they say nothing about it. */
+async function addressIn(
+  { path, config, written }: FoundSettings,
+  { folder, env }: Place,
+): Promise<StorageAddress | undefined> {
+  const { storage_type: type, storage_path: at, storage_url: url } = written.workflow?.checkpointing ?? {};
+  if (type === undefined && at === undefined && url === undefined) return undefined;
+  const { addressOf } = await import('../../runtime/config/checkpoint-storage.ts');
+  return addressOf(config.workflow.checkpointing, { env, folder: existsSync(path) ? dirname(path) : folder });
+}
+
+type Sources = Place & {
+  readonly globals: {
+    readonly storage?: string | undefined;
+    readonly tenant?: string | undefined;
+    readonly schema?: string | undefined;
+  };
+  readonly settings: FoundSettings | undefined;
+};
+
+/** The storage that is meant: the option, the environment, savestate.yaml or workflow.yaml, then `.savestate/checkpoints.db`. */
+export async function findAddress(sources: Sources): Promise<StorageAddress> {
+  const { globals, env, folder, config, settings } = sources;
+  const named = globals.storage ?? (env.SAVESTATE_STORAGE || undefined);
+  if (named !== undefined) return parse(named, folder, sources);
+  const wanted = settings && (await addressIn(settings, sources));
+  const text = config?.config.storage ?? (wanted === undefined ? DEFAULT_STORAGE : undefined);
+  const configured = text === undefined ? undefined : parse(text, baseOf(sources), sources);
+  const [first, second] = [configured, wanted].flatMap((each) => (each ? formatStorageAddress(each) : []));
+  if (second !== undefined && first !== second)
+    throw new InvalidInputError(
+      `${config?.path} says that checkpoints are at ${first}, ${settings?.path} at ${second}. Take the storage out of one of them.`,
+    );
+  return configured ?? (wanted as StorageAddress);
+}
+
+/** What a file says about paths is relative to it. */
+function baseOf({ config, folder }: Place): string {
+  return config === undefined ? folder : dirname(config.path);
+}
+
+function parse(text: string, folder: string, { globals, env, config }: Sources): StorageAddress {
+  const { tenant, schema } = config?.config ?? {};
+  return parseStorageAddress(text, {
+    folder,
+    tenant: globals.tenant ?? env.SAVESTATE_TENANT ?? tenant,
+    schema: globals.schema ?? schema,
+  });
+}
+
+/** The folder where the command line keeps what is its own about a storage: bisect, history, what it can undo. */
+export function ownFolderOf(env: Env, storage: string): string {
+  const base = env.XDG_STATE_HOME || join(env.HOME || homedir(), '.local', 'state');
+  return join(base, 'savestate', createHash('sha256').update(storage).digest('hex').slice(0, 16));
+}
