@@ -140,14 +140,19 @@ export async function findAddress(sources: Sources): Promise<StorageAddress> {
   const named = globals.storage ?? (env.SAVESTATE_STORAGE || undefined);
   if (named !== undefined) return parse(named, folder, sources);
   const wanted = settings && (await addressIn(settings, sources));
-  const text = config?.config.storage ?? (wanted === undefined ? DEFAULT_STORAGE : undefined);
-  const configured = text === undefined ? undefined : parse(text, baseOf(sources), sources);
-  const [first, second] = [configured, wanted].flatMap((each) => (each ? formatStorageAddress(each) : []));
-  if (second !== undefined && first !== second)
-    throw new InvalidInputError(
-      `${config?.path} says that checkpoints are at ${first}, ${settings?.path} at ${second}. Take the storage out of one of them.`,
-    );
-  return configured ?? (wanted as StorageAddress);
+  const text = config?.config.storage;
+  if (text === undefined) return wanted ?? parse(DEFAULT_STORAGE, baseOf(sources), sources);
+  const configured = parse(text, baseOf(sources), sources);
+  checkSame(configured, wanted ?? configured, sources);
+  return configured;
+}
+
+function checkSame(a: StorageAddress, b: StorageAddress, { config, settings }: Sources): void {
+  const [first, second] = [formatStorageAddress(a), formatStorageAddress(b)];
+  if (first === second) return;
+  throw new InvalidInputError(
+    `${config?.path} says that checkpoints are at ${first}, ${settings?.path} at ${second}. Take the storage out of one of them.`,
+  );
 }
 
 /** What a file says about paths is relative to it. */

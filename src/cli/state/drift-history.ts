@@ -113,18 +113,27 @@ class HistoryObserver {
   }
 
   conclude(): DriftHistory {
-    const { status = 'healthy', kinds = [], agent = null, onset, summary = '', evidence = [] } = this.#latest ?? {};
+    const { status, kinds, agent, onset, summary, evidence } = this.#latest ?? NOTHING_SAID;
     return {
       status: worseOf(status, this.#health?.status),
       kinds: [...new Set([...(this.#health?.signals ?? []), ...kinds])],
-      agent,
-      onset: (onset === undefined ? undefined : this.#owners[onset]?.id) ?? null,
+      agent: agent ?? null,
+      onset: this.#owners[onset ?? -1]?.id ?? null,
       summary,
-      evidence: [...evidence.map(toEvidence), ...(this.#health === undefined ? [] : this.#incidents)],
+      evidence: [...evidence.map(toEvidence), ...this.#incidents],
       points: this.#points,
     };
   }
 }
+
+const NOTHING_SAID = {
+  status: 'healthy',
+  kinds: [],
+  agent: undefined,
+  onset: undefined,
+  summary: '',
+  evidence: [],
+} as const satisfies Partial<DriftAssessment>;
 
 function toEvidence({ signal, kind, agent, nats, reason }: Evidence): Evidence {
   return { signal, kind, agent, nats, reason };

@@ -10,7 +10,7 @@ import { toJsonForm } from '../../state/json-form.ts';
 import { askCommand, STOP } from './ask-command.ts';
 
 /** Says whether a checkpoint is good or bad. */
-type BisectTest = (checkpoint: Checkpoint) => Promise<Verdict>;
+export type BisectTest = (checkpoint: Checkpoint) => Promise<Verdict>;
 
 const SKIP = 125;
 /** Looks at others, to see whether it turns more than once. */

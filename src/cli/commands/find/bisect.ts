@@ -10,7 +10,7 @@ import { Bisection } from '../../state/bisection.ts';
 import { formatLine, toOutput } from '../../state/checkpoint-text.ts';
 import { Expression } from '../../state/expression.ts';
 import { formatCount } from '../../terminal/format.ts';
-import { Search, testByCommand, testByExpression } from './bisect-search.ts';
+import { type BisectTest, Search, testByCommand, testByExpression } from './bisect-search.ts';
 
 /** What can be done with a search. */
 const ACTIONS: Readonly<Record<string, Command['run']>> = {
@@ -106,18 +106,9 @@ async function askForEnds(context: Context, { goodId, badId }: BisectState): Pro
 async function run(context: Context, input: CommandInput): Promise<ExitCode | undefined> {
   const file = await BisectFile.open(context);
   const before = file.read();
-  const { goodId, badId } = before ?? {};
-  const range = input.text('range') ?? (goodId && badId && `${goodId}..${badId}`) ?? '@';
-  const opened = await context.open();
-  const [where, words] = [input.text('where'), input.words.slice(1)];
-  if ((where === undefined) === (words.length === 0))
-    throw new InvalidInputError(`Say what is bad: either --where '<expression>', or a command after --.`);
-  const test =
-    where === undefined
-      ? testByCommand(context, opened.manager, words)
-      : testByExpression(opened.manager, new Expression(where));
-  const bisection = new Bisection(await readRange(opened, range, { isClosed: true }));
-  const search = new Search(context, bisection, test);
+  const range = input.text('range') ?? rangeOf(before) ?? '@';
+  const bisection = new Bisection(await readRange(await context.open(), range, { isClosed: true }));
+  const search = new Search(context, bisection, await createTest(context, input));
   const isScan = input.flag('scan');
   const hasBad = isScan ? await search.scan() : await search.bisect(range.includes('..'));
   if (!hasBad) return tellNothing(context, search, isScan);
@@ -125,6 +116,20 @@ async function run(context: Context, input: CommandInput): Promise<ExitCode | un
   if (found !== undefined) file.write({ verdicts: [], ...before, firstBadId: found.id });
   await tellResult(context, bisection, search.evaluations);
   return found === undefined ? EXIT.partial : undefined;
+}
+
+function rangeOf({ goodId, badId }: Partial<BisectState> = {}): string | undefined {
+  return goodId === undefined || badId === undefined ? undefined : `${goodId}..${badId}`;
+}
+
+async function createTest(context: Context, input: CommandInput): Promise<BisectTest> {
+  const { manager } = await context.open();
+  const [where, words] = [input.text('where'), input.words.slice(1)];
+  if ((where === undefined) === (words.length === 0))
+    throw new InvalidInputError(`Say what is bad: either --where '<expression>', or a command after --.`);
+  return where === undefined
+    ? testByCommand(context, manager, words)
+    : testByExpression(manager, new Expression(where));
 }
 
 async function tellNothing(context: Context, { bisection, evaluations }: Search, isScan: boolean): Promise<ExitCode> {

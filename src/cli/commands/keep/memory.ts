@@ -117,9 +117,15 @@ async function why(context: Context, input: CommandInput): Promise<undefined> {
     id,
     memory: memory === undefined ? null : toOutput(memory),
     supersededBy,
-    sources: sources.map(({ turns, span: _, isAfter: __, ...source }) => ({
-      ...source,
+    sources: sources.map(({ operation, at, status, isVisible, turns, sessionId, branch, checkpointId }) => ({
+      operation,
+      at,
+      status,
+      isVisible,
       turns: turns.map((turn) => turn.memory),
+      sessionId,
+      branch,
+      checkpointId,
     })),
   };
   return context.answer(output, () => {

@@ -26,22 +26,23 @@ export const command: Command = {
     for (const step of operation.undo) await checkStep(opened, operation, step);
     for (const step of operation.undo) await takeBack(opened, operation, step);
     journal.markUndone(operation.id);
-    const { id, at, sessionId, summary } = operation;
-    return context.answer({ id, at, sessionId, summary, isUndone: true }, () => `Undone: ${summary}.\n`);
+    const output = toOutput({ ...operation, isUndone: true });
+    return context.answer(output, () => `Undone: ${operation.summary}.\n`);
   },
 };
 
 async function list(context: Context, journal: Journal): Promise<undefined> {
-  const operations = journal
-    .read()
-    .reverse()
-    .map(({ undo: _, ...operation }) => operation);
+  const operations = journal.read().reverse().map(toOutput);
   const rows = operations.map(({ id, at, summary, isUndone }) => [
     id,
     formatTime(new Date(at)),
     `${summary}${isUndone ? ' (undone)' : ''}`,
   ]);
   return context.answer(operations, () => formatRows(context.terminal, rows));
+}
+
+function toOutput({ id, at, sessionId, summary, isUndone }: Operation & { readonly isUndone: boolean }) {
+  return { id, at, sessionId, summary, isUndone };
 }
 
 function choose(journal: Journal, id: string | undefined): Operation {
