@@ -91,7 +91,7 @@ const ENTRIES: Record<string, Entry> = {
   },
   './testing': {
     source: 'testing/index.ts',
-    values: 'SimulatedDisk faultyStorage scriptedModel startModelServer storageContract',
+    values: 'faultyStorage scriptedModel startModelServer storageContract',
     types:
       'FaultPlan ModelServer Script ScriptedAnswer ScriptedModel ScriptedModelOptions ScriptedReply StorageContractOptions',
   },

@@ -5,6 +5,5 @@ export { startModelServer } from './model/model-server.ts';
 export type { Script, ScriptedAnswer, ScriptedReply } from './model/scripted-answer.ts';
 export type { ScriptedModel, ScriptedModelOptions } from './model/scripted-model.ts';
 export { scriptedModel } from './model/scripted-model.ts';
-export { SimulatedDisk } from './simulated-disk.ts';
 export type { StorageContractOptions } from './storage-contract.ts';
 export { storageContract } from './storage-contract.ts';

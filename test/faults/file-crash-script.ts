@@ -6,7 +6,7 @@ import type { FileSystem } from '../../src/storage/file/file-system.ts';
 import { InMemoryCheckpointStorage } from '../../src/storage/memory/memory-storage.ts';
 import { Builders, commitOf, contentOf, deletionOf, moveBranch, session } from '../../src/testing/contract/builders.ts';
 import { readAll } from '../../src/testing/contract/contract-test.ts';
-import type { CrashState, SimulatedDisk } from '../../src/testing/simulated-disk.ts';
+import type { CrashState, SimulatedDisk } from '../support/simulated-disk.ts';
 
 export const PATH = '/data/store';
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { FileSystem } from '../../src/storage/file/file-system.ts';
-import { SimulatedDisk } from '../../src/testing/simulated-disk.ts';
 import { withLateSync, withoutFileSync, withoutFolderSync } from '../support/planted-bugs.ts';
+import { SimulatedDisk } from '../support/simulated-disk.ts';
 import { expectedStates, findFault, runSteps, scriptSteps } from './file-crash-script.ts';
 
 const FULL = process.env.SAVESTATE_TRIALS === 'full';

@@ -2,8 +2,8 @@ import { expect, test } from 'vitest';
 import { type Chunk, checkChunk } from '../../src/core/tree/chunk.ts';
 import { FileCheckpointStorage } from '../../src/storage/file/file-storage.ts';
 import { createRandom } from '../../src/testing/contract/random.ts';
-import { SimulatedDisk } from '../../src/testing/simulated-disk.ts';
-import type { FileNode } from '../../src/testing/simulated-node.ts';
+import { SimulatedDisk } from '../support/simulated-disk.ts';
+import type { FileNode } from '../support/simulated-node.ts';
 import { PATH, runSteps, scriptSteps } from './file-crash-script.ts';
 
 const FULL = process.env.SAVESTATE_TRIALS === 'full';

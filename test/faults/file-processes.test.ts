@@ -6,8 +6,8 @@ import type { CheckpointId, SessionId } from '../../src/core/record/id.ts';
 import type { ChunkStorage, NewCheckpoint } from '../../src/storage/contract.ts';
 import { FileCheckpointStorage } from '../../src/storage/file/file-storage.ts';
 import { Builders, commitOf, contentOf, deletionOf, moveBranch } from '../../src/testing/contract/builders.ts';
-import { type CrashState, SimulatedDisk } from '../../src/testing/simulated-disk.ts';
-import { CHANGING_OPERATIONS, type OperationFault } from '../../src/testing/simulated-file-system.ts';
+import { type CrashState, SimulatedDisk } from '../support/simulated-disk.ts';
+import { CHANGING_OPERATIONS, type OperationFault } from '../support/simulated-file-system.ts';
 import { checkReachable, PATH } from './file-crash-script.ts';
 
 const FULL = process.env.SAVESTATE_TRIALS === 'full';

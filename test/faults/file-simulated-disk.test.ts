@@ -1,8 +1,8 @@
 import { describe, test } from 'vitest';
 import type { ChunkStorage } from '../../src/storage/contract.ts';
 import { FileCheckpointStorage } from '../../src/storage/file/file-storage.ts';
-import { SimulatedDisk } from '../../src/testing/simulated-disk.ts';
 import { storageContract } from '../../src/testing/storage-contract.ts';
+import { SimulatedDisk } from '../support/simulated-disk.ts';
 
 const disks = new Map<ChunkStorage, SimulatedDisk>();
 

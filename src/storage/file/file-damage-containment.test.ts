@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest';
+import { SimulatedDisk } from '../../../test/support/simulated-disk.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import {
   Builders,
@@ -11,7 +12,6 @@ import {
   session,
 } from '../../testing/contract/builders.ts';
 import { listDigests } from '../../testing/contract/contract-test.ts';
-import { SimulatedDisk } from '../../testing/simulated-disk.ts';
 import type { NewCheckpoint } from '../contract.ts';
 import { FileCheckpointStorage } from './file-storage.ts';
 

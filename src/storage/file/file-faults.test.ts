@@ -2,11 +2,11 @@ import { mkdir, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promise
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { SimulatedDisk } from '../../../test/support/simulated-disk.ts';
+import type { Operation } from '../../../test/support/simulated-file-system.ts';
 import type { SessionId } from '../../core/record/id.ts';
 import { createChunk, type Digest, digestText } from '../../core/tree/chunk.ts';
 import { Builders, commitOf, contentOf, moveBranch, rowWithRootOf, session } from '../../testing/contract/builders.ts';
-import { SimulatedDisk } from '../../testing/simulated-disk.ts';
-import type { Operation } from '../../testing/simulated-file-system.ts';
 import type { NewCheckpoint } from '../contract.ts';
 import { FileCheckpointStorage } from './file-storage.ts';
 import { encodeSessionId } from './session-name.ts';

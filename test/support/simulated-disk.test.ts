@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { FileSystem } from '../storage/file/file-system.ts';
+import type { FileSystem } from '../../src/storage/file/file-system.ts';
 import { SimulatedDisk } from './simulated-disk.ts';
 
 const CUTS = 200;

@@ -1,6 +1,6 @@
 import { dirname } from 'node:path';
-import type { FileSystem } from '../storage/file/file-system.ts';
-import { createRandom, type Random } from './contract/random.ts';
+import type { FileSystem } from '../../src/storage/file/file-system.ts';
+import { createRandom, type Random } from '../../src/testing/contract/random.ts';
 import { type OperationFault, SimulatedFileSystem } from './simulated-file-system.ts';
 import {
   copyFolder,

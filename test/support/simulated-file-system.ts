@@ -1,6 +1,6 @@
-import { CorruptError } from '../core/errors.ts';
-import type { FileSystem, FolderEntry, NewFile } from '../storage/file/file-system.ts';
-import { createRandom, type Random } from './contract/random.ts';
+import { CorruptError } from '../../src/core/errors.ts';
+import type { FileSystem, FolderEntry, NewFile } from '../../src/storage/file/file-system.ts';
+import { createRandom, type Random } from '../../src/testing/contract/random.ts';
 import type { ProcessOptions, SimulatedDisk } from './simulated-disk.ts';
 import { createFolder, type FileNode, type FolderNode, fileError } from './simulated-node.ts';
 
