@@ -2,15 +2,8 @@ import type { Digest } from '../tree/chunk.ts';
 import { Shadow, type ShadowChild, type TreeLevels } from '../tree/shadow.ts';
 import { type Entry, isMarkedDigest, isMarkedText, NO_TREE, type TreeBefore } from '../tree/tree.ts';
 import { encodeBytes } from '../value/atom.ts';
-import {
-  BYTES_PIECE_BYTES,
-  COLLECTION_MIN_ITEMS,
-  FLAT_CHARS,
-  OBJECT_MIN_ITEMS,
-  REF_TEXT,
-  REF_WEIGHT,
-} from '../value/format.ts';
-import { hasOddKey } from '../value/odd-key.ts';
+import { BYTES_PIECE_BYTES, COLLECTION_MIN_ITEMS, FLAT_CHARS, OBJECT_MIN_ITEMS, REF_WEIGHT } from '../value/format.ts';
+import { fieldLeads, REF_TEXT, wrapFields, writeTag } from '../value/grammar.ts';
 
 /** An element of a tree on its way into a node: its text, or a ref. */
 export type Item = Entry & { readonly text: string; readonly refs: readonly Digest[] };
@@ -63,34 +56,8 @@ export function recordParts(shadow: Shadow): Part[] {
   if (shadow.kind !== 'object' && shadow.kind !== 'bare') {
     return shadow.children.map((child, at) => ({ lead: partLead(shadow, at), key: mapKey(shadow, at), child }));
   }
-  const { keys, children } = shadow;
-  const [first, next, end] = isOdd(keys) ? ['[', '],[', ','] : ['', ',', ':'];
-  return children.map((child, at) => {
-    const key = keys[at] as string;
-    return { lead: `${at === 0 ? first : next}${keyText(key).text}${end}`, key, child };
-  });
-}
-
-/** How a key is written. */
-type KeyText = { readonly text: string; readonly isOdd: boolean };
-
-/** Nearly all keys come again and again. Those of large objects may not; what is remembered then is thrown away. */
-const keyTexts = new Map<string, KeyText>();
-const MAX_KEY_TEXTS = 1000;
-const MAX_KEPT_KEY_CHARS = 64;
-
-function keyText(key: string): KeyText {
-  const known = keyTexts.get(key);
-  if (known !== undefined) return known;
-  const made = { text: JSON.stringify(key), isOdd: hasOddKey([key]) };
-  if (keyTexts.size >= MAX_KEY_TEXTS) keyTexts.clear();
-  if (key.length <= MAX_KEPT_KEY_CHARS) keyTexts.set(key, made);
-  return made;
-}
-
-function isOdd(keys: readonly string[]): boolean {
-  for (const key of keys) if (keyText(key).isOdd) return true;
-  return false;
+  const leads = fieldLeads(shadow.keys);
+  return shadow.children.map((child, at) => ({ lead: leads[at] as string, key: shadow.keys[at], child }));
 }
 
 /** The text a Map's value stands under. */
@@ -105,12 +72,6 @@ function partLead(shadow: Shadow, at: number): string {
   return at === 0 ? '[' : '],[';
 }
 
-function wrapFields({ kind, keys }: Shadow, text: string): string {
-  if (isOdd(keys)) return `{"$":["${kind === 'object' ? 'fields' : 'bareFields'}",[${text}]]]}`;
-  if (kind === 'bare') return `{"$":["bare",{${text}}]}`;
-  return keys[0] === '$' ? `{"$":["object",{${text}}]}` : `{${text}}`;
-}
-
 /** The parts of a collection that may be short enough to be written flat; undefined if it has too many elements for that. */
 export function flatParts(shadow: Shadow): Part[] | undefined {
   return shadow.children.length > FLAT_CHARS / 2 ? undefined : recordParts(shadow);
@@ -120,14 +81,14 @@ export function wrap(shadow: Shadow, text: string): string {
   switch (shadow.kind) {
     case 'object':
     case 'bare':
-      return wrapFields(shadow, text);
+      return wrapFields(text, shadow.keys, shadow.kind === 'bare');
     case 'Map':
-      return `{"$":["Map",[${text}${text === '' ? '' : ']'}]]}`;
+      return writeTag('Map', `[${text}${text === '' ? '' : ']'}]`);
     case 'Set':
-      return `{"$":["Set",[${text}]]}`;
+      return writeTag('Set', `[${text}]`);
     case 'Error':
     case 'class':
-      return `{"$":["${shadow.kind}",${JSON.stringify(shadow.keys[0])},${text}]}`;
+      return writeTag(shadow.kind, JSON.stringify(shadow.keys[0]), text);
     default:
       return `[${text}]`;
   }

@@ -9,11 +9,11 @@ import {
   FLAT_CHARS,
   FOLD_CHARS,
   ITEM_CHARS,
-  REF_TEXT,
   SPINE_CHARS,
   SPINE_REFS,
   TEXT_TREE_CHARS,
 } from '../value/format.ts';
+import { REF_TEXT, writeTree } from '../value/grammar.ts';
 import {
   commonPieces,
   cutBytes,
@@ -222,19 +222,14 @@ export class Composer {
     const levels = this.#cut(items);
     shadow.levels = levels;
     const edges = openEdges(levels);
-    const refs: Digest[] = [];
-    let text = '';
-    for (const nodes of edges.nodes.toReversed()) {
-      text += `[${nodes.map((node) => node.items).join(',')}],`;
-      for (const node of nodes) refs.push(node.digest);
-    }
-    const open: string[] = [];
-    for (let at = edges.itemsFrom; at < items.length; at++) {
-      const item = items.at(at);
-      open.push(item.text);
-      refs.push(...item.refs);
-    }
-    return { text: `{"$":["tree","${items.tag}",${items.length},[${text}[${open.join(',')}]]]}`, refs };
+    const rows = edges.nodes.toReversed();
+    const open: Item[] = [];
+    for (let at = edges.itemsFrom; at < items.length; at++) open.push(items.at(at));
+    const text = writeTree(items.tag, items.length, {
+      rows: rows.map((nodes) => nodes.map((node) => node.items)),
+      items: open.map((item) => item.text),
+    });
+    return { text, refs: [...rows.flat().map((node) => node.digest), ...open.flatMap((item) => item.refs)] };
   }
 
   #writeNode(text: string, refs: readonly Digest[], entries: readonly { readonly items: number }[]): TreeNode {

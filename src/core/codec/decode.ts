@@ -1,34 +1,32 @@
 import { CorruptError } from '../errors.ts';
 import type { ChunkContent, Digest } from '../tree/chunk.ts';
+import type { TreeLevels, TreeNode } from '../tree/shadow.ts';
+import { OVERHEAD, PADDING, sizeOfAtom } from '../tree/size.ts';
+import { decodeAtom, decodeBase64, decodeBytes } from '../value/atom.ts';
+import type { ClassCodecs } from '../value/class-codec.ts';
+import { createError } from '../value/error-value.ts';
+import type { ValueLimits } from '../value/format.ts';
 import {
-  asFieldPairs,
-  asFields,
   asList,
+  asPair,
   type Cursor,
   checkEntries,
   checkUsed,
-  firstKey,
   isRef,
+  isTagged,
   type Json,
-  type JsonObject,
   parseChunkText,
   parseExactText,
+  REF_TEXT,
   readCounts,
+  readFields,
   readTag,
   readTree,
-  taggedIn,
+  setField,
+  TAG_START,
+  type TaggedFields,
   takeRef,
-} from '../tree/chunk-text.ts';
-import type { TreeLevels, TreeNode } from '../tree/shadow.ts';
-import { OVERHEAD, PADDING, sizeOfAtom } from '../tree/size.ts';
-import { decodeAtom } from '../value/atom.ts';
-import type { ClassCodecs } from '../value/class-codec.ts';
-import { createError } from '../value/error-value.ts';
-import { TAG_START, type ValueLimits } from '../value/format.ts';
-import { setField } from '../value/odd-key.ts';
-import { anew, asPair, assemble, asText, checkLength, createMap, createSet } from './assemble.ts';
-import type { DecodedParts } from './decoded-parts.ts';
-import type { KnownParts } from './known-parts.ts';
+} from '../value/grammar.ts';
 import { locate, ReadBudget, toReadError } from './read-budget.ts';
 
 /** Where the decoded containers came from: lets the next save know them without encoding them again. */
@@ -40,17 +38,40 @@ export type Origins = {
 /** Finds a chunk by its digest; throws if it is absent or damaged. */
 export type FindChunk = (digest: Digest) => ChunkContent;
 
+/** What is asked of decoded parts: the value of a chunk inside so many containers, or the elements of a node of a tree. */
+export type PartPlace = { readonly digest: Digest; readonly depth: number; readonly codecs: ClassCodecs };
+export type NodePlace = PartPlace & { readonly kind: string; readonly height: number };
+
+/** Parts of states that need not be decoded, because they were before. */
+export interface Parts {
+  value(place: PartPlace, budget: ReadBudget, decode: () => unknown): unknown;
+  items(place: NodePlace, budget: ReadBudget, decode: () => unknown[]): unknown[];
+}
+
 type DecoderOptions = {
   readonly codecs: ClassCodecs;
   readonly limits: ValueLimits;
   readonly origins?: Origins;
-  readonly known?: KnownParts | undefined;
-  /** If the value is only checked: parts that were decoded before stand for themselves, and texts must be exactly as they are written. */
-  readonly checked?: DecodedParts;
+  readonly parts?: Parts | undefined;
+  /** Whether texts must be exactly as they are written. */
+  readonly isStrict?: boolean;
 };
 
 /** Where a value stands: in the text of which chunk, inside how many containers. */
-type Place = { readonly cursor: Cursor; readonly depth: number };
+type Place = { readonly cursor: Cursor<Digest>; readonly depth: number };
+
+/** A tree that is being read. */
+type Expansion = {
+  readonly kind: string;
+  readonly depth: number;
+  readonly levels: TreeNode[][];
+  /** How many elements were read. */
+  done: number;
+};
+
+type ErrorFields = Record<string, unknown>;
+
+const PAIRED_KINDS: ReadonlySet<string> = new Set(['Map', 'object', 'bare']);
 
 /**
  * Turns chunks back into values. Runs no code that data could name: tags select from a closed set and from registered codecs.
@@ -60,16 +81,16 @@ export class Decoder {
   readonly #find: FindChunk;
   readonly #codecs: ClassCodecs;
   readonly #origins: Origins | undefined;
-  readonly #known: KnownParts | undefined;
-  readonly #checked: DecodedParts | undefined;
+  readonly #parts: Parts | undefined;
+  readonly #parse: (text: string) => Json;
   readonly #budget: ReadBudget;
 
-  constructor(find: FindChunk, { codecs, limits, origins, known, checked }: DecoderOptions) {
+  constructor(find: FindChunk, { codecs, limits, origins, parts, isStrict = false }: DecoderOptions) {
     this.#find = find;
     this.#codecs = codecs;
     this.#origins = origins;
-    this.#known = known;
-    this.#checked = checked;
+    this.#parts = parts;
+    this.#parse = isStrict ? parseExactText : parseChunkText;
     this.#budget = new ReadBudget(limits);
   }
 
@@ -81,36 +102,33 @@ export class Decoder {
     }
   }
 
-  #decodeChunk({ text, refs }: ChunkContent, depth: number): unknown {
+  #decodeChunk(content: ChunkContent, depth: number): unknown {
+    return this.#open(content, depth, (json, place) => {
+      if (content.text.includes(TAG_START)) return this.#revive(json, place);
+      this.#budget.countPlain(json, depth);
+      return json;
+    });
+  }
+
+  /** Reads a chunk, which must use all its refs. */
+  #open<Value>({ text, refs }: ChunkContent, depth: number, read: (json: Json, place: Place) => Value): Value {
     this.#budget.visit();
-    const json = this.#parse(text);
     const cursor = { refs, next: 0 };
-    const value = text.includes(TAG_START) ? this.#revive(json, { cursor, depth }) : this.#countPlain(json, depth);
+    const value = read(this.#parse(text), { cursor, depth });
     checkUsed(cursor);
     return value;
   }
 
-  #parse(text: string): Json {
-    return this.#checked === undefined ? parseChunkText(text) : parseExactText(text);
-  }
-
-  #countPlain(json: Json, depth: number): Json {
-    this.#budget.countPlain(json, depth);
-    return json;
-  }
-
   #decodeRef(digest: Digest, depth: number): unknown {
-    const known = this.#known?.find(digest, this.#codecs);
-    if (known !== undefined) return known.value;
-    if (this.#checked === undefined) return this.#decodeFound(digest, depth);
-    const place = { key: digest, depth };
-    return anew(this.#checked.take(place, this.#budget, () => this.#decodeFound(digest, depth)));
+    if (this.#parts === undefined) return this.#decodeFound(digest, depth);
+    const place = { digest, depth, codecs: this.#codecs };
+    return this.#parts.value(place, this.#budget, () => this.#decodeFound(digest, depth));
   }
 
   #decodeFound(digest: Digest, depth: number): unknown {
     const content = this.#find(digest);
     // Else a row of chunks that hold nothing but each other would be as deep as it is long.
-    if (content.text === REF_ALONE) throw new CorruptError('A chunk holds nothing but a reference.');
+    if (content.text === REF_TEXT) throw new CorruptError('A chunk holds nothing but a reference.');
     const value = this.#decodeChunk(content, depth);
     if (this.#origins !== undefined && typeof value === 'object' && value !== null)
       this.#origins.digests.set(value, digest);
@@ -122,21 +140,27 @@ export class Decoder {
       this.#budget.countPrimitive(json);
       return json;
     }
-    if (!Array.isArray(json) && firstKey(json) === '$') return this.#reviveTag(taggedIn(json), place);
-    const inner = this.#enter(place);
-    return Array.isArray(json) ? this.#reviveItems(json, inner) : this.#reviveFields(json, inner, json);
+    if (Array.isArray(json)) return this.#reviveItems(json, this.#enter(place));
+    if (!isTagged(json)) return this.#reviveFields(Object.entries(json), this.#enter(place), json);
+    const tagged = readTag(json);
+    if (tagged === 0) return this.#decodeRef(takeRef(place.cursor), place.depth);
+    const [tag, ...args] = tagged;
+    return this.#reviveAtom(tag, args, place);
+  }
+
+  #reviveAtom(tag: string, args: Json[], place: Place): unknown {
+    if (tag === 'tree') return this.#reviveTree(args, place);
+    const atom = decodeAtom(tag, args);
+    if (atom === undefined) return this.#reviveContainer(tag, args, this.#enter(place));
+    if (typeof atom.value === 'object') this.#budget.enter(place.depth);
+    this.#budget.count(sizeOfAtom(atom.value, args[0]));
+    return atom.value;
   }
 
   /** Counts a container; what is in it stands one level deeper. */
   #enter({ cursor, depth }: Place): Place {
     this.#budget.enter(depth);
     return { cursor, depth: depth + 1 };
-  }
-
-  /** A long text is no container, whatever it is made of. */
-  #countText(place: Place): Place {
-    this.#budget.count(OVERHEAD);
-    return place;
   }
 
   #reviveItems(json: Json[], place: Place): unknown[] {
@@ -150,58 +174,38 @@ export class Decoder {
     return values;
   }
 
-  #reviveFields(json: JsonObject, place: Place, target: object): object {
-    for (const key of Object.keys(json)) this.#reviveField([key, json[key] as Json], place, target);
+  #reviveFields(fields: readonly [string, Json][], place: Place, target: object): object {
+    for (const [key, json] of fields) setField(target, key, this.#reviveField(key, json, place));
     return target;
   }
 
-  #reviveField([key, json]: [string, Json], place: Place, target: object): void {
+  #reviveField(key: string, json: Json, place: Place): unknown {
     try {
       this.#budget.addKey(key);
-      setField(target, key, this.#revive(json, place));
+      return this.#revive(json, place);
     } catch (error) {
       throw locate(error, key);
     }
   }
 
-  #revivePairs(json: Json | undefined, place: Place, target: object): object {
-    const pairs = asFieldPairs(json);
-    for (const pair of pairs) this.#reviveField(pair, place, target);
-    checkEntries(Object.keys(target).length, pairs.length);
+  #reviveTagged({ isBare, fields }: TaggedFields, place: Place): object {
+    const target = this.#reviveFields(fields, place, isBare ? Object.create(null) : {});
+    checkEntries(Object.keys(target).length, fields.length);
     return target;
   }
 
-  #reviveTag(tagged: Json | undefined, place: Place): unknown {
-    if (tagged === 0) return this.#decodeRef(takeRef(place.cursor), place.depth);
-    const [tag, ...args] = readTag(tagged);
-    checkLength(tag, args);
-    if (tag === 'tree') return this.#reviveTree(args, place);
-    const atom = decodeAtom(tag, args);
-    if (atom === undefined) return this.#reviveContainer(tag, args, place);
-    if (typeof atom.value === 'object') this.#budget.enter(place.depth);
-    this.#budget.count(sizeOfAtom(atom.value, args[0]));
-    return atom.value;
-  }
-
   #reviveContainer(tag: string, args: Json[], place: Place): unknown {
-    const inner = this.#enter(place);
+    const object = readFields(tag, args[0]);
+    if (object !== undefined) return this.#reviveTagged(object, place);
     switch (tag) {
-      case 'object':
-        return this.#reviveFields(asFields(args[0]), inner, asFields(args[0]));
-      case 'bare':
-        return this.#reviveFields(asFields(args[0]), inner, Object.create(null));
-      case 'fields':
-        return this.#revivePairs(args[0], inner, {});
-      case 'bareFields':
-        return this.#revivePairs(args[0], inner, Object.create(null));
       case 'Map':
-        return createMap(asList(args[0]).map((pair, at) => this.#reviveEntry(pair, inner, at)));
+        return createMap(asList(args[0]).map((pair, at) => this.#reviveEntry(pair, place, at)));
       case 'Set':
-        return createSet(this.#reviveItems(asList(args[0]), inner));
+        return createSet(this.#reviveItems(asList(args[0]), place));
       case 'Error':
-        return createError(String(args[0]), this.#revivePayload(args, inner) as ErrorFields);
+        return createError(String(args[0]), this.#revivePayload(args, place) as ErrorFields);
       case 'class':
-        return this.#codecs.decode(String(args[0]), this.#revivePayload(args, inner));
+        return this.#codecs.decode(String(args[0]), this.#revivePayload(args, place));
       default:
         throw new CorruptError(
           `The state holds a value tagged ${JSON.stringify(tag)}, which this version does not know.`,
@@ -224,91 +228,67 @@ export class Decoder {
 
   /** A pair is no container of its own; in a tree it may be a chunk. The key of an object is no value. */
   #revivePair(json: Json, place: Place, kind: string): [unknown, unknown] {
-    if (!Array.isArray(json)) return this.#decodePair(json, place, kind);
-    if (kind === 'Map') return asPair(this.#reviveItems(json, place));
-    const [key, value] = asPair(json);
-    this.#budget.addKey(asText(key));
-    try {
-      return [key, this.#revive(value as Json, place)];
-    } catch (error) {
-      throw locate(error, asText(key));
+    if (isRef(json)) {
+      const content = this.#find(takeRef(place.cursor));
+      return this.#open(content, place.depth, (inner, at) => this.#revivePair(asList(inner), at, kind));
     }
-  }
-
-  #decodePair(json: Json, { cursor: outer, depth }: Place, kind: string): [unknown, unknown] {
-    if (asFields(json).$ !== 0) throw new CorruptError('A collection of pairs holds something else.');
-    const { text, refs } = this.#find(takeRef(outer));
-    this.#budget.visit();
-    const cursor = { refs, next: 0 };
-    const pair = this.#revivePair(asList(this.#parse(text)), { cursor, depth }, kind);
-    checkUsed(cursor);
-    return pair;
+    const [key, value] = asPair(json) as [Json, Json];
+    if (kind === 'Map') return asPair(this.#reviveItems([key, value], place));
+    return [key, this.#reviveField(asText(key), value, place)];
   }
 
   #reviveTree(args: Json[], outer: Place): unknown {
     const { kind, count, rows, items: last } = readTree(args);
-    const place = kind === 'text' ? this.#countText(outer) : this.#enter(outer);
-    const levels: TreeNode[][] = rows.map(() => []);
-    const into: Expansion = { kind, items: [], before: 0, levels, depth: place.depth };
-    rows.forEach((counts, at) => {
-      for (const count of counts) this.#expand({ digest: takeRef(place.cursor), count }, rows.length - at, into);
-    });
-    for (const item of this.#reviveElements(last, place, kind)) into.items.push(item);
-    if (into.items.length !== count)
-      throw new CorruptError(`A tree says it has ${count} elements and has ${into.items.length}.`);
-    const value = assemble(kind, into.items);
-    if (typeof value === 'object') this.#origins?.levels.set(value, levels.map(toLevel));
+    const place = kind === 'text' ? outer : this.#enter(outer);
+    if (kind === 'text') this.#budget.count(OVERHEAD); // a long text is no container, whatever it is made of
+    const tree: Expansion = { kind, depth: place.depth, levels: rows.map(() => []), done: 0 };
+    const items: unknown[] = [];
+    for (const [at, counts] of rows.entries())
+      for (const count of counts)
+        this.#expand({ digest: takeRef(place.cursor), count, height: rows.length - at }, tree, items);
+    for (const item of this.#reviveElements(last, place, kind)) items.push(item);
+    if (items.length !== count) throw new CorruptError(`A tree says it has ${count} elements and has ${items.length}.`);
+    const value = assemble(kind, items);
+    if (typeof value === 'object') this.#origins?.levels.set(value, tree.levels.map(toLevel));
     return value;
   }
 
-  /** Reads a closed node and all below it; notes each node in its level. */
-  #expand({ digest, count }: { digest: Digest; count: number }, height: number, into: Expansion): void {
-    const items = this.#known?.findItems(digest, this.#codecs) ?? this.#expandChecked(digest, height, into);
-    const from = into.items.length;
-    if (items === undefined) this.#expandFound(digest, height, into);
-    else for (const item of items) into.items.push(item);
-    if (into.items.length - from !== count) throw new CorruptError('A node of a tree does not fit those below it.');
+  /** Reads the elements of a closed node. */
+  #expand(node: ClosedNode, tree: Expansion, into: unknown[]): void {
+    const { digest, count, height } = node;
+    const { kind, depth, done } = tree;
+    const decode = () => this.#expandFound(node, tree);
+    const items =
+      this.#parts?.items({ digest, kind, height, depth, codecs: this.#codecs }, this.#budget, decode) ?? decode();
+    if (items.length !== count) throw new CorruptError('A node of a tree does not fit those below it.');
+    tree.done = done + count;
+    for (const item of items) into.push(item);
   }
 
-  #expandChecked(digest: Digest, height: number, into: Expansion): unknown[] | undefined {
-    if (this.#checked === undefined) return undefined;
-    const { kind, depth } = into;
-    const place = { key: `${kind} ${height} ${digest}`, depth };
-    const items = this.#checked.take(place, this.#budget, () => {
-      const apart: Expansion = { ...into, items: [], before: into.before + into.items.length };
-      this.#expandFound(digest, height, apart);
-      return apart.items;
-    });
-    if (kind === 'Set') return items.map(anew);
-    return kind === 'Map' ? items.map((pair) => [anew(asPair(pair)[0]), asPair(pair)[1]]) : items;
-  }
-
-  #expandFound(digest: Digest, height: number, into: Expansion): void {
+  /** Decodes a node and all below it; notes each node in its level. */
+  #expandFound({ digest, height }: ClosedNode, tree: Expansion): unknown[] {
     const content = this.#find(digest);
-    const from = into.items.length;
-    if (height === 1) for (const item of this.#decodeLeaf(content, into)) into.items.push(item);
-    else this.#expandInner(content, height, into);
-    const items = into.items.length - from;
-    into.levels[height - 1]?.push({ digest, entries: height === 1 ? items : content.refs.length, items });
+    const items = height === 1 ? this.#decodeLeaf(content, tree) : this.#expandInner(content, height - 1, tree);
+    const entries = height === 1 ? items.length : content.refs.length;
+    tree.levels[height - 1]?.push({ digest, entries, items: items.length });
+    return items;
   }
 
-  #expandInner(content: ChunkContent, height: number, into: Expansion): void {
+  #expandInner(content: ChunkContent, height: number, tree: Expansion): unknown[] {
     this.#budget.visit();
     const counts = readCounts(content);
+    const items: unknown[] = [];
     for (const [at, digest] of content.refs.entries())
-      this.#expand({ digest, count: counts[at] ?? 0 }, height - 1, into);
+      this.#expand({ digest, count: counts[at] ?? 0, height }, tree, items);
+    return items;
   }
 
   /** The elements of a leaf, which is no container of its own. */
-  #decodeLeaf({ text, refs }: ChunkContent, { kind, items, before, depth }: Expansion): unknown[] {
-    this.#budget.visit();
-    const cursor = { refs, next: 0 };
+  #decodeLeaf(content: ChunkContent, { kind, depth, done }: Expansion): unknown[] {
     try {
-      const elements = this.#reviveElements(asList(this.#parse(text)), { cursor, depth }, kind);
-      checkUsed(cursor);
-      return elements;
+      return this.#open(content, depth, (json, place) => this.#reviveElements(asList(json), place, kind));
     } catch (error) {
-      throw locate(error, `<from element ${before + items.length} on>`);
+      throw locate(error, `<from element ${done} on>`);
     }
   }
 
@@ -316,36 +296,63 @@ export class Decoder {
   #reviveElements(json: Json[], place: Place, kind: string): unknown[] {
     if (kind === 'Array' || kind === 'Set') return this.#reviveItems(json, place);
     if (PAIRED_KINDS.has(kind)) return json.map((pair) => this.#revivePair(pair, place, kind));
-    return json.map((piece) => this.#readPiece(piece, place.cursor));
+    return json.map((piece) => this.#readPiece(piece, place));
   }
 
-  #readPiece(json: Json, outer: Cursor): string {
-    if (!isRef(json)) throw new CorruptError('A long text or a list of bytes is not made of texts.');
-    this.#budget.visit();
-    const { text, refs } = this.#find(takeRef(outer));
-    const piece = asText(this.#parse(text));
-    checkUsed({ refs, next: 0 });
+  #readPiece(json: Json, { cursor, depth }: Place): string {
+    if (!isRef(json)) throw new CorruptError(NO_TEXTS);
+    const piece = this.#open(this.#find(takeRef(cursor)), depth, asText);
     this.#budget.addBytes(Math.max(0, piece.length - PADDING));
     return piece;
   }
 }
 
-/** The elements of a tree so far. */
-type Expansion = {
-  readonly kind: string;
-  readonly items: unknown[];
-  /** How many elements come before these. */
-  readonly before: number;
-  readonly levels: TreeNode[][];
-  readonly depth: number;
-};
-
-type ErrorFields = Record<string, unknown>;
-
-const PAIRED_KINDS: ReadonlySet<string> = new Set(['Map', 'object', 'bare']);
-
-const REF_ALONE = '{"$":0}';
+/** A closed node of a tree, and how many elements it says it holds. */
+type ClosedNode = { readonly digest: Digest; readonly count: number; readonly height: number };
 
 function toLevel(nodes: TreeNode[]): TreeLevels[number] {
   return { nodes, entries: nodes.reduce((sum, node) => sum + node.entries, 0) };
+}
+
+const NO_TEXTS = 'A long text or a list of bytes is not made of texts.';
+
+/** A piece, or the name of a field. */
+function asText(value: unknown): string {
+  if (typeof value === 'string') return value;
+  throw new CorruptError(NO_TEXTS);
+}
+
+function createMap(entries: readonly [unknown, unknown][]): Map<unknown, unknown> {
+  const map = new Map(entries);
+  checkEntries(map.size, entries.length);
+  return map;
+}
+
+function createSet(items: readonly unknown[]): Set<unknown> {
+  const set = new Set(items);
+  checkEntries(set.size, items.length);
+  return set;
+}
+
+/** Makes a value of the elements of its tree. */
+function assemble(kind: string, items: unknown[]): string | object {
+  switch (kind) {
+    case 'Array':
+      return items;
+    case 'Set':
+      return createSet(items);
+    case 'Map':
+      return createMap(items.map(asPair));
+    case 'object':
+    case 'bare': {
+      const target = kind === 'object' ? {} : Object.create(null);
+      for (const [key, value] of items.map(asPair)) setField(target, asText(key), value);
+      checkEntries(Object.keys(target).length, items.length);
+      return target;
+    }
+    case 'text':
+      return items.map(asText).join('');
+    default:
+      return decodeBytes(kind, Buffer.concat(items.map(decodeBase64)));
+  }
 }

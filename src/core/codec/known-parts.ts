@@ -3,7 +3,8 @@ import { Shadow, type ShadowChild } from '../tree/shadow.ts';
 import { decodeAtom, decodeBytes } from '../value/atom.ts';
 import type { ClassCodecs } from '../value/class-codec.ts';
 import { createError } from '../value/error-value.ts';
-import { setField } from '../value/odd-key.ts';
+import { setField } from '../value/grammar.ts';
+import type { NodePlace, PartPlace, Parts } from './decode.ts';
 
 /** A value that is a chunk of its own, or some elements of an array that are one. */
 type Part = { readonly shadow: Shadow; readonly from: number; readonly to: number };
@@ -12,7 +13,7 @@ type Part = { readonly shadow: Shadow; readonly from: number; readonly to: numbe
  * What a shadow knows by digest: chunks that need be neither read nor parsed, because their content is in memory. Values are made
  * anew each time, so nothing that is handed out leads back here.
  */
-export class KnownParts {
+export class KnownParts implements Parts {
   readonly #parts = new Map<Digest, Part>();
 
   constructor(root: ShadowChild) {
@@ -42,16 +43,14 @@ export class KnownParts {
     return this.#parts.has(digest);
   }
 
-  /** The value of a chunk; undefined if it is not known. */
-  find(digest: Digest, codecs: ClassCodecs): { readonly value: unknown } | undefined {
+  value({ digest, codecs }: PartPlace, _: unknown, decode: () => unknown): unknown {
     const part = this.#parts.get(digest);
-    return part === undefined ? undefined : { value: revive(part.shadow, codecs) };
+    return part === undefined ? decode() : revive(part.shadow, codecs);
   }
 
-  /** The elements that a node of an array's tree holds, with all below it; undefined if it is not known. */
-  findItems(digest: Digest, codecs: ClassCodecs): unknown[] | undefined {
+  items({ digest, codecs }: NodePlace, _: unknown, decode: () => unknown[]): unknown[] {
     const part = this.#parts.get(digest);
-    if (part === undefined) return undefined;
+    if (part === undefined) return decode();
     return part.shadow.children.slice(part.from, part.to).map((child) => revive(child, codecs));
   }
 }

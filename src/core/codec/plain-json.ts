@@ -1,5 +1,5 @@
+import { hasOddKey } from '../value/grammar.ts';
 import type { JsonValue } from '../value/json.ts';
-import { hasOddKey } from '../value/odd-key.ts';
 
 /** Deeper values are left to the full walk, which knows cycles. */
 const MAX_DEPTH = 8;

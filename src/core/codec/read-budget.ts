@@ -1,8 +1,8 @@
 import { CorruptError, InvalidInputError, messageOf, SavestateError } from '../errors.ts';
 import { formatPath, type PathStep } from '../path.ts';
-import type { Json, JsonObject } from '../tree/chunk-text.ts';
 import { OTHER_PRIMITIVE, OVERHEAD } from '../tree/size.ts';
 import type { ValueLimits } from '../value/format.ts';
+import type { Json, JsonObject } from '../value/grammar.ts';
 
 /** How much there is of something, with all below it, nothing shared. */
 export type Totals = { readonly nodes: number; readonly bytes: number };

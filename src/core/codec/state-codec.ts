@@ -141,8 +141,8 @@ export class StateCodec {
   }
 
   /** Decodes a state. Every call makes new objects: nothing is shared with another call or with what was saved. */
-  decode(root: ChunkContent, find: FindChunk, known?: KnownParts): unknown {
-    return new Decoder(find, { codecs: this.#classes, limits: this.limits, known }).decode(root);
+  decode(root: ChunkContent, find: FindChunk, parts?: KnownParts): unknown {
+    return new Decoder(find, { codecs: this.#classes, limits: this.limits, parts }).decode(root);
   }
 
   /** Decodes parts of some states, which together may hold what these may. */

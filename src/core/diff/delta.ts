@@ -2,8 +2,7 @@ import type { PathStep } from '../path.ts';
 import type { Digest } from '../tree/chunk.ts';
 import type { Change } from './change.ts';
 import type { ChunkSource, Steps } from './chunk-source.ts';
-import type { Linked } from './linked.ts';
-import { collectRefs } from './same-linked.ts';
+import { collectRefs, type Linked } from './linked.ts';
 import { type DecodeContent, toValue } from './unlink.ts';
 
 /** A value that is replaced as a whole. */

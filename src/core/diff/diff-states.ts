@@ -6,8 +6,7 @@ import { ChunkSource, type LoadChunks, type Steps } from './chunk-source.ts';
 import { type Comparison, type InnerDelta, listChanges, type Outcome, openValues } from './delta.ts';
 import { diffFields, type Fields } from './diff-fields.ts';
 import { diffList } from './diff-list.ts';
-import { kindOf, type Linked, linkChunk, Ref, type Tree } from './linked.ts';
-import { isSameLinked } from './same-linked.ts';
+import { isSameLinked, kindOf, type Linked, linkChunk, Ref, type Tree } from './linked.ts';
 
 /** Two states by their root chunks, and how to get at what is below them. */
 export type DiffInput = {

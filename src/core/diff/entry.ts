@@ -1,6 +1,5 @@
 import type { ChunkContent, Digest } from '../tree/chunk.ts';
-import { asList, readCounts } from '../tree/chunk-text.ts';
-import { REF_TEXT } from '../value/format.ts';
+import { asList, REF_TEXT, readCounts } from '../value/grammar.ts';
 import { align } from './align.ts';
 import type { ChunkSource, Steps } from './chunk-source.ts';
 import { type Linked, linkChunk, Ref, Tree } from './linked.ts';
@@ -26,7 +25,7 @@ export function entriesOf(collection: Tree | readonly Linked[]): Entry[] {
   if (!(collection instanceof Tree)) return collection.map(itemEntry);
   const { levels, items } = collection;
   const entries = levels.flatMap((nodes, at) =>
-    nodes.map(({ digest, items }) => nodeEntry(new Ref(digest), levels.length - at, items)),
+    nodes.map(({ ref, items }) => nodeEntry(ref, levels.length - at, items)),
   );
   for (const item of items) entries.push(itemEntry(item));
   return entries;

@@ -1,19 +1,17 @@
 import type { ChunkContent, Digest } from '../tree/chunk.ts';
 import {
-  asFieldPairs,
-  asFields,
   asList,
   type Cursor,
-  firstKey,
+  isTagged,
   type Json,
-  type JsonObject,
   parseChunkText,
+  readFields,
   readTag,
   readTree,
+  setField,
+  TAG_START,
   takeRef,
-} from '../tree/chunk-text.ts';
-import { TAG_START } from '../value/format.ts';
-import { setField } from '../value/odd-key.ts';
+} from '../value/grammar.ts';
 
 /** Stands for the value of another chunk. */
 export class Ref {
@@ -45,7 +43,7 @@ export class Pairs {
 }
 
 /** A closed node as its parent names it. */
-export type NodeRef = { readonly digest: Digest; readonly items: number };
+export type NodeRef = { readonly ref: Ref; readonly items: number };
 
 /** A collection that is written as a tree: the open edge of each level, highest first, and the open items. */
 export class Tree {
@@ -93,52 +91,66 @@ function treeKind(kind: string): string {
   return kind === 'Array' || kind === 'Map' || kind === 'object' || kind === 'bare' ? kind : `whole ${kind}`;
 }
 
-function link(json: Json, cursor: Cursor): Linked {
+function link(json: Json, cursor: Cursor<Digest>): Linked {
   if (typeof json !== 'object' || json === null) return json;
   if (Array.isArray(json)) return linkItems(json, cursor);
-  return firstKey(json) === '$' ? linkTag(json.$, cursor) : linkFields(json, json, cursor);
+  if (!isTagged(json)) return linkFields(Object.entries(json), json as LinkedObject, cursor);
+  const tagged = readTag(json);
+  return tagged === 0 ? new Ref(takeRef(cursor)) : linkTag(tagged, cursor);
 }
 
-function linkItems(json: Json[], cursor: Cursor): Linked[] {
+function linkItems(json: Json[], cursor: Cursor<Digest>): Linked[] {
   const items: Linked[] = json;
   for (let at = 0; at < items.length; at++) items[at] = link(json[at] as Json, cursor);
   return items;
 }
 
-/** Every key of `target` is its own already, or it has no prototype: assigning sets plain data, `__proto__` too. */
-function linkFields(fields: JsonObject, target: LinkedObject, cursor: Cursor): LinkedObject {
-  for (const key of Object.keys(fields)) target[key] = link(fields[key] as Json, cursor);
+function linkFields(fields: readonly [string, Json][], target: LinkedObject, cursor: Cursor<Digest>): LinkedObject {
+  for (const [key, value] of fields) setField(target, key, link(value, cursor));
   return target;
 }
 
-function linkPairs(pairs: readonly [string, Json][], target: LinkedObject, cursor: Cursor): LinkedObject {
-  for (const [key, value] of pairs) setField(target, key, link(value, cursor));
-  return target;
+function linkTag([tag, ...args]: readonly [string, ...Json[]], cursor: Cursor<Digest>): Linked {
+  const object = readFields(tag, args[0]);
+  if (object !== undefined) return linkFields(object.fields, object.isBare ? Object.create(null) : {}, cursor);
+  if (tag === 'Map') return new Pairs(linkItems(asList(args[0]), cursor) as Linked[][]);
+  return tag === 'tree' ? linkTree(args, cursor) : new Opaque(tag, linkItems(args, cursor));
 }
 
-function linkTag(tagged: Json | undefined, cursor: Cursor): Linked {
-  if (tagged === 0) return new Ref(takeRef(cursor));
-  const [tag, ...args] = readTag(tagged);
-  switch (tag) {
-    case 'object':
-      return linkFields(asFields(args[0]), asFields(args[0]), cursor);
-    case 'bare':
-      return linkFields(asFields(args[0]), Object.create(null) as LinkedObject, cursor);
-    case 'fields':
-      return linkPairs(asFieldPairs(args[0]), {}, cursor);
-    case 'bareFields':
-      return linkPairs(asFieldPairs(args[0]), Object.create(null) as LinkedObject, cursor);
-    case 'Map':
-      return new Pairs(linkItems(asList(args[0]), cursor) as Linked[][]);
-    case 'tree':
-      return linkTree(args, cursor);
-    default:
-      return new Opaque(tag, linkItems(args, cursor));
-  }
-}
-
-function linkTree(args: readonly Json[], cursor: Cursor): Tree {
+function linkTree(args: readonly Json[], cursor: Cursor<Digest>): Tree {
   const { kind, count, rows, items } = readTree(args);
-  const levels = rows.map((counts) => counts.map((below) => ({ digest: takeRef(cursor), items: below })));
+  const levels = rows.map((counts) => counts.map((below) => ({ ref: new Ref(takeRef(cursor)), items: below })));
   return new Tree(kind, count, { levels, items: linkItems(items, cursor) });
+}
+
+/** Whether two values are the same: what a value is written as, refs and all, depends on the value alone. */
+export function isSameLinked(a: unknown, b: unknown): boolean {
+  if (a === b) return true;
+  if (typeof a !== 'object' || a === null || typeof b !== 'object' || b === null) return false;
+  if (Object.getPrototypeOf(a) !== Object.getPrototypeOf(b)) return false;
+  return Array.isArray(a) ? isSameList(a, b as unknown[]) : isSameFields(a as Fields, b as Fields);
+}
+
+type Fields = { readonly [key: string]: unknown };
+
+function isSameFields(a: Fields, b: Fields): boolean {
+  const keys = Object.keys(a);
+  const others = Object.keys(b);
+  if (keys.length !== others.length) return false;
+  let at = 0;
+  for (const key of keys) if (key !== others[at++] || !isSameLinked(a[key], b[key])) return false;
+  return true;
+}
+
+function isSameList(a: readonly unknown[], b: readonly unknown[]): boolean {
+  if (a.length !== b.length) return false;
+  for (let at = 0; at < a.length; at++) if (!isSameLinked(a[at], b[at])) return false;
+  return true;
+}
+
+/** Collects the refs in a value, without those below them. */
+export function collectRefs(value: unknown, into: Digest[]): void {
+  if (value instanceof Ref) into.push(value.digest);
+  else if (typeof value === 'object' && value !== null)
+    for (const child of Object.values(value)) collectRefs(child, into);
 }

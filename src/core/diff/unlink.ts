@@ -1,6 +1,6 @@
 import { type ChunkContent, createChunk, type Digest } from '../tree/chunk.ts';
-import { FIELD_CHARS, ITEM_CHARS, REF_TEXT } from '../value/format.ts';
-import { hasOddKey, setField } from '../value/odd-key.ts';
+import { FIELD_CHARS, ITEM_CHARS } from '../value/format.ts';
+import { fieldLeads, REF_TEXT, setField, wrapFields, writeTag, writeTree } from '../value/grammar.ts';
 import { type Linked, type LinkedObject, Opaque, Pairs, Ref, Tree } from './linked.ts';
 
 /** Turns a chunk into a value; the chunks below it are at hand. */
@@ -14,43 +14,31 @@ export function unlink(value: Linked): ChunkContent {
 
 function write(value: Linked, refs: Digest[]): string {
   if (typeof value !== 'object' || value === null) return JSON.stringify(value);
-  if (Array.isArray(value)) return writeList(value, refs);
-  if (value instanceof Ref) return writeRef(value.digest, refs);
-  if (value instanceof Opaque) return `{"$":${writeList([value.tag, ...value.args], refs)}}`;
-  if (value instanceof Pairs) return `{"$":["Map",${writeList(value.pairs as Linked[][], refs)}]}`;
-  if (value instanceof Tree) return writeTree(value, refs);
-  return writeFields(value, refs);
-}
-
-function writeList(values: readonly Linked[], refs: Digest[]): string {
-  return `[${values.map((value) => write(value, refs)).join(',')}]`;
-}
-
-function writeRef(digest: Digest, refs: Digest[]): string {
-  refs.push(digest);
-  return REF_TEXT;
-}
-
-function writeTree({ kind, count, levels, items }: Tree, refs: Digest[]): string {
-  let rows = '';
-  for (const nodes of levels) {
-    rows += `[${nodes.map((node) => node.items).join(',')}],`;
-    for (const { digest } of nodes) refs.push(digest);
+  if (Array.isArray(value)) return `[${writeAll(value, refs).join(',')}]`;
+  if (value instanceof Ref) {
+    refs.push(value.digest);
+    return REF_TEXT;
   }
-  return `{"$":["tree",${JSON.stringify(kind)},${count},[${rows}${writeList(items, refs)}]]}`;
+  if (value instanceof Opaque) return writeTag(value.tag, ...writeAll(value.args, refs));
+  if (value instanceof Pairs) return writeTag('Map', write(value.pairs as Linked[][], refs));
+  return value instanceof Tree ? writeNodes(value, refs) : writeObject(value, refs);
 }
 
-function writeFields(fields: LinkedObject, refs: Digest[]): string {
+function writeAll(values: readonly Linked[], refs: Digest[]): string[] {
+  return values.map((value) => write(value, refs));
+}
+
+function writeNodes({ kind, count, levels, items }: Tree, refs: Digest[]): string {
+  for (const { ref } of levels.flat()) refs.push(ref.digest);
+  const rows = levels.map((nodes) => nodes.map((node) => node.items));
+  return writeTree(kind, count, { rows, items: writeAll(items, refs) });
+}
+
+function writeObject(fields: LinkedObject, refs: Digest[]): string {
   const keys = Object.keys(fields);
-  const isBare = Object.getPrototypeOf(fields) === null;
-  if (hasOddKey(keys)) {
-    const pairs = keys.map((key) => `[${JSON.stringify(key)},${write(fields[key] as Linked, refs)}]`);
-    return `{"$":["${isBare ? 'bareFields' : 'fields'}",[${pairs.join(',')}]]}`;
-  }
-  const parts = keys.map((key) => `${JSON.stringify(key)}:${write(fields[key] as Linked, refs)}`);
-  const text = `{${parts.join(',')}}`;
-  if (isBare) return `{"$":["bare",${text}]}`;
-  return keys[0] === '$' ? `{"$":["object",${text}]}` : text;
+  const leads = fieldLeads(keys);
+  const parts = keys.map((key, at) => `${leads[at]}${write(fields[key] as Linked, refs)}`);
+  return wrapFields(parts.join(''), keys, Object.getPrototypeOf(fields) === null);
 }
 
 /**

@@ -2,7 +2,7 @@ import { StateCodec } from '../codec/state-codec.ts';
 import { CorruptError, InvalidInputError } from '../errors.ts';
 import { freezeState } from '../freeze.ts';
 import type { Digest } from '../tree/chunk.ts';
-import { TAG_START } from '../value/format.ts';
+import { TAG_START } from '../value/grammar.ts';
 import type { JsonValue } from '../value/json.ts';
 import { checkHeader, decodeField } from './check-header.ts';
 import { type CheckpointHeader, digestCheckpoint } from './checkpoint-header.ts';

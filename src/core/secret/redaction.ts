@@ -1,6 +1,7 @@
 import type { Redact } from '../codec/compose.ts';
 import { InvalidInputError } from '../errors.ts';
 import { anything, checkOptions, isRecord, type OptionCheck, type OptionChecks } from '../options.ts';
+import { writeTag } from '../value/grammar.ts';
 import { findAssigned } from './redaction-assigned.ts';
 import { SecretKeys } from './redaction-keys.ts';
 import {
@@ -71,7 +72,7 @@ export function createRedactor(options: RedactionOptions = {}): Redact {
 
 /** The form that decodes to a SecretRef. */
 function secretJson(name: string): string {
-  return `{"$":["secret",${JSON.stringify(name)}]}`;
+  return writeTag('secret', JSON.stringify(name));
 }
 
 function redactSpans(text: string, spans: readonly Span[]): string {

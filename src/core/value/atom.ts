@@ -1,4 +1,5 @@
 import { CorruptError } from '../errors.ts';
+import { writeTag } from './grammar.ts';
 import { SecretRef } from './secret-ref.ts';
 
 /** Objects without children: their whole content is one small text. */
@@ -45,9 +46,7 @@ export function atomBytes(atom: object): Uint8Array | undefined {
 
 /** The tagged JSON of an atom. */
 export function encodeAtom(tag: string, atom: object): string {
-  return `{"$":[${JSON.stringify(tag)}${atomArguments(atom)
-    .map((part) => `,${JSON.stringify(part)}`)
-    .join('')}]}`;
+  return writeTag(tag, ...atomArguments(atom).map((part) => JSON.stringify(part)));
 }
 
 function atomArguments(atom: object): (string | number | null)[] {
@@ -66,9 +65,9 @@ export function encodeBytes(bytes: Uint8Array): string {
 
 /** The tagged JSON of a primitive that JSON cannot hold. */
 export function encodeSpecial(value: undefined | bigint | number): string {
-  if (value === undefined) return '{"$":["undefined"]}';
-  if (typeof value === 'bigint') return `{"$":["bigint","${value}"]}`;
-  return `{"$":["number","${Object.is(value, -0) ? '-0' : value}"]}`;
+  if (value === undefined) return writeTag('undefined');
+  if (typeof value === 'bigint') return writeTag('bigint', `"${value}"`);
+  return writeTag('number', Object.is(value, -0) ? '"-0"' : `"${value}"`);
 }
 
 /** Builds an atom or a special primitive from its tag; undefined if the tag is not one of them. Throws if it was never written so. */

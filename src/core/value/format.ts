@@ -3,12 +3,6 @@
  * of every state, so they change only with the version. docs/FORMAT.md explains them; bench/ shows what they cost.
  */
 
-/** What stands in a chunk's text for the next of its refs. */
-export const REF_TEXT = '{"$":0}';
-
-/** How every tagged value begins; cannot occur in the JSON of plain data, because there a quote inside a text is escaped. */
-export const TAG_START = '{"$":';
-
 /** An object or array with no refs inside is one piece of text up to here: a chat message is one chunk, not one per field. */
 export const FOLD_CHARS = 8192;
 

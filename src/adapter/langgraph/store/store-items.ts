@@ -1,6 +1,6 @@
 import { findIn, type StateCodec } from '../../../core/codec/state-codec.ts';
 import { type Chunk, type ChunkContent, createChunk, type Digest } from '../../../core/tree/chunk.ts';
-import { REF_TEXT } from '../../../core/value/format.ts';
+import { REF_TEXT } from '../../../core/value/grammar.ts';
 import type { StoreChunks } from './store-chunks.ts';
 import { KeptValues } from './store-kept.ts';
 

@@ -1,5 +1,5 @@
 import { type Chunk, type ChunkContent, createChunk, type Digest } from '../../../core/tree/chunk.ts';
-import { REF_TEXT } from '../../../core/value/format.ts';
+import { REF_TEXT } from '../../../core/value/grammar.ts';
 import type { StoreChunks } from './store-chunks.ts';
 import { createItemChunk, type EncodedValue, type ItemFields, type StoreItems } from './store-items.ts';
 import { KeptValues } from './store-kept.ts';

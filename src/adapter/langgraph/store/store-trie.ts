@@ -1,6 +1,6 @@
 import { CorruptError } from '../../../core/errors.ts';
 import { type Chunk, type ChunkContent, createChunk, type Digest, digestText } from '../../../core/tree/chunk.ts';
-import { REF_TEXT } from '../../../core/value/format.ts';
+import { REF_TEXT } from '../../../core/value/grammar.ts';
 import type { StoreChunks } from './store-chunks.ts';
 
 /** What a trie holds for one key: a few fields, and a chunk. */
