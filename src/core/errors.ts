@@ -32,68 +32,41 @@ export class SavestateError extends Error {
   }
 }
 
-/** What was asked for does not exist, or its short form fits more than one. */
-export class NotFoundError extends SavestateError {
-  constructor(message: string, options?: ErrorOptions) {
-    super('NOT_FOUND', message, options);
-  }
+/** The base of the errors that have a code. */
+function errorWith(code: ErrorCode) {
+  return class extends SavestateError {
+    constructor(message: string, options?: ErrorOptions) {
+      super(code, message, options);
+    }
+  };
 }
+
+/** What was asked for does not exist, or its short form fits more than one. */
+export class NotFoundError extends errorWith('NOT_FOUND') {}
 
 /** Someone else changed it meanwhile: read again and retry. */
-export class ConflictError extends SavestateError {
-  constructor(message: string, options?: ErrorOptions) {
-    super('CONFLICT', message, options);
-  }
-}
+export class ConflictError extends errorWith('CONFLICT') {}
 
 /** The caller passed something that cannot be taken; nothing was written. */
-export class InvalidInputError extends SavestateError {
-  constructor(message: string, options?: ErrorOptions) {
-    super('INVALID_INPUT', message, options);
-  }
-}
+export class InvalidInputError extends errorWith('INVALID_INPUT') {}
 
 /** Stored bytes do not match their digest or their form; they are never served. */
-export class CorruptError extends SavestateError {
-  constructor(message: string, options?: ErrorOptions) {
-    super('CORRUPT', message, options);
-  }
-}
+export class CorruptError extends errorWith('CORRUPT') {}
 
 /** The storage, format version or class cannot do this. */
-export class UnsupportedError extends SavestateError {
-  constructor(message: string, options?: ErrorOptions) {
-    super('UNSUPPORTED', message, options);
-  }
-}
+export class UnsupportedError extends errorWith('UNSUPPORTED') {}
 
 /** A frozen replay met an input that differs from the recording. */
-export class ReplayMismatchError extends SavestateError {
-  constructor(message: string, options?: ErrorOptions) {
-    super('REPLAY_MISMATCH', message, options);
-  }
-}
+export class ReplayMismatchError extends errorWith('REPLAY_MISMATCH') {}
 
 /** The disk, file or database failed; the cause holds the driver's own error. */
-export class StorageError extends SavestateError {
-  constructor(message: string, options?: ErrorOptions) {
-    super('STORAGE', message, options);
-  }
-}
+export class StorageError extends errorWith('STORAGE') {}
 
 /** The storage, manager or session was closed before this call. */
-export class ClosedError extends SavestateError {
-  constructor(message: string, options?: ErrorOptions) {
-    super('CLOSED', message, options);
-  }
-}
+export class ClosedError extends errorWith('CLOSED') {}
 
 /** A model's provider refused, failed or could not be read; what was recorded before stands, so the run can be resumed. */
-export class ModelError extends SavestateError {
-  constructor(message: string, options?: ErrorOptions) {
-    super('MODEL', message, options);
-  }
-}
+export class ModelError extends errorWith('MODEL') {}
 
 /** Whether a value is an error of this package, also when two copies of it are loaded. */
 export function hasErrorCode(error: unknown, code: ErrorCode): boolean {

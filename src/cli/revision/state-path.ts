@@ -1,6 +1,6 @@
 import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
 import { formatPath, type PathStep, parsePointer } from '../../core/path.ts';
-import { ForeignInstance } from '../../core/value/foreign-instance.ts';
+import { ForeignInstance } from '../../core/value/class-codec.ts';
 
 const STEP = /\.?([A-Za-z_$][\w$-]*)|\[(-?\d+)\]|\[("(?:[^"\\]|\\.)*")\]|\.(\d+)/y;
 

@@ -1,4 +1,4 @@
-import { ForeignInstance } from '../../core/value/foreign-instance.ts';
+import { ForeignInstance } from '../../core/value/class-codec.ts';
 import { SecretRef } from '../../core/value/secret-ref.ts';
 
 /** A value of a state as JSON for people: dates, maps and the like as texts, lists and objects. Not meant to be read back. */

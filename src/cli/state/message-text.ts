@@ -1,4 +1,4 @@
-import { ForeignInstance } from '../../core/value/foreign-instance.ts';
+import { ForeignInstance } from '../../core/value/class-codec.ts';
 import { formatValue, toJsonForm } from './json-form.ts';
 import { channelsOf, fieldsOf } from './state-view.ts';
 

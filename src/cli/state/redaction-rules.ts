@@ -1,5 +1,5 @@
 import type { PathStep } from '../../core/path.ts';
-import { ForeignInstance } from '../../core/value/foreign-instance.ts';
+import { ForeignInstance } from '../../core/value/class-codec.ts';
 
 /** What is taken out: these texts wherever they are, what fits these patterns, and the values at these paths. */
 export type RedactionRules = {

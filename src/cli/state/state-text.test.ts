@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { ForeignInstance } from '../../core/value/foreign-instance.ts';
+import { ForeignInstance } from '../../core/value/class-codec.ts';
 import { SecretRef } from '../../core/value/secret-ref.ts';
 import { createStyle } from '../terminal/style.ts';
 import type { CheckpointOutput } from './checkpoint-text.ts';

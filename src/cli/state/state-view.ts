@@ -1,4 +1,4 @@
-import { ForeignInstance } from '../../core/value/foreign-instance.ts';
+import { ForeignInstance } from '../../core/value/class-codec.ts';
 
 /** How people look at a kind of state: where the conversation is, and what only the program needs. */
 export type StateView = {

@@ -83,35 +83,19 @@ export class ReadBudget {
   }
 
   #countSteps(json: Json, depth: number): void {
-    if (typeof json !== 'object' || json === null) this.countPrimitive(json);
-    else if (Array.isArray(json)) this.#countList(json, depth);
-    else this.#countFields(json, depth);
-  }
-
-  #countList(json: readonly Json[], depth: number): void {
-    this.enter(depth);
-    let at = 0;
-    try {
-      for (const item of json) {
-        this.#countSteps(item, depth + 1);
-        at++;
-      }
-    } catch (error) {
-      throw locate(error, at);
+    if (typeof json !== 'object' || json === null) {
+      this.countPrimitive(json);
+      return;
     }
-  }
-
-  #countFields(json: JsonObject, depth: number): void {
+    const isList = Array.isArray(json);
     this.enter(depth);
-    let at = '';
-    try {
-      for (const key of Object.keys(json)) {
-        at = key;
-        this.addKey(key);
-        this.#countSteps(json[key] as Json, depth + 1);
+    for (const [key, child] of Object.entries(json)) {
+      try {
+        if (!isList) this.addKey(key);
+        this.#countSteps(child, depth + 1);
+      } catch (error) {
+        throw locate(error, isList ? Number(key) : key);
       }
-    } catch (error) {
-      throw locate(error, at);
     }
   }
 }

@@ -19,8 +19,7 @@ import type { ClassCodecs } from '../value/class-codec.ts';
 import { errorClass, errorFields } from '../value/error-value.ts';
 import { isUntouched, traceFields } from '../value/field-trace.ts';
 import { FIELD_CHARS, type ValueLimits } from '../value/format.ts';
-import { findImpossible } from '../value/genuine.ts';
-import { describeStray } from '../value/stray-key.ts';
+import { describeStray, findImpossible } from '../value/genuine.ts';
 import type { CapturedInstances } from './captured-instances.ts';
 import type { CapturedState } from './state-codec.ts';
 

@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import { InvalidInputError } from '../errors.ts';
 import { parsePointer } from '../path.ts';
-import type { JsonPatchOperation } from './json-patch.ts';
-import { accessTo, PatchProblem, readStep } from './patch-container.ts';
+import { setField } from '../value/grammar.ts';
+import type { JsonPatchOperation } from './change.ts';
 
 /**
  * Applies a JSON Patch (RFC 6902) and answers the new state. The state passed in is left as it was; what the patch does not
@@ -29,15 +29,11 @@ function describe(operation: unknown, index: number, cause: PatchProblem): Inval
 
 /** The state while it is patched. Containers are copied before they are first written to, and from then on written in place. */
 class Patcher {
-  #state: unknown;
+  state: unknown;
   #owned = new WeakSet<object>();
 
   constructor(state: unknown) {
-    this.#state = state;
-  }
-
-  get state(): unknown {
-    return this.#state;
+    this.state = state;
   }
 
   apply(operation: JsonPatchOperation): void {
@@ -45,10 +41,11 @@ class Patcher {
     const steps = readPointer(operation.path, 'path');
     switch (operation.op) {
       case 'add':
-        this.#add(steps, readValue(operation));
+        this.#put(steps, readValue(operation), 'add');
         break;
       case 'replace':
-        this.#replace(steps, readValue(operation));
+        this.#get(steps);
+        this.#put(steps, readValue(operation), 'set');
         break;
       case 'remove':
         this.#remove(steps);
@@ -60,30 +57,21 @@ class Patcher {
         this.#copy(readPointer(operation.from, 'from'), steps);
         break;
       case 'test':
-        this.#test(steps, readValue(operation));
-        break;
+        if (isDeepStrictEqual(this.#get(steps), readValue(operation))) break;
+        throw new PatchProblem('the value there is another.');
       default:
         throw new PatchProblem('there is no such operation.');
     }
   }
 
   #get(steps: readonly string[]): unknown {
-    return steps.reduce<unknown>(readStep, this.#state);
-  }
-
-  #add(steps: readonly string[], value: unknown): void {
-    this.#put(steps, value, 'add');
-  }
-
-  #replace(steps: readonly string[], value: unknown): void {
-    this.#get(steps);
-    this.#put(steps, value, 'set');
+    return steps.reduce<unknown>(readStep, this.state);
   }
 
   #put(steps: readonly string[], value: unknown, how: 'add' | 'set'): void {
     const last = steps.at(-1);
     const container = last === undefined ? undefined : this.#own(steps);
-    if (last === undefined) this.#state = value;
+    if (last === undefined) this.state = value;
     else accessTo(container)[how](container, last, value);
   }
 
@@ -101,23 +89,19 @@ class Patcher {
     if (isInside && to.length === from.length) return;
     if (isInside) throw new PatchProblem('a value cannot be moved into itself.');
     this.#remove(from);
-    this.#add(to, value);
+    this.#put(to, value, 'add');
   }
 
   #copy(from: readonly string[], to: readonly string[]): void {
     const value = this.#get(from);
     this.#owned = new WeakSet(); // the value is now at two places: writing to one must not show at the other
-    this.#add(to, value);
-  }
-
-  #test(steps: readonly string[], value: unknown): void {
-    if (!isDeepStrictEqual(this.#get(steps), value)) throw new PatchProblem('the value there is another.');
+    this.#put(to, value, 'add');
   }
 
   /** The container of the last step, free to be written to. */
   #own(steps: readonly string[]): unknown {
-    this.#state = this.#ownValue(this.#state);
-    let container = this.#state;
+    this.state = this.#ownValue(this.state);
+    let container = this.state;
     for (const step of steps.slice(0, -1)) {
       const value = readStep(container, step);
       const owned = this.#ownValue(value);
@@ -145,4 +129,85 @@ function readPointer(pointer: unknown, name: string): string[] {
 function readValue(operation: JsonPatchOperation): unknown {
   if (!Object.hasOwn(operation, 'value')) throw new PatchProblem('it has no value.');
   return (operation as { value: unknown }).value;
+}
+
+/** Says what is wrong with one operation of a patch; the caller adds which operation it is. */
+class PatchProblem extends Error {}
+
+/** How a patch reads and writes one kind of container. `step` is an unescaped step of a JSON Pointer. */
+type Access<C> = {
+  copy(container: C): C;
+  has(container: C, step: string): boolean;
+  get(container: C, step: string): unknown;
+  /** Puts a value in a place that exists. */
+  set(container: C, step: string, value: unknown): void;
+  /** Inserts into an array; sets the key of an object or map, new or not. */
+  add(container: C, step: string, value: unknown): void;
+  remove(container: C, step: string): void;
+};
+
+type Fields = { [key: string]: unknown };
+
+const INDEX = /^(?:0|[1-9]\d*)$/;
+
+const LIST: Access<unknown[]> = {
+  copy: (list) => list.slice(),
+  has: (list, step) => step !== '-' && readIndex(step) < list.length,
+  get: (list, step) => list[readIndex(step)],
+  set: (list, step, value) => {
+    list[readIndex(step)] = value;
+  },
+  add: (list, step, value) => {
+    const index = step === '-' ? list.length : readIndex(step);
+    if (index > list.length) throw new PatchProblem(`index ${step} is beyond the end of an array of ${list.length}.`);
+    list.splice(index, 0, value);
+  },
+  remove: (list, step) => {
+    list.splice(readIndex(step), 1);
+  },
+};
+
+/** Own properties only: `__proto__` and `constructor` are keys like any other. */
+const FIELDS: Access<Fields> = {
+  copy: (fields) =>
+    Object.getPrototypeOf(fields) === null ? Object.assign(Object.create(null), fields) : { ...fields },
+  has: (fields, step) => Object.hasOwn(fields, step),
+  get: (fields, step) => fields[step],
+  set: setField,
+  add: setField,
+  remove: (fields, step) => {
+    delete fields[step];
+  },
+};
+
+const ENTRIES: Access<Map<unknown, unknown>> = {
+  copy: (map) => new Map(map),
+  has: (map, step) => map.has(step),
+  get: (map, step) => map.get(step),
+  set: (map, step, value) => void map.set(step, value),
+  add: (map, step, value) => void map.set(step, value),
+  remove: (map, step) => void map.delete(step),
+};
+
+function readIndex(step: string): number {
+  if (!INDEX.test(step)) throw new PatchProblem(`"${step}" is no index of an array.`);
+  return Number(step);
+}
+
+/** How to read and write a value; throws a PatchProblem if it is no array, object or map. */
+function accessTo(value: unknown): Access<unknown> {
+  if (typeof value === 'object' && value !== null) {
+    const prototype: unknown = Object.getPrototypeOf(value);
+    if (Array.isArray(value)) return LIST as Access<unknown>;
+    if (prototype === Object.prototype || prototype === null) return FIELDS as Access<unknown>;
+    if (prototype === Map.prototype) return ENTRIES as Access<unknown>;
+  }
+  throw new PatchProblem('it leads into a value that is no array, object or map.');
+}
+
+/** The value at a step; throws a PatchProblem if there is none. */
+function readStep(container: unknown, step: string): unknown {
+  const access = accessTo(container);
+  if (!access.has(container, step)) throw new PatchProblem(`there is no ${JSON.stringify(step)}.`);
+  return access.get(container, step);
 }

@@ -1,7 +1,6 @@
 import { FUNCTIONS } from './functions.ts';
 import {
   type Arithmetic,
-  type Binary,
   type Comparison,
   EVERY,
   type Expression,
@@ -22,32 +21,27 @@ export function evaluate(expression: Expression, lookup: Lookup): unknown {
     case 'path':
       return follow(expression.keys, lookup);
     case 'call':
-      return call(expression.name, evaluateAll(expression.items, lookup));
+      return FUNCTIONS.get(expression.name)?.run(...evaluateAll(expression.items, lookup));
     case 'not':
       return !isTrue(evaluate(expression.of, lookup));
     case 'and':
       return isTrue(evaluate(expression.left, lookup)) && isTrue(evaluate(expression.right, lookup));
     case 'or':
       return isTrue(evaluate(expression.left, lookup)) || isTrue(evaluate(expression.right, lookup));
-    default:
-      return evaluateBinary(expression, evaluate(expression.left, lookup), evaluate(expression.right, lookup));
+    case 'compare':
+      return COMPARED[expression.sign](evaluate(expression.left, lookup), evaluate(expression.right, lookup));
+    case 'compute':
+      return compute(expression.sign, evaluate(expression.left, lookup), evaluate(expression.right, lookup));
   }
 }
 
-function evaluateBinary(
-  expression: Binary<'compare', Comparison> | Binary<'compute', Arithmetic>,
-  left: unknown,
-  right: unknown,
-): unknown {
-  return expression.kind === 'compare' ? compare(expression.sign, left, right) : compute(expression.sign, left, right);
+/** Numbers only, and what is no number comes to nothing. */
+function compute(sign: Arithmetic, left: unknown, right: unknown): number | undefined {
+  return typeof left === 'number' && typeof right === 'number' ? COMPUTED[sign](left, right) : undefined;
 }
 
 function evaluateAll(items: readonly Expression[], lookup: Lookup): unknown[] {
   return items.map((item) => evaluate(item, lookup));
-}
-
-function call(name: string, values: readonly unknown[]): unknown {
-  return FUNCTIONS.get(name)?.run(...values);
 }
 
 /** Whether a value counts as yes: everything but false, null, nothing, 0 and the empty string. */
@@ -80,35 +74,23 @@ function step(value: unknown, key: Exclude<PathKey, typeof EVERY>): unknown {
   return Object.hasOwn(value, key) ? (value as Record<string | number, unknown>)[key] : undefined;
 }
 
-/** Numbers only, and what is no number comes to nothing. */
-function compute(sign: Arithmetic, left: unknown, right: unknown): number | undefined {
-  if (typeof left !== 'number' || typeof right !== 'number') return undefined;
-  switch (sign) {
-    case '+':
-      return left + right;
-    case '-':
-      return left - right;
-    case '*':
-      return left * right;
-    case '/':
-      return left / right;
-    case '%':
-      return left % right;
-  }
-}
+const COMPUTED: { readonly [Sign in Arithmetic]: (left: number, right: number) => number } = {
+  '+': (left, right) => left + right,
+  '-': (left, right) => left - right,
+  '*': (left, right) => left * right,
+  '/': (left, right) => left / right,
+  '%': (left, right) => left % right,
+};
 
-function compare(comparison: Comparison, left: unknown, right: unknown): boolean {
-  switch (comparison) {
-    case '==':
-      return isEqual(left, right);
-    case '!=':
-      return !isEqual(left, right);
-    case 'in':
-      return isIn(left, right);
-    default:
-      return isOrdered(comparison, toPlain(left), toPlain(right));
-  }
-}
+const COMPARED: { readonly [Sign in Comparison]: (left: unknown, right: unknown) => boolean } = {
+  '==': isEqual,
+  '!=': (left, right) => !isEqual(left, right),
+  in: isIn,
+  '<': (left, right) => orderOf(left, right) < 0,
+  '<=': (left, right) => orderOf(left, right) <= 0,
+  '>': (left, right) => orderOf(left, right) > 0,
+  '>=': (left, right) => orderOf(left, right) >= 0,
+};
 
 /** Nothing and null are the same; other values are compared as they are, without conversions. */
 function isEqual(left: unknown, right: unknown): boolean {
@@ -126,14 +108,15 @@ function isIn(value: unknown, container: unknown): boolean {
   return typeof container === 'string' && typeof value === 'string' && container.includes(value);
 }
 
-/** Numbers with numbers, strings with strings; anything else has no order. */
-function isOrdered(comparison: '<' | '<=' | '>' | '>=', left: unknown, right: unknown): boolean {
-  const areNumbers = isNumber(left) && isNumber(right);
-  const areTexts = typeof left === 'string' && typeof right === 'string';
-  if (!areNumbers && !areTexts) return false;
-  if (comparison === '<') return left < right;
-  if (comparison === '<=') return left <= right;
-  return comparison === '>' ? left > right : left >= right;
+/** Numbers with numbers, strings with strings; anything else has no order, and compares with nothing. */
+function orderOf(left: unknown, right: unknown): number {
+  const [one, other] = [toPlain(left), toPlain(right)];
+  const areNumbers = isNumber(one) && isNumber(other);
+  const areTexts = typeof one === 'string' && typeof other === 'string';
+  if (!areNumbers && !areTexts) return Number.NaN;
+  if (one === other) return 0;
+  if (one < other) return -1;
+  return one >= other ? Number(one > other) : Number.NaN; // NaN has no order either
 }
 
 function isNumber(value: unknown): value is number | bigint {

@@ -22,18 +22,6 @@ const isTime: Check = (value) => typeof value === 'number' && Math.abs(value) <=
 const isObject: Check = (value) => typeof value === 'object' && value !== null && !Array.isArray(value);
 const isAnything: Check = () => true;
 
-const TOMBSTONE_CHECKS: { readonly [Field in keyof Required<Tombstone>]: Check } = {
-  id: isId,
-  sessionId: isName,
-  branch: isName,
-  parentId: isId,
-  sequence: isCount,
-  timestampMs: isTime,
-  stateDigest: isDigest,
-  deletedAtMs: isTime,
-  reason: isText,
-};
-
 const HEADER_CHECKS: { readonly [Field in keyof Required<CheckpointHeader>]: Check } = {
   id: isId,
   sessionId: isName,
@@ -66,24 +54,22 @@ const HEADER_CHECKS: { readonly [Field in keyof Required<CheckpointHeader>]: Che
   stateBytes: isCount,
 };
 
-const NEEDED_IN_HEADER = ['id', 'sessionId', 'branch', 'sequence', 'type', 'timestampMs', 'stateDigest', 'stateBytes'];
-const NEEDED_IN_TOMBSTONE = [
-  'id',
-  'sessionId',
-  'branch',
-  'sequence',
-  'timestampMs',
-  'stateDigest',
-  'deletedAtMs',
-  'reason',
-];
+const { id, sessionId, branch, parentId, sequence, timestampMs, stateDigest, reason } = HEADER_CHECKS;
+const TOMBSTONE_CHECKS: { readonly [Field in keyof Required<Tombstone>]: Check } = {
+  ...{ id, sessionId, branch, parentId, sequence, timestampMs, stateDigest, reason },
+  deletedAtMs: isTime,
+};
+
+/** The fields that every header has, in the order in which they are written. */
+export const HEADER_KEYS = 'id sessionId branch sequence type timestampMs stateDigest stateBytes'.split(' ');
+const TOMBSTONE_KEYS = 'id sessionId branch sequence timestampMs stateDigest deletedAtMs reason'.split(' ');
 
 /** Fields in the codec's JSON form. */
 const ENCODED_FIELDS = ['metadata', 'collectedFields', 'requiredFields', 'fingerprint'] as const;
 
 /** Throws a CorruptError that names the first field which is not what a header holds. Digests prove who wrote it only to the writer. */
 export function checkHeader(json: unknown, { hasTags }: { hasTags: boolean }): CheckpointHeader {
-  const fields = checkFields(json, HEADER_CHECKS, { needed: NEEDED_IN_HEADER, what: 'The header of checkpoint' });
+  const fields = checkFields(json, HEADER_CHECKS, { needed: HEADER_KEYS, what: 'The header of checkpoint' });
   const header = fields as CheckpointHeader;
   for (const field of ENCODED_FIELDS) if (header[field] !== undefined) checkEncoded(header, field, { hasTags });
   return header;
@@ -91,11 +77,8 @@ export function checkHeader(json: unknown, { hasTags }: { hasTags: boolean }): C
 
 /** The same for what stays of a deleted checkpoint. */
 export function checkTombstone(json: unknown): Tombstone {
-  const checked = checkFields(json, TOMBSTONE_CHECKS, {
-    needed: NEEDED_IN_TOMBSTONE,
-    what: 'The tombstone of checkpoint',
-  });
-  return checked as Tombstone;
+  const expected = { needed: TOMBSTONE_KEYS, what: 'The tombstone of checkpoint' };
+  return checkFields(json, TOMBSTONE_CHECKS, expected) as Tombstone;
 }
 
 function checkFields(

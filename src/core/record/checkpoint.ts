@@ -4,7 +4,7 @@ import { freezeState } from '../freeze.ts';
 import type { Digest } from '../tree/chunk.ts';
 import { TAG_START } from '../value/grammar.ts';
 import type { JsonValue } from '../value/json.ts';
-import { checkHeader, decodeField } from './check-header.ts';
+import { checkHeader, decodeField, HEADER_KEYS } from './check-header.ts';
 import { type CheckpointHeader, digestCheckpoint } from './checkpoint-header.ts';
 
 /** A checkpoint with its whole state, as plain JSON; what storages that keep whole checkpoints store. */
@@ -122,17 +122,7 @@ export class Checkpoint {
 }
 
 /** Keys that every checkpoint has, as they are written. */
-const KEY_ORDER = [
-  'id',
-  'sessionId',
-  'branch',
-  'sequence',
-  'type',
-  'timestampMs',
-  'stateDigest',
-  'stateBytes',
-  'digest',
-];
+const KEY_ORDER = [...HEADER_KEYS, 'digest'];
 
 function isReordered(json: object): boolean {
   const keys = Object.keys(json).filter((key) => KEY_ORDER.includes(key));

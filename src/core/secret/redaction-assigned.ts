@@ -1,6 +1,5 @@
-import { charSet, skipBack } from './redaction-chars.ts';
 import { isCredential, isReference, type SecretKeys, type Suspicion } from './redaction-keys.ts';
-import type { Span } from './redaction-spans.ts';
+import { charSet, type Span, skipBack } from './redaction-text.ts';
 
 /** Where an assignment inside a text has its value, and what is known about it. */
 type Assigned = {

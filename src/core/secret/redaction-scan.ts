@@ -1,8 +1,7 @@
 import { keyBefore } from './redaction-assigned.ts';
-import { charSet, skipBack } from './redaction-chars.ts';
 import type { SecretKeys } from './redaction-keys.ts';
 import { TOKEN_PATTERNS, TOKEN_START } from './redaction-patterns.ts';
-import type { Span } from './redaction-spans.ts';
+import { charSet, type Span, skipBack } from './redaction-text.ts';
 
 /** Every token is a word of at least this length. Prose has few such words, so nearly all texts are done after the first look. */
 const LONG_WORD_CHARS = 20;

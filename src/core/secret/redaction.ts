@@ -13,7 +13,7 @@ import {
   URL_PASSWORD_PATTERN,
 } from './redaction-patterns.ts';
 import { scanWords } from './redaction-scan.ts';
-import { mergeSpans, replaceSpans, type Span } from './redaction-spans.ts';
+import { mergeSpans, replaceSpans, type Span } from './redaction-text.ts';
 
 export type { SecretPattern } from './redaction-patterns.ts';
 

@@ -1,7 +1,6 @@
 import { InvalidInputError, messageOf, SavestateError, UnsupportedError } from '../errors.ts';
 import { describeValue } from '../options.ts';
 import type { TracedClass } from './field-trace.ts';
-import { ForeignInstance, foreignCodec } from './foreign-instance.ts';
 
 /** How instances of one class are saved, registered in code by the caller. Data can name a tag, never a class or module. */
 export type ClassCodec<Instance extends object = object> = {
@@ -22,6 +21,27 @@ export type ClassCodec<Instance extends object = object> = {
   readonly traced?: TracedClass;
   decode(data: unknown): Instance;
 };
+
+/** An instance of a class that only the program knows that saved it: its tag and its data. */
+export class ForeignInstance {
+  readonly tag: string;
+  readonly data: unknown;
+
+  constructor(tag: string, data: unknown) {
+    this.tag = tag;
+    this.data = data;
+  }
+}
+
+/** Reads instances with this tag, and writes them again as they were. */
+function foreignCodec(tag: string): ClassCodec<ForeignInstance> {
+  return {
+    tag,
+    class: ForeignInstance,
+    encode: ({ data }) => data,
+    decode: (data) => new ForeignInstance(tag, data),
+  };
+}
 
 /** What becomes of instances without a codec: an error, or a `ForeignInstance` that is written as it was read. */
 export type UnknownClasses = 'refuse' | 'keep';
