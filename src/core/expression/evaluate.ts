@@ -1,6 +1,7 @@
 import { FUNCTIONS } from './functions.ts';
 import {
   type Arithmetic,
+  type Binary,
   type Comparison,
   EVERY,
   type Expression,
@@ -21,23 +22,28 @@ export function evaluate(expression: Expression, lookup: Lookup): unknown {
     case 'path':
       return follow(expression.keys, lookup);
     case 'call':
-      return FUNCTIONS.get(expression.name)?.run(...evaluateAll(expression.items, lookup));
+      return call(expression.name, evaluateAll(expression.items, lookup));
     case 'not':
       return !isTrue(evaluate(expression.of, lookup));
     case 'and':
       return isTrue(evaluate(expression.left, lookup)) && isTrue(evaluate(expression.right, lookup));
     case 'or':
       return isTrue(evaluate(expression.left, lookup)) || isTrue(evaluate(expression.right, lookup));
-    case 'compare':
-      return COMPARED[expression.sign](evaluate(expression.left, lookup), evaluate(expression.right, lookup));
-    case 'compute':
-      return compute(expression.sign, evaluate(expression.left, lookup), evaluate(expression.right, lookup));
+    default:
+      return combine(expression, evaluate(expression.left, lookup), evaluate(expression.right, lookup));
   }
 }
 
-/** Numbers only, and what is no number comes to nothing. */
-function compute(sign: Arithmetic, left: unknown, right: unknown): number | undefined {
-  return typeof left === 'number' && typeof right === 'number' ? COMPUTED[sign](left, right) : undefined;
+type Combination = Binary<'compare', Comparison> | Binary<'compute', Arithmetic>;
+
+/** Only numbers can be computed with; what is no number comes to nothing. */
+function combine(expression: Combination, left: unknown, right: unknown): unknown {
+  if (expression.kind === 'compare') return COMPARED[expression.sign](left, right);
+  return typeof left === 'number' && typeof right === 'number' ? COMPUTED[expression.sign](left, right) : undefined;
+}
+
+function call(name: string, values: readonly unknown[]): unknown {
+  return FUNCTIONS.get(name)?.run(...values);
 }
 
 function evaluateAll(items: readonly Expression[], lookup: Lookup): unknown[] {

@@ -56,7 +56,14 @@ const HEADER_CHECKS: { readonly [Field in keyof Required<CheckpointHeader>]: Che
 
 const { id, sessionId, branch, parentId, sequence, timestampMs, stateDigest, reason } = HEADER_CHECKS;
 const TOMBSTONE_CHECKS: { readonly [Field in keyof Required<Tombstone>]: Check } = {
-  ...{ id, sessionId, branch, parentId, sequence, timestampMs, stateDigest, reason },
+  id,
+  sessionId,
+  branch,
+  parentId,
+  sequence,
+  timestampMs,
+  stateDigest,
+  reason,
   deletedAtMs: isTime,
 };
 
