@@ -44,13 +44,12 @@ export function absorbAttempts(state: RunState, attempts: readonly RecordedAttem
   const tries = new Map(Object.entries(state.tries));
   for (const { path, attempt, end, endedAtMs } of attempts) {
     if (end?.ok === true) ends.push({ path, status: 'done', output: end.output, attempts: attempt, endedAtMs });
-    else tries.set(path, { ...(toTries(end) ?? tries.get(path) ?? UNTRIED), attempts: attempt });
+    else tries.set(path, { ...(end === undefined ? (tries.get(path) ?? UNTRIED) : toTries(end)), attempts: attempt });
   }
   return { ...state, ends: [...state.ends, ...ends], tries: Object.fromEntries(tries) };
 }
 
-function toTries(end: AttemptEnd | undefined): Tries | undefined {
-  if (end === undefined || end.ok) return undefined;
-  const { turn, attempts, error, isFinal, atMs } = end;
+/** How far retries have come after an attempt that failed. */
+export function toTries({ turn, attempts, error, isFinal, atMs }: AttemptEnd & { readonly ok: false }): Tries {
   return { turn, attempts, error, isFinal, atMs };
 }

@@ -14,7 +14,6 @@ import {
   type StepFailure,
   type Tries,
 } from './run-state.ts';
-import { SaveGate } from './save-gate.ts';
 
 /** Said of every checkpoint of a run. */
 export type RunLabels = Pick<SaveOptions, 'userId' | 'agentId' | 'metadata'>;
@@ -26,7 +25,6 @@ export class RunRecord {
   readonly #ends: StepEnd[];
   readonly #byPath: Map<string, StepEnd>;
   readonly #checkpoints = new Map<string, CheckpointId>();
-  readonly #gate = new SaveGate();
   readonly #statusBefore: RunStatus;
   #state: RunState;
   #isChanged = false;
@@ -64,21 +62,16 @@ export class RunRecord {
     return own(this.#state.tries, path);
   }
 
-  tried(path: string, tries: Tries): Tries {
+  tried(path: string, tries: Tries): void {
     this.#change({ tries: { ...this.#state.tries, [path]: tries } });
-    return tries;
   }
 
-  /** Lets the beginning or the result of a step pass on its way to be recorded; call what this answers when it is. */
-  settle(): Promise<() => void> {
-    return this.#gate.settle();
-  }
-
-  add(end: StepEnd): void {
+  add(end: StepEnd): StepEnd {
     freezeState(end); // later steps get it as their input
     this.#isChanged = true;
     this.#ends.push(end);
     this.#byPath.set(end.path, end);
+    return end;
   }
 
   fail(failure: StepFailure): void {
@@ -155,18 +148,16 @@ export class RunRecord {
   /** Saves the state as it is now. */
   async save(trigger: string, about?: { readonly step: string }): Promise<CheckpointId> {
     const { workflow, fingerprint, status } = this.#state;
-    return this.#gate.save(() => {
-      this.#change({ ends: Object.freeze([...this.#ends]) });
-      return this.#session.save(this.#state, {
-        agentId: workflow,
-        ...this.#labels,
-        ...(about !== undefined && { metadata: { ...this.#labels.metadata, ...about } }),
-        type: 'auto',
-        trigger,
-        status,
-        agentType: 'workflow',
-        fingerprint: { workflow, digest: fingerprint.digest },
-      });
+    this.#change({ ends: Object.freeze([...this.#ends]) });
+    return this.#session.save(this.#state, {
+      agentId: workflow,
+      ...this.#labels,
+      ...(about !== undefined && { metadata: { ...this.#labels.metadata, ...about } }),
+      type: 'auto',
+      trigger,
+      status,
+      agentType: 'workflow',
+      fingerprint: { workflow, digest: fingerprint.digest },
     });
   }
 }

@@ -9,7 +9,7 @@ import type { StepContext } from '../definition/registry.ts';
 import type { WorkflowStep } from '../definition/workflow.ts';
 import type { Activity } from './activity.ts';
 import { OPEN, type Outcome } from './outcome.ts';
-import { type AttemptEnd, attemptName } from './recorded-attempts.ts';
+import { type AttemptEnd, attemptName, toTries } from './recorded-attempts.ts';
 import type { RunRecord } from './run-record.ts';
 import { type Tries, toStepError, UNTRIED } from './run-state.ts';
 
@@ -57,30 +57,26 @@ export class StepAttempts {
       );
       if (end === undefined) return OPEN;
       if (end.ok) return { status: 'done', output: end.output, attempts: end.attempt };
-      const { turn, attempts, error, isFinal, atMs } = end;
-      tries = record.tried(call.path, { turn, attempts, error, isFinal, atMs });
+      tries = toTries(end);
     }
   }
 
   async #attempt(call: Call, before: Tries): Promise<AttemptEnd> {
-    const { session, record } = this.#parts;
-    const attempt = before.attempts + 1;
-    let settled = await record.settle();
+    const { session, record, ports } = this.#parts;
+    const { path } = call;
+    const name = attemptName(path, before.attempts + 1, record.state.migrations);
+    let end: AttemptEnd;
     try {
-      return await session.step(attemptName(call.path, attempt, record.state.migrations), async () => {
-        settled(); // its beginning is recorded; its result comes later
-        settled = () => undefined;
-        const end = await this.#call(call, before);
-        settled = await record.settle();
-        return end;
-      });
+      end = await session.step(name, () => this.#call(call, before));
     } catch (error) {
       // A result that is no data. Whatever else comes from here is the storage's, and not a failure of the step.
       if (!hasErrorCode(error, 'INVALID_INPUT')) throw error;
-      return this.#failed(error, before, true);
-    } finally {
-      settled();
+      end = this.#failed(error, before, true);
     }
+    // At once: the next checkpoint, also that of another step, counts this attempt as part of its state.
+    if (end.ok) record.add({ path, status: 'done', output: end.output, attempts: end.attempt, endedAtMs: ports.now() });
+    else record.tried(path, toTries(end));
+    return end;
   }
 
   async #call({ step, path, run }: Call, before: Tries): Promise<AttemptEnd> {

@@ -118,10 +118,9 @@ export class WorkflowRun {
 
   async #record(step: WorkflowStep, end: Omit<StepEnd, 'endedAtMs'>): Promise<StepEnd> {
     const { record, ports } = this.#parts;
-    const whole = { ...end, endedAtMs: ports.now() };
-    record.add(whole);
+    const known = record.find(end.path) ?? record.add({ ...end, endedAtMs: ports.now() });
     if (step.checkpoint) await this.#activity.during(() => record.checkpoint(end.path));
-    return whole;
+    return known;
   }
 
   /** A step that stops the workflow is not recorded as ended: it runs again on resume. */
