@@ -5,9 +5,7 @@ import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import type { ChatMessage } from '../agent/chat-message.ts';
 import { CheckpointingGroupChatManager } from '../chat/checkpointing-group-chat-manager.ts';
-import { alignMessages, findDivergence, keyOf } from './align-messages.ts';
-import { compareRuns } from './compare-runs.ts';
-import { formatRunComparison } from './format-run-comparison.ts';
+import { alignMessages, compareRuns, findDivergence, formatRunComparison, keyOf } from './compare-runs.ts';
 import { intervene } from './intervene.ts';
 
 async function record() {
@@ -96,9 +94,9 @@ describe('a comparison of runs', () => {
         expect(steps.flatMap((step) => step.a ?? [])).toEqual(a.map((_, at) => at));
         expect(steps.flatMap((step) => step.b ?? [])).toEqual(b.map((_, at) => at));
         for (const step of steps) {
-          if (step.kind === 'same') expect(a[step.a]).toEqual(b[step.b]);
-          if (step.kind === 'changed') expect(a[step.a]?.name).toBe(b[step.b]?.name);
-          if (step.kind === 'changed') expect(a[step.a]).not.toEqual(b[step.b]);
+          if (step.kind === 'same') expect(a[step.a ?? -1]).toEqual(b[step.b ?? -1]);
+          if (step.kind === 'changed') expect(a[step.a ?? -1]?.name).toBe(b[step.b ?? -1]?.name);
+          if (step.kind === 'changed') expect(a[step.a ?? -1]).not.toEqual(b[step.b ?? -1]);
         }
         const first = steps.findIndex(({ kind }) => kind !== 'same');
         expect(findDivergence(a, b)).toBe(first < 0 ? undefined : first);

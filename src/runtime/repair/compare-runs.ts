@@ -1,11 +1,14 @@
+import { align } from '../../core/diff/align.ts';
 import { NotFoundError } from '../../core/errors.ts';
+import { formatCount } from '../../core/format-count.ts';
 import { checkOptions, type OptionChecks } from '../../core/options.ts';
 import { name } from '../../core/record/id.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { AgentTotals } from '../agent/agent-state.ts';
+import type { ChatMessage } from '../agent/chat-message.ts';
 import type { ChatEnd } from '../chat/chat-end.ts';
+import type { ModelMessage } from '../model/chat-model.ts';
 import { PARTS } from '../run/run-options.ts';
-import { alignMessages } from './align-messages.ts';
 import { ChatPath } from './chat-path.ts';
 import type { RepairParts } from './hold-branch.ts';
 import { subtractTotals, totalsOf } from './totals.ts';
@@ -62,19 +65,20 @@ export async function compareRuns(parts: RepairParts, a: RunRef, b: RunRef): Pro
   const { checkpoints } = parts;
   const [pathA, pathB] = await Promise.all([openRun(checkpoints, a), openRun(checkpoints, b)]);
   const steps = alignMessages(pathA.state.chat.messages, pathB.state.chat.messages).map(
-    (step): ComparedStep => ({
-      kind: step.kind,
-      ...(step.a !== undefined && { a: describeMessage(pathA, step.a) }),
-      ...(step.b !== undefined && { b: describeMessage(pathB, step.b) }),
+    ({ kind, a: atA, b: atB }): ComparedStep => ({
+      kind,
+      ...(atA !== undefined && { a: describeMessage(pathA, atA) }),
+      ...(atB !== undefined && { b: describeMessage(pathB, atB) }),
     }),
   );
   const [runA, runB] = [describeRun(pathA), describeRun(pathB)];
   const firstDivergence = findFirst(steps);
+  const idsB = new Set(pathB.ids);
   return {
     a: runA,
     b: runB,
     isIdentical: firstDivergence === undefined && runA.end?.reason === runB.end?.reason,
-    commonAncestorId: findCommon(pathA, pathB),
+    commonAncestorId: pathA.ids.find((id) => idsB.has(id)),
     steps,
     counts: countSteps(steps),
     firstDivergence,
@@ -116,13 +120,125 @@ function findFirst(steps: readonly ComparedStep[]): ComparedStep | undefined {
   return { kind: first.kind, ...(a !== undefined && { a }), ...(b !== undefined && { b }) };
 }
 
-function findCommon(a: ChatPath, b: ChatPath): string | undefined {
-  const ids = new Set(b.ids);
-  return a.ids.find((id) => ids.has(id));
-}
-
 function countSteps(steps: readonly ComparedStep[]): RunComparison['counts'] {
   const counts = { same: 0, changed: 0, only_a: 0, only_b: 0 };
   for (const { kind } of steps) counts[kind]++;
   return counts;
+}
+
+/** One line of two conversations beside each other, by places in each. */
+type AlignedStep = { readonly kind: ComparedStep['kind']; readonly a?: number; readonly b?: number };
+
+/** Equal messages first; between them, messages of the same speaker as changed; what is left is in one of them only. */
+export function alignMessages(a: readonly ChatMessage[], b: readonly ChatMessage[]): AlignedStep[] {
+  const speakers = (gap: Gap): AlignedStep[] => {
+    const [namesA, namesB] = [a.slice(gap.a, gap.endA), b.slice(gap.b, gap.endB)].map((span) => span.map(nameOf));
+    return alignKeys([namesA ?? [], namesB ?? []], gap, { match: 'changed', between: listGap });
+  };
+  const whole = { a: 0, b: 0, endA: a.length, endB: b.length };
+  return alignKeys([a.map(keyOf), b.map(keyOf)], whole, { match: 'same', between: speakers });
+}
+
+/** A part of two conversations, by the places where it begins and ends in each. */
+type Gap = { readonly a: number; readonly b: number; readonly endA: number; readonly endB: number };
+
+function alignKeys(
+  [keysA, keysB]: readonly [readonly string[], readonly string[]],
+  { a, b, endA, endB }: Gap,
+  { match, between }: { readonly match: 'same' | 'changed'; readonly between: (gap: Gap) => AlignedStep[] },
+): AlignedStep[] {
+  const steps: AlignedStep[] = [];
+  let [atA, atB] = [a, b];
+  for (const { before, after, length } of [...align(keysA, keysB), { before: endA - a, after: endB - b, length: 0 }]) {
+    steps.push(...between({ a: atA, b: atB, endA: a + before, endB: b + after }));
+    for (let i = 0; i < length; i++) steps.push({ kind: match, a: a + before + i, b: b + after + i });
+    [atA, atB] = [a + before + length, b + after + length];
+  }
+  return steps;
+}
+
+function listGap({ a, b, endA, endB }: Gap): AlignedStep[] {
+  return [
+    ...Array.from({ length: endA - a }, (_, i): AlignedStep => ({ kind: 'only_a', a: a + i })),
+    ...Array.from({ length: endB - b }, (_, i): AlignedStep => ({ kind: 'only_b', b: b + i })),
+  ];
+}
+
+function nameOf({ name: speaker }: ChatMessage): string {
+  return speaker;
+}
+
+/** Where two conversations first differ, from a place on; undefined if they do not. One that is over differs from one that goes on. */
+export function findDivergence(a: readonly ChatMessage[], b: readonly ChatMessage[], from = 0): number | undefined {
+  const end = Math.max(a.length, b.length);
+  for (let at = from; at < end; at++) {
+    const [inA, inB] = [a[at], b[at]];
+    if (inA === undefined || inB === undefined || keyOf(inA) !== keyOf(inB)) return at;
+  }
+  return undefined;
+}
+
+/** Who said what and did what. Ids of calls, provider data and notes about edits are not part of it: they differ between equal runs. */
+export function keyOf({ name, content, turn = [], code = [] }: ChatMessage): string {
+  const ran = code.map(({ language, exitCode, output }) => [language, exitCode, output]);
+  return JSON.stringify([name, content, turn.flatMap(actionsOf), ran]);
+}
+
+function actionsOf({ content }: ModelMessage): unknown[] {
+  if (typeof content === 'string') return [];
+  return content.flatMap((part) => {
+    if (part.type === 'tool-call') return [[part.toolName, part.input]];
+    return part.type === 'tool-result' ? [[part.toolName, part.output]] : [];
+  });
+}
+
+const SIGNS = { same: ' ', changed: '~', only_a: '-', only_b: '+' } as const;
+
+/** Messages are shown by their first words. */
+const MAX_CHARS = 100;
+
+/** A comparison as text, one line for each message: ` ` same, `~` changed, `-` only in the first, `+` only in the second. */
+export function formatRunComparison(comparison: RunComparison): string {
+  const { a, b, counts, steps, difference, commonAncestorId } = comparison;
+  const tokens = difference.inputTokens + difference.outputTokens;
+  return [
+    `a: ${formatRun(a)}`,
+    `b: ${formatRun(b)}`,
+    `common ancestor: ${commonAncestorId ?? 'none'}`,
+    `messages: ${counts.same} same, ${counts.changed} changed, ${counts.only_a} only in a, ${counts.only_b} only in b`,
+    `first divergence: ${formatDivergence(comparison)}`,
+    `b used ${signed(tokens)} tokens, ${signed(difference.modelCalls)} model calls, ${signed(difference.toolCalls)} tool calls, ${signed(difference.costUsd)} USD`,
+    '',
+    ...steps.flatMap(formatStep),
+    '',
+  ].join('\n');
+}
+
+function formatRun({ sessionId, branch, checkpointId, messages, end }: ComparedRun): string {
+  const ending = end === null ? 'not ended' : `ended: ${end.reason}`;
+  return `${sessionId}, branch ${branch} at ${checkpointId}, ${formatCount(messages, 'message')}, ${ending}`;
+}
+
+function formatDivergence({ firstDivergence, a, b }: RunComparison): string {
+  if (firstDivergence === undefined) return a.end?.reason === b.end?.reason ? 'none' : 'none but how they ended';
+  const side = (message: ComparedMessage | undefined): string =>
+    message === undefined
+      ? 'is over'
+      : `message ${message.index} of ${message.speaker} at ${message.checkpointId ?? 'a deleted checkpoint'}`;
+  return `a: ${side(firstDivergence.a)}; b: ${side(firstDivergence.b)}`;
+}
+
+function formatStep({ kind, a, b }: ComparedStep): string[] {
+  if (kind !== 'changed') return [formatLine(SIGNS[kind], a ?? b)];
+  return [formatLine(`${SIGNS.changed}-`, a), formatLine(`${SIGNS.changed}+`, b)];
+}
+
+function formatLine(sign: string, message: ComparedMessage | undefined): string {
+  const { index = 0, speaker = '', content = '' } = message ?? {};
+  const words = content.replace(/\s+/g, ' ');
+  return `${sign.padEnd(2)} ${`${index}`.padStart(3)} ${speaker}: ${words.length > MAX_CHARS ? `${words.slice(0, MAX_CHARS)}…` : words}`;
+}
+
+function signed(value: number): string {
+  return `${value < 0 ? '' : '+'}${Number(value.toPrecision(6))}`;
 }

@@ -1,10 +1,9 @@
 export type { RunComparison, RunRef } from './compare-runs.ts';
-export { compareRuns } from './compare-runs.ts';
-export { formatRunComparison } from './format-run-comparison.ts';
-export { formatTrial } from './format-trial.ts';
+export { compareRuns, formatRunComparison } from './compare-runs.ts';
 export type { InterveneOptions, InterveneResult } from './hold-branch.ts';
 export { intervene } from './intervene.ts';
 export type { Intervention } from './intervention.ts';
+export type { Judge, TrialOptions, Verdict } from './trial.ts';
 export { trial } from './trial.ts';
-export type { Judge, TrialOptions, Verdict } from './trial-options.ts';
 export type { TrialArm, TrialReport } from './trial-report.ts';
+export { formatTrial } from './trial-report.ts';

@@ -17,11 +17,11 @@ function killedAt(storage: ChunkStorage, nth: number): ChunkStorage {
 }
 
 /** What a trial found, without what differs between two of them. */
-function outcomesOf({ edited, control, isComplete, pairs }: TrialReport) {
+function outcomesOf({ edited, control, isComplete }: TrialReport) {
   const facts = [edited, control].map((arm) =>
     arm?.runs.map(({ outcome, used, newMessages }) => ({ outcome, used, newMessages })),
   );
-  return { facts, isComplete, pairs };
+  return { facts, isComplete };
 }
 
 const CHANGES: [string, Intervention][] = [

@@ -7,9 +7,8 @@ import type { ScriptedAnswer } from '../../testing/model/scripted-answer.ts';
 import type { ChatRunResult } from '../chat/chat-run.ts';
 import { CheckpointingGroupChatManager } from '../chat/checkpointing-group-chat-manager.ts';
 import type { ModelRequest } from '../model/chat-model.ts';
-import { formatTrial } from './format-trial.ts';
-import { trial } from './trial.ts';
-import type { TrialOptions } from './trial-options.ts';
+import { type TrialOptions, trial } from './trial.ts';
+import { formatTrial } from './trial-report.ts';
 
 const KEPT = STORAGES.filter(([name]) => name === 'memory' || name === 'sqlite');
 
@@ -59,12 +58,6 @@ describe.each(KEPT)('a trial in %s storage', (_, create) => {
     for (const run of report.edited?.runs ?? [])
       expect(run.divergence).toEqual({ index: 2, speaker: 'critic', otherSpeaker: 'critic' });
     for (const run of report.control.runs) expect(run.divergence).toMatchObject({ index: 3, speaker: 'solver' });
-    expect(report.pairs).toEqual(
-      [1, 2, 3, 4, 5, 6, 7, 8].map((run) => ({
-        run,
-        divergence: { index: 3, speaker: 'solver', otherSpeaker: 'solver' },
-      })),
-    );
     const branches = [...(report.edited?.runs ?? []), ...report.control.runs].map(({ branch }) => branch);
     expect(new Set(branches).size).toBe(16);
     expect((await checkpoints.branches('team')).length).toBe(17);
@@ -169,7 +162,6 @@ describe('a trial', () => {
       edited: undefined,
       control: { successes: 2 },
       conclusion: 'not_compared',
-      pairs: [],
     });
     expect(formatTrial(report)).toContain('nothing is compared');
   });
@@ -229,6 +221,6 @@ describe('a trial', () => {
     expect(text).toContain('a \\| b \\# c');
     const lines = text.split('\n').filter((line) => line.startsWith('|'));
     const columns = new Set(lines.slice(8).map((line) => line.split(/(?<!\\)\|/).length));
-    expect([...columns]).toEqual([11]);
+    expect([...columns]).toEqual([10]);
   });
 });

@@ -1,19 +1,68 @@
 import { randomUUID } from 'node:crypto';
 import { withoutUndefined } from '../../core/defined.ts';
-import { InvalidInputError } from '../../core/errors.ts';
-import { checkOptions } from '../../core/options.ts';
+import { InvalidInputError, messageOf } from '../../core/errors.ts';
+import { callback, checkOptions, type OptionChecks, record, wholeFrom } from '../../core/options.ts';
+import { name } from '../../core/record/id.ts';
 import { digestText } from '../../core/tree/chunk.ts';
-import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
+import { type AgentTotals, NO_TOTALS } from '../agent/agent-state.ts';
 import type { ChatMessage } from '../agent/chat-message.ts';
+import type { ChatRunResult } from '../chat/chat-run.ts';
 import { type ChatState, parseChatState } from '../chat/chat-state.ts';
 import { PARTS } from '../run/run-options.ts';
-import type { RepairParts } from './hold-branch.ts';
+import { findDivergence } from './compare-runs.ts';
+import { BRANCH, holdBranch, type InterveneOptions, type RepairParts, resumeBranch } from './hold-branch.ts';
+import type { Intervention } from './intervention.ts';
 import { locateTarget } from './locate-target.ts';
 import { type Target, toControl } from './target.ts';
-import { totalsOf } from './totals.ts';
-import { checkTrialOptions, type TrialOptions } from './trial-options.ts';
-import { conclude, summariseArm, type TrialReport, weighChance } from './trial-report.ts';
-import { describeDivergence, type HeldRun, type TrialJob, type TrialPlan, TrialRunner } from './trial-runner.ts';
+import { subtractTotals, totalsOf } from './totals.ts';
+import { conclude, summariseArm, type TrialArm, type TrialReport, type TrialRun, weighChance } from './trial-report.ts';
+
+/** What a judge says of a run. */
+export type Verdict = boolean | { readonly success: boolean; readonly score?: number; readonly note?: string };
+
+/** Decides whether a run succeeded. It is asked again when a trial is resumed; whatever it throws is the outcome `error`. */
+export type Judge = (
+  result: ChatRunResult,
+  options: { readonly signal?: AbortSignal | undefined },
+) => Verdict | Promise<Verdict>;
+
+/** How a trial is made. */
+export type TrialOptions = Omit<InterveneOptions, 'branch' | 'mode'> & {
+  /** Without one, only the unedited runs are made. */
+  readonly intervention?: Intervention;
+  /** How many runs with the change, and how many without. */
+  readonly repeats: number;
+  readonly judge: Judge;
+  /** How many runs are made at once; default 1. */
+  readonly concurrency?: number;
+  /** The name by which a trial that was killed is resumed: its finished runs are not made again. Default: a new one. */
+  readonly name?: string;
+  /** Called when a run was judged. */
+  readonly onRun?: (run: TrialRun) => void;
+};
+
+/** More runs than this of one checkpoint are a mistake, or should be several trials. */
+const MAX_REPEATS = 10_000;
+const MAX_CONCURRENCY = 64;
+
+const { branch: _branch, mode: _mode, ...CONTINUED } = BRANCH;
+
+const OPTIONS: OptionChecks<TrialOptions> = {
+  ...CONTINUED,
+  // What is changed is checked where it is read.
+  intervention: record,
+  repeats: { required: wholeFrom(1, MAX_REPEATS) },
+  judge: { required: callback },
+  concurrency: wholeFrom(1, MAX_CONCURRENCY),
+  name,
+  onRun: callback,
+};
+
+/** Which run of which kind. */
+type Job = { readonly arm: TrialArm; readonly run: number };
+
+/** The branch of a run, and its head if it was begun. */
+type Place = { readonly branch: string; readonly headId?: string; readonly isEnded: boolean };
 
 /**
  * Finds out whether a change repairs a run: goes on from one checkpoint a number of times with the change and as often without it, each time
@@ -22,35 +71,183 @@ import { describeDivergence, type HeldRun, type TrialJob, type TrialPlan, TrialR
  */
 export async function trial(parts: RepairParts, checkpoint: string, options: TrialOptions): Promise<TrialReport> {
   checkOptions(parts, PARTS, 'trial()');
-  checkTrialOptions(options);
-  const plan = await planTrial(parts, checkpoint, options);
-  const runner = new TrialRunner(plan);
-  const jobs = listJobs(options);
-  if (options.name !== undefined) await runner.check(jobs);
-  const held: HeldRun[] = [];
-  await work(jobs, options, async (job) => {
-    const run = await runner.hold(job);
-    held.push(run);
-    options.onRun?.(run.run);
-  });
-  return report(plan, held);
+  checkOptions(options, OPTIONS, 'trial()');
+  const target = await locateTarget(parts.checkpoints, checkpoint, options.intervention);
+  return (await Trial.plan(parts, target, options)).run();
 }
 
-async function planTrial(parts: RepairParts, checkpoint: string, options: TrialOptions): Promise<TrialPlan> {
-  const { checkpoints } = parts;
-  const edited = await locateTarget(checkpoints, checkpoint, options.intervention);
-  const state = parseChatState(await checkpoints.load(edited.base.id));
-  checkFolders(state, options);
-  return {
-    parts,
-    name: options.name ?? `trial-${randomUUID().slice(0, 8)}`,
-    key: digestText(JSON.stringify([edited.base.id, options.intervention ?? null, options.rounds])).slice(0, 16),
-    targets: { edited, control: toControl(edited) },
-    options,
-    base: { messages: state.chat.messages.length, totals: totalsOf(state) },
-    original: await readOriginal(checkpoints, edited),
-  };
+class Trial {
+  readonly #parts: RepairParts;
+  readonly #options: TrialOptions;
+  readonly #name: string;
+  /** Tells trials of one name apart that are about different things. */
+  readonly #key: string;
+  readonly #targets: Readonly<Record<TrialArm, Target>>;
+  readonly #base: { readonly messages: number; readonly totals: AgentTotals };
+  /** How the conversation went before. */
+  readonly #original: readonly ChatMessage[];
+
+  private constructor(parts: RepairParts, edited: Target, { options, states }: Planned) {
+    const { intervention = null, rounds } = options;
+    const { base, original } = states;
+    this.#parts = parts;
+    this.#options = options;
+    this.#name = options.name ?? `trial-${randomUUID().slice(0, 8)}`;
+    this.#key = digestText(JSON.stringify([edited.base.id, intervention, rounds])).slice(0, 16);
+    this.#targets = { edited, control: toControl(edited) };
+    this.#base = { messages: base.chat.messages.length, totals: totalsOf(base) };
+    this.#original = original.chat.messages;
+  }
+
+  static async plan(parts: RepairParts, target: Target, options: TrialOptions): Promise<Trial> {
+    const { checkpoints } = parts;
+    const read = async (id: string): Promise<ChatState> => parseChatState(await checkpoints.load(id));
+    const base = await read(target.base.id);
+    checkFolders(base, options);
+    const origin = (await checkpoints.get(target.record.originId)) ?? target.base;
+    const branches = await checkpoints.branches(origin.sessionId);
+    const original = await read(branches.find(({ branch }) => branch === origin.branch)?.headId ?? origin.id);
+    return new Trial(parts, target, { options, states: { base, original } });
+  }
+
+  async run(): Promise<TrialReport> {
+    const { name: given, concurrency = 1, signal, onRun } = this.#options;
+    const jobs = this.#jobs();
+    if (given !== undefined) for (const job of jobs) await this.#find(job);
+    const queue = [...jobs];
+    const runs: TrialRun[] = [];
+    const work = async (): Promise<void> => {
+      for (let job = queue.shift(); job !== undefined && signal?.aborted !== true; job = queue.shift()) {
+        const run = await this.#hold(job);
+        runs.push(run);
+        onRun?.(run);
+      }
+    };
+    await Promise.all(Array.from({ length: Math.min(concurrency, jobs.length) }, work));
+    const isComplete = runs.length === jobs.length && runs.every(({ status }) => status !== 'stopped');
+    return this.#report(
+      runs.toSorted((a, b) => a.run - b.run),
+      isComplete,
+    );
+  }
+
+  /** In pairs, so that what changes with time (a server, a price, a load) changes for both. */
+  #jobs(): Job[] {
+    const { repeats, intervention } = this.#options;
+    const arms: readonly TrialArm[] = intervention === undefined ? ['control'] : ['edited', 'control'];
+    return Array.from({ length: repeats }, (_, at) => arms.map((arm) => ({ arm, run: at + 1 }))).flat();
+  }
+
+  #report(runs: readonly TrialRun[], isComplete: boolean): TrialReport {
+    const { repeats, rounds, reason, author, intervention } = this.#options;
+    const of = (wanted: TrialArm) => summariseArm(runs.filter(({ arm }) => arm === wanted));
+    const { base, record: changed } = this.#targets.edited;
+    const control = of('control');
+    const edited = intervention === undefined ? undefined : of('edited');
+    const chance = edited === undefined ? undefined : weighChance(edited, control);
+    return {
+      name: this.#name,
+      sessionId: base.sessionId,
+      intervention: changed,
+      ...withoutUndefined({ reason, author }),
+      rounds,
+      repeats,
+      isComplete,
+      edited,
+      control,
+      chance,
+      conclusion: conclude(chance),
+    };
+  }
+
+  /** Makes one run and has it judged. Whatever goes wrong is its outcome. */
+  async #hold(job: Job): Promise<TrialRun> {
+    let branch = this.#branchOf(job, 1);
+    try {
+      const place = await this.#find(job);
+      branch = place.branch;
+      const result = await this.#continue(job, place);
+      return { ...job, ...this.#describe(result), ...(await this.#judge(result)), isReused: place.isEnded };
+    } catch (error) {
+      const status = this.#options.signal?.aborted === true ? 'stopped' : 'failed';
+      const nothing = { checkpointId: undefined, end: null, newMessages: 0, divergence: undefined, used: NO_TOTALS };
+      return { ...job, branch, status, ...nothing, outcome: 'error', error: messageOf(error), isReused: false };
+    }
+  }
+
+  async #continue({ arm, run }: Job, { branch, headId }: Place): Promise<ChatRunResult> {
+    const target = this.#targets[arm];
+    const metadata = { ...this.#options.metadata, trial: { name: this.#name, arm, run, key: this.#key } };
+    const settings = { logs: false, ...this.#options, metadata, branch } as const;
+    const result = await (headId === undefined
+      ? holdBranch(this.#parts, target, settings)
+      : resumeBranch(this.#parts, { target, branch, headId }, settings));
+    return { ...result, newMessages: result.messages.length - this.#base.messages };
+  }
+
+  #branchOf({ arm, run }: Job, attempt: number): string {
+    return `${this.#name}-${arm}-${run}${attempt === 1 ? '' : `.${attempt}`}`;
+  }
+
+  /** The branch of a run that was begun, or a free name. A branch that was forked and not begun is left alone: its log may be cut off. */
+  async #find(job: Job): Promise<Place> {
+    const { checkpoints } = this.#parts;
+    const branches = await checkpoints.branches(this.#targets.control.base.sessionId);
+    for (let attempt = 1; ; attempt++) {
+      const branch = this.#branchOf(job, attempt);
+      const headId = branches.find((known) => known.branch === branch)?.headId;
+      if (headId === undefined) return { branch, isEnded: false };
+      const head = await checkpoints.get(headId);
+      if (head?.branch !== branch) continue;
+      this.#checkKey(head.metadata?.trial);
+      return { branch, headId, isEnded: head.trigger === 'conversation_end' };
+    }
+  }
+
+  #checkKey(found: unknown): void {
+    if (typeof found === 'object' && found !== null && 'key' in found && found.key === this.#key) return;
+    throw new InvalidInputError(
+      `There is a trial "${this.#name}" already, of another checkpoint, change or number of rounds. Choose another name.`,
+      { details: { name: this.#name } },
+    );
+  }
+
+  async #judge(result: ChatRunResult): Promise<Pick<TrialRun, 'outcome' | 'score' | 'note' | 'error'>> {
+    const { judge, signal } = this.#options;
+    const unfinished = describeUnfinished(result);
+    if (unfinished !== undefined) return { outcome: 'error', error: unfinished };
+    try {
+      const verdict = await judge(result, { signal });
+      const { success, score, note } = typeof verdict === 'boolean' ? { success: verdict } : verdict;
+      if (typeof success !== 'boolean')
+        throw new InvalidInputError(`The judge must say whether the run succeeded; found ${JSON.stringify(verdict)}.`);
+      return { outcome: success ? 'success' : 'failure', ...withoutUndefined({ score, note }) };
+    } catch (error) {
+      return { outcome: 'error', error: `The judge failed: ${messageOf(error)}` };
+    }
+  }
+
+  #describe(result: ChatRunResult) {
+    const { messages, newMessages, branch, checkpointId, status, totals } = result;
+    const end = result.status === 'ended' ? result.end : null;
+    const used = subtractTotals(totals, this.#base.totals);
+    return { branch, checkpointId, status, end, newMessages, used, divergence: this.#divergence(messages) };
+  }
+
+  /** Where a run left the original, as far as both go. */
+  #divergence(messages: readonly ChatMessage[]): TrialRun['divergence'] {
+    const common = Math.min(messages.length, this.#original.length);
+    const index = findDivergence(messages.slice(0, common), this.#original.slice(0, common));
+    if (index === undefined) return undefined;
+    const [speaker, otherSpeaker] = [messages[index]?.name, this.#original[index]?.name];
+    return { index, ...withoutUndefined({ speaker, otherSpeaker }) };
+  }
 }
+
+type Planned = {
+  readonly options: TrialOptions;
+  readonly states: { readonly base: ChatState; readonly original: ChatState };
+};
 
 /** Runs that write to one folder at once would not be independent. */
 function checkFolders({ agents }: ChatState, { concurrency = 1 }: TrialOptions): void {
@@ -62,67 +259,15 @@ function checkFolders({ agents }: ChatState, { concurrency = 1 }: TrialOptions):
   );
 }
 
-/** The conversation as it went on from the checkpoint that was asked for. */
-async function readOriginal(checkpoints: CheckpointManager, { record, base }: Target): Promise<readonly ChatMessage[]> {
-  const origin = (await checkpoints.get(record.originId)) ?? base;
-  const branches = await checkpoints.branches(origin.sessionId);
-  const headId = branches.find(({ branch }) => branch === origin.branch)?.headId ?? origin.id;
-  return parseChatState(await checkpoints.load(headId)).chat.messages;
-}
-
-/** In pairs, so that what changes with time (a server, a price, a load) changes for both. */
-function listJobs({ repeats, intervention }: TrialOptions): TrialJob[] {
-  return Array.from({ length: repeats }, (_, at) => at + 1).flatMap((run): TrialJob[] => [
-    ...(intervention === undefined ? [] : [{ arm: 'edited' as const, run }]),
-    { arm: 'control', run },
-  ]);
-}
-
-async function work(
-  jobs: readonly TrialJob[],
-  { concurrency = 1, signal }: TrialOptions,
-  hold: (job: TrialJob) => Promise<void>,
-): Promise<void> {
-  const queue = [...jobs];
-  const workers = Array.from({ length: Math.min(concurrency, jobs.length) }, async () => {
-    for (let job = queue.shift(); job !== undefined && signal?.aborted !== true; job = queue.shift()) await hold(job);
-  });
-  await Promise.all(workers);
-}
-
-function report({ name, targets, options }: TrialPlan, held: readonly HeldRun[]): TrialReport {
-  const { repeats, rounds, reason, author, intervention } = options;
-  const runs = held.map(({ run }) => run).toSorted((a, b) => a.run - b.run);
-  const control = summariseArm(runs.filter(({ arm }) => arm === 'control'));
-  const edited = intervention === undefined ? undefined : summariseArm(runs.filter(({ arm }) => arm === 'edited'));
-  const chance = edited === undefined ? undefined : weighChance(edited, control);
-  return {
-    name,
-    sessionId: targets.edited.base.sessionId,
-    intervention: targets.edited.record,
-    ...withoutUndefined({ reason, author }),
-    rounds,
-    repeats,
-    isComplete: runs.length === listJobs(options).length && runs.every(({ status }) => status !== 'stopped'),
-    edited,
-    control,
-    pairs: comparePairs(held, targets.edited),
-    chance,
-    conclusion: conclude(chance),
-  };
-}
-
-/** Where the edited run of each pair left its control, apart from the change itself. */
-function comparePairs(held: readonly HeldRun[], target: Target): TrialReport['pairs'] {
-  const from = target.kind === 'message' ? target.index + 1 : 0;
-  const find = (wanted: TrialJob): HeldRun | undefined =>
-    held.find(({ run: { arm, run }, messages }) => arm === wanted.arm && run === wanted.run && messages.length > 0);
-  return held
-    .filter(({ run: { arm } }) => arm === 'edited')
-    .toSorted((a, b) => a.run.run - b.run.run)
-    .flatMap(({ run: { run } }) => {
-      const [edited, control] = [find({ arm: 'edited', run }), find({ arm: 'control', run })];
-      if (edited === undefined || control === undefined) return [];
-      return [{ run, divergence: describeDivergence(edited.messages, control.messages, from) }];
-    });
+function describeUnfinished(result: ChatRunResult): string | undefined {
+  switch (result.status) {
+    case 'ended':
+      return undefined;
+    case 'waiting':
+      return `The run waits for ${result.request.agent}: ${result.request.prompt}`;
+    case 'failed':
+      return messageOf(result.error);
+    case 'stopped':
+      return 'The run was stopped.';
+  }
 }

@@ -186,7 +186,6 @@ const trial = z.strictObject({
   isComplete: z.boolean(),
   edited: trialArm.optional(),
   control: trialArm,
-  pairs: z.array(z.strictObject({ run: count, divergence: divergence.optional() })),
   chance: z
     .strictObject({
       table: z.array(z.array(count)),

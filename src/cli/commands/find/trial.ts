@@ -1,7 +1,7 @@
 import { withoutUndefined } from '../../../core/defined.ts';
 import { InvalidInputError } from '../../../core/errors.ts';
 import type { Intervention } from '../../../runtime/repair/intervention.ts';
-import type { TrialOptions } from '../../../runtime/repair/trial-options.ts';
+import type { TrialOptions } from '../../../runtime/repair/trial.ts';
 import type { TrialReport } from '../../../runtime/repair/trial-report.ts';
 import type { Command } from '../../base/command.ts';
 import type { CommandInput } from '../../base/command-input.ts';
@@ -50,7 +50,7 @@ Stopped by Ctrl-C it tells what it has; the same line with --name goes on. Exits
     const judge = createJudge(context, { text: input.text('judgeText'), command: input.text('judgeCommand') });
     const { openTeam, readTeamChoice } = await import('../../team/open-team.ts');
     const { trial } = await import('../../../runtime/repair/trial.ts');
-    const { formatTrial } = await import('../../../runtime/repair/format-trial.ts');
+    const { formatTrial } = await import('../../../runtime/repair/trial-report.ts');
     const opened = await context.open();
     const { id } = await resolveRevision(opened, input.need(0, 'from which checkpoint'));
     const { registry } = (await openTeam(context, readTeamChoice(input))).create();
