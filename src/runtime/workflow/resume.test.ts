@@ -337,37 +337,6 @@ describe('from a checkpoint', () => {
     },
   );
 
-  test('[workflow.12] a checkpoint beside a step that ends, at whatever moment, counts it only if it holds it', async () => {
-    const hops = async (count: number): Promise<void> => {
-      for (let hop = 0; hop < count; hop++) await undefined;
-    };
-    const failures = new Set<string>();
-    const executor = new World().process({
-      f: async (count: number, { step }: StepContext) => {
-        await hops(count);
-        if (!step.startsWith('retried') || failures.has(step)) return count;
-        failures.add(step);
-        throw new Error('once');
-      },
-    });
-    const retry = { max_attempts: 2, delay: '0ms' };
-    const members = Array.from({ length: 40 }, (_, at) => [
-      { id: `saved${at}`, function: 'f', input: at, checkpoint: true },
-      { id: `beside${at}`, function: 'f', input: at },
-      { id: `retried${at}`, function: 'f', input: at, retry },
-    ]);
-    const { sessionId } = await executor.run({ workflow: chain([{ id: 'all', parallel: members.flat() }]) });
-    const { checkpoints } = await executor.manager.list({ sessionId }, { limit: 100 });
-    expect(checkpoints).toHaveLength(1 + 40 + 1);
-    for (const { id, header } of checkpoints) {
-      const { ends, tries } = (await executor.manager.load(id)) as { ends: { path: string }[]; tries: object };
-      const done = ends.filter(({ path }) => path !== 'all');
-      const ofRetried = done.filter(({ path }) => path.startsWith('retried')).length;
-      const failed = Object.keys(tries).filter((path) => done.every((end) => end.path !== path)).length;
-      expect(done.length + ofRetried + failed).toBe((header.effectCount ?? 0) - (header.effectsInFlight ?? []).length);
-    }
-  });
-
   test('[workflow.12] checkpoints say whose they are and what they are of', async () => {
     const executor = new World().process({ f: echo });
     const { checkpointId } = await executor.run({ workflow, userId: 'ann', metadata: { order: 7 } });
