@@ -1,5 +1,5 @@
 import { InvalidInputError } from '../../../core/errors.ts';
-import type { Judge } from '../../../runtime/repair/trial-options.ts';
+import type { Judge } from '../../../runtime/repair/trial.ts';
 import type { Context } from '../../base/context.ts';
 import { askCommand, STOP } from './ask-command.ts';
 
