@@ -1,5 +1,6 @@
 import type { CheckpointHeader } from '../core/record/checkpoint-header.ts';
 import { type Digest, digestText } from '../core/tree/chunk.ts';
+import { Breather } from './breather.ts';
 import type { EffectRow } from './contract.ts';
 
 /** Sixteen hexadecimal characters that change if any part of an effect does, its place too. */
@@ -56,6 +57,38 @@ export function* checkFiled(
   if (header === undefined) yield `${where} has a record that cannot be read.`;
   else
     for (const what of findMisfiled(row, header)) yield `${where} is filed under another ${what} than its record says.`;
+}
+
+/** What is wrong with a stored effect. `read` decodes it. */
+export function* checkEffect(
+  { session, branch, ordinal, mark }: EffectPlace & { readonly mark: string },
+  read: () => EffectRow,
+): Generator<string> {
+  if (readOrUndefined(() => effectCheck(read())) !== mark)
+    yield `${describeEffect({ session, branch, ordinal })} is damaged.`;
+}
+
+type EffectPlace = { readonly session: string | null; readonly branch: string; readonly ordinal: number };
+
+export function describeEffect({ session, branch, ordinal }: EffectPlace): string {
+  return `Effect ${ordinal} of branch "${branch}" of session "${session}"`;
+}
+
+/** Every row of a query that is read in pages, each after the last row of the one before, with turns of the event loop in between. */
+export async function* eachRow<Row>(
+  pageSize: number,
+  readPage: (last: Row | undefined) => readonly Row[] | Promise<readonly Row[]>,
+): AsyncGenerator<Row> {
+  const breather = new Breather();
+  for (let last: Row | undefined; ; ) {
+    const rows = await readPage(last);
+    for (const row of rows) {
+      await breather.breathe();
+      yield row;
+    }
+    if (rows.length < pageSize) return;
+    last = rows.at(-1);
+  }
 }
 
 /** Undefined in place of whatever error a damaged row leads to. */

@@ -1,6 +1,7 @@
 import { CorruptError } from '../core/errors.ts';
 import type { CheckpointHeader } from '../core/record/checkpoint-header.ts';
 import type { JsonValue } from '../core/value/json.ts';
+import { Breather } from './breather.ts';
 import type { CheckpointQuery, CheckpointRow, EffectRow, Ref, RefKind } from './contract.ts';
 
 /** The header fields a query compares by equality; each has a column in SQL storages. */
@@ -43,17 +44,32 @@ export type IndexedRow = CheckpointRow & { readonly header: CheckpointHeader };
 
 /** Answers a query from all rows, given in ascending order of their ids. */
 export function selectRows<Row extends IndexedRow>(ascending: readonly Row[], query: CheckpointQuery): Row[] {
+  return [...stepThrough(ascending, query)].filter((row) => row !== undefined);
+}
+
+/** The same with turns of the event loop in between, as the contract returns it. */
+export async function listRows(ascending: readonly IndexedRow[], query: CheckpointQuery): Promise<CheckpointRow[]> {
+  const found: CheckpointRow[] = [];
+  await new Breather().each(stepThrough([...ascending], query), (row) => {
+    if (row !== undefined) found.push(withoutHeader(row));
+  });
+  return found;
+}
+
+/** Looks at a row at a time; undefined for one that is not wanted. */
+function* stepThrough<Row extends IndexedRow>(ascending: readonly Row[], query: CheckpointQuery) {
   const isOldestFirst = query.order === 'oldest';
   const { after, offset = 0, limit } = query;
   const isPastCursor = (id: string) => after === undefined || (isOldestFirst ? id > after : id < after);
   const isWanted = (row: Row) =>
     isPastCursor(row.id) && (!row.isDeleted || query.include === 'all') && matchesQuery(row.header, query);
-  const found: Row[] = [];
-  for (let i = 0; i < ascending.length && found.length < offset + limit; i++) {
-    const row = ascending[isOldestFirst ? i : ascending.length - 1 - i];
-    if (row !== undefined && isWanted(row)) found.push(row);
+  let count = 0;
+  for (let at = 0; at < ascending.length && count < offset + limit; at++) {
+    const row = ascending[isOldestFirst ? at : ascending.length - 1 - at];
+    const isFound = row !== undefined && isWanted(row);
+    if (isFound) count++;
+    yield isFound && count > offset ? row : undefined;
   }
-  return found.slice(offset);
 }
 
 /** The row as the contract returns it, without what an index of it adds. */
@@ -61,13 +77,22 @@ export function withoutHeader({ id, sessionId, digest, body, isDeleted }: Indexe
   return { id, sessionId, digest, body, isDeleted };
 }
 
-/** Answers `readRefs` from all refs of the sessions asked for. */
-export function selectRefs(refs: readonly Ref[], { kind, name }: { kind?: RefKind; name?: string }): Ref[] {
-  return refs
-    .filter((ref) => (kind ?? ref.kind) === ref.kind && (name ?? ref.name) === ref.name)
-    .sort(
-      (a, b) => compareText(a.sessionId, b.sessionId) || compareText(a.kind, b.kind) || compareText(a.name, b.name),
-    );
+/** Answers `readRefs` from all refs of each session asked for, in the order of their ids, with turns of the event loop in between. */
+export async function selectRefs(
+  sessions: Iterable<Iterable<Ref>>,
+  { kind, name }: { readonly kind?: RefKind; readonly name?: string },
+): Promise<Ref[]> {
+  const found: Ref[] = [];
+  const breather = new Breather();
+  for (const refs of sessions) {
+    const own: Ref[] = [];
+    await breather.each([...refs], (ref) => {
+      if ((kind ?? ref.kind) === ref.kind && (name ?? ref.name) === ref.name) own.push(ref);
+    });
+    own.sort((a, b) => compareText(a.kind, b.kind) || compareText(a.name, b.name));
+    for (const ref of own) found.push(ref);
+  }
+  return found;
 }
 
 /** Answers `readEffects` from all effects of a session. */

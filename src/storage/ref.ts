@@ -29,12 +29,30 @@ export function isProtecting(kind: string): boolean {
   return kind === 'branch' || kind === 'tag' || kind === 'pin';
 }
 
+type Name = Pick<Ref, 'kind' | 'name' | 'target'>;
+
+/** What points at each checkpoint of a session, so that many can be deleted with one look at its refs. */
+export class Holders {
+  readonly #byTarget = new Map<string, Name[]>();
+
+  constructor(refs: Iterable<Name>) {
+    for (const ref of refs) {
+      const known = this.#byTarget.get(ref.target);
+      if (known === undefined) this.#byTarget.set(ref.target, [ref]);
+      else known.push(ref);
+    }
+  }
+
+  /** The refs that go with a checkpoint when it is deleted; undefined if one of them protects it. With `force` nothing protects. */
+  release(id: string, force: boolean): readonly Name[] | undefined {
+    const holders = this.#byTarget.get(id) ?? [];
+    return !force && holders.some(({ kind }) => isProtecting(kind)) ? undefined : holders;
+  }
+}
+
 /** Whether the refs of a session are exactly those expected, in whatever order. */
-export function areSameRefs(
-  found: readonly Pick<Ref, 'kind' | 'name' | 'target'>[],
-  expected: readonly Pick<Ref, 'kind' | 'name' | 'target'>[],
-): boolean {
-  const keyOf = ({ kind, name, target }: Pick<Ref, 'kind' | 'name' | 'target'>) => JSON.stringify([kind, name, target]);
+export function areSameRefs(found: readonly Name[], expected: readonly Name[]): boolean {
+  const keyOf = ({ kind, name, target }: Name) => JSON.stringify([kind, name, target]);
   const wanted = new Set(expected.map(keyOf));
   return found.length === wanted.size && found.every((ref) => wanted.has(keyOf(ref)));
 }

@@ -9,7 +9,7 @@ import {
   type SessionId,
 } from '../../core/record/id.ts';
 import type { JsonValue } from '../../core/value/json.ts';
-import type { CheckpointQuery, CheckpointRow } from '../../storage/contract.ts';
+import type { CheckpointQuery } from '../../storage/contract.ts';
 import { checkRef } from '../../storage/ref.ts';
 import type { Engine } from '../engine/engine.ts';
 import { PendingImports } from '../engine/import-claim.ts';
@@ -86,7 +86,10 @@ export class History {
       const wanted = limit - checkpoints.length;
       const rows = await this.#engine.storage.listCheckpoints({ ...query, ...more, limit: wanted + 1 });
       const there = await this.#imports.leaveOut(rows.slice(0, wanted), query.sessionId);
-      for (const found of parseFound(there, named)) checkpoints.push(checkAnswer(found, named));
+      const { checkpoints: found, damaged } = await parseRows(there);
+      // Of one session all must be sound; what is damaged elsewhere does not stand in the way of the rest.
+      if (named.sessionId !== undefined) damaged.map(parseRow);
+      for (const checkpoint of found) checkpoints.push(checkAnswer(checkpoint, named));
       const last = rows[wanted - 1]?.id;
       if (rows.length <= wanted || last === undefined) return { checkpoints };
       if (checkpoints.length === limit) return { checkpoints, nextCursor: last };
@@ -179,11 +182,6 @@ type NamedFields = { readonly [Field in (typeof NAMED_FIELDS)[number]]?: string 
 function parseNames(filter: ListFilter): NamedFields {
   const given = NAMED_FIELDS.filter((field) => filter[field] !== undefined);
   return Object.fromEntries(given.map((field) => [field, String(filter[field])]));
-}
-
-/** Of one session all must be sound; what is damaged elsewhere does not stand in the way of the rest. */
-function parseFound(rows: readonly CheckpointRow[], { sessionId }: NamedFields): Checkpoint[] {
-  return sessionId === undefined ? parseRows(rows).checkpoints : rows.map(parseRow);
 }
 
 /** A damaged index may answer with a checkpoint that was not asked for, another user's for instance. */

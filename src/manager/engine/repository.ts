@@ -113,20 +113,20 @@ export function parseRow(row: CheckpointRow): Checkpoint {
 }
 
 /** Reads rows of many sessions. Damaged ones are left out, so that the rest stays usable; verify names them. */
-export function parseRows(rows: readonly CheckpointRow[]): {
+export async function parseRows(rows: readonly CheckpointRow[]): Promise<{
   readonly checkpoints: Checkpoint[];
   readonly damaged: CheckpointRow[];
-} {
+}> {
   const checkpoints: Checkpoint[] = [];
   const damaged: CheckpointRow[] = [];
-  for (const row of rows) {
+  await new Breather().each(rows, (row) => {
     try {
       checkpoints.push(parseRow(row));
     } catch (error) {
       if (!hasErrorCode(error, 'CORRUPT')) throw error;
       damaged.push(row);
     }
-  }
+  });
   return { checkpoints, damaged };
 }
 

@@ -21,7 +21,7 @@ export async function readHeaders(engine: Engine, filter: Omit<CheckpointQuery, 
   do {
     const page = { ...filter, limit: PAGE, ...(after !== undefined && { after }) };
     const rows = await engine.storage.listCheckpoints(page);
-    const parsed = parseRows(rows);
+    const parsed = await parseRows(rows);
     for (const { header } of parsed.checkpoints) headers.push(header);
     for (const { sessionId } of parsed.damaged) damaged.add(sessionId);
     after = rows.length < PAGE ? undefined : rows.at(-1)?.id;

@@ -132,9 +132,8 @@ export class RetentionRunner {
     const sparedFromMs = this.#engine.cutsSinceMs;
     const isNeeded = ({ type, timestampMs }: CheckpointHeader) =>
       this.#policy.types?.[type]?.untilCompleted === true || type === GROUP_TYPE || timestampMs >= sparedFromMs;
-    const doomed = parseRows(rows)
-      .checkpoints.map(({ header }) => header)
-      .filter((header) => !isNeeded(header));
+    const { checkpoints } = await parseRows(rows);
+    const doomed = checkpoints.map(({ header }) => header).filter((header) => !isNeeded(header));
     const deleted = await this.#deleteUnneeded(
       doomed,
       doomed.map(({ id }) => ({ id, keep: false, reason })),

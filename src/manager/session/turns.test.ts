@@ -1,7 +1,9 @@
 import { setImmediate } from 'node:timers/promises';
 import { afterEach, expect, test, vi } from 'vitest';
 import { temporaryFolder } from '../../../test/support/storages.ts';
+import { parseSessionId, type SessionId } from '../../core/record/id.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
+import { FileCheckpointStorage } from '../../storage/file/file-storage.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { SqliteCheckpointStorage } from '../../storage/sqlite/sqlite-storage.ts';
 import { CheckpointManager } from '../checkpoint-manager.ts';
@@ -39,10 +41,14 @@ async function fill(storage: ChunkStorage): Promise<CheckpointManager> {
   const texts = (word: string) => Array.from({ length: ITEMS }, (_, at) => `${word} ${at} `.repeat(40));
   const first = await session.save({ texts: texts('old') });
   const id = await session.save({ texts: texts('new') });
-  const refs = Array.from({ length: ITEMS }, (_, at) => ({ kind: 'tag' as const, name: `t${at}`, target: id }));
-  await storage.commit({ sessionId: session.id, refs });
+  await name(storage, session.id, id);
   await manager.delete(first);
   return manager;
+}
+
+async function name(storage: ChunkStorage, sessionId: SessionId, target = 'x'): Promise<void> {
+  const refs = Array.from({ length: ITEMS }, (_, at) => ({ kind: 'tag' as const, name: `t${at}`, target }));
+  await storage.commit({ sessionId, refs });
 }
 
 const STORAGES: readonly [string, () => ChunkStorage][] = [
@@ -71,6 +77,43 @@ test.each(STORAGES)(
     await Promise.all([manager.close(), copy.close()]);
   },
 );
+
+test.each([...STORAGES, ['files', () => new FileCheckpointStorage({ path: temporaryFolder() })] as const])(
+  '[session.6] lists of checkpoints and of names take turns with the event loop, on %s',
+  async (_, open) => {
+    const storage = open();
+    const manager = new CheckpointManager({ storage });
+    const session = await manager.session('s');
+    const checkpoints = storage.kind === 'file' ? 60 : 200;
+    for (let at = 0; at < checkpoints; at++) await session.save({ at });
+    await name(storage, session.id);
+    const readNames = () => storage.readRefs({ sessionId: 's' });
+    const list = () => manager.list({}, { limit: checkpoints });
+    // SQLite has turns by the number of rows.
+    expect(await countTurns(readNames)).toBeGreaterThanOrEqual(storage.kind === 'sqlite' ? ITEMS / 500 : TURNS);
+    expect(await countTurns(list)).toBeGreaterThan(checkpoints / 40);
+    expect(await readNames()).toHaveLength(ITEMS + 1);
+    await manager.close();
+  },
+);
+
+test('[session.6] names that are read in turns are those of one moment', async () => {
+  const path = `${temporaryFolder()}/moment.db`;
+  const storage = new SqliteCheckpointStorage({ path });
+  const other = new SqliteCheckpointStorage({ path });
+  const sessionId = parseSessionId('s');
+  await name(storage, sessionId);
+  const change = (writer: ChunkStorage, mark: string) => {
+    const refs = (['branch', 'tag'] as const).map((kind) => ({ kind, name: `z${mark}`, target: 'x' }));
+    return writer.commit({ sessionId, refs });
+  };
+  const reading = storage.readRefs({ sessionId: 's' });
+  await setImmediate();
+  await Promise.all([change(storage, 'own'), change(other, 'other')]);
+  const kinds = (await reading).flatMap((ref) => (ref.name.startsWith('z') ? [ref.kind] : []));
+  expect(kinds).toEqual(['branch', 'branch', 'tag', 'tag']);
+  await Promise.all([storage.close(), other.close()]);
+});
 
 async function* linesOf(lines: readonly string[]): AsyncGenerator<string> {
   yield* lines;

@@ -18,6 +18,12 @@ export class Conditions<Value> {
     return this.addPlain(isFindable ? text.replace('?', () => this.#bind(value)) : 'FALSE');
   }
 
+  /** A condition with a `?` for each of its values. */
+  addAll(text: string, values: readonly Value[]): this {
+    let at = 0;
+    return this.addPlain(text.replace(/\?/g, () => this.#bind(values[at++] as Value)));
+  }
+
   addPlain(text: string): this {
     this.#texts.push(text);
     return this;

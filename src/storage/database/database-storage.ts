@@ -1,7 +1,7 @@
 import { ClosedError } from '../../core/errors.ts';
 
 /** What a storage reads and writes through. */
-type Connection = { readonly place: string; close(): Promise<void> };
+export type Connection = { readonly place: string; close(): Promise<void> };
 
 /** A storage on a connection of its own, which refuses every call from the moment it is closed. */
 export abstract class DatabaseStorage<Opened extends Connection> {

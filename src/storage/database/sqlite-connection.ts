@@ -1,13 +1,12 @@
 import { readFileSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import { ClosedError, InvalidInputError, StorageError } from '../../core/errors.ts';
 import { filledString, oneOf, wholeFrom } from '../../core/options.ts';
 import { makeFolder } from '../make-folder.ts';
-import { FileIdentity } from './file-identity.ts';
 import { checkSqliteVersion, openDatabase, rollBack, type SqlDatabase, type SqlStatement } from './sqlite-driver.ts';
 import { isBusy, isDiskFailure, toSavestateError } from './sqlite-error.ts';
-import { SqliteLog } from './sqlite-log.ts';
+import { SqliteFiles } from './sqlite-files.ts';
 
 /** How a database is opened. */
 export type SqliteOptions = {
@@ -46,6 +45,8 @@ const WAL_AUTOCHECKPOINT_PAGES = 2000;
 /** Holds the inner pages of the indexes of some million chunks, and the pages that every commit touches. */
 const CACHE_KIB = 16_384;
 const MAX_STATEMENTS = 100;
+/** After this many others wrote while it was read in pages, something is read in one go. */
+const MAX_PAGED_READS = 3;
 /** Nobody replaces a file, opens the new one and saves to it sooner than this after a look. */
 const LOOK_AGAIN_MS = 10;
 /**
@@ -60,12 +61,11 @@ export class SqliteConnection {
   readonly #db: SqlDatabase;
   readonly #durability: 'power' | 'process';
   readonly #busyTimeoutMs: number;
-  readonly #file: FileIdentity;
-  readonly #log: SqliteLog;
+  readonly #files: SqliteFiles;
   readonly #statements = new Map<string, SqlStatement>();
   #synchronous: string;
-  #logBytes = 0n;
   #lookedAtMs = Number.NEGATIVE_INFINITY;
+  #writes = 0;
   #hasDiskFailed = false;
   #isClosed = false;
 
@@ -80,8 +80,7 @@ export class SqliteConnection {
       prepareFolder(this.path, makesFolder);
       checkOneByte(this.path);
       this.#db = this.#open(tables);
-      this.#file = new FileIdentity(this.path);
-      this.#log = new SqliteLog(this.#db, this.path);
+      this.#files = new SqliteFiles(this.#db, this.path);
     } catch (error) {
       throw toSavestateError(error, this.path);
     }
@@ -150,24 +149,48 @@ export class SqliteConnection {
     const deadline = Date.now() + this.#busyTimeoutMs;
     for (let waitMs = 1; ; waitMs = Math.min(waitMs * 2, MAX_BACKOFF_MS)) {
       this.#checkOpen();
-      if (performance.now() - this.#lookedAtMs > LOOK_AGAIN_MS) this.#checkFile('none');
+      if (performance.now() - this.#lookedAtMs > LOOK_AGAIN_MS) this.#checkFiles('none');
       try {
         return work();
       } catch (error) {
         this.#lookedAtMs = Number.NEGATIVE_INFINITY;
-        if (isDiskFailure(error)) this.#log.check();
+        if (isDiskFailure(error)) this.#files.checkLog();
         if (!isBusy(error) || Date.now() >= deadline) throw toSavestateError(error, this.path);
       }
       await sleep(waitMs);
     }
   }
 
-  /** A log that has become shorter is whole if another process emptied it, which costs a little more to find out. */
-  #checkFile(outcome: 'none' | 'unknown'): void {
+  /**
+   * Reads pages, each after the last row of the one before, with turns of the event loop in between. All of them show the same moment:
+   * if somebody writes meanwhile, it begins again.
+   */
+  async readPages<Row>(size: number, readPage: (last: Row | undefined, limit: number) => Row[]): Promise<Row[]> {
+    for (let attempt = 1; ; attempt++) {
+      const limit = attempt > MAX_PAGED_READS ? Number.POSITIVE_INFINITY : size;
+      const rows: Row[] = [];
+      for (let version: string | undefined; ; await nextTurn()) {
+        const page = await this.read(() => {
+          version ??= this.#version();
+          const found = readPage(rows.at(-1), limit);
+          return limit > size || version === this.#version() ? found : undefined;
+        });
+        if (page === undefined) break;
+        for (const row of page) rows.push(row);
+        if (page.length < limit) return rows;
+      }
+    }
+  }
+
+  /** Changes with every commit, of any process. */
+  #version(): string {
+    const { data_version: others } = this.prepare('PRAGMA data_version').get() as { data_version: number };
+    return `${others} ${this.#writes}`;
+  }
+
+  #checkFiles(outcome: 'none' | 'unknown'): void {
     this.#lookedAtMs = Number.NEGATIVE_INFINITY;
-    const logBytes = this.#file.check(outcome);
-    if (logBytes < this.#logBytes) this.#log.check();
-    this.#logBytes = logBytes;
+    this.#files.check(outcome);
     this.#lookedAtMs = performance.now();
   }
 
@@ -179,7 +202,7 @@ export class SqliteConnection {
     const isRelaxed = options.isRelaxed === true || this.#durability === 'process';
     return this.read(() => {
       const result = this.#transact(work, isRelaxed ? 'NORMAL' : 'FULL');
-      this.#checkFile('unknown'); // nothing is acknowledged that is gone with a file
+      this.#checkFiles('unknown'); // nothing is acknowledged that is gone with a file
       return result;
     });
   }
@@ -187,7 +210,8 @@ export class SqliteConnection {
   /** Synchronous from begin to commit, so that no other call of this process can come in between. */
   #transact<T>(work: () => T, synchronous: string): T {
     if (this.#hasDiskFailed) throw new StorageError(describeDiskFailure(this.path), { details: { path: this.path } });
-    this.#log.check(); // before anything is written, because SQLite would write on after a hole, and the log would have its length again
+    this.#files.checkBeforeWrite(); // because SQLite would write on after a hole, and the log would have its length again
+    this.#writes++;
     try {
       this.#begin(synchronous);
       const result = work();
@@ -217,9 +241,9 @@ export class SqliteConnection {
     if (this.#isClosed) return;
     this.#isClosed = true;
     this.#statements.clear();
-    if (!this.#file.isThere()) return void ABANDONED.add(this.#db);
+    if (!this.#files.areThere()) return void ABANDONED.add(this.#db);
     try {
-      this.#log.check();
+      this.#files.checkLog();
     } catch (error) {
       ABANDONED.add(this.#db);
       throw error;

@@ -1,8 +1,8 @@
 import { StorageError } from '../../core/errors.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import type { Deletion, Ref } from '../contract.ts';
-import { isProtecting } from '../ref.ts';
-import { type LogRow, refKey, type SessionLog } from './session-log.ts';
+import { Holders } from '../ref.ts';
+import { refKey, type SessionLog } from './session-log.ts';
 import type { Store } from './store.ts';
 
 /**
@@ -31,28 +31,34 @@ async function planDeletions(store: Store, deletions: readonly Deletion[], force
     const found = deleted.has(deletion.id) ? undefined : await store.sessions.find(deletion.id);
     if (found === undefined || found.row.isDeleted) continue;
     if (force) found.log.checkWhole();
-    const released = releaseRefs(found.log, found.row, force);
+    const { log } = found;
+    if (log.damage !== undefined) continue; // what is lost may protect it
+    const plan = plans.get(log.sessionId) ?? createPlan(log);
+    plans.set(log.sessionId, plan);
+    const released = plan.holders.release(deletion.id, force);
     if (released === undefined) continue;
-    const plan = plans.get(found.log.sessionId) ?? { log: found.log, deletions: [], refs: [] };
-    plans.set(found.log.sessionId, plan);
+    const filed = log.refs.get(refKey({ kind: 'log', name: deletion.id }));
+    for (const { kind, name } of filed === undefined ? released : [...released, filed])
+      plan.refs.push({ kind, name, target: null });
     plan.deletions.push(deletion);
-    plan.refs.push(...released);
     deleted.add(deletion.id);
   }
-  return [...plans.values()];
+  return [...plans.values()].filter((plan) => plan.deletions.length > 0);
 }
 
-type Plan = { readonly log: SessionLog; readonly deletions: Deletion[]; readonly refs: RemovedRef[] };
-type RemovedRef = Pick<Ref, 'kind' | 'name'> & { readonly target: null };
+type Plan = {
+  readonly log: SessionLog;
+  readonly holders: Holders;
+  readonly deletions: Deletion[];
+  readonly refs: (Pick<Ref, 'kind' | 'name'> & { readonly target: null })[];
+};
 
-/** The refs that go with a checkpoint; `undefined` if one of them protects it, or a damaged entry may hold one that does. */
-function releaseRefs(log: SessionLog, row: LogRow, force: boolean): RemovedRef[] | undefined {
-  if (log.damage !== undefined) return undefined;
-  const holders = [...log.refs.values()].filter((ref) => ref.target === row.id);
-  if (!force && holders.some((ref) => isProtecting(ref.kind))) return undefined;
-  const filed = log.refs.get(refKey({ kind: 'log', name: row.id }));
-  return [...holders, ...(filed === undefined ? [] : [filed])].map(({ kind, name }) => ({ kind, name, target: null }));
-}
+const createPlan = (log: SessionLog): Plan => ({
+  log,
+  holders: new Holders(log.refs.values()),
+  deletions: [],
+  refs: [],
+});
 
 async function writeDeletion({ sessions }: Store, { log, deletions, refs }: Plan): Promise<void> {
   const isFirst = await sessions.append(log, { deletions, ...(refs.length > 0 && { refs }) });

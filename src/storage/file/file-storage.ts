@@ -24,7 +24,7 @@ import type {
   RefKind,
   StorageStats,
 } from '../contract.ts';
-import { compareText, selectEffects, selectRefs, selectRows, withoutHeader } from '../query.ts';
+import { compareText, listRows, selectEffects, selectRefs, withoutHeader } from '../query.ts';
 import { readReachableByLevel } from '../reachable.ts';
 import { areSameRefs, selectDue } from '../ref.ts';
 import { KeyedQueue } from './bounded.ts';
@@ -118,7 +118,7 @@ export class FileCheckpointStorage implements ChunkStorage {
       const [first, ...others] = (await readLogs(store, query.sessionId)).map((log) => log.sortedRows());
       const rows =
         others.length === 0 ? (first ?? []) : [first ?? [], ...others].flat().sort((a, b) => compareText(a.id, b.id));
-      return selectRows(rows, query).map(withoutHeader);
+      return listRows(rows, query);
     });
   }
 
@@ -126,8 +126,8 @@ export class FileCheckpointStorage implements ChunkStorage {
   readRefs(filter: { sessionId?: string; kind?: RefKind; name?: string } = {}): Promise<Ref[]> {
     return this.#run('read refs', async (store) => {
       const logs = (await readLogs(store, filter.sessionId)).filter((log) => log.damage === undefined);
-      const refs = logs.flatMap((log) => [...log.refs.values()]);
-      return selectRefs(refs, filter).map((ref) => ({ ...ref }));
+      const sessions = logs.map((log) => [...log.refs.values()]);
+      return (await selectRefs(sessions, filter)).map((ref) => ({ ...ref }));
     });
   }
 

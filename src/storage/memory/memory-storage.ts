@@ -21,9 +21,9 @@ import type {
   RefKind,
   StorageStats,
 } from '../contract.ts';
-import { compareText, selectEffects, selectRefs, selectRows, withoutHeader } from '../query.ts';
+import { compareText, listRows, selectEffects, selectRefs, withoutHeader } from '../query.ts';
 import { Reachable, readReachableByLevel, runAll } from '../reachable.ts';
-import { areSameRefs, createRef, isProtecting, selectDue } from '../ref.ts';
+import { areSameRefs, createRef, Holders, selectDue } from '../ref.ts';
 import { checkExpectations, gone, taken } from '../refusal.ts';
 
 type MemoryRow = CheckpointRowWithRoot & { readonly header: CheckpointHeader };
@@ -43,6 +43,8 @@ export class InMemoryCheckpointStorage implements ChunkStorage {
   /** The same rows in the order of their ids. */
   #ascending: MemoryRow[] = [];
   readonly #chunks = new Map<Digest, Chunk>();
+  /** Their digests in order, once somebody asked for them. */
+  #sorted: readonly Digest[] | undefined;
   /** What the collections under way have found reachable. */
   readonly #markings = new Set<Reachable<Digest>>();
   #deletedSinceSweep = 0;
@@ -76,7 +78,9 @@ export class InMemoryCheckpointStorage implements ChunkStorage {
   }
 
   #write({ sessionId, checkpoint, chunks = [], effects = [], refs = [] }: Commit, session: MemorySession): void {
-    for (const chunk of chunks) if (!this.#chunks.has(chunk.digest)) this.#chunks.set(chunk.digest, freezeChunk(chunk));
+    const unknown = chunks.filter(({ digest }) => !this.#chunks.has(digest));
+    if (unknown.length > 0) this.#sorted = undefined;
+    for (const chunk of unknown) this.#chunks.set(chunk.digest, freezeChunk(chunk));
     if (checkpoint !== undefined) this.#writeCheckpoint(checkpoint, session);
     for (const effect of effects) session.effects.set(effectKey(effect), freezeEffect(effect));
     for (const { kind, name, target } of refs) {
@@ -133,17 +137,17 @@ export class InMemoryCheckpointStorage implements ChunkStorage {
 
   async listCheckpoints(query: CheckpointQuery): Promise<CheckpointRow[]> {
     this.#checkOpen();
-    return selectRows(this.#ascending, query).map(withoutHeader);
+    return listRows(this.#ascending, query);
   }
 
   async readRefs(filter: { sessionId?: string; kind?: RefKind; name?: string } = {}): Promise<Ref[]> {
     this.#checkOpen();
-    const { sessionId, ...wanted } = filter;
-    const own = this.#sessions.get(sessionId as SessionId);
-    const sessions = sessionId === undefined ? [...this.#sessions.values()] : own === undefined ? [] : [own];
+    const { sessionId } = filter;
+    const ids = sessionId === undefined ? [...this.#sessions.keys()].sort(compareText) : [sessionId as SessionId];
+    // Copied, so that all of it shows the same moment.
     return selectRefs(
-      sessions.flatMap((session) => [...session.refs.values()]),
-      wanted,
+      ids.map((id) => [...(this.#sessions.get(id)?.refs.values() ?? [])]),
+      filter,
     );
   }
 
@@ -166,14 +170,19 @@ export class InMemoryCheckpointStorage implements ChunkStorage {
   async deleteCheckpoints(deletions: readonly Deletion[], options: { force?: boolean } = {}): Promise<CheckpointId[]> {
     this.#checkOpen();
     const deleted: CheckpointId[] = [];
+    const holders = new Map<SessionId, Holders>();
     for (const { id, body } of deletions) {
       const row = this.#rows.get(id);
-      if (row === undefined || row.isDeleted || !this.#release(row, options.force === true)) continue;
+      const session = row && this.#sessions.get(row.sessionId);
+      if (row === undefined || session === undefined || row.isDeleted) continue;
+      const known = holders.get(row.sessionId) ?? new Holders(session.refs.values());
+      holders.set(row.sessionId, known);
+      const released = known.release(id, options.force === true);
+      if (released === undefined) continue;
+      for (const ref of released) session.refs.delete(refKey(ref));
       const { root: _, ...rest } = row;
       this.#rows.set(id, { ...rest, body, isDeleted: true, header: parseHeader(body) });
-      if (row.header.idempotencyKey !== undefined) {
-        this.#sessions.get(row.sessionId)?.idempotencyKeys.delete(row.header.idempotencyKey);
-      }
+      if (row.header.idempotencyKey !== undefined) session.idempotencyKeys.delete(row.header.idempotencyKey);
       deleted.push(id);
     }
     if (deleted.length > 0) this.#ascending = this.#ascending.map((row) => this.#rows.get(row.id) ?? row);
@@ -214,15 +223,6 @@ export class InMemoryCheckpointStorage implements ChunkStorage {
     session?.refs.delete(log);
   }
 
-  /** Whether no ref protects the row (any more). Those that point at it and may, go with it. */
-  #release(row: MemoryRow, force: boolean): boolean {
-    const refs = this.#sessions.get(row.sessionId)?.refs ?? new Map<string, Ref>();
-    const holders = [...refs].filter(([, ref]) => ref.target === row.id);
-    if (!force && holders.some(([, ref]) => isProtecting(ref.kind))) return false;
-    for (const [key] of holders) refs.delete(key);
-    return true;
-  }
-
   async deleteSession(sessionId: SessionId, { ifRefs }: { ifRefs?: readonly Ref[] } = {}): Promise<boolean> {
     this.#checkOpen();
     const session = this.#sessions.get(sessionId);
@@ -258,7 +258,9 @@ export class InMemoryCheckpointStorage implements ChunkStorage {
       yield* reachable.grow(refsOf);
       for (const chunk of this.#chunks.values()) {
         runAll(reachable.grow(refsOf)); // what was committed since the last step
-        yield !reachable.has(chunk.digest) && this.#chunks.delete(chunk.digest) ? chunk : undefined;
+        const isGone = !reachable.has(chunk.digest) && this.#chunks.delete(chunk.digest);
+        if (isGone) this.#sorted = undefined;
+        yield isGone ? chunk : undefined;
       }
     } finally {
       this.#markings.delete(reachable);
@@ -274,8 +276,8 @@ export class InMemoryCheckpointStorage implements ChunkStorage {
 
   async listChunks({ after, limit }: { after?: Digest; limit: number }): Promise<Digest[]> {
     this.#checkOpen();
-    const digests = [...this.#chunks.keys()].sort(compareText);
-    return digests.filter((digest) => after === undefined || digest > after).slice(0, limit);
+    this.#sorted ??= [...this.#chunks.keys()].sort(compareText);
+    return this.#sorted.filter((digest) => after === undefined || digest > after).slice(0, limit);
   }
 
   async checkIntegrity(): Promise<string[]> {

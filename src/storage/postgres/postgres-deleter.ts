@@ -4,13 +4,13 @@ import type { Digest } from '../../core/tree/chunk.ts';
 import type { Deletion, Ref } from '../contract.ts';
 import type { Query } from '../database/postgres-database.ts';
 import { filedUnder, tombstoneCheck } from '../marks.ts';
-import { areSameRefs, isProtecting } from '../ref.ts';
+import { areSameRefs, Holders } from '../ref.ts';
 import { isBindable } from '../sql-text.ts';
 import type { PostgresConnection } from './schema/postgres-connection.ts';
 import { encodeText } from './schema/sql-codec.ts';
 
 type Candidate = { id: CheckpointId; session: SessionId; digest: Digest; deleted: boolean; body: string };
-type Holder = { session: string; kind: string; name: string; target: CheckpointId };
+type Holder = Pick<Ref, 'kind' | 'name' | 'target'> & { readonly session: string };
 
 /** Turns checkpoints into tombstones in one transaction, under the locks of their sessions. Answers the ids that were deleted now. */
 export async function deleteCheckpoints(
@@ -58,12 +58,15 @@ async function release(
     'SELECT session, kind, name, target FROM {s}.ref WHERE tenant = $1 AND session = ANY($2) AND target = ANY($3)',
     [tenant, live.map(({ session }) => session), live.map(({ id }) => id)],
   );
-  const held = new Set(
-    force ? [] : holders.filter(({ kind }) => isProtecting(kind)).map(({ session, target }) => `${session}\n${target}`),
-  );
-  const doomed = live.filter(({ session, id }) => !held.has(`${session}\n${id}`));
-  const owners = new Map(doomed.map(({ id, session }) => [id, session]));
-  const loose = holders.filter(({ session, target }) => owners.get(target) === session);
+  const doomed: Candidate[] = [];
+  const loose: Holder[] = [];
+  for (const candidate of live) {
+    const { session, id } = candidate;
+    const released = new Holders(holders.filter((holder) => holder.session === session)).release(id, force);
+    if (released === undefined) continue;
+    doomed.push(candidate);
+    for (const ref of released) loose.push({ ...ref, session });
+  }
   await query(
     'DELETE FROM {s}.ref r USING unnest($2::text[], $3::text[], $4::text[]) AS w(session, kind, name) WHERE r.tenant = $1 AND r.session = w.session AND r.kind = w.kind AND r.name = w.name',
     [tenant, loose.map((ref) => ref.session), loose.map((ref) => ref.kind), loose.map((ref) => ref.name)],

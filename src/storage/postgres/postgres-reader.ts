@@ -1,10 +1,7 @@
-import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import type { Chunk, Digest } from '../../core/tree/chunk.ts';
-import type { CheckpointQuery, CheckpointRow, CheckpointRowWithRoot, EffectRow, Ref, RefKind } from '../contract.ts';
+import type { Ref, RefKind } from '../contract.ts';
 import { Conditions } from '../database/conditions.ts';
-import { DatabaseStorage } from '../database/database-storage.ts';
-import { type ListingColumns, listingClauses, listPages } from '../database/listing.ts';
-import { isBindable } from '../sql-text.ts';
+import { type Dialect, type RowCodec, SqlReader, type Statement } from '../database/sql-reader.ts';
 import type { PostgresConnection } from './schema/postgres-connection.ts';
 import { decodeRefs, decodeText } from './schema/sql-codec.ts';
 
@@ -12,31 +9,27 @@ const DIGEST = /^[0-9a-f]{64}$/;
 
 type ChunkColumns = { digest: Digest; refs: string | null; text: string };
 
-/** The columns of a checkpoint as every reader wants them. */
-export const CHECKPOINT_COLUMNS = "c.id, c.session, encode(c.digest, 'hex') AS digest, c.body, c.deleted";
+/** How PostgreSQL gives back what is stored: digests and references as hexadecimal text. */
+export type PostgresForm = { digest: Digest; text: string; refs: string };
 
-export type CheckpointColumns = {
-  id: CheckpointId;
-  session: SessionId;
-  digest: Digest;
-  body: string;
-  deleted: boolean;
+export const POSTGRES_CODEC: RowCodec<PostgresForm> = {
+  digest: (stored) => stored,
+  text: decodeText,
+  refs: decodeRefs,
 };
 
-type RootColumns = CheckpointColumns & { text: string | null; refs: string | null };
-
-/** The columns of an effect as every reader wants them. */
-export const EFFECT_COLUMNS =
-  "e.session, e.branch, e.ordinal::double precision AS ordinal, encode(e.digest, 'hex') AS digest, e.body, e.text, encode(e.refs, 'hex') AS refs";
-
-export type EffectColumns = {
-  session: SessionId;
-  branch: string;
-  ordinal: number;
-  digest: Digest;
-  body: string;
-  text: string | null;
-  refs: string | null;
+export const POSTGRES_DIALECT: Dialect = {
+  checkpoint: "c.id, c.session, encode(c.digest, 'hex') AS digest, c.body, c.deleted",
+  root: "c.root_text AS text, encode(c.root_refs, 'hex') AS refs",
+  checkpoints: '{s}.checkpoint c',
+  effect:
+    "e.session, e.branch, e.ordinal::double precision AS ordinal, encode(e.digest, 'hex') AS digest, e.body, e.text, encode(e.refs, 'hex') AS refs",
+  effects: '{s}.effect e',
+  sessions: '{s}.session',
+  isInSession: 'c.session = ?',
+  effectSession: 'e.session',
+  user: 'c.user_id',
+  timestamp: 'c.timestamp_ms',
 };
 
 const REF_COLUMNS = 'session AS "sessionId", kind, name, target, mark AS "check"';
@@ -54,8 +47,23 @@ const REACHABLE = `WITH RECURSIVE reached(digest) AS (
     SELECT digest, refs, text FROM {s}.chunk WHERE tenant = $1 AND digest = reached.digest OFFSET 0
   ) AS c`;
 
-/** The reading half of a storage; each question of the contract is one statement. */
-export abstract class PostgresReader extends DatabaseStorage<PostgresConnection> {
+/** The reading half of a storage on a server; each question of the contract is one statement. */
+export abstract class PostgresReader extends SqlReader<PostgresConnection, PostgresForm> {
+  /** @internal */
+  protected readonly dialect: Dialect = POSTGRES_DIALECT;
+  /** @internal */
+  protected readonly codec: RowCodec<PostgresForm> = POSTGRES_CODEC;
+
+  /** @internal */
+  protected where(): Conditions<string | number> {
+    return new Conditions<string | number>('$').add('tenant = ?', this.connection.tenant);
+  }
+
+  /** @internal */
+  protected async select<Row, Result>({ sql, values }: Statement, decode: (row: Row) => Result): Promise<Result[]> {
+    return ((await this.connection.read(sql, values)) as Row[]).map(decode);
+  }
+
   async readChunks(digests: readonly Digest[]): Promise<(Chunk | undefined)[]> {
     const { connection } = this;
     const wanted = [...new Set(digests)].filter((digest) => DIGEST.test(digest));
@@ -76,28 +84,8 @@ export abstract class PostgresReader extends DatabaseStorage<PostgresConnection>
     return (await connection.read<ChunkColumns>(REACHABLE, [connection.tenant, wanted])).map(toChunk);
   }
 
-  async readCheckpoint(id: CheckpointId): Promise<CheckpointRowWithRoot | undefined> {
-    const { connection } = this;
-    if (!isBindable(id)) return undefined;
-    const sql = `SELECT ${CHECKPOINT_COLUMNS}, c.root_text AS text, encode(c.root_refs, 'hex') AS refs FROM {s}.checkpoint c WHERE c.tenant = $1 AND c.id = $2`;
-    const [row] = await connection.read<RootColumns>(sql, [connection.tenant, id]);
-    if (row === undefined) return undefined;
-    if (row.text === null) return decodeCheckpoint(row);
-    return { ...decodeCheckpoint(row), root: { text: decodeText(row.text), refs: decodeRefs(row.refs) } };
-  }
-
-  async listCheckpoints(query: CheckpointQuery): Promise<CheckpointRow[]> {
-    const { connection } = this;
-    return listPages(query, async (page) => {
-      const where = this.#conditions();
-      const clauses = listingClauses(where, { query, page, columns: LISTING });
-      const sql = `SELECT ${CHECKPOINT_COLUMNS} FROM {s}.checkpoint c ${clauses}`;
-      return (await connection.read<CheckpointColumns>(sql, where.values)).map(decodeCheckpoint);
-    });
-  }
-
   async readRefs(filter: { sessionId?: string; kind?: RefKind; name?: string } = {}): Promise<Ref[]> {
-    const where = this.#conditions().add('session = ?', filter.sessionId);
+    const where = this.where().add('session = ?', filter.sessionId);
     where.add('kind = ?', filter.kind).add('name = ?', filter.name);
     const sql = `SELECT ${REF_COLUMNS} FROM {s}.ref ${where.sql} ORDER BY session, kind, name`;
     return this.connection.read<Ref>(sql, where.values);
@@ -109,48 +97,13 @@ export abstract class PostgresReader extends DatabaseStorage<PostgresConnection>
     return connection.read<Ref>(sql, [connection.tenant, before, limit]);
   }
 
-  async readEffects(filter: { sessionId: string; branch?: string; fromOrdinal?: number }): Promise<EffectRow[]> {
-    const where = this.#conditions().add('e.session = ?', filter.sessionId);
-    where.add('e.branch = ?', filter.branch).add('e.ordinal >= ?', filter.fromOrdinal);
-    const sql = `SELECT ${EFFECT_COLUMNS} FROM {s}.effect e ${where.sql} ORDER BY e.branch, e.ordinal`;
-    return (await this.connection.read<EffectColumns>(sql, where.values)).map(decodeEffect);
-  }
-
-  async listSessions({ after, limit }: { after?: string; limit: number }): Promise<SessionId[]> {
-    const where = this.#conditions().addCursor('name > ?', after);
-    const sql = `SELECT name FROM {s}.session ${where.sql} ORDER BY name ${where.page(limit)}`;
-    return (await this.connection.read<{ name: SessionId }>(sql, where.values)).map(({ name }) => name);
-  }
-
   async listChunks({ after, limit }: { after?: Digest; limit: number }): Promise<Digest[]> {
-    const where = this.#conditions().add("digest > decode(?, 'hex')", after);
+    const where = this.where().add("digest > decode(?, 'hex')", after);
     const sql = `SELECT encode(digest, 'hex') AS digest FROM {s}.chunk ${where.sql} ORDER BY chunk.digest ${where.page(limit)}`;
     return (await this.connection.read<{ digest: Digest }>(sql, where.values)).map(({ digest }) => digest);
   }
-
-  #conditions(): Conditions<string | number> {
-    return new Conditions<string | number>('$').add('tenant = ?', this.connection.tenant);
-  }
 }
-
-const LISTING: ListingColumns = { session: 'c.session = ?', user: 'c.user_id', timestamp: 'c.timestamp_ms' };
 
 function toChunk({ digest, refs, text }: ChunkColumns): Chunk {
   return { digest, text: decodeText(text), refs: decodeRefs(refs) };
-}
-
-export function decodeCheckpoint({ id, session, digest, body, deleted }: CheckpointColumns): CheckpointRow {
-  return { id, sessionId: session, digest, body: decodeText(body), isDeleted: deleted };
-}
-
-export function decodeEffect({ session, branch, ordinal, digest, body, text, refs }: EffectColumns): EffectRow {
-  const result = text === null ? undefined : { text: decodeText(text), refs: decodeRefs(refs) };
-  return {
-    sessionId: session,
-    branch,
-    ordinal,
-    body: decodeText(body),
-    ...(result === undefined ? {} : { result }),
-    digest,
-  };
 }

@@ -2,14 +2,16 @@ import type pg from 'pg';
 import type { CheckpointRow, CheckpointWatcher, StorageWatch } from '../contract.ts';
 import type { Row } from '../database/postgres-database.ts';
 import { pauseAfter } from '../database/retry.ts';
-import { CHECKPOINT_COLUMNS, type CheckpointColumns, decodeCheckpoint } from './postgres-reader.ts';
+import { type CheckpointColumns, decodeCheckpoint } from '../database/sql-reader.ts';
+import { POSTGRES_CODEC, POSTGRES_DIALECT, type PostgresForm } from './postgres-reader.ts';
 import type { PostgresConnection } from './schema/postgres-connection.ts';
 
 /** Looks even when nothing was heard: a commit may have looked for listeners just before this one was there. */
 const LOOK_EVERY_MS = 2_000;
 const PAGE = 500;
 
-type Found = Row & Partial<CheckpointColumns> & { floor: string; stored: string | null };
+type Columns = CheckpointColumns<PostgresForm>;
+type Found = Row & Partial<Columns> & { floor: string; stored: string | null };
 
 /**
  * Watches what any process stores. A notification only says "look"; what is new is found by the transactions that stored it: all that
@@ -113,7 +115,7 @@ export class PostgresWatch implements StorageWatch {
     from: { stored: string; id: string },
     which: 'all' | 'new',
   ): Promise<{ id: string; stored: bigint; row: CheckpointRow }[]> {
-    const sql = `SELECT pg_snapshot_xmin(pg_current_snapshot())::text AS floor, c.stored::text AS stored, ${CHECKPOINT_COLUMNS}
+    const sql = `SELECT pg_snapshot_xmin(pg_current_snapshot())::text AS floor, c.stored::text AS stored, ${POSTGRES_DIALECT.checkpoint}
       FROM (SELECT 1) AS always LEFT JOIN LATERAL (
         SELECT * FROM {s}.checkpoint WHERE tenant = $1 AND (stored, id) > ($2::bigint, $3) AND NOT deleted ORDER BY stored, id LIMIT ${PAGE}
       ) AS c ON true ORDER BY c.stored, c.id`;
@@ -128,7 +130,7 @@ export class PostgresWatch implements StorageWatch {
         found.push({
           id: row.id as string,
           stored: BigInt(row.stored as string),
-          row: decodeCheckpoint(row as CheckpointColumns),
+          row: decodeCheckpoint(row as Columns, POSTGRES_CODEC),
         });
       }
       const last = page.at(-1);

@@ -1,16 +1,14 @@
 import { Buffer } from 'node:buffer';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { CorruptError } from '../../core/errors.ts';
-import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import type { Chunk, Digest } from '../../core/tree/chunk.ts';
-import type { CheckpointQuery, CheckpointRow, CheckpointRowWithRoot, EffectRow, Ref, RefKind } from '../contract.ts';
+import type { Ref, RefKind } from '../contract.ts';
 import { Conditions } from '../database/conditions.ts';
-import { DatabaseStorage } from '../database/database-storage.ts';
-import { type ListingColumns, listingClauses, listPages } from '../database/listing.ts';
+import { type Dialect, type RowCodec, SqlReader, type Statement } from '../database/sql-reader.ts';
 import type { SqliteConnection } from '../database/sqlite-connection.ts';
 import type { SqlStatement, SqlValue } from '../database/sqlite-driver.ts';
+import { compareText } from '../query.ts';
 import { selectDue } from '../ref.ts';
-import { isBindable } from '../sql-text.ts';
 import type { ChunkNumbers } from './chunk-numbers.ts';
 import { decodeText, isDigest, PREFIX_BYTES, packDigest, unpackDigest } from './sqlite-codec.ts';
 import { readBatch, readTree } from './sqlite-tree-reader.ts';
@@ -21,50 +19,62 @@ const CHUNKS_PER_TURN = 1000;
 /** Fewer chunks are read one by one. */
 const BULK_MIN = 16;
 
+const REFS_PER_TURN = 500;
+
 type StoredText = string | Uint8Array;
 type ChunkColumns = { refs: Uint8Array | null; text: StoredText };
-/** The columns of a checkpoint's row without its root, as `CHECKPOINT_COLUMNS` names them. */
-type CheckpointColumns = {
-  id: CheckpointId;
-  session: SessionId;
-  digest: Uint8Array;
-  body: StoredText;
-  deleted: number;
-};
-type RootColumns = CheckpointColumns & { root_text: StoredText | null; root_refs: Uint8Array | null };
-/** The columns of an effect, with its session's name. */
-export type EffectColumns = {
-  session: SessionId;
-  branch: string;
-  ordinal: number;
-  digest: Uint8Array;
-  body: StoredText;
-  text: StoredText | null;
-  refs: Uint8Array | null;
-};
+/** How SQLite gives back what is stored. */
+export type SqliteForm = { digest: Uint8Array; text: StoredText; refs: Uint8Array };
 
-/** What a listing reads of a checkpoint; needs the tables `checkpoint c` and `session s`. */
-const CHECKPOINT_COLUMNS = 'c.id, s.name AS session, c.digest, c.body, c.deleted';
-
-const LISTING: ListingColumns = {
-  session: 'c.session = (SELECT n FROM session WHERE name = ?)',
+const DIALECT: Dialect = {
+  checkpoint: 'c.id, s.name AS session, c.digest, c.body, c.deleted',
+  root: 'c.root_text AS text, c.root_refs AS refs',
+  checkpoints: 'checkpoint c JOIN session s ON s.n=c.session',
+  effect: 's.name AS session, e.branch, e.ordinal, e.digest, e.body, e.text, e.refs',
+  effects: 'session s JOIN effect e ON e.session=s.n',
+  sessions: 'session',
+  isInSession: 'c.session = (SELECT n FROM session WHERE name = ?)',
+  effectSession: 's.name',
   user: 'c.user',
   timestamp: 'c.timestamp',
 };
 
-/** The reading half of a storage: rows back into what was committed. */
-export abstract class SqliteReader extends DatabaseStorage<SqliteConnection> {
+/** Reads what is stored in a file whose chunks have these numbers. */
+export function sqliteCodec(numbers: ChunkNumbers): RowCodec<SqliteForm> {
+  return { digest: unpackDigest, text: decodeText, refs: (stored) => numbers.unpack(stored) };
+}
+
+/** A ref as it is stored, with the number of its session. */
+type RefColumns = Ref & { readonly session: number };
+
+/** The reading half of a storage in a SQLite file. */
+export abstract class SqliteReader extends SqlReader<SqliteConnection, SqliteForm> {
+  /** @internal */
+  protected readonly dialect: Dialect = DIALECT;
+  /** @internal */
+  protected readonly codec: RowCodec<SqliteForm>;
   readonly #numbers: ChunkNumbers;
   readonly #selectChunk: SqlStatement;
-  readonly #selectCheckpoint: SqlStatement;
 
   constructor(connection: SqliteConnection, numbers: ChunkNumbers) {
     super(connection);
     this.#numbers = numbers;
+    this.codec = sqliteCodec(numbers);
     this.#selectChunk = connection.db.prepare('SELECT refs, text FROM chunk WHERE prefix=? AND rest=?');
-    this.#selectCheckpoint = connection.db.prepare(
-      `SELECT ${CHECKPOINT_COLUMNS}, c.root_text, c.root_refs FROM checkpoint c JOIN session s ON s.n=c.session WHERE c.id=?`,
-    );
+  }
+
+  /** @internal */
+  protected where(): Conditions<string | number> {
+    return new Conditions<string | number>('?');
+  }
+
+  /** @internal */
+  protected async select<Row, Result>({ sql, values }: Statement, decode: (row: Row) => Result): Promise<Result[]> {
+    const { connection } = this;
+    return connection.read(() => {
+      this.#numbers.refresh();
+      return (connection.prepare(sql).all(...values) as Row[]).map(decode);
+    });
   }
 
   async readChunks(digests: readonly Digest[]): Promise<(Chunk | undefined)[]> {
@@ -118,60 +128,26 @@ export abstract class SqliteReader extends DatabaseStorage<SqliteConnection> {
     return { digest, text: decodeText(text), refs: this.#numbers.unpack(refs) };
   }
 
-  async readCheckpoint(id: CheckpointId): Promise<CheckpointRowWithRoot | undefined> {
-    if (!isBindable(id)) return undefined;
-    return this.connection.read(() => {
-      this.#numbers.refresh();
-      const row = this.#selectCheckpoint.get(id) as RootColumns | undefined;
-      if (row === undefined) return undefined;
-      const { root_text: text, root_refs: refs } = row;
-      if (text === null) return decodeCheckpoint(row);
-      return { ...decodeCheckpoint(row), root: { text: decodeText(text), refs: this.#numbers.unpack(refs) } };
-    });
-  }
-
+  /** In the order of the table, page by page; sessions are put into the order of their names at the end. */
   async readRefs(filter: { sessionId?: string; kind?: RefKind; name?: string } = {}): Promise<Ref[]> {
     const { connection } = this;
-    const where = new Conditions<SqlValue>('?').add('s.name = ?', filter.sessionId);
-    where.add('r.kind = ?', filter.kind).add('r.name = ?', filter.name);
-    const sql = `SELECT s.name AS sessionId, r.kind, r.name, r.target, r.mark AS "check" FROM ref r LEFT JOIN session s ON s.n=r.session ${where.sql} ORDER BY s.name, r.kind, r.name`;
-    return connection.read(() => (connection.prepare(sql).all(...where.values) as Ref[]).map(copyRef));
+    const rows = await connection.readPages(REFS_PER_TURN, (last: RefColumns | undefined, limit) => {
+      const where = new Conditions<SqlValue>('?').add(
+        'r.session = (SELECT n FROM session WHERE name = ?)',
+        filter.sessionId,
+      );
+      where.add('r.kind = ?', filter.kind).add('r.name = ?', filter.name);
+      if (last !== undefined)
+        where.addAll('(r.session, r.kind, r.name) > (?, ?, ?)', [last.session, last.kind, last.name]);
+      const sql = `SELECT r.session, s.name AS sessionId, r.kind, r.name, r.target, r.mark AS "check" FROM ref r LEFT JOIN session s ON s.n=r.session ${where.sql} ORDER BY r.session, r.kind, r.name ${where.page(limit)}`;
+      return connection.prepare(sql).all(...where.values) as RefColumns[];
+    });
+    const refs = rows.map(toRef);
+    return filter.sessionId === undefined ? refs.sort((a, b) => compareText(a.sessionId, b.sessionId)) : refs;
   }
 
   async readDue(page: { before: string; limit: number }): Promise<Ref[]> {
     return selectDue(await this.readRefs({ kind: 'due' }), page);
-  }
-
-  async listCheckpoints(query: CheckpointQuery): Promise<CheckpointRow[]> {
-    const { connection } = this;
-    return listPages(query, (page) => {
-      const where = new Conditions<SqlValue>('?');
-      const clauses = listingClauses(where, { query, page, columns: LISTING });
-      const sql = `SELECT ${CHECKPOINT_COLUMNS} FROM checkpoint c JOIN session s ON s.n=c.session ${clauses}`;
-      return connection.read(() =>
-        (connection.prepare(sql).all(...where.values) as CheckpointColumns[]).map(decodeCheckpoint),
-      );
-    });
-  }
-
-  async readEffects(filter: { sessionId: string; branch?: string; fromOrdinal?: number }): Promise<EffectRow[]> {
-    const where = new Conditions<SqlValue>('?').add('s.name = ?', filter.sessionId);
-    where.add('e.branch = ?', filter.branch).add('e.ordinal >= ?', filter.fromOrdinal);
-    const sql = `SELECT s.name AS session, e.branch, e.ordinal, e.digest, e.body, e.text, e.refs FROM session s JOIN effect e ON e.session=s.n ${where.sql} ORDER BY e.branch, e.ordinal`;
-    return this.connection.read(() => {
-      this.#numbers.refresh();
-      const rows = this.connection.prepare(sql).all(...where.values) as EffectColumns[];
-      return rows.map((row) => decodeEffect(row, this.#numbers));
-    });
-  }
-
-  async listSessions({ after, limit }: { after?: string; limit: number }): Promise<SessionId[]> {
-    const where = new Conditions<SqlValue>('?').addCursor('name > ?', after);
-    const sql = `SELECT name FROM session ${where.sql} ORDER BY name ${where.page(limit)}`;
-    const { connection } = this;
-    return connection.read(() =>
-      (connection.prepare(sql).all(...where.values) as { name: SessionId }[]).map(({ name }) => name),
-    );
   }
 
   async listChunks({ after, limit }: { after?: Digest; limit: number }): Promise<Digest[]> {
@@ -188,25 +164,8 @@ export abstract class SqliteReader extends DatabaseStorage<SqliteConnection> {
   }
 }
 
-function decodeCheckpoint({ id, session, digest, body, deleted }: CheckpointColumns): CheckpointRow {
-  return { id, sessionId: session, digest: unpackDigest(digest), body: decodeText(body), isDeleted: deleted !== 0 };
-}
-
-export function decodeEffect(row: EffectColumns, numbers: ChunkNumbers): EffectRow {
-  const { session, branch, ordinal, digest, body, text, refs } = row;
-  const result = text === null ? undefined : { text: decodeText(text), refs: numbers.unpack(refs) };
-  return {
-    sessionId: session,
-    branch,
-    ordinal,
-    body: decodeText(body),
-    ...(result === undefined ? {} : { result }),
-    digest: unpackDigest(digest),
-  };
-}
-
 /** A damaged row belongs to no session, and must not go missing without a word: what it protects would be taken for unprotected. */
-function copyRef(row: Ref): Ref {
-  if (typeof row.sessionId === 'string') return { ...row };
+function toRef({ session: _, ...ref }: RefColumns): Ref {
+  if (typeof ref.sessionId === 'string') return ref;
   throw new CorruptError('A branch, tag or other ref belongs to a session that is not there. Run verify.');
 }

@@ -1,0 +1,172 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { CheckpointId, SessionId } from '../../core/record/id.ts';
+import type { Digest } from '../../core/tree/chunk.ts';
+import type { CheckpointQuery, CheckpointRow, CheckpointRowWithRoot, EffectRow } from '../contract.ts';
+import { matchesQuery, parseHeader } from '../query.ts';
+import { isBindable } from '../sql-text.ts';
+import type { Conditions } from './conditions.ts';
+import { type Connection, DatabaseStorage } from './database-storage.ts';
+
+/** Rows of one statement: large enough to be few, small enough to hold up nobody. */
+const ROWS_PER_PAGE = 200;
+/** Greater than every character an id can go on with, so that a prefix is a range. */
+const AFTER_ALL = '\u{10ffff}';
+
+/** How a database gives back digests, texts and lists of references. */
+type Stored = { readonly digest: unknown; readonly text: unknown; readonly refs: unknown };
+
+/** Reads what is stored back. */
+export type RowCodec<Form extends Stored> = {
+  digest(stored: Form['digest']): Digest;
+  text(stored: Form['text']): string;
+  refs(stored: Form['refs'] | null): Digest[];
+};
+
+/** The columns of a checkpoint as every reader wants them. */
+export type CheckpointColumns<Form extends Stored> = {
+  readonly id: CheckpointId;
+  readonly session: SessionId;
+  readonly digest: Form['digest'];
+  readonly body: Form['text'];
+  readonly deleted: number | boolean;
+};
+
+type ContentColumns<Form extends Stored> = {
+  readonly text: Form['text'] | null;
+  readonly refs: Form['refs'] | null;
+};
+
+/** The columns of an effect as every reader wants them. */
+export type EffectColumns<Form extends Stored> = ContentColumns<Form> & {
+  readonly session: SessionId;
+  readonly branch: string;
+  readonly ordinal: number;
+  readonly digest: Form['digest'];
+  readonly body: Form['text'];
+};
+
+/** What is called otherwise in each database: lists of columns, tables `c` and `e` with what they are joined to, names of columns. */
+export type Dialect = {
+  readonly checkpoint: string;
+  readonly root: string;
+  readonly checkpoints: string;
+  readonly effect: string;
+  readonly effects: string;
+  readonly sessions: string;
+  readonly isInSession: string;
+  readonly effectSession: string;
+  readonly user: string;
+  readonly timestamp: string;
+};
+
+type Value = string | number;
+
+/** A statement and what is bound to it. */
+export type Statement = { readonly sql: string; readonly values: readonly Value[] };
+
+/** The reading half of a storage: rows back into what was committed, by the same rules in every database. */
+export abstract class SqlReader<Opened extends Connection, Form extends Stored> extends DatabaseStorage<Opened> {
+  /** @internal */
+  protected abstract readonly dialect: Dialect;
+  /** @internal */
+  protected abstract readonly codec: RowCodec<Form>;
+  /** Runs one statement, and decodes in the same read. @internal */
+  protected abstract select<Row, Result>(statement: Statement, decode: (row: Row) => Result): Promise<Result[]>;
+  /** What every statement is limited to. @internal */
+  protected abstract where(): Conditions<Value>;
+
+  async readCheckpoint(id: CheckpointId): Promise<CheckpointRowWithRoot | undefined> {
+    if (!isBindable(id)) return undefined;
+    const { codec, dialect } = this;
+    const where = this.where().add('c.id = ?', id);
+    const sql = `SELECT ${dialect.checkpoint}, ${dialect.root} FROM ${dialect.checkpoints} ${where.sql}`;
+    const decode = (row: CheckpointColumns<Form> & ContentColumns<Form>): CheckpointRowWithRoot => {
+      const root = decodeContent(row, codec);
+      return { ...decodeCheckpoint(row, codec), ...(root !== undefined && { root }) };
+    };
+    return (await this.select({ sql, values: where.values }, decode))[0];
+  }
+
+  /**
+   * Answers in order of ids, page by page. SQL compares the columns; metadata, which may be compressed, is compared here, by the
+   * one rule for all storages.
+   */
+  async listCheckpoints(query: CheckpointQuery): Promise<CheckpointRow[]> {
+    const { limit, metadata } = query;
+    const found: CheckpointRow[] = [];
+    let { after, offset = 0 } = query;
+    let skip = metadata === undefined ? 0 : offset;
+    if (metadata !== undefined) offset = 0;
+    while (found.length < limit) {
+      const size = metadata === undefined ? Math.min(ROWS_PER_PAGE, limit - found.length) : ROWS_PER_PAGE;
+      const rows = await this.#readPage(query, { after, offset, limit: size });
+      const fitting = metadata === undefined ? rows : rows.filter((row) => matchesQuery(parseHeader(row), query));
+      found.push(...fitting.slice(skip, skip + limit - found.length));
+      skip = Math.max(0, skip - fitting.length);
+      if (rows.length < size) break;
+      after = rows.at(-1)?.id;
+      offset = 0;
+      await nextTurn();
+    }
+    return found;
+  }
+
+  #readPage(query: CheckpointQuery, page: Page): Promise<CheckpointRow[]> {
+    const { codec, dialect } = this;
+    const where = this.where();
+    const isOldestFirst = query.order === 'oldest';
+    where.add(dialect.isInSession, query.sessionId);
+    where.add(`${dialect.user} = ?`, query.userId);
+    where.add('c.agent = ?', query.agentId);
+    where.add('c.branch = ?', query.branch);
+    where.add('c.type = ?', query.type);
+    where.add('c.status = ?', query.status);
+    where.add(`${dialect.timestamp} >= ?`, query.fromMs);
+    where.add(`${dialect.timestamp} <= ?`, query.toMs);
+    where.add('c.id >= ?', query.idPrefix);
+    where.addCursor('c.id < ?', query.idPrefix === undefined ? undefined : query.idPrefix + AFTER_ALL);
+    if (query.include !== 'all') where.addPlain('NOT c.deleted');
+    where.addCursor(isOldestFirst ? 'c.id > ?' : 'c.id < ?', page.after);
+    const order = `ORDER BY c.id ${isOldestFirst ? 'ASC' : 'DESC'} ${where.page(page.limit, page.offset)}`;
+    const sql = `SELECT ${dialect.checkpoint} FROM ${dialect.checkpoints} ${where.sql} ${order}`;
+    return this.select({ sql, values: where.values }, (row: CheckpointColumns<Form>) => decodeCheckpoint(row, codec));
+  }
+
+  async readEffects(filter: { sessionId: string; branch?: string; fromOrdinal?: number }): Promise<EffectRow[]> {
+    const { codec, dialect } = this;
+    const where = this.where().add(`${dialect.effectSession} = ?`, filter.sessionId);
+    where.add('e.branch = ?', filter.branch).add('e.ordinal >= ?', filter.fromOrdinal);
+    const sql = `SELECT ${dialect.effect} FROM ${dialect.effects} ${where.sql} ORDER BY e.branch, e.ordinal`;
+    return this.select({ sql, values: where.values }, (row: EffectColumns<Form>) => decodeEffect(row, codec));
+  }
+
+  async listSessions({ after, limit }: { after?: string; limit: number }): Promise<SessionId[]> {
+    const where = this.where().addCursor('name > ?', after);
+    const sql = `SELECT name FROM ${this.dialect.sessions} ${where.sql} ORDER BY name ${where.page(limit)}`;
+    return this.select({ sql, values: where.values }, ({ name }: { name: SessionId }) => name);
+  }
+}
+
+/** A part of a listing: what comes after an id. */
+type Page = { readonly after: string | undefined; readonly offset: number; readonly limit: number };
+
+/** A row as the contract has it. */
+export function decodeCheckpoint<Form extends Stored>(
+  { id, session, digest, body, deleted }: CheckpointColumns<Form>,
+  codec: RowCodec<Form>,
+): CheckpointRow {
+  const isDeleted = Boolean(deleted);
+  return { id, sessionId: session, digest: codec.digest(digest), body: codec.text(body), isDeleted };
+}
+
+/** An effect as the contract has it. */
+export function decodeEffect<Form extends Stored>(row: EffectColumns<Form>, codec: RowCodec<Form>): EffectRow {
+  const { session: sessionId, branch, ordinal, digest, body } = row;
+  const result = decodeContent(row, codec);
+  const rest = { body: codec.text(body), digest: codec.digest(digest), ...(result !== undefined && { result }) };
+  return { sessionId, branch, ordinal, ...rest };
+}
+
+function decodeContent<Form extends Stored>({ text, refs }: ContentColumns<Form>, codec: RowCodec<Form>) {
+  return text === null ? undefined : { text: codec.text(text), refs: codec.refs(refs) };
+}
