@@ -31,23 +31,32 @@ export function isProtecting(kind: string): boolean {
 
 type Name = Pick<Ref, 'kind' | 'name' | 'target'>;
 
-/** What points at each checkpoint of a session, so that many can be deleted with one look at its refs. */
-export class Holders {
-  readonly #byTarget = new Map<string, Name[]>();
+/** What points at each checkpoint. The refs of a session are read once, however many of its checkpoints are to be deleted. */
+export class Holders<Session> {
+  readonly #readRefs: (session: Session) => Iterable<Name>;
+  readonly #sessions = new Map<Session, Map<string, Name[]>>();
 
-  constructor(refs: Iterable<Name>) {
-    for (const ref of refs) {
-      const known = this.#byTarget.get(ref.target);
-      if (known === undefined) this.#byTarget.set(ref.target, [ref]);
-      else known.push(ref);
-    }
+  constructor(readRefs: (session: Session) => Iterable<Name>) {
+    this.#readRefs = readRefs;
   }
 
   /** The refs that go with a checkpoint when it is deleted; undefined if one of them protects it. With `force` nothing protects. */
-  release(id: string, force: boolean): readonly Name[] | undefined {
-    const holders = this.#byTarget.get(id) ?? [];
+  release(session: Session, id: string, force: boolean): readonly Name[] | undefined {
+    const byTarget = this.#sessions.get(session) ?? groupByTarget(this.#readRefs(session));
+    this.#sessions.set(session, byTarget);
+    const holders = byTarget.get(id) ?? [];
     return !force && holders.some(({ kind }) => isProtecting(kind)) ? undefined : holders;
   }
+}
+
+function groupByTarget(refs: Iterable<Name>): Map<string, Name[]> {
+  const groups = new Map<string, Name[]>();
+  for (const ref of refs) {
+    const group = groups.get(ref.target);
+    if (group === undefined) groups.set(ref.target, [ref]);
+    else group.push(ref);
+  }
+  return groups;
 }
 
 /** Whether the refs of a session are exactly those expected, in whatever order. */

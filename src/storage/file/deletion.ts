@@ -27,38 +27,33 @@ export async function deleteDurably(
 async function planDeletions(store: Store, deletions: readonly Deletion[], force: boolean): Promise<Plan[]> {
   const plans = new Map<SessionId, Plan>();
   const deleted = new Set<CheckpointId>();
+  const holders = new Holders((log: SessionLog) => log.refs.values());
   for (const deletion of deletions) {
-    const found = deleted.has(deletion.id) ? undefined : await store.sessions.find(deletion.id);
+    const { id } = deletion;
+    const found = deleted.has(id) ? undefined : await store.sessions.find(id);
     if (found === undefined || found.row.isDeleted) continue;
-    if (force) found.log.checkWhole();
     const { log } = found;
-    if (log.damage !== undefined) continue; // what is lost may protect it
-    const plan = plans.get(log.sessionId) ?? createPlan(log);
-    plans.set(log.sessionId, plan);
-    const released = plan.holders.release(deletion.id, force);
+    if (force) log.checkWhole();
+    // In a damaged log an entry that is lost may hold a name that protects it.
+    const released = log.damage === undefined ? holders.release(log, id, force) : undefined;
     if (released === undefined) continue;
-    const filed = log.refs.get(refKey({ kind: 'log', name: deletion.id }));
-    for (const { kind, name } of filed === undefined ? released : [...released, filed])
-      plan.refs.push({ kind, name, target: null });
+    const plan = plans.get(log.sessionId) ?? { log, deletions: [], refs: [] };
+    plans.set(log.sessionId, plan);
     plan.deletions.push(deletion);
-    deleted.add(deletion.id);
+    plan.refs.push(...[...released, ...logOf(log, id)].map(({ kind, name }) => ({ kind, name, target: null })));
+    deleted.add(id);
   }
-  return [...plans.values()].filter((plan) => plan.deletions.length > 0);
+  return [...plans.values()];
 }
 
-type Plan = {
-  readonly log: SessionLog;
-  readonly holders: Holders;
-  readonly deletions: Deletion[];
-  readonly refs: (Pick<Ref, 'kind' | 'name'> & { readonly target: null })[];
-};
+type RemovedRef = Pick<Ref, 'kind' | 'name'> & { readonly target: null };
+type Plan = { readonly log: SessionLog; readonly deletions: Deletion[]; readonly refs: RemovedRef[] };
 
-const createPlan = (log: SessionLog): Plan => ({
-  log,
-  holders: new Holders(log.refs.values()),
-  deletions: [],
-  refs: [],
-});
+/** The ref of what was filed under a checkpoint. */
+function logOf({ refs }: SessionLog, id: CheckpointId): readonly Ref[] {
+  const filed = refs.get(refKey({ kind: 'log', name: id }));
+  return filed === undefined ? [] : [filed];
+}
 
 async function writeDeletion({ sessions }: Store, { log, deletions, refs }: Plan): Promise<void> {
   const isFirst = await sessions.append(log, { deletions, ...(refs.length > 0 && { refs }) });

@@ -167,28 +167,33 @@ export class InMemoryCheckpointStorage implements ChunkStorage {
     return ids.filter((id) => after === undefined || id > after).slice(0, limit);
   }
 
-  async deleteCheckpoints(deletions: readonly Deletion[], options: { force?: boolean } = {}): Promise<CheckpointId[]> {
+  async deleteCheckpoints(
+    deletions: readonly Deletion[],
+    { force = false }: { force?: boolean } = {},
+  ): Promise<CheckpointId[]> {
     this.#checkOpen();
+    const holders = new Holders((session: MemorySession) => session.refs.values());
     const deleted: CheckpointId[] = [];
-    const holders = new Map<SessionId, Holders>();
     for (const { id, body } of deletions) {
       const row = this.#rows.get(id);
       const session = row && this.#sessions.get(row.sessionId);
-      if (row === undefined || session === undefined || row.isDeleted) continue;
-      const known = holders.get(row.sessionId) ?? new Holders(session.refs.values());
-      holders.set(row.sessionId, known);
-      const released = known.release(id, options.force === true);
+      if (session === undefined || row?.isDeleted !== false) continue;
+      const released = holders.release(session, id, force);
       if (released === undefined) continue;
       for (const ref of released) session.refs.delete(refKey(ref));
-      const { root: _, ...rest } = row;
-      this.#rows.set(id, { ...rest, body, isDeleted: true, header: parseHeader(body) });
-      if (row.header.idempotencyKey !== undefined) session.idempotencyKeys.delete(row.header.idempotencyKey);
+      this.#bury(row, session, body);
       deleted.push(id);
     }
     if (deleted.length > 0) this.#ascending = this.#ascending.map((row) => this.#rows.get(row.id) ?? row);
     for (const id of deleted) this.#removeLog(id);
     this.#noteDeleted(deleted.length);
     return deleted;
+  }
+
+  #bury({ id, sessionId, digest, header }: MemoryRow, session: MemorySession, body: string): void {
+    const { idempotencyKey } = header;
+    this.#rows.set(id, { id, sessionId, digest, body, isDeleted: true, header: parseHeader(body) });
+    if (idempotencyKey !== undefined) session.idempotencyKeys.delete(idempotencyKey);
   }
 
   /** A limit is there to bound memory: what it drops is freed soon, not at the next gc. Now and then, so that it costs little. */

@@ -54,15 +54,16 @@ async function release(
   query: Query,
   { tenant, live, force }: { tenant: string; live: readonly Candidate[]; force: boolean },
 ): Promise<Candidate[]> {
-  const holders = await query<Holder>(
+  const held = await query<Holder>(
     'SELECT session, kind, name, target FROM {s}.ref WHERE tenant = $1 AND session = ANY($2) AND target = ANY($3)',
     [tenant, live.map(({ session }) => session), live.map(({ id }) => id)],
   );
+  const holders = new Holders((session: string) => held.filter((holder) => holder.session === session));
   const doomed: Candidate[] = [];
   const loose: Holder[] = [];
   for (const candidate of live) {
     const { session, id } = candidate;
-    const released = new Holders(holders.filter((holder) => holder.session === session)).release(id, force);
+    const released = holders.release(session, id, force);
     if (released === undefined) continue;
     doomed.push(candidate);
     for (const ref of released) loose.push({ ...ref, session });

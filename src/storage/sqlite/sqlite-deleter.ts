@@ -15,12 +15,7 @@ export function deleteCheckpoints(
   deletions: readonly Deletion[],
   options: { readonly force: boolean; readonly encodeText: TextEncoder },
 ): CheckpointId[] {
-  const sessions = new Map<number, Holders>();
-  const holdersIn = (session: number): Holders => {
-    const known = sessions.get(session) ?? new Holders(readNames(connection, session));
-    sessions.set(session, known);
-    return known;
-  };
+  const holders = new Holders((session: number) => readNames(connection, session));
   const select = connection.prepare('SELECT n, session, digest FROM checkpoint WHERE id=? AND deleted=0');
   const bury = connection.prepare(
     'UPDATE checkpoint SET deleted=1, timestamp=?, branch=?, type=?, status=?, agent=?, user=?, idempotency=NULL, root_refs=NULL, root_text=NULL, mark=?, body=? WHERE n=?',
@@ -29,7 +24,7 @@ export function deleteCheckpoints(
   const deleted: CheckpointId[] = [];
   for (const { id, body } of deletions) {
     const row = isBindable(id) ? (select.get(id) as LiveColumns | undefined) : undefined;
-    const released = row && holdersIn(row.session).release(id, options.force);
+    const released = row && holders.release(row.session, id, options.force);
     if (row === undefined || released === undefined) continue;
     for (const { kind, name } of released) unname.run(row.session, kind, name);
     const check = tombstoneCheck({ id, digest: unpackDigest(row.digest), body });

@@ -165,7 +165,7 @@ export abstract class SqliteReader extends SqlReader<SqliteConnection, SqliteFor
 }
 
 /** A damaged row belongs to no session, and must not go missing without a word: what it protects would be taken for unprotected. */
-function toRef({ session: _, ...ref }: RefColumns): Ref {
-  if (typeof ref.sessionId === 'string') return ref;
+function toRef({ sessionId, kind, name, target, check }: RefColumns): Ref {
+  if (typeof sessionId === 'string') return { sessionId, kind, name, target, check };
   throw new CorruptError('A branch, tag or other ref belongs to a session that is not there. Run verify.');
 }
