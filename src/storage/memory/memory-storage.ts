@@ -176,17 +176,14 @@ export class InMemoryCheckpointStorage implements ChunkStorage {
     const deleted: CheckpointId[] = [];
     for (const { id, body } of deletions) {
       const row = this.#rows.get(id);
-      const session = row && this.#sessions.get(row.sessionId);
-      if (session === undefined || row?.isDeleted !== false) continue;
-      const released = holders.release(session, id, force);
-      if (released === undefined) continue;
+      const session = row?.isDeleted === false ? this.#sessions.get(row.sessionId) : undefined;
+      const released = session && holders.release(session, id, force);
+      if (row === undefined || session === undefined || released === undefined) continue;
       for (const ref of released) session.refs.delete(refKey(ref));
       this.#bury(row, session, body);
       deleted.push(id);
     }
-    if (deleted.length > 0) this.#ascending = this.#ascending.map((row) => this.#rows.get(row.id) ?? row);
-    for (const id of deleted) this.#removeLog(id);
-    this.#noteDeleted(deleted.length);
+    this.#noteDeleted(deleted);
     return deleted;
   }
 
@@ -196,8 +193,14 @@ export class InMemoryCheckpointStorage implements ChunkStorage {
     if (idempotencyKey !== undefined) session.idempotencyKeys.delete(idempotencyKey);
   }
 
+  #noteDeleted(deleted: readonly CheckpointId[]): void {
+    if (deleted.length > 0) this.#ascending = this.#ascending.map((row) => this.#rows.get(row.id) ?? row);
+    for (const id of deleted) this.#removeLog(id);
+    this.#bound(deleted.length);
+  }
+
   /** A limit is there to bound memory: what it drops is freed soon, not at the next gc. Now and then, so that it costs little. */
-  #noteDeleted(count: number): void {
+  #bound(count: number): void {
     const { maxCheckpoints } = this.limits;
     if (maxCheckpoints === undefined) return;
     this.#deletedSinceSweep += count;
@@ -234,7 +237,7 @@ export class InMemoryCheckpointStorage implements ChunkStorage {
     if (ifRefs !== undefined && !areSameRefs([...(session?.refs.values() ?? [])], ifRefs)) return false;
     const rest = this.#ascending.filter((row) => row.sessionId !== sessionId);
     for (const row of this.#ascending) if (row.sessionId === sessionId) this.#rows.delete(row.id);
-    this.#noteDeleted(this.#ascending.length - rest.length);
+    this.#bound(this.#ascending.length - rest.length);
     this.#ascending = rest;
     return this.#sessions.delete(sessionId);
   }
