@@ -176,9 +176,10 @@ export class InMemoryCheckpointStorage implements ChunkStorage {
     const deleted: CheckpointId[] = [];
     for (const { id, body } of deletions) {
       const row = this.#rows.get(id);
-      const session = row?.isDeleted === false ? this.#sessions.get(row.sessionId) : undefined;
-      const released = session && holders.release(session, id, force);
-      if (row === undefined || session === undefined || released === undefined) continue;
+      if (row?.isDeleted !== false) continue;
+      const session = this.#sessions.get(row.sessionId) ?? createSession();
+      const released = holders.release(session, id, force);
+      if (released === undefined) continue;
       for (const ref of released) session.refs.delete(refKey(ref));
       this.#bury(row, session, body);
       deleted.push(id);
