@@ -1,9 +1,8 @@
 import type { ChunkStorage } from '../storage/contract.ts';
-import { Builders } from './contract/builders.ts';
 import { chunkRules } from './contract/chunks.ts';
 import { collectingRules } from './contract/collecting.ts';
 import { commitRules } from './contract/commits.ts';
-import type { ContractTest } from './contract/contract-test.ts';
+import { type ContractTest, createContext } from './contract/contract-test.ts';
 import { deletingRules } from './contract/deleting.ts';
 import { differentialRules } from './contract/differential.ts';
 import { lifetimeRules } from './contract/lifetime.ts';
@@ -73,16 +72,12 @@ async function runOn(item: ContractTest, { open, reopen }: StorageContractOption
   const { storage, dispose } = 'storage' in opened ? opened : { storage: opened, dispose: async () => undefined };
   const inUse = [storage];
   try {
-    await item.run({
-      storage,
-      make: new Builders(),
-      reopen: async (current) => {
-        if (reopen === undefined) throw new TypeError(`"${item.title}" needs reopen.`);
-        const again = await reopen(current);
-        inUse.push(again);
-        return again;
-      },
-    });
+    const again = async (current: ChunkStorage) => {
+      if (reopen === undefined) throw new TypeError(`"${item.title}" needs reopen.`);
+      inUse.push(await reopen(current));
+      return inUse.at(-1) as ChunkStorage;
+    };
+    await item.run(createContext(storage, again));
   } finally {
     for (const each of inUse) await each.close();
     await dispose();

@@ -4,60 +4,40 @@ import type { JsonValue } from '../value/json.ts';
 /** Deeper values are left to the full walk, which knows cycles. */
 const MAX_DEPTH = 8;
 
-/** What stands for a value that JSON cannot hold as it is. */
-const NOT_PLAIN = Symbol('not plain');
-
 /** A copy of a value that is JSON as it is; undefined for any other, and for what the stored form would write with a tag. */
-export function copyPlainJson(value: unknown): JsonValue | undefined {
-  const copy = copyValue(value, 0);
-  return copy === NOT_PLAIN ? undefined : copy;
-}
-
-function copyValue(value: unknown, depth: number): JsonValue | typeof NOT_PLAIN {
+export function copyPlainJson(value: unknown, depth = 0): JsonValue | undefined {
   switch (typeof value) {
     case 'string':
     case 'boolean':
       return value;
     case 'number':
-      return Number.isFinite(value) && !Object.is(value, -0) ? value : NOT_PLAIN;
+      return Number.isFinite(value) && !Object.is(value, -0) ? value : undefined;
     case 'object':
-      return value === null ? null : copyContainer(value, depth + 1);
+      return value === null ? null : copyContainer(value as Fields, depth + 1);
     default:
-      return NOT_PLAIN;
+      return undefined;
   }
 }
 
-function copyContainer(value: object, depth: number): JsonValue | typeof NOT_PLAIN {
-  if (depth > MAX_DEPTH) return NOT_PLAIN;
-  const prototype: object | null = Object.getPrototypeOf(value);
+type Fields = { readonly [key: string]: unknown };
+
+function copyContainer(value: Fields, depth: number): JsonValue | undefined {
   const keys = Object.keys(value);
-  if (Object.getOwnPropertySymbols(value).length > 0) return NOT_PLAIN;
-  if (prototype === Array.prototype) return copyArray(value as unknown[], keys, depth);
-  const isPlain = prototype === Object.prototype && keys[0] !== '$';
-  return isPlain && !hasOddKey(keys) ? copyObject(value as { [key: string]: unknown }, keys, depth) : NOT_PLAIN;
-}
-
-function copyArray(items: readonly unknown[], keys: readonly string[], depth: number): JsonValue | typeof NOT_PLAIN {
-  if (keys.length !== items.length) return NOT_PLAIN;
-  const copies: JsonValue[] = [];
-  for (const item of items) {
-    const copy = copyValue(item, depth);
-    if (copy === NOT_PLAIN) return NOT_PLAIN;
-    copies.push(copy);
-  }
-  return copies;
-}
-
-function copyObject(
-  fields: { readonly [key: string]: unknown },
-  keys: readonly string[],
-  depth: number,
-): JsonValue | typeof NOT_PLAIN {
-  const copies: { [key: string]: JsonValue } = {};
+  const copy = emptyCopy(value, keys);
+  if (copy === undefined || depth > MAX_DEPTH) return undefined;
   for (const key of keys) {
-    const copy = copyValue(fields[key], depth);
-    if (copy === NOT_PLAIN || key === '__proto__') return NOT_PLAIN;
-    copies[key] = copy;
+    const part = copyPlainJson(value[key], depth);
+    if (part === undefined || key === '__proto__') return undefined;
+    copy[key] = part;
   }
-  return copies;
+  return copy;
+}
+
+/** An empty array or object; undefined for what JSON holds as neither. */
+function emptyCopy(value: object, keys: readonly string[]): { [key: string]: JsonValue } | undefined {
+  if (Object.getOwnPropertySymbols(value).length > 0) return undefined;
+  const prototype: object | null = Object.getPrototypeOf(value);
+  if (prototype === Array.prototype)
+    return keys.length === (value as unknown[]).length ? ([] as unknown as { [key: string]: JsonValue }) : undefined;
+  return prototype === Object.prototype && keys[0] !== '$' && !hasOddKey(keys) ? {} : undefined;
 }

@@ -30,21 +30,18 @@ const TEXTS: readonly string[] = [
 ];
 
 export const chunkRules = [
-  rule(
-    '[storage.5] chunks come in the order asked for, repeats included, undefined where absent',
-    async ({ storage, make }) => {
-      const [a, b, c] = [make.chunk(), make.chunk(), make.chunk()];
-      await storage.commit({ sessionId: session('s-1'), chunks: [a, b, c] });
-      const absent = digestText('absent');
-      const found = await storage.readChunks([c.digest, absent, a.digest, c.digest, b.digest]);
-      assertSame(
-        found.map((chunk) => chunk?.digest ?? 'none'),
-        [c.digest, 'none', a.digest, c.digest, b.digest],
-      );
-      assert.equal(found[1], undefined);
-      assertSame(await storage.readChunks([]), []);
-    },
-  ),
+  rule('[storage.5] chunks come as asked for, repeats included, undefined where absent', async ({ storage, make }) => {
+    const [a, b, c] = [make.chunk(), make.chunk(), make.chunk()];
+    await storage.commit({ sessionId: session('s-1'), chunks: [a, b, c] });
+    const absent = digestText('absent');
+    const found = await storage.readChunks([c.digest, absent, a.digest, c.digest, b.digest]);
+    assertSame(
+      found.map((chunk) => chunk?.digest ?? 'none'),
+      [c.digest, 'none', a.digest, c.digest, b.digest],
+    );
+    assert.equal(found[1], undefined);
+    assertSame(await storage.readChunks([]), []);
+  }),
 
   rule('[storage.5] any number of chunks can be asked for at once', async ({ storage, make }) => {
     const chunk = make.chunk();
@@ -128,24 +125,21 @@ export const chunkRules = [
     assert.equal((await storage.collect()).chunks, 0);
   }),
 
-  rule(
-    '[storage.5] reading what is reachable gives every chunk below, each once, and leaves out what is not there',
-    async ({ storage, make }) => {
-      const leaves = Array.from({ length: 3_000 }, () => make.chunk());
-      const nodes = [createChunk(contentOf(...leaves.slice(0, 1_500))), createChunk(contentOf(...leaves.slice(1_400)))];
-      const top = createChunk(contentOf(...nodes, ...leaves.slice(0, 2), ...nodes));
-      const other = make.chunk();
-      await storage.commit(
-        commitOf(make.checkpoint({ root: contentOf(top, other) }), { chunks: [...leaves, ...nodes, top, other] }),
-      );
-      const digestOf = (chunk: { digest: string }) => chunk.digest;
-      const sorted = (chunks: readonly { digest: string }[]) =>
-        chunks.toSorted((a, b) => (digestOf(a) < digestOf(b) ? -1 : 1));
-      assertSame(sorted(await storage.readReachable([top.digest, top.digest])), sorted([...leaves, ...nodes, top]));
-      assertSame(await storage.readReachable([make.chunk().digest, other.digest]), [other]);
-      assertSame(await storage.readReachable([]), []);
-    },
-  ),
+  rule('[storage.5] what is reachable is every chunk below that is there, once', async ({ storage, make }) => {
+    const leaves = Array.from({ length: 3_000 }, () => make.chunk());
+    const nodes = [createChunk(contentOf(...leaves.slice(0, 1_500))), createChunk(contentOf(...leaves.slice(1_400)))];
+    const top = createChunk(contentOf(...nodes, ...leaves.slice(0, 2), ...nodes));
+    const other = make.chunk();
+    await storage.commit(
+      commitOf(make.checkpoint({ root: contentOf(top, other) }), { chunks: [...leaves, ...nodes, top, other] }),
+    );
+    const digestOf = (chunk: { digest: string }) => chunk.digest;
+    const sorted = (chunks: readonly { digest: string }[]) =>
+      chunks.toSorted((a, b) => (digestOf(a) < digestOf(b) ? -1 : 1));
+    assertSame(sorted(await storage.readReachable([top.digest, top.digest])), sorted([...leaves, ...nodes, top]));
+    assertSame(await storage.readReachable([make.chunk().digest, other.digest]), [other]);
+    assertSame(await storage.readReachable([]), []);
+  }),
 
   rule('[storage.5] listing chunks gives each digest once, ascending, page by page', async ({ storage, make }) => {
     const chunks = Array.from({ length: 25 }, () => make.chunk());
@@ -160,10 +154,8 @@ export const chunkRules = [
     assertSame(await storage.listChunks({ limit: 0 }), []);
   }),
 
-  rule('[storage.5] a checkpoint is read with its root; an unknown one is undefined', async ({ storage, make }) => {
-    const [a, b] = [make.checkpoint(), make.checkpoint({ root: { text: '[]', refs: [] } })];
-    await storage.commit(commitOf(a));
-    await storage.commit(commitOf(b));
+  rule('[storage.5] a checkpoint is read with its root; an unknown one is undefined', async ({ storage, store }) => {
+    const [a, b] = await store([{}, { root: { text: '[]', refs: [] } }]);
     assertSame(await storage.readCheckpoint(a.header.id), rowWithRootOf(a));
     assertSame(await storage.readCheckpoint(b.header.id), rowWithRootOf(b));
     const near = [a.header.id.slice(0, -1), a.header.id.toUpperCase(), `${a.header.id}0`, 'chk_'];

@@ -57,26 +57,23 @@ async function bringAgain(storage: ChunkStorage, make: Builders, hot: Chunk): Pr
 }
 
 export const collectingRules = [
-  rule(
-    '[storage.16] a collection removes what nothing reaches, and only that, and counts it',
-    async ({ storage, make }) => {
-      const [leaf, deadLeaf, orphan] = [make.chunk(), make.chunk(), make.chunk()];
-      const node = createChunk(contentOf(leaf));
-      const deadNode = createChunk(contentOf(deadLeaf, leaf));
-      const live = make.checkpoint({ root: contentOf(node) });
-      const dead = make.checkpoint({ root: contentOf(deadNode, node) });
-      await storage.commit(commitOf(live, { chunks: [leaf, node, orphan] }));
-      await storage.commit(commitOf(dead, { chunks: [deadNode, deadLeaf] }));
-      assert.equal((await storage.collect()).chunks, 1);
-      await storage.deleteCheckpoints([deletionOf(dead)]);
-      const { chunks, bytes } = await storage.collect();
-      assert.equal(chunks, 2);
-      assert.ok(bytes >= 0 && Number.isFinite(bytes));
-      assertSame(await listDigests(storage), digestsOf(leaf, node));
-      assertSame(await storage.readChunks([deadNode.digest, leaf.digest]), [undefined, leaf]);
-      assert.equal((await storage.collect()).chunks, 0);
-    },
-  ),
+  rule('[storage.16] a collection removes and counts just what nothing reaches', async ({ storage, make }) => {
+    const [leaf, deadLeaf, orphan] = [make.chunk(), make.chunk(), make.chunk()];
+    const node = createChunk(contentOf(leaf));
+    const deadNode = createChunk(contentOf(deadLeaf, leaf));
+    const live = make.checkpoint({ root: contentOf(node) });
+    const dead = make.checkpoint({ root: contentOf(deadNode, node) });
+    await storage.commit(commitOf(live, { chunks: [leaf, node, orphan] }));
+    await storage.commit(commitOf(dead, { chunks: [deadNode, deadLeaf] }));
+    assert.equal((await storage.collect()).chunks, 1);
+    await storage.deleteCheckpoints([deletionOf(dead)]);
+    const { chunks, bytes } = await storage.collect();
+    assert.equal(chunks, 2);
+    assert.ok(bytes >= 0 && Number.isFinite(bytes));
+    assertSame(await listDigests(storage), digestsOf(leaf, node));
+    assertSame(await storage.readChunks([deadNode.digest, leaf.digest]), [undefined, leaf]);
+    assert.equal((await storage.collect()).chunks, 0);
+  }),
 
   rule('[storage.16] a collection gives space back', async ({ storage, make }) => {
     const noise = () => Array.from({ length: 20_000 }, () => make.random.below(36).toString(36)).join('');
@@ -91,17 +88,14 @@ export const collectingRules = [
     assert.ok((await storage.stats()).bytes < before / 2, 'the storage is not smaller');
   }),
 
-  rule(
-    '[storage.16] a collection of an empty storage, or one told to stop, loses nothing',
-    async ({ storage, make }) => {
-      assert.equal((await storage.collect()).chunks, 0);
-      const chunk = make.chunk();
-      await storage.commit(commitOf(make.checkpoint({ root: contentOf(chunk) }), { chunks: [chunk] }));
-      await storage.collect({ signal: AbortSignal.abort() }).catch(() => undefined);
-      await storage.collect({ signal: new AbortController().signal });
-      assertSame(await storage.readChunks([chunk.digest]), [chunk]);
-    },
-  ),
+  rule('[storage.16] a collection of nothing, or one told to stop, loses nothing', async ({ storage, make }) => {
+    assert.equal((await storage.collect()).chunks, 0);
+    const chunk = make.chunk();
+    await storage.commit(commitOf(make.checkpoint({ root: contentOf(chunk) }), { chunks: [chunk] }));
+    await storage.collect({ signal: AbortSignal.abort() }).catch(() => undefined);
+    await storage.collect({ signal: new AbortController().signal });
+    assertSame(await storage.readChunks([chunk.digest]), [chunk]);
+  }),
 
   rule('[storage.17] a chunk lives as long as one checkpoint of any session reaches it', async ({ storage, make }) => {
     const shared = make.chunk();
@@ -114,28 +108,25 @@ export const collectingRules = [
     }
   }),
 
-  rule(
-    '[storage.17] effects keep their chunks until they are replaced or their session is deleted',
-    async ({ storage, make }) => {
-      const sessionId = session('s-1');
-      const [leaf, second] = [make.chunk(), make.chunk()];
-      const node = createChunk(contentOf(leaf));
-      const effects = [make.effect({ ordinal: 0, result: contentOf(node) })];
-      await storage.commit({ sessionId, chunks: [leaf, node], effects });
-      await storage.collect();
-      assertSame(await listDigests(storage), digestsOf(leaf, node));
-      await storage.commit({
-        sessionId,
-        chunks: [second],
-        effects: [make.effect({ ordinal: 0, result: contentOf(second) })],
-      });
-      await storage.collect();
-      assertSame(await listDigests(storage), digestsOf(second));
-      await storage.deleteSession(sessionId);
-      await storage.collect();
-      assertSame(await listDigests(storage), []);
-    },
-  ),
+  rule('[storage.17] effects keep their chunks until they or their session go', async ({ storage, make }) => {
+    const sessionId = session('s-1');
+    const [leaf, second] = [make.chunk(), make.chunk()];
+    const node = createChunk(contentOf(leaf));
+    const effects = [make.effect({ ordinal: 0, result: contentOf(node) })];
+    await storage.commit({ sessionId, chunks: [leaf, node], effects });
+    await storage.collect();
+    assertSame(await listDigests(storage), digestsOf(leaf, node));
+    await storage.commit({
+      sessionId,
+      chunks: [second],
+      effects: [make.effect({ ordinal: 0, result: contentOf(second) })],
+    });
+    await storage.collect();
+    assertSame(await listDigests(storage), digestsOf(second));
+    await storage.deleteSession(sessionId);
+    await storage.collect();
+    assertSame(await listDigests(storage), []);
+  }),
 
   rule('[storage.6] chains of references may be of any depth', async ({ storage, make }) => {
     const chain = [make.chunk()];
@@ -172,16 +163,13 @@ export const collectingRules = [
     assertSame(await listDigests(storage), wanted.toSorted());
   }),
 
-  rule(
-    '[storage.18] a chunk that is garbage and brought again beside collections is there when it is needed',
-    async ({ storage, make }) => {
-      const hot = make.chunk();
-      const writers = Array.from({ length: 4 }, () => bringAgain(storage, make, hot));
-      await collectDuring(storage, Promise.all(writers));
-      await storage.collect();
-      assertSame(await listDigests(storage), []);
-    },
-  ),
+  rule('[storage.18] garbage that is brought again beside collections is there', async ({ storage, make }) => {
+    const hot = make.chunk();
+    const writers = Array.from({ length: 4 }, () => bringAgain(storage, make, hot));
+    await collectDuring(storage, Promise.all(writers));
+    await storage.collect();
+    assertSame(await listDigests(storage), []);
+  }),
 
   rule('[storage.18] collections at the same time are harmless', async ({ storage, make }) => {
     const [live, dead] = [make.chunk(), make.chunk()];

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { Commit } from '../../storage/contract.ts';
+import type { Commit, RefChange } from '../../storage/contract.ts';
 import {
   type Builders,
   type CheckpointParts,
@@ -26,6 +26,24 @@ function fullCommit(make: Builders, parts: CheckpointParts = {}, rest: Partial<C
     ...rest,
   });
 }
+
+/** What a ref is at, what a commit expects and wants of it, and whether the commit is stored. */
+const MOVES: readonly (Omit<RefChange, 'kind' | 'name'> & { at: string | null; isStored: boolean })[] = [
+  { at: 'x', target: 'y', isStored: true },
+  { at: 'x', expect: 'x', target: 'y', isStored: true },
+  { at: 'x', expect: 'other', target: 'y', isStored: false },
+  { at: 'x', expect: null, target: 'y', isStored: false },
+  { at: 'x', expect: '', target: 'y', isStored: false },
+  { at: 'x', target: null, isStored: true },
+  { at: 'x', expect: 'x', target: null, isStored: true },
+  { at: 'x', expect: 'other', target: null, isStored: false },
+  { at: 'x', expect: null, target: null, isStored: false },
+  { at: null, target: 'y', isStored: true },
+  { at: null, expect: null, target: 'y', isStored: true },
+  { at: null, expect: 'x', target: 'y', isStored: false },
+  { at: null, expect: '', target: 'y', isStored: false },
+  { at: null, target: null, isStored: true },
+];
 
 export const commitRules = [
   rule('[storage.1] a commit stores its chunks, row, effects and refs together', async ({ storage, make }) => {
@@ -64,31 +82,28 @@ export const commitRules = [
     assertSame(await readAll(storage), before);
   }),
 
-  rule(
-    '[storage.1] a refused first commit of a session leaves no session and no used key',
-    async ({ storage, make }) => {
-      const refused = fullCommit(make, { sessionId: 's-2' }, { requires: [make.id()] });
-      await assertRejects(storage.commit(refused), 'CONFLICT');
-      await assertNoTrace(storage, session('s-2'));
-      assertSame(await listDigests(storage), []);
-      assertSame(await storage.commit({ ...refused, requires: [] }), { status: 'stored' });
-    },
-  ),
-
-  rule('[storage.2] a ref moves if it is where the commit expects it, and not otherwise', async ({ storage, make }) => {
-    const [a, b, c] = [make.checkpoint(), make.checkpoint(), make.checkpoint()];
-    await storage.commit(commitOf(a, { refs: [moveBranch('main', a)] }));
-    await storage.commit(commitOf(b, { refs: [moveBranch('main', b, a.header.id)] }));
-    await assertRejects(storage.commit(commitOf(c, { refs: [moveBranch('main', c, a.header.id)] })), 'CONFLICT');
-    const [ref] = await storage.readRefs({ kind: 'branch' });
-    assert.equal(ref?.target, b.header.id);
+  rule('[storage.1] a refused first commit leaves no session and no used key', async ({ storage, make }) => {
+    const refused = fullCommit(make, { sessionId: 's-2' }, { requires: [make.id()] });
+    await assertRejects(storage.commit(refused), 'CONFLICT');
+    await assertNoTrace(storage, session('s-2'));
+    assertSame(await listDigests(storage), []);
+    assertSame(await storage.commit({ ...refused, requires: [] }), { status: 'stored' });
   }),
 
-  rule('[storage.2] a ref that does not exist is not where anyone expects it', async ({ storage, make }) => {
-    const a = make.checkpoint();
-    await assertRejects(storage.commit(commitOf(a, { refs: [moveBranch('main', a, ABSENT)] })), 'CONFLICT');
-    await assertRejects(storage.commit(commitOf(a, { refs: [moveBranch('main', a, '')] })), 'CONFLICT');
-    assertSame(await storage.readRefs(), []);
+  rule('[storage.2] a ref changes if it is where the commit expects it', async ({ storage }) => {
+    const sessionId = session('s-1');
+    for (const [n, { at, target, isStored, ...expected }] of MOVES.entries()) {
+      const ref = { kind: 'branch', name: `b${n}` } as const;
+      if (at !== null) await storage.commit({ sessionId, refs: [{ ...ref, target: at }] });
+      const commit = storage.commit({ sessionId, refs: [{ ...ref, ...expected, target }] });
+      if (isStored) assertSame(await commit, { status: 'stored' });
+      else await assertRejects(commit, 'CONFLICT');
+      const [found] = await storage.readRefs({ name: ref.name });
+      assert.equal(found?.target ?? null, isStored ? target : at, JSON.stringify(MOVES[n]));
+      // What was removed can be taken again.
+      if (isStored && target === null)
+        await storage.commit({ sessionId, refs: [{ ...ref, expect: null, target: 'x' }] });
+    }
   }),
 
   rule('[storage.2] the same name of another session or kind is another ref', async ({ storage, make }) => {
@@ -100,62 +115,23 @@ export const commitRules = [
     assert.equal((await storage.readRefs({ name: 'main' })).length, 3);
   }),
 
-  rule('[storage.2] `expect: null` takes a ref only if it does not exist', async ({ storage, make }) => {
-    const [a, b] = [make.checkpoint(), make.checkpoint()];
-    await storage.commit(commitOf(a, { refs: [moveBranch('main', a, null)] }));
-    await assertRejects(storage.commit(commitOf(b, { refs: [moveBranch('main', b, null)] })), 'CONFLICT');
-    await storage.commit({
-      sessionId: session('s-1'),
-      refs: [{ kind: 'branch', name: 'main', expect: a.header.id, target: null }],
-    });
-    await storage.commit(commitOf(b, { refs: [moveBranch('main', b, null)] }));
-    const [ref] = await storage.readRefs();
-    assert.equal(ref?.target, b.header.id);
-  }),
-
-  rule('[storage.2] without `expect` a ref is set whatever it is', async ({ storage, make }) => {
+  rule('[storage.3] a CONFLICT says what was expected and what was found', async ({ storage, make }) => {
     const [a, b] = [make.checkpoint(), make.checkpoint()];
     await storage.commit(commitOf(a, { refs: [moveBranch('main', a)] }));
-    await storage.commit(commitOf(b, { refs: [moveBranch('main', b)] }));
-    const [ref] = await storage.readRefs();
-    assert.equal(ref?.target, b.header.id);
-  }),
-
-  rule('[storage.2] `target: null` removes a ref, under the same expectations', async ({ storage, make }) => {
-    const [a, sessionId] = [make.checkpoint(), session('s-1')];
-    await storage.commit(commitOf(a, { refs: [moveBranch('main', a), moveBranch('side', a)] }));
-    const remove = { kind: 'branch', name: 'main', target: null } as const;
-    await assertRejects(storage.commit({ sessionId, refs: [{ ...remove, expect: ABSENT }] }), 'CONFLICT');
-    await assertRejects(storage.commit({ sessionId, refs: [{ ...remove, expect: null }] }), 'CONFLICT');
-    await storage.commit({ sessionId, refs: [remove] });
-    await storage.commit({ sessionId, refs: [remove] });
-    const refs = await storage.readRefs();
-    assertSame(
-      refs.map((ref) => ref.name),
-      ['side'],
+    const place = { sessionId: 's-1', kind: 'branch', name: 'main' };
+    const moved = await assertRejects(
+      storage.commit(commitOf(b, { refs: [moveBranch('main', b, ABSENT)] })),
+      'CONFLICT',
     );
+    assertSame(moved.details, { ...place, expected: ABSENT, found: a.header.id });
+    const exists = await assertRejects(
+      storage.commit(commitOf(b, { refs: [moveBranch('main', b, null)] })),
+      'CONFLICT',
+    );
+    assertSame(exists.details, { ...place, expected: null, found: a.header.id });
+    const gone = await assertRejects(storage.commit(commitOf(b, { refs: [moveBranch('x', b, ABSENT)] })), 'CONFLICT');
+    assertSame(gone.details, { ...place, name: 'x', expected: ABSENT, found: null });
   }),
-
-  rule(
-    '[storage.3] a failed expectation is a CONFLICT that says what was expected and found',
-    async ({ storage, make }) => {
-      const [a, b] = [make.checkpoint(), make.checkpoint()];
-      await storage.commit(commitOf(a, { refs: [moveBranch('main', a)] }));
-      const place = { sessionId: 's-1', kind: 'branch', name: 'main' };
-      const moved = await assertRejects(
-        storage.commit(commitOf(b, { refs: [moveBranch('main', b, ABSENT)] })),
-        'CONFLICT',
-      );
-      assertSame(moved.details, { ...place, expected: ABSENT, found: a.header.id });
-      const exists = await assertRejects(
-        storage.commit(commitOf(b, { refs: [moveBranch('main', b, null)] })),
-        'CONFLICT',
-      );
-      assertSame(exists.details, { ...place, expected: null, found: a.header.id });
-      const gone = await assertRejects(storage.commit(commitOf(b, { refs: [moveBranch('x', b, ABSENT)] })), 'CONFLICT');
-      assertSame(gone.details, { ...place, name: 'x', expected: ABSENT, found: null });
-    },
-  ),
 
   rule('[storage.3] a commit needs the checkpoints it requires, of any session', async ({ storage, make }) => {
     const [a, b] = [make.checkpoint({ sessionId: 's-1' }), make.checkpoint({ sessionId: 's-2' })];
@@ -177,31 +153,25 @@ export const commitRules = [
     assertSame(await storage.readCheckpoint(b.header.id), undefined);
   }),
 
-  rule(
-    '[storage.4] a second commit with a used idempotency key writes nothing and names the first',
-    async ({ storage, make }) => {
-      const first = fullCommit(make);
-      await storage.commit(first);
-      const before = await readAll(storage);
-      const result = await storage.commit(fullCommit(make));
-      assertSame(result, { status: 'duplicate', id: first.checkpoint?.header.id });
-      assertSame(await readAll(storage), before);
-    },
-  ),
+  rule('[storage.4] a commit with a used key writes nothing and names the first', async ({ storage, make }) => {
+    const first = fullCommit(make);
+    await storage.commit(first);
+    const before = await readAll(storage);
+    const result = await storage.commit(fullCommit(make));
+    assertSame(result, { status: 'duplicate', id: first.checkpoint?.header.id });
+    assertSame(await readAll(storage), before);
+  }),
 
-  rule(
-    '[storage.4] a used key is answered before requirements and expectations are looked at',
-    async ({ storage, make }) => {
-      const first = fullCommit(make);
-      await storage.commit(first);
-      const stale: Partial<Commit> = {
-        requires: [make.id()],
-        refs: [{ kind: 'branch', name: 'main', expect: ABSENT, target: null }],
-      };
-      const result = await storage.commit(fullCommit(make, {}, stale));
-      assertSame(result, { status: 'duplicate', id: first.checkpoint?.header.id });
-    },
-  ),
+  rule('[storage.4] a used key comes before requirements and expectations', async ({ storage, make }) => {
+    const first = fullCommit(make);
+    await storage.commit(first);
+    const stale: Partial<Commit> = {
+      requires: [make.id()],
+      refs: [{ kind: 'branch', name: 'main', expect: ABSENT, target: null }],
+    };
+    const result = await storage.commit(fullCommit(make, {}, stale));
+    assertSame(result, { status: 'duplicate', id: first.checkpoint?.header.id });
+  }),
 
   rule('[storage.4] of commits with one key at the same time, one is stored', async ({ storage, make }) => {
     const commits = Array.from({ length: 10 }, () => fullCommit(make));
@@ -228,39 +198,37 @@ export const commitRules = [
     assertSame(await storage.commit(commitOf(make.checkpoint({ idempotencyKey: 'once' }))), { status: 'stored' });
   }),
 
-  rule('[storage.3] a stored checkpoint is never replaced, not even a deleted one', async ({ storage, make }) => {
-    const [a, b] = [make.checkpoint(), make.checkpoint()];
-    await storage.commit(commitOf(a));
-    await storage.commit(commitOf(b));
-    await storage.deleteCheckpoints([deletionOf(b)]);
-    const before = await readAll(storage);
-    for (const { header } of [a, b]) {
-      const chunk = make.chunk();
-      const again = make.checkpoint({ id: header.id, note: 'other', root: contentOf(chunk) });
-      const refused = storage.commit(commitOf(again, { chunks: [chunk], refs: [moveBranch('x', again)] }));
-      assertSame((await assertRejects(refused, 'CONFLICT')).details, { id: header.id });
-    }
-    assertSame(await readAll(storage), before);
-  }),
-
   rule(
-    '[storage.3] a used id is refused before requirements and expectations are looked at',
-    async ({ storage, make }) => {
-      const [a, b] = [make.checkpoint(), make.checkpoint()];
-      await storage.commit(commitOf(a, { refs: [moveBranch('main', a)] }));
-      await storage.commit(commitOf(b, { refs: [moveBranch('main', b, a.header.id)] }));
-      const again = make.checkpoint({ id: a.header.id, note: 'other' });
-      const stale: Partial<Commit>[] = [
-        { refs: [moveBranch('main', again, null)] },
-        { refs: [moveBranch('main', again, ABSENT)], requires: [b.header.id] },
-        { requires: [make.id()] },
-      ];
-      for (const rest of stale) {
-        const error = await assertRejects(storage.commit(commitOf(again, rest)), 'CONFLICT');
-        assertSame(error.details, { id: a.header.id });
+    '[storage.3] a stored checkpoint is never replaced, not even a deleted one',
+    async ({ storage, make, store }) => {
+      const [a, b] = await store([{}, {}]);
+      await storage.deleteCheckpoints([deletionOf(b)]);
+      const before = await readAll(storage);
+      for (const { header } of [a, b]) {
+        const chunk = make.chunk();
+        const again = make.checkpoint({ id: header.id, note: 'other', root: contentOf(chunk) });
+        const refused = storage.commit(commitOf(again, { chunks: [chunk], refs: [moveBranch('x', again)] }));
+        assertSame((await assertRejects(refused, 'CONFLICT')).details, { id: header.id });
       }
+      assertSame(await readAll(storage), before);
     },
   ),
+
+  rule('[storage.3] a used id comes before requirements and expectations', async ({ storage, make }) => {
+    const [a, b] = [make.checkpoint(), make.checkpoint()];
+    await storage.commit(commitOf(a, { refs: [moveBranch('main', a)] }));
+    await storage.commit(commitOf(b, { refs: [moveBranch('main', b, a.header.id)] }));
+    const again = make.checkpoint({ id: a.header.id, note: 'other' });
+    const stale: Partial<Commit>[] = [
+      { refs: [moveBranch('main', again, null)] },
+      { refs: [moveBranch('main', again, ABSENT)], requires: [b.header.id] },
+      { requires: [make.id()] },
+    ];
+    for (const rest of stale) {
+      const error = await assertRejects(storage.commit(commitOf(again, rest)), 'CONFLICT');
+      assertSame(error.details, { id: a.header.id });
+    }
+  }),
 
   rule('[storage.3] a missing requirement is refused before expectations are looked at', async ({ storage, make }) => {
     const [a, missing] = [make.checkpoint(), make.id()];

@@ -2,15 +2,24 @@ import assert from 'node:assert/strict';
 import type { ErrorCode, SavestateError } from '../../core/errors.ts';
 import type { SessionId } from '../../core/record/id.ts';
 import type { Digest } from '../../core/tree/chunk.ts';
-import type { CheckpointQuery, ChunkStorage } from '../../storage/contract.ts';
-import type { Builders } from './builders.ts';
+import type { CheckpointQuery, ChunkStorage, NewCheckpoint } from '../../storage/contract.ts';
+import { Builders, type CheckpointParts, commitOf } from './builders.ts';
+
+/** Closes a storage and opens the same data again. */
+type Reopen = (storage: ChunkStorage) => Promise<ChunkStorage>;
 
 /** What a test of the contract gets: a fresh empty storage and a maker of things to put into it. */
 type ContractContext = {
   readonly storage: ChunkStorage;
   readonly make: Builders;
-  /** Closes the storage and opens the same data again. Only for tests that say so. */
-  readonly reopen: (storage: ChunkStorage) => Promise<ChunkStorage>;
+  /** Stores checkpoints with these parts at once and gives them back. */
+  readonly store: <Parts extends readonly CheckpointParts[]>(
+    parts: readonly [...Parts],
+  ) => Promise<{ [At in keyof Parts]: NewCheckpoint }>;
+  /** Asserts that a query finds exactly these, in any order. */
+  readonly finds: (filters: Partial<CheckpointQuery>, wanted: readonly NewCheckpoint[]) => Promise<void>;
+  /** Only for tests that say so. */
+  readonly reopen: Reopen;
 };
 
 /** One test of the contract. The title starts with the rule it shows: `[storage.1] ...`. */
@@ -19,6 +28,26 @@ export type ContractTest = {
   readonly needsReopen: boolean;
   readonly run: (context: ContractContext) => Promise<void>;
 };
+
+/** The context of a test on this storage. */
+export function createContext(storage: ChunkStorage, reopen: Reopen): ContractContext {
+  const make = new Builders();
+  return {
+    storage,
+    make,
+    reopen,
+    async store<Parts extends readonly CheckpointParts[]>(parts: readonly [...Parts]) {
+      const made = parts.map((part) => make.checkpoint(part));
+      await Promise.all(made.map((checkpoint) => storage.commit(commitOf(checkpoint))));
+      return made as { [At in keyof Parts]: NewCheckpoint };
+    },
+    async finds(filters, wanted) {
+      const rows = await storage.listCheckpoints(everything(filters));
+      const ids = wanted.map(({ header }) => header.id);
+      assertSame(rows.map((row) => row.id).sort(), ids.sort(), JSON.stringify(filters));
+    },
+  };
+}
 
 /** Defines a test that every storage can run. */
 export function rule(title: string, run: ContractTest['run']): ContractTest {

@@ -38,48 +38,40 @@ export const deletingRules = [
     assertSame(await storage.readCheckpoint(a.header.id), tombstoneRowOf(a));
   }),
 
-  rule(
-    '[storage.14] `force` deletes what is protected and removes the refs that held it',
-    async ({ storage, make }) => {
-      const [a, b] = [make.checkpoint(), make.checkpoint()];
-      const target = a.header.id;
-      const holders = (['branch', 'tag', 'pin'] as const).map((kind) => ({ kind, name: 'holds', target }));
-      await storage.commit(commitOf(a, { refs: holders }));
-      await storage.commit(commitOf(b, { refs: [moveBranch('other', b)] }));
-      assertSame(await storage.deleteCheckpoints([deletionOf(a)], { force: false }), []);
-      assertSame(await storage.deleteCheckpoints([deletionOf(a)], { force: true }), [a.header.id]);
-      const refs = await storage.readRefs();
-      assertSame(
-        refs.map(({ kind, name }) => [kind, name]),
-        [['branch', 'other']],
-      );
-    },
-  ),
+  rule('[storage.14] `force` deletes what is protected, and the refs that held it', async ({ storage, make }) => {
+    const [a, b] = [make.checkpoint(), make.checkpoint()];
+    const target = a.header.id;
+    const holders = (['branch', 'tag', 'pin'] as const).map((kind) => ({ kind, name: 'holds', target }));
+    await storage.commit(commitOf(a, { refs: holders }));
+    await storage.commit(commitOf(b, { refs: [moveBranch('other', b)] }));
+    assertSame(await storage.deleteCheckpoints([deletionOf(a)], { force: false }), []);
+    assertSame(await storage.deleteCheckpoints([deletionOf(a)], { force: true }), [a.header.id]);
+    const refs = await storage.readRefs();
+    assertSame(
+      refs.map(({ kind, name }) => [kind, name]),
+      [['branch', 'other']],
+    );
+  }),
 
-  rule(
-    '[storage.13] the answer names what was deleted now: not the unknown, not the deleted, none twice',
-    async ({ storage, make }) => {
-      const [a, b] = [make.checkpoint(), make.checkpoint()];
-      await storage.commit(commitOf(a));
-      await storage.commit(commitOf(b));
-      const unknown = deletionOf(make.checkpoint());
-      assertSame(await storage.deleteCheckpoints([]), []);
-      assertSame(await storage.deleteCheckpoints([unknown, deletionOf(a), deletionOf(a)]), [a.header.id]);
-      const before = await readAll(storage);
-      const other = { id: a.header.id, body: unknown.body };
-      assertSame(await storage.deleteCheckpoints([other], { force: true }), []);
-      assertSame(await readAll(storage), before);
-      const near = [b.header.id.slice(0, -1), b.header.id.toUpperCase(), ...HOSTILE_TEXTS] as CheckpointId[];
-      assertSame(
-        await storage.deleteCheckpoints(
-          near.map((id) => ({ id, body: other.body })),
-          { force: true },
-        ),
-        [],
-      );
-      assertSame(await readAll(storage), before);
-    },
-  ),
+  rule('[storage.13] the result names what was deleted now, and nothing else', async ({ storage, make, store }) => {
+    const [a, b] = await store([{}, {}]);
+    const unknown = deletionOf(make.checkpoint());
+    assertSame(await storage.deleteCheckpoints([]), []);
+    assertSame(await storage.deleteCheckpoints([unknown, deletionOf(a), deletionOf(a)]), [a.header.id]);
+    const before = await readAll(storage);
+    const other = { id: a.header.id, body: unknown.body };
+    assertSame(await storage.deleteCheckpoints([other], { force: true }), []);
+    assertSame(await readAll(storage), before);
+    const near = [b.header.id.slice(0, -1), b.header.id.toUpperCase(), ...HOSTILE_TEXTS] as CheckpointId[];
+    assertSame(
+      await storage.deleteCheckpoints(
+        near.map((id) => ({ id, body: other.body })),
+        { force: true },
+      ),
+      [],
+    );
+    assertSame(await readAll(storage), before);
+  }),
 
   rule('[storage.13] a thousand checkpoints can be deleted at once', async ({ storage, make }) => {
     const checkpoints = Array.from({ length: 1_000 }, () => make.checkpoint());
@@ -109,30 +101,26 @@ export const deletingRules = [
     assertSame(counts, { checkpoints: 0, tombstones: 0, chunks: 0, sessions: 0 });
   }),
 
-  rule('[storage.15] deleting a session says whether it was there', async ({ storage, make }) => {
+  rule('[storage.15] deleting a session says whether it was there', async ({ storage, store }) => {
     assert.equal(await storage.deleteSession(session('s-1')), false);
-    const a = make.checkpoint();
-    await storage.commit(commitOf(a));
+    const [a] = await store([{}]);
     await storage.deleteCheckpoints([deletionOf(a)]);
     assert.equal(await storage.deleteSession(session('s-1')), true);
     assert.equal(await storage.deleteSession(session('s-1')), false);
   }),
 
-  rule(
-    '[storage.15] with `ifRefs` a session is deleted only if its refs are exactly these',
-    async ({ storage, make }) => {
-      const [a, b] = [make.checkpoint(), make.checkpoint()];
-      await storage.commit(commitOf(a, { refs: [moveBranch('main', a, null)] }));
-      const before = await storage.readRefs({ sessionId: 's-1' });
-      await storage.commit(commitOf(b, { refs: [moveBranch('main', b, a.header.id)] }));
-      const now = await storage.readRefs({ sessionId: 's-1' });
-      for (const ifRefs of [before, [], [...now, ...before]])
-        assert.equal(await storage.deleteSession(session('s-1'), { ifRefs }), false);
-      assert.equal((await storage.listCheckpoints(everything())).length, 2);
-      assert.equal(await storage.deleteSession(session('s-1'), { ifRefs: now }), true);
-      await assertNoTrace(storage, session('s-1'));
-    },
-  ),
+  rule('[storage.15] with `ifRefs` a session goes only if its refs are just these', async ({ storage, make }) => {
+    const [a, b] = [make.checkpoint(), make.checkpoint()];
+    await storage.commit(commitOf(a, { refs: [moveBranch('main', a, null)] }));
+    const before = await storage.readRefs({ sessionId: 's-1' });
+    await storage.commit(commitOf(b, { refs: [moveBranch('main', b, a.header.id)] }));
+    const now = await storage.readRefs({ sessionId: 's-1' });
+    for (const ifRefs of [before, [], [...now, ...before]])
+      assert.equal(await storage.deleteSession(session('s-1'), { ifRefs }), false);
+    assert.equal((await storage.listCheckpoints(everything())).length, 2);
+    assert.equal(await storage.deleteSession(session('s-1'), { ifRefs: now }), true);
+    await assertNoTrace(storage, session('s-1'));
+  }),
 
   rule('[storage.15] a session can be used again after it was deleted', async ({ storage, make }) => {
     const [a, b] = [make.checkpoint(), make.checkpoint()];
@@ -142,41 +130,33 @@ export const deletingRules = [
     assert.equal((await storage.listCheckpoints(everything({ include: 'all' }))).length, 1);
   }),
 
-  rule(
-    '[storage.15] deleting a session or checkpoint touches no other, however alike the names',
-    async ({ storage, make }) => {
-      const names = [...HOSTILE_NAMES, 'a-1', 'a-10', 'a-1%', 'A-1'];
-      const shared = make.chunk();
-      for (const sessionId of names) {
-        const checkpoint = make.checkpoint({ sessionId, root: contentOf(shared) });
-        const effects = [make.effect({ sessionId, ordinal: 0 })];
-        await storage.commit(
-          commitOf(checkpoint, { chunks: [shared], effects, refs: [moveBranch('main', checkpoint)] }),
-        );
-      }
-      let left = names.length;
-      for (const sessionId of names.toSorted(() => make.random.below(3) - 1)) {
-        assert.equal(await storage.deleteSession(session(sessionId)), true, sessionId);
-        left--;
-        await assertNoTrace(storage, session(sessionId));
-        assert.equal((await storage.listCheckpoints(everything())).length, left, sessionId);
-        assert.equal((await storage.readRefs()).length, left, sessionId);
-      }
-    },
-  ),
+  rule('[storage.15] deleting touches no other session, however alike the names', async ({ storage, make }) => {
+    const names = [...HOSTILE_NAMES, 'a-1', 'a-10', 'a-1%', 'A-1'];
+    const shared = make.chunk();
+    for (const sessionId of names) {
+      const checkpoint = make.checkpoint({ sessionId, root: contentOf(shared) });
+      const effects = [make.effect({ sessionId, ordinal: 0 })];
+      await storage.commit(commitOf(checkpoint, { chunks: [shared], effects, refs: [moveBranch('main', checkpoint)] }));
+    }
+    let left = names.length;
+    for (const sessionId of names.toSorted(() => make.random.below(3) - 1)) {
+      assert.equal(await storage.deleteSession(session(sessionId)), true, sessionId);
+      left--;
+      await assertNoTrace(storage, session(sessionId));
+      assert.equal((await storage.listCheckpoints(everything())).length, left, sessionId);
+      assert.equal((await storage.readRefs()).length, left, sessionId);
+    }
+  }),
 
-  rule(
-    '[storage.15] deleting an ancestor or its session leaves the state of what was built on it',
-    async ({ storage, make }) => {
-      const shared = make.chunk();
-      const a = make.checkpoint({ sessionId: 's-1', root: contentOf(shared) });
-      const fork = make.checkpoint({ sessionId: 's-2', parent: a, root: contentOf(shared) });
-      await storage.commit(commitOf(a, { chunks: [shared] }));
-      await storage.commit(commitOf(fork, { requires: [a.header.id] }));
-      await storage.deleteSession(session('s-1'));
-      await storage.collect();
-      assertSame(await storage.readCheckpoint(fork.header.id), rowWithRootOf(fork));
-      assertSame(await storage.readChunks([shared.digest]), [shared]);
-    },
-  ),
+  rule('[storage.15] deleting an ancestor leaves what was built on it', async ({ storage, make }) => {
+    const shared = make.chunk();
+    const a = make.checkpoint({ sessionId: 's-1', root: contentOf(shared) });
+    const fork = make.checkpoint({ sessionId: 's-2', parent: a, root: contentOf(shared) });
+    await storage.commit(commitOf(a, { chunks: [shared] }));
+    await storage.commit(commitOf(fork, { requires: [a.header.id] }));
+    await storage.deleteSession(session('s-1'));
+    await storage.collect();
+    assertSame(await storage.readCheckpoint(fork.header.id), rowWithRootOf(fork));
+    assertSame(await storage.readChunks([shared.digest]), [shared]);
+  }),
 ];

@@ -73,16 +73,13 @@ const withoutHeader = ({ id, sessionId, digest, body, isDeleted }: IndexedRow): 
 });
 
 export const differentialRules = [
-  rule(
-    '[storage.8] random queries are answered as the reference implementation answers them',
-    async ({ storage, make }) => {
-      const rows = await storeRandomRows(storage, make);
-      const [first, ...others] = rows.map((row) => row.id);
-      for (let n = 0; n < QUERIES && first !== undefined; n++) {
-        const query = randomQuery(make, [first, ...others]);
-        const wanted = selectRows(rows, query).map(withoutHeader);
-        assertSame(await storage.listCheckpoints(query), wanted, JSON.stringify(query));
-      }
-    },
-  ),
+  rule('[storage.8] random queries give what the reference implementation gives', async ({ storage, make }) => {
+    const rows = await storeRandomRows(storage, make);
+    const [first, ...others] = rows.map((row) => row.id);
+    for (let n = 0; n < QUERIES && first !== undefined; n++) {
+      const query = randomQuery(make, [first, ...others]);
+      const wanted = selectRows(rows, query).map(withoutHeader);
+      assertSame(await storage.listCheckpoints(query), wanted, JSON.stringify(query));
+    }
+  }),
 ];

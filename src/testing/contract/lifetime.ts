@@ -75,30 +75,27 @@ export const lifetimeRules = [
     assertSame(await listDigests(storage), [shared.digest]);
   }),
 
-  rule(
-    '[storage.18] of twenty commits at once on one branch, one wins and the others leave nothing',
-    async ({ storage, make }) => {
-      const base = make.checkpoint();
-      await storage.commit(commitOf(base, { refs: [moveBranch('main', base)] }));
-      const rivals = Array.from({ length: 20 }, () => {
-        const chunk = make.chunk();
-        const checkpoint = make.checkpoint({ parent: base, root: contentOf(chunk) });
-        return commitOf(checkpoint, { chunks: [chunk], refs: [moveBranch('main', checkpoint, base.header.id)] });
-      });
-      const results = await Promise.allSettled(rivals.map((rival) => storage.commit(rival)));
-      const losers = results.filter((result) => result.status === 'rejected');
-      assert.equal(losers.length, 19);
-      assert.ok(losers.every(({ reason }) => hasErrorCode(reason, 'CONFLICT')));
-      const winner = rivals[results.findIndex((result) => result.status === 'fulfilled')]?.checkpoint;
-      const [ref] = await storage.readRefs();
-      assert.equal(ref?.target, winner?.header.id);
-      assertSame(
-        (await storage.listCheckpoints(everything())).map((row) => row.id),
-        [base.header.id, winner?.header.id],
-      );
-      assertSame(await listDigests(storage), winner?.root.refs);
-    },
-  ),
+  rule('[storage.18] of twenty commits at once on one branch, one leaves a trace', async ({ storage, make }) => {
+    const base = make.checkpoint();
+    await storage.commit(commitOf(base, { refs: [moveBranch('main', base)] }));
+    const rivals = Array.from({ length: 20 }, () => {
+      const chunk = make.chunk();
+      const checkpoint = make.checkpoint({ parent: base, root: contentOf(chunk) });
+      return commitOf(checkpoint, { chunks: [chunk], refs: [moveBranch('main', checkpoint, base.header.id)] });
+    });
+    const results = await Promise.allSettled(rivals.map((rival) => storage.commit(rival)));
+    const losers = results.filter((result) => result.status === 'rejected');
+    assert.equal(losers.length, 19);
+    assert.ok(losers.every(({ reason }) => hasErrorCode(reason, 'CONFLICT')));
+    const winner = rivals[results.findIndex((result) => result.status === 'fulfilled')]?.checkpoint;
+    const [ref] = await storage.readRefs();
+    assert.equal(ref?.target, winner?.header.id);
+    assertSame(
+      (await storage.listCheckpoints(everything())).map((row) => row.id),
+      [base.header.id, winner?.header.id],
+    );
+    assertSame(await listDigests(storage), winner?.root.refs);
+  }),
 
   rule('[storage.18] a refused commit does not hurt those that are under way beside it', async ({ storage, make }) => {
     const commits = Array.from({ length: 40 }, (_, n): Commit => {
@@ -115,19 +112,16 @@ export const lifetimeRules = [
     );
   }),
 
-  rule(
-    '[storage.19] a closed storage refuses every call with CLOSED, and closing again is harmless',
-    async ({ storage, make }) => {
-      await storage.commit(commitOf(make.checkpoint()));
-      await Promise.all([storage.close(), storage.close()]);
-      await storage.close();
-      for (const call of CALLS)
-        await assertRejects(
-          Promise.resolve().then(() => call(storage, make)),
-          'CLOSED',
-        );
-    },
-  ),
+  rule('[storage.19] a closed storage is CLOSED to every call but close', async ({ storage, make }) => {
+    await storage.commit(commitOf(make.checkpoint()));
+    await Promise.all([storage.close(), storage.close()]);
+    await storage.close();
+    for (const call of CALLS)
+      await assertRejects(
+        Promise.resolve().then(() => call(storage, make)),
+        'CLOSED',
+      );
+  }),
 
   rule('[storage.19] closing waits for the commits under way', async ({ storage, make }) => {
     let stored = 0;
@@ -142,16 +136,13 @@ export const lifetimeRules = [
     await Promise.all(commits);
   }),
 
-  reopenRule(
-    '[storage.19] commits that were under way at closing are there after opening again',
-    async ({ storage, make, reopen }) => {
-      const checkpoints = Array.from({ length: 20 }, (_, n) => make.checkpoint({ sessionId: `s-${n}` }));
-      const commits = checkpoints.map((checkpoint) => storage.commit(commitOf(checkpoint)));
-      const again = await reopen(storage);
-      await Promise.all(commits);
-      for (const item of checkpoints) assertSame(await again.readCheckpoint(item.header.id), rowWithRootOf(item));
-    },
-  ),
+  reopenRule('[storage.19] commits under way at closing are there again', async ({ storage, make, reopen }) => {
+    const checkpoints = Array.from({ length: 20 }, (_, n) => make.checkpoint({ sessionId: `s-${n}` }));
+    const commits = checkpoints.map((checkpoint) => storage.commit(commitOf(checkpoint)));
+    const again = await reopen(storage);
+    await Promise.all(commits);
+    for (const item of checkpoints) assertSame(await again.readCheckpoint(item.header.id), rowWithRootOf(item));
+  }),
 
   reopenRule('[storage.20] everything is there after opening again', async ({ storage, make, reopen }) => {
     await populate(storage, make);
@@ -164,56 +155,47 @@ export const lifetimeRules = [
     assertSame(await readAll(await reopen(again)), before);
   }),
 
-  reopenRule(
-    '[storage.20] keys, expectations and filters hold across opening again',
-    async ({ storage, make, reopen }) => {
-      await populate(storage, make);
-      const again = await reopen(storage);
-      const [head] = await again.readRefs({ sessionId: 's-1', kind: 'branch' });
-      const repeated = make.checkpoint({ sessionId: 's-1', idempotencyKey: 'once' });
-      assertSame(await again.commit(commitOf(repeated)), { status: 'duplicate', id: head?.target });
-      const stale = make.checkpoint({ sessionId: 's-1' });
-      await assertRejects(again.commit(commitOf(stale, { refs: [moveBranch('main', stale, null)] })), 'CONFLICT');
-      assertSame(await again.commit(commitOf(stale, { refs: [moveBranch('main', stale, head?.target ?? '')] })), {
-        status: 'stored',
-      });
-      assertSame((await again.listCheckpoints(everything({ userId: 'u', include: 'all' }))).length, 0);
-      const found = await again.listCheckpoints(everything({ sessionId: 's-1', branch: 'main', include: 'all' }));
-      assert.equal(found.length, 3);
-    },
-  ),
+  reopenRule('[storage.20] keys, expectations and filters hold', async ({ storage, make, reopen }) => {
+    await populate(storage, make);
+    const again = await reopen(storage);
+    const [head] = await again.readRefs({ sessionId: 's-1', kind: 'branch' });
+    const repeated = make.checkpoint({ sessionId: 's-1', idempotencyKey: 'once' });
+    assertSame(await again.commit(commitOf(repeated)), { status: 'duplicate', id: head?.target });
+    const stale = make.checkpoint({ sessionId: 's-1' });
+    await assertRejects(again.commit(commitOf(stale, { refs: [moveBranch('main', stale, null)] })), 'CONFLICT');
+    assertSame(await again.commit(commitOf(stale, { refs: [moveBranch('main', stale, head?.target ?? '')] })), {
+      status: 'stored',
+    });
+    assertSame((await again.listCheckpoints(everything({ userId: 'u', include: 'all' }))).length, 0);
+    const found = await again.listCheckpoints(everything({ sessionId: 's-1', branch: 'main', include: 'all' }));
+    assert.equal(found.length, 3);
+  }),
 
-  reopenRule(
-    '[storage.20] what was deleted and collected stays away after opening again',
-    async ({ storage, make, reopen }) => {
-      await populate(storage, make);
-      for (const sessionId of await storage.listSessions({ limit: ALL })) {
-        if (sessionId !== 's-2') await storage.deleteSession(sessionId);
-      }
-      await storage.collect();
-      const before = await readAll(storage);
-      const again = await reopen(storage);
-      assertSame(await readAll(again), before);
-      assert.equal((await again.collect()).chunks, 0);
-      assertSame(await readAll(again), before);
-    },
-  ),
+  reopenRule('[storage.20] what was deleted and collected stays away', async ({ storage, make, reopen }) => {
+    await populate(storage, make);
+    for (const sessionId of await storage.listSessions({ limit: ALL })) {
+      if (sessionId !== 's-2') await storage.deleteSession(sessionId);
+    }
+    await storage.collect();
+    const before = await readAll(storage);
+    const again = await reopen(storage);
+    assertSame(await readAll(again), before);
+    assert.equal((await again.collect()).chunks, 0);
+    assertSame(await readAll(again), before);
+  }),
 
-  rule(
-    '[storage.21] stats count checkpoints, tombstones, chunks and sessions, and bytes grow',
-    async ({ storage, make }) => {
-      const { bytes: emptyBytes, ...empty } = await storage.stats();
-      assertSame(empty, { checkpoints: 0, tombstones: 0, chunks: 0, sessions: 0 });
-      const chunk = make.chunk([], JSON.stringify(Array.from({ length: 30_000 }, () => make.random.below(1_000_000))));
-      const [a, b] = [make.checkpoint({ root: contentOf(chunk) }), make.checkpoint({ sessionId: 's-2' })];
-      await storage.commit(commitOf(a, { chunks: [chunk] }));
-      await storage.commit(commitOf(b));
-      await storage.deleteCheckpoints([deletionOf(b)]);
-      const { bytes, ...counts } = await storage.stats();
-      assertSame(counts, { checkpoints: 1, tombstones: 1, chunks: 1, sessions: 2 });
-      assert.ok(bytes > emptyBytes);
-    },
-  ),
+  rule('[storage.21] stats count what is there, and bytes grow', async ({ storage, make }) => {
+    const { bytes: emptyBytes, ...empty } = await storage.stats();
+    assertSame(empty, { checkpoints: 0, tombstones: 0, chunks: 0, sessions: 0 });
+    const chunk = make.chunk([], JSON.stringify(Array.from({ length: 30_000 }, () => make.random.below(1_000_000))));
+    const [a, b] = [make.checkpoint({ root: contentOf(chunk) }), make.checkpoint({ sessionId: 's-2' })];
+    await storage.commit(commitOf(a, { chunks: [chunk] }));
+    await storage.commit(commitOf(b));
+    await storage.deleteCheckpoints([deletionOf(b)]);
+    const { bytes, ...counts } = await storage.stats();
+    assertSame(counts, { checkpoints: 1, tombstones: 1, chunks: 1, sessions: 2 });
+    assert.ok(bytes > emptyBytes);
+  }),
 
   rule('[storage.22] a healthy storage finds nothing damaged', async ({ storage, make }) => {
     assertSame(await storage.checkIntegrity(), []);

@@ -1,6 +1,5 @@
-import assert from 'node:assert/strict';
 import type { JsonValue } from '../../core/value/json.ts';
-import type { CheckpointQuery, ChunkStorage, NewCheckpoint } from '../../storage/contract.ts';
+import type { NewCheckpoint } from '../../storage/contract.ts';
 import { commitOf, deletionOf, rowOf, session, tombstoneRowOf } from './builders.ts';
 import { ALL, assertSame, everything, rule } from './contract-test.ts';
 import { HOSTILE_NAMES, HOSTILE_TEXTS } from './hostile-text.ts';
@@ -20,92 +19,60 @@ const STRUCTURES: readonly JsonValue[] = [
   { b: 2, a: 1 },
 ];
 
-/** Stores checkpoints at once and gives them back. */
-async function store<Item extends NewCheckpoint>(
-  storage: ChunkStorage,
-  checkpoints: readonly Item[],
-): Promise<readonly Item[]> {
-  await Promise.all(checkpoints.map((checkpoint) => storage.commit(commitOf(checkpoint))));
-  return checkpoints;
-}
-
-/** Asserts that a query finds exactly these, oldest first. */
-async function assertFinds(
-  storage: ChunkStorage,
-  filters: Partial<CheckpointQuery>,
-  wanted: readonly NewCheckpoint[],
-): Promise<void> {
-  const rows = await storage.listCheckpoints(everything(filters));
-  assertSame(rows.map((row) => row.id).sort(), wanted.map(({ header }) => header.id).sort(), JSON.stringify(filters));
-}
-
 export const listingRules = [
-  rule(
-    '[storage.7] checkpoints are listed newest first, or oldest first, whatever the order of arrival',
-    async ({ storage, make }) => {
-      const ascending = Array.from({ length: 30 }, () => make.checkpoint());
-      const arriving = [...ascending].sort(() => make.random.below(3) - 1);
-      for (const checkpoint of arriving) await storage.commit(commitOf(checkpoint));
-      const rows = ascending.map(rowOf);
-      assertSame(await storage.listCheckpoints({ order: 'oldest', limit: ALL }), rows);
-      assertSame(await storage.listCheckpoints({ order: 'newest', limit: ALL }), rows.toReversed());
-      assertSame(await storage.listCheckpoints({ limit: ALL }), rows.toReversed());
-    },
-  ),
+  rule('[storage.7] lists are newest or oldest first, whatever arrived first', async ({ storage, make }) => {
+    const ascending = Array.from({ length: 30 }, () => make.checkpoint());
+    const arriving = [...ascending].sort(() => make.random.below(3) - 1);
+    for (const checkpoint of arriving) await storage.commit(commitOf(checkpoint));
+    const rows = ascending.map(rowOf);
+    assertSame(await storage.listCheckpoints({ order: 'oldest', limit: ALL }), rows);
+    assertSame(await storage.listCheckpoints({ order: 'newest', limit: ALL }), rows.toReversed());
+    assertSame(await storage.listCheckpoints({ limit: ALL }), rows.toReversed());
+  }),
 
-  rule('[storage.7] order is by id and never by time', async ({ storage, make }) => {
-    const [a, b] = [make.checkpoint({ timestampMs: 2_000 }), make.checkpoint({ timestampMs: 1_000 })];
-    await store(storage, [a, b]);
+  rule('[storage.7] order is by id and never by time', async ({ storage, store }) => {
+    const [a, b] = await store([{ timestampMs: 2_000 }, { timestampMs: 1_000 }]);
     assertSame(await storage.listCheckpoints({ limit: 2 }), [rowOf(b), rowOf(a)]);
   }),
 
-  rule('[storage.8] each filter selects by equality', async ({ storage, make }) => {
+  rule('[storage.8] each filter selects by equality', async ({ store, finds }) => {
     const fields = ['sessionId', 'branch', 'agentId', 'userId', 'type', 'status'] as const;
-    const marked = await store(
-      storage,
-      fields.map((field) => make.checkpoint({ [field]: 'wanted' })),
-    );
-    await store(storage, [make.checkpoint({ agentId: 'a', userId: 'u', status: 's' })]);
-    for (const [n, field] of fields.entries())
-      await assertFinds(storage, { [field]: 'wanted' }, marked.slice(n, n + 1));
-    for (const field of fields) await assertFinds(storage, { [field]: 'unknown' }, []);
+    const marked = await store(fields.map((field) => ({ [field]: 'wanted' })));
+    await store([{ agentId: 'a', userId: 'u', status: 's' }]);
+    for (const [n, field] of fields.entries()) await finds({ [field]: 'wanted' }, marked.slice(n, n + 1));
+    for (const field of fields) await finds({ [field]: 'unknown' }, []);
   }),
 
-  rule('[storage.8] filters are combined with "and"', async ({ storage, make }) => {
-    const [a, b, c] = await store(storage, [
-      make.checkpoint({ userId: 'u', agentId: 'a', metadata: { k: 1 } }),
-      make.checkpoint({ userId: 'u', agentId: 'b', metadata: { k: 1 } }),
-      make.checkpoint({ userId: 'v', agentId: 'a', metadata: { k: 2 } }),
+  rule('[storage.8] filters are combined with "and"', async ({ store, finds }) => {
+    const [a, b, c] = await store([
+      { userId: 'u', agentId: 'a', metadata: { k: 1 } },
+      { userId: 'u', agentId: 'b', metadata: { k: 1 } },
+      { userId: 'v', agentId: 'a', metadata: { k: 2 } },
     ]);
-    assert.ok(a && b && c);
-    await assertFinds(storage, { userId: 'u', agentId: 'a' }, [a]);
-    await assertFinds(storage, { userId: 'u', metadata: { k: 1 } }, [a, b]);
-    await assertFinds(storage, { agentId: 'a', metadata: { k: 2 }, idPrefix: c.header.id }, [c]);
-    await assertFinds(storage, { userId: 'v', agentId: 'b' }, []);
-    await assertFinds(storage, {}, [a, b, c]);
+    await finds({ userId: 'u', agentId: 'a' }, [a]);
+    await finds({ userId: 'u', metadata: { k: 1 } }, [a, b]);
+    await finds({ agentId: 'a', metadata: { k: 2 }, idPrefix: c.header.id }, [c]);
+    await finds({ userId: 'v', agentId: 'b' }, []);
+    await finds({}, [a, b, c]);
   }),
 
-  rule('[storage.8] bounds of time are inclusive', async ({ storage, make }) => {
-    const times = [0, 1_000, 2_000.5, 3_000];
-    const [zero, a, b, c] = await store(
-      storage,
-      times.map((timestampMs) => make.checkpoint({ timestampMs })),
-    );
-    assert.ok(zero && a && b && c);
-    await assertFinds(storage, { fromMs: 1_000 }, [a, b, c]);
-    await assertFinds(storage, { toMs: 2_000.5 }, [zero, a, b]);
-    await assertFinds(storage, { fromMs: 2_000.5, toMs: 2_000.5 }, [b]);
-    await assertFinds(storage, { fromMs: 0, toMs: 0 }, [zero]);
-    await assertFinds(storage, { fromMs: 2_001, toMs: 2_999 }, []);
+  rule('[storage.8] bounds of time are inclusive', async ({ store, finds }) => {
+    const times = [
+      { timestampMs: 0 },
+      { timestampMs: 1_000 },
+      { timestampMs: 2_000.5 },
+      { timestampMs: 3_000 },
+    ] as const;
+    const [zero, a, b, c] = await store(times);
+    await finds({ fromMs: 1_000 }, [a, b, c]);
+    await finds({ toMs: 2_000.5 }, [zero, a, b]);
+    await finds({ fromMs: 2_000.5, toMs: 2_000.5 }, [b]);
+    await finds({ fromMs: 0, toMs: 0 }, [zero]);
+    await finds({ fromMs: 2_001, toMs: 2_999 }, []);
   }),
 
-  rule('[storage.7] `limit` and `offset` cut the answer', async ({ storage, make }) => {
-    const rows = (
-      await store(
-        storage,
-        Array.from({ length: 9 }, () => make.checkpoint()),
-      )
-    ).map(rowOf);
+  rule('[storage.7] `limit` and `offset` cut the answer', async ({ storage, store }) => {
+    const rows = (await store(Array.from({ length: 9 }, () => ({})))).map(rowOf);
     assertSame(await storage.listCheckpoints({ order: 'oldest', limit: 4 }), rows.slice(0, 4));
     assertSame(await storage.listCheckpoints({ order: 'oldest', limit: 4, offset: 3 }), rows.slice(3, 7));
     assertSame(await storage.listCheckpoints({ limit: 4, offset: 7 }), rows.toReversed().slice(7));
@@ -115,18 +82,15 @@ export const listingRules = [
     assertSame(await storage.listCheckpoints({ order: 'oldest', after, limit: 2, offset: 1 }), rows.slice(6, 8));
   }),
 
-  rule('[storage.7] pages have no gaps and no repeats while new checkpoints arrive', async ({ storage, make }) => {
+  rule('[storage.7] pages have no gaps and no repeats while new checkpoints arrive', async ({ storage, store }) => {
     for (const order of ['oldest', 'newest'] as const) {
       const sessionId = `paged-${order}`;
-      const old = await store(
-        storage,
-        Array.from({ length: 20 }, () => make.checkpoint({ sessionId })),
-      );
+      const old = await store(Array.from({ length: 20 }, () => ({ sessionId })));
       const arrived: NewCheckpoint[] = [];
       const seen: string[] = [];
       for (let page = await storage.listCheckpoints({ sessionId, order, limit: 3 }); page.length > 0; ) {
         seen.push(...page.map((row) => row.id));
-        if (arrived.length < 5) arrived.push(...(await store(storage, [make.checkpoint({ sessionId })])));
+        if (arrived.length < 5) arrived.push(...(await store([{ sessionId }])));
         page = await storage.listCheckpoints({ sessionId, order, limit: 3, after: seen.at(-1) ?? '' });
       }
       const wanted = order === 'oldest' ? [...old, ...arrived] : old.toReversed();
@@ -137,126 +101,95 @@ export const listingRules = [
     }
   }),
 
-  rule('[storage.7] a cursor need not be the id of a checkpoint that is still there', async ({ storage, make }) => {
-    const [a, b, c] = await store(storage, [make.checkpoint(), make.checkpoint(), make.checkpoint()]);
-    assert.ok(a && b && c);
+  rule('[storage.7] a cursor need not be the id of a checkpoint that is still there', async ({ storage, store }) => {
+    const [a, b, c] = await store([{}, {}, {}]);
     await storage.deleteCheckpoints([deletionOf(b)]);
     assertSame(await storage.listCheckpoints({ order: 'oldest', after: b.header.id, limit: 9 }), [rowOf(c)]);
     assertSame(await storage.listCheckpoints({ after: b.header.id, limit: 9 }), [rowOf(a)]);
     assertSame(await storage.listCheckpoints({ order: 'oldest', after: '', limit: 9 }), [rowOf(a), rowOf(c)]);
   }),
 
-  rule('[storage.9] an id prefix is matched literally', async ({ storage, make }) => {
-    const [a, b] = await store(storage, [make.checkpoint(), make.checkpoint()]);
-    assert.ok(a && b);
-    await assertFinds(storage, { idPrefix: a.header.id }, [a]);
-    for (const idPrefix of ['chk_', 'chk', '']) await assertFinds(storage, { idPrefix }, [a, b]);
+  rule('[storage.9] an id prefix is matched literally', async ({ store, finds }) => {
+    const [a, b] = await store([{}, {}]);
+    await finds({ idPrefix: a.header.id }, [a]);
+    for (const idPrefix of ['chk_', 'chk', '']) await finds({ idPrefix }, [a, b]);
     const strangers = ['CHK_', 'chk%', 'c_k_', '____', '%', 'chk*', 'chk_[0-9]', `${a.header.id}0`, 'hk_'];
-    for (const idPrefix of strangers) await assertFinds(storage, { idPrefix }, []);
+    for (const idPrefix of strangers) await finds({ idPrefix }, []);
   }),
 
-  rule('[storage.8] a metadata filter compares whole JSON values', async ({ storage, make }) => {
+  rule('[storage.8] a metadata filter compares whole JSON values', async ({ store, finds }) => {
     const values = [...SCALARS, ...TEXTS_LIKE_SCALARS, ...STRUCTURES];
-    const stored = await store(
-      storage,
-      values.map((k) => make.checkpoint({ metadata: { k } })),
-    );
-    const [other] = await store(storage, [make.checkpoint({ metadata: { other: 1, b: 2 } })]);
-    const [bare] = await store(storage, [make.checkpoint()]);
-    assert.ok(other && bare);
-    for (const [n, k] of values.entries()) await assertFinds(storage, { metadata: { k } }, stored.slice(n, n + 1));
-    await assertFinds(storage, { metadata: { other: 1, b: 2 } }, [other]);
-    await assertFinds(storage, { metadata: { other: 1, b: 3 } }, []);
-    await assertFinds(storage, { metadata: {} }, [...stored, other, bare]);
+    const stored = await store(values.map((k) => ({ metadata: { k } })));
+    const [other] = await store([{ metadata: { other: 1, b: 2 } }]);
+    const [bare] = await store([{}]);
+    for (const [n, k] of values.entries()) await finds({ metadata: { k } }, stored.slice(n, n + 1));
+    await finds({ metadata: { other: 1, b: 2 } }, [other]);
+    await finds({ metadata: { other: 1, b: 3 } }, []);
+    await finds({ metadata: {} }, [...stored, other, bare]);
   }),
 
-  rule('[storage.8] metadata keys and values may be any text', async ({ storage, make }) => {
-    const keyed = await store(
-      storage,
-      HOSTILE_TEXTS.map((key) => make.checkpoint({ metadata: { [key]: 'here' } })),
-    );
-    const valued = await store(
-      storage,
-      HOSTILE_TEXTS.map((value) => make.checkpoint({ metadata: { value } })),
-    );
-    await store(storage, [make.checkpoint({ metadata: { deep: { a: 'here', b: { a: 'here' } }, list: ['here'] } })]);
+  rule('[storage.8] metadata keys and values may be any text', async ({ store, finds }) => {
+    const keyed = await store(HOSTILE_TEXTS.map((key) => ({ metadata: { [key]: 'here' } })));
+    const valued = await store(HOSTILE_TEXTS.map((value) => ({ metadata: { value } })));
+    await store([{ metadata: { deep: { a: 'here', b: { a: 'here' } }, list: ['here'] } }]);
     for (const [n, text] of HOSTILE_TEXTS.entries()) {
-      await assertFinds(storage, { metadata: { [text]: 'here' } }, keyed.slice(n, n + 1));
-      await assertFinds(storage, { metadata: { value: text } }, valued.slice(n, n + 1));
-      await assertFinds(storage, { metadata: { [text]: 'elsewhere' } }, []);
+      await finds({ metadata: { [text]: 'here' } }, keyed.slice(n, n + 1));
+      await finds({ metadata: { value: text } }, valued.slice(n, n + 1));
+      await finds({ metadata: { [text]: 'elsewhere' } }, []);
     }
     const paths = ['deep.a', '$.deep.a', 'deep.b.a', 'list[0]', 'deep"."a', "deep'.'a"];
-    for (const path of paths) await assertFinds(storage, { metadata: { [path]: 'here' } }, []);
+    for (const path of paths) await finds({ metadata: { [path]: 'here' } }, []);
     // What every object inherits is not metadata of a checkpoint.
-    await assertFinds(storage, { metadata: { ['__proto__']: {} } }, []);
+    await finds({ metadata: { ['__proto__']: {} } }, []);
   }),
 
-  rule('[storage.9] filter values are data: no text selects more than itself', async ({ storage, make }) => {
+  rule('[storage.9] filter values are data: no text selects more than itself', async ({ store, finds }) => {
     for (const field of ['sessionId', 'branch', 'agentId', 'userId', 'type', 'status'] as const) {
-      const named = await store(
-        storage,
-        HOSTILE_NAMES.map((name) => make.checkpoint({ sessionId: 'z', [field]: name })),
-      );
-      for (const [n, name] of HOSTILE_NAMES.entries())
-        await assertFinds(storage, { [field]: name }, named.slice(n, n + 1));
+      const named = await store(HOSTILE_NAMES.map((name) => ({ sessionId: 'z', [field]: name })));
+      for (const [n, name] of HOSTILE_NAMES.entries()) await finds({ [field]: name }, named.slice(n, n + 1));
       const strangers = HOSTILE_TEXTS.filter((text) => !HOSTILE_NAMES.includes(text));
-      for (const text of strangers) await assertFinds(storage, { [field]: text }, []);
+      for (const text of strangers) await finds({ [field]: text }, []);
     }
   }),
 
-  rule('[storage.9] cursors and prefixes are data', async ({ storage, make }) => {
-    const stored = await store(storage, [make.checkpoint(), make.checkpoint()]);
+  rule('[storage.9] cursors and prefixes are data', async ({ store, finds }) => {
+    const stored = await store([{}, {}]);
     for (const text of HOSTILE_TEXTS) {
-      await assertFinds(
-        storage,
+      await finds(
         { idPrefix: text },
         stored.filter(({ header }) => header.id.startsWith(text)),
       );
-      await assertFinds(
-        storage,
+      await finds(
         { after: text },
         stored.filter(({ header }) => header.id > text),
       );
     }
   }),
 
-  rule('[storage.9] names match exactly: "a-1" is not "a-10", nor "A-1"', async ({ storage, make }) => {
+  rule('[storage.9] names match exactly: "a-1" is not "a-10", nor "A-1"', async ({ store, finds }) => {
     const names = ['a-1', 'a-10', 'a-', 'A-1', 'a-1 ', ' a-1', 'a_1', 'a-01'];
     for (const field of ['sessionId', 'branch', 'agentId', 'userId'] as const) {
-      const stored = await store(
-        storage,
-        names.map((name) => make.checkpoint({ sessionId: field, [field]: name })),
-      );
-      for (const [n, name] of names.entries()) await assertFinds(storage, { [field]: name }, stored.slice(n, n + 1));
+      const stored = await store(names.map((name) => ({ sessionId: field, [field]: name })));
+      for (const [n, name] of names.entries()) await finds({ [field]: name }, stored.slice(n, n + 1));
     }
   }),
 
-  rule(
-    '[storage.8] tombstones are listed on request, and filtered by what they still say',
-    async ({ storage, make }) => {
-      const [a, b] = await store(storage, [
-        make.checkpoint({ userId: 'u', metadata: { k: 1 } }),
-        make.checkpoint({ userId: 'u' }),
-      ]);
-      assert.ok(a && b);
-      await storage.deleteCheckpoints([deletionOf(a)]);
-      assertSame(await storage.listCheckpoints(everything()), [rowOf(b)]);
-      assertSame(await storage.listCheckpoints(everything({ include: 'live' })), [rowOf(b)]);
-      assertSame(await storage.listCheckpoints(everything({ include: 'all' })), [tombstoneRowOf(a), rowOf(b)]);
-      await assertFinds(storage, { include: 'all', branch: 'main', idPrefix: a.header.id }, [a]);
-      await assertFinds(storage, { include: 'all', sessionId: 's-1', toMs: a.header.timestampMs }, [a]);
-      await assertFinds(storage, { include: 'all', userId: 'u' }, [b]);
-      await assertFinds(storage, { include: 'all', type: 'routine' }, [b]);
-      await assertFinds(storage, { include: 'all', metadata: { k: 1 } }, []);
-    },
-  ),
+  rule('[storage.8] tombstones are listed on request, by what they still say', async ({ storage, store, finds }) => {
+    const [a, b] = await store([{ userId: 'u', metadata: { k: 1 } }, { userId: 'u' }]);
+    await storage.deleteCheckpoints([deletionOf(a)]);
+    assertSame(await storage.listCheckpoints(everything()), [rowOf(b)]);
+    assertSame(await storage.listCheckpoints(everything({ include: 'live' })), [rowOf(b)]);
+    assertSame(await storage.listCheckpoints(everything({ include: 'all' })), [tombstoneRowOf(a), rowOf(b)]);
+    await finds({ include: 'all', branch: 'main', idPrefix: a.header.id }, [a]);
+    await finds({ include: 'all', sessionId: 's-1', toMs: a.header.timestampMs }, [a]);
+    await finds({ include: 'all', userId: 'u' }, [b]);
+    await finds({ include: 'all', type: 'routine' }, [b]);
+    await finds({ include: 'all', metadata: { k: 1 } }, []);
+  }),
 
-  rule('[storage.10] sessions are listed once each, in order, page by page', async ({ storage, make }) => {
+  rule('[storage.10] sessions are listed once each, in order, page by page', async ({ storage, make, store }) => {
     const names = ['b', 'a-10', 'a-1', 'a', 'A', 'a-2', 'c', 'Z'];
-    await store(
-      storage,
-      names.flatMap((sessionId) => [make.checkpoint({ sessionId }), make.checkpoint({ sessionId })]),
-    );
+    await store(names.flatMap((sessionId) => [{ sessionId }, { sessionId }]));
     await storage.commit({ sessionId: session('only-ref'), refs: [{ kind: 'mark', name: 'm', target: 'x' }] });
     await storage.commit({
       sessionId: session('only-effect'),

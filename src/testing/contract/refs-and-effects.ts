@@ -40,44 +40,38 @@ export const refRules = [
     assertSame(await storage.readRefs({ sessionId: 'unknown' }), []);
   }),
 
-  rule(
-    '[storage.11] names and targets of refs may be any name, and each ref carries a valid check',
-    async ({ storage }) => {
-      const refs = HOSTILE_NAMES.map((name): RefChange => ({ kind: 'branch', name, target: `to ${name}` }));
-      for (const sessionId of HOSTILE_NAMES)
-        await storage.commit({ sessionId: session(sessionId), refs: refs.slice(0, 2) });
-      await storage.commit({ sessionId: session('all-names'), refs });
-      for (const { name } of refs) {
-        const [ref, ...others] = await storage.readRefs({ sessionId: 'all-names', kind: 'branch', name });
-        assert.ok(ref !== undefined && others.length === 0, name);
-        assertSame(
-          checkRef(ref),
-          createRef({ sessionId: session('all-names'), kind: 'branch', name, target: `to ${name}` }),
-        );
-      }
-      for (const sessionId of HOSTILE_NAMES) assert.equal((await storage.readRefs({ sessionId })).length, 2, sessionId);
-    },
-  ),
+  rule('[storage.11] names and targets of refs may be any name, with a valid check', async ({ storage }) => {
+    const refs = HOSTILE_NAMES.map((name): RefChange => ({ kind: 'branch', name, target: `to ${name}` }));
+    for (const sessionId of HOSTILE_NAMES)
+      await storage.commit({ sessionId: session(sessionId), refs: refs.slice(0, 2) });
+    await storage.commit({ sessionId: session('all-names'), refs });
+    for (const { name } of refs) {
+      const [ref, ...others] = await storage.readRefs({ sessionId: 'all-names', kind: 'branch', name });
+      assert.ok(ref !== undefined && others.length === 0, name);
+      assertSame(
+        checkRef(ref),
+        createRef({ sessionId: session('all-names'), kind: 'branch', name, target: `to ${name}` }),
+      );
+    }
+    for (const sessionId of HOSTILE_NAMES) assert.equal((await storage.readRefs({ sessionId })).length, 2, sessionId);
+  }),
 
-  rule(
-    '[storage.11] what is due is given by target, whatever its session, and nothing else is',
-    async ({ storage }) => {
-      const due = (target: string): RefChange => ({ kind: 'due', name: `by ${target}`, target });
-      await storage.commit({ sessionId: session('s-2'), refs: [due('0300'), due('0100'), due('2')] });
-      await storage.commit({
-        sessionId: session('s-1'),
-        refs: [due('0200'), { kind: 'lease', name: 'a', target: '01' }],
-      });
-      const targets = async (before: string, limit: number) =>
-        (await storage.readDue({ before, limit })).map((ref) => checkRef(ref).target);
-      assert.deepEqual(await targets('0300', 10), ['0100', '0200']);
-      assert.deepEqual(await targets('1', 2), ['0100', '0200']);
-      assert.deepEqual(await targets('9', 10), ['0100', '0200', '0300', '2']);
-      await storage.commit({ sessionId: session('s-2'), refs: [{ kind: 'due', name: 'by 0100', target: '0400' }] });
-      await storage.commit({ sessionId: session('s-1'), refs: [{ kind: 'due', name: 'by 0200', target: null }] });
-      assert.deepEqual(await targets('1', 10), ['0300', '0400']);
-    },
-  ),
+  rule('[storage.11] what is due is given by target, whatever its session', async ({ storage }) => {
+    const due = (target: string): RefChange => ({ kind: 'due', name: `by ${target}`, target });
+    await storage.commit({ sessionId: session('s-2'), refs: [due('0300'), due('0100'), due('2')] });
+    await storage.commit({
+      sessionId: session('s-1'),
+      refs: [due('0200'), { kind: 'lease', name: 'a', target: '01' }],
+    });
+    const targets = async (before: string, limit: number) =>
+      (await storage.readDue({ before, limit })).map((ref) => checkRef(ref).target);
+    assert.deepEqual(await targets('0300', 10), ['0100', '0200']);
+    assert.deepEqual(await targets('1', 2), ['0100', '0200']);
+    assert.deepEqual(await targets('9', 10), ['0100', '0200', '0300', '2']);
+    await storage.commit({ sessionId: session('s-2'), refs: [{ kind: 'due', name: 'by 0100', target: '0400' }] });
+    await storage.commit({ sessionId: session('s-1'), refs: [{ kind: 'due', name: 'by 0200', target: null }] });
+    assert.deepEqual(await targets('1', 10), ['0300', '0400']);
+  }),
 
   rule('[storage.2] a change to the target it expects is a check that changes nothing', async ({ storage }) => {
     const sessionId = session('s-1');
@@ -111,53 +105,47 @@ export const refRules = [
 ];
 
 export const effectRules = [
-  rule(
-    '[storage.12] effects are read in order, of one branch or all, from an ordinal on',
-    async ({ storage, make }) => {
-      const sessionId = session('s-1');
-      const rows = ['a', 'a-1', 'b'].flatMap((branch) =>
-        [0, 1, 2, 9, 10, 11, 100].map((ordinal) => make.effect({ branch, ordinal })),
-      );
-      const arriving = rows.toSorted((a, b) => b.ordinal - a.ordinal);
-      for (const effect of arriving.slice(0, 6)) await storage.commit({ sessionId, effects: [effect] });
-      await storage.commit({ sessionId, effects: arriving.slice(6) });
-      await storage.commit({
-        sessionId: session('s-10'),
-        effects: [make.effect({ sessionId: 's-10', branch: 'a', ordinal: 3 })],
-      });
-      const inBranch = (branch: string) => rows.filter((row) => row.branch === branch);
-      assertSame(await storage.readEffects({ sessionId: 's-1' }), rows);
-      assertSame(await storage.readEffects({ sessionId: 's-1', branch: 'a' }), inBranch('a'));
-      assertSame(
-        await storage.readEffects({ sessionId: 's-1', branch: 'a-1', fromOrdinal: 9 }),
-        inBranch('a-1').slice(3),
-      );
-      assertSame(await storage.readEffects({ sessionId: 's-1', branch: 'b', fromOrdinal: 3 }), inBranch('b').slice(3));
-      assertSame(
-        await storage.readEffects({ sessionId: 's-1', fromOrdinal: 100 }),
-        rows.filter((row) => row.ordinal === 100),
-      );
-      assertSame(await storage.readEffects({ sessionId: 's-1', branch: 'b', fromOrdinal: 101 }), []);
-      assertSame(await storage.readEffects({ sessionId: 's-1', branch: 'none' }), []);
-      assertSame(await storage.readEffects({ sessionId: 'unknown' }), []);
-    },
-  ),
+  rule('[storage.12] effects are read in order, by branch, from an ordinal on', async ({ storage, make }) => {
+    const sessionId = session('s-1');
+    const rows = ['a', 'a-1', 'b'].flatMap((branch) =>
+      [0, 1, 2, 9, 10, 11, 100].map((ordinal) => make.effect({ branch, ordinal })),
+    );
+    const arriving = rows.toSorted((a, b) => b.ordinal - a.ordinal);
+    for (const effect of arriving.slice(0, 6)) await storage.commit({ sessionId, effects: [effect] });
+    await storage.commit({ sessionId, effects: arriving.slice(6) });
+    await storage.commit({
+      sessionId: session('s-10'),
+      effects: [make.effect({ sessionId: 's-10', branch: 'a', ordinal: 3 })],
+    });
+    const inBranch = (branch: string) => rows.filter((row) => row.branch === branch);
+    assertSame(await storage.readEffects({ sessionId: 's-1' }), rows);
+    assertSame(await storage.readEffects({ sessionId: 's-1', branch: 'a' }), inBranch('a'));
+    assertSame(
+      await storage.readEffects({ sessionId: 's-1', branch: 'a-1', fromOrdinal: 9 }),
+      inBranch('a-1').slice(3),
+    );
+    assertSame(await storage.readEffects({ sessionId: 's-1', branch: 'b', fromOrdinal: 3 }), inBranch('b').slice(3));
+    assertSame(
+      await storage.readEffects({ sessionId: 's-1', fromOrdinal: 100 }),
+      rows.filter((row) => row.ordinal === 100),
+    );
+    assertSame(await storage.readEffects({ sessionId: 's-1', branch: 'b', fromOrdinal: 101 }), []);
+    assertSame(await storage.readEffects({ sessionId: 's-1', branch: 'none' }), []);
+    assertSame(await storage.readEffects({ sessionId: 'unknown' }), []);
+  }),
 
-  rule(
-    '[storage.12] a later effect of the same place replaces the earlier, result included',
-    async ({ storage, make }) => {
-      const sessionId = session('s-1');
-      const chunk = make.chunk();
-      const started = make.effect({ ordinal: 1 });
-      const finished = make.effect({ ordinal: 1, result: contentOf(chunk) });
-      const neighbours = [make.effect({ ordinal: 0 }), make.effect({ ordinal: 2 })] as const;
-      await storage.commit({ sessionId, effects: [started, ...neighbours] });
-      await storage.commit({ sessionId, effects: [finished], chunks: [chunk] });
-      assertSame(await storage.readEffects({ sessionId }), [neighbours[0], finished, neighbours[1]]);
-      await storage.commit({ sessionId, effects: [finished, started] });
-      assertSame(await storage.readEffects({ sessionId }), [neighbours[0], started, neighbours[1]]);
-    },
-  ),
+  rule('[storage.12] a later effect of the same place replaces the earlier', async ({ storage, make }) => {
+    const sessionId = session('s-1');
+    const chunk = make.chunk();
+    const started = make.effect({ ordinal: 1 });
+    const finished = make.effect({ ordinal: 1, result: contentOf(chunk) });
+    const neighbours = [make.effect({ ordinal: 0 }), make.effect({ ordinal: 2 })] as const;
+    await storage.commit({ sessionId, effects: [started, ...neighbours] });
+    await storage.commit({ sessionId, effects: [finished], chunks: [chunk] });
+    assertSame(await storage.readEffects({ sessionId }), [neighbours[0], finished, neighbours[1]]);
+    await storage.commit({ sessionId, effects: [finished, started] });
+    assertSame(await storage.readEffects({ sessionId }), [neighbours[0], started, neighbours[1]]);
+  }),
 
   rule('[storage.15] what was filed under a checkpoint is deleted with it', async ({ storage, make }) => {
     const [a, b] = [make.checkpoint(), make.checkpoint()];
