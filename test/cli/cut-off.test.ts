@@ -85,11 +85,34 @@ describe.concurrent('sessions whose process was killed', () => {
     expect((await run(OTHER, { folder })).stderr).toContain(named);
     expect((await run(['repl', '--eval', 'where'], { folder })).stderr).toContain(named);
     expect((await run(['run', 'packing.yaml', '-s', 'box', '--input', '{"days":2}'], { folder })).stderr).toContain(
-      named,
+      'Session bag was cut off. Go on with it: savestate continue --session bag\n',
     );
     const { code, stderr } = await run(['continue', '--session', 'bag'], { folder });
     expect([code, stderr]).toEqual([3, expect.not.stringContaining('cut off')]);
     expect((await run(OTHER, { folder })).stderr).not.toContain('bag');
+  });
+
+  test('[settings.8] with the setting the next run of the same workflow goes on with it, and other runs name it', async () => {
+    const folder = createTeamFolder();
+    const bag = (session: string) => ['run', 'packing.yaml', '-s', session, '--input', '{"days":2}'];
+    const killed = await run(bag('bag'), {
+      folder,
+      env: { DELAY_MS: '60000', STARTED: '1' },
+      onOutput: (text, kill) => text.includes('looking') && kill('SIGKILL'),
+    });
+    expect(killed.code).toBeNull();
+    resumeByItself(folder);
+    const named = 'Session bag, a run of a workflow, was cut off. Go on with it: savestate continue --session bag\n';
+    expect((await run(OTHER, { folder })).stderr).toContain(named);
+    const { code, stderr } = await run(bag('box'), { folder });
+    expect([code, stderr]).toEqual([3, expect.stringContaining('Session bag was cut off; going on with it.\n')]);
+    expect(stderr).toContain(
+      "Session bag: Waiting: Take a coat for rain? (approve, reject)\nAnswer with: savestate continue --session bag --answer 'agree=...'\n",
+    );
+    expect((await run(bag('third'), { folder })).stderr).not.toContain('bag');
+    expect(await ok(['continue', '-s', 'bag', '--answer', 'agree=approve'], { folder })).toContain(
+      '2 shirts and a coat',
+    );
   });
 
   test('[settings.8] the REPL goes on with it too; what is said there is a note', async () => {

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { DIST, json, ok, run } from './support/cli.ts';
+import { json, ok, run } from './support/cli.ts';
 import { CHAT, sharedChat } from './support/fixture.ts';
 import { newFolder } from './support/folder.ts';
 import { OUTPUT_SCHEMAS } from './support/output-schemas.ts';
@@ -9,7 +9,6 @@ import { Screen } from './support/pty.ts';
 import { createTeamFolder, TEAM_WITH_BOSS } from './support/team.ts';
 
 const chat = sharedChat();
-const WITH_TEAM = join(import.meta.dirname, 'children', 'repl-with-team.mjs');
 
 describe.concurrent('lines from a script', () => {
   test('[repl.1] lists checkpoints with round numbers and times, resumes one, and shows from there', async () => {
@@ -132,38 +131,6 @@ describe.concurrent('a person at a terminal', () => {
     again.type('\u0015');
     again.enter('quit');
     expect(await again.ended).toBe(0);
-  });
-
-  test('[repl.1] with a team the next prompt after resume goes on from there', async () => {
-    const { folder, ids } = await chat.copy();
-    const screen = new Screen([DIST, CHAT], { folder, program: WITH_TEAM });
-    let at = await screen.shows('#8>');
-    screen.enter('show me the plan');
-    at = await screen.shows('heard "show me the plan" as message 9', at);
-    at = await screen.shows('/main #9>', at);
-    screen.enter(`resume ${ids[2]}`);
-    at = await screen.shows('#2 (resumed)>', at);
-    screen.enter('where is it?');
-    at = await screen.shows('heard "where is it?" as message 3', at);
-    await screen.shows(/\/rewind-2 #3>/, at);
-    screen.enter('quit');
-    expect(await screen.ended).toBe(0);
-    expect(await json('log', ['main', '-n', '1'], { folder })).toMatchObject([{ sequence: 9 }]); // nothing was lost
-  });
-
-  test('[repl.3] Ctrl-C stops the run and not the REPL', async () => {
-    const { folder } = await chat.copy();
-    const screen = new Screen([DIST, CHAT], { folder, program: WITH_TEAM });
-    let at = await screen.shows('#8>');
-    screen.enter('think long');
-    at = await screen.shows('thinking...', at);
-    screen.pressInterrupt();
-    at = await screen.shows('Stopped.', at);
-    at = await screen.shows('#8>', at);
-    screen.enter('and now?');
-    await screen.shows('heard "and now?" as message 9', at);
-    screen.type('\u0004');
-    expect(await screen.ended).toBe(0);
   });
 });
 

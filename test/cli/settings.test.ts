@@ -74,7 +74,10 @@ describe.concurrent('workflow.yaml at the command line', () => {
       expect(told).not.toMatch(/chk_|To go on|For more|savestate continue/);
     const { stdout: json } = await run(['run', 'Plan a day', '-n', '1', '--json'], { folder });
     expect(JSON.parse(json)).toMatchObject({ checkpointId: null, detail: expect.stringContaining('Nothing was kept') });
-    expect((await run(['repl', '--eval', 'Plan a day'], { folder })).code).toBe(0);
+    const repl = await run(['repl', '--eval', 'Plan a day; Slower, please'], { folder });
+    expect([repl.code, repl.stdout]).toEqual([0, expect.stringContaining('Ended: ')]);
+    expect(repl.stdout).toContain('Nothing is stored: it is gone when the REPL ends.');
+    expect(repl.stdout).not.toMatch(/To go on|For more/);
     expect((await run(['continue'], { folder })).stderr).toContain('Set enabled: true first');
     expect((await run(['resume', '@'], { folder })).code).toBe(2);
     expect(readdirSync(folder)).toEqual(before);
@@ -199,6 +202,8 @@ describe.concurrent('workflow.yaml at the command line', () => {
       await run(['run', 'A task', '-s', session], { folder });
       const { stderr } = await run(['continue', '-s', session, '--answer', 'plan-1=approve'], { folder });
       expect([session, stderr.includes('ledger: next planner\n')]).toEqual([session, isOn]);
+      const repl = await run(['repl', '--eval', `/new repl-${isOn}; Plan a day; approve`], { folder });
+      expect([repl.code, repl.stderr.includes('ledger: next planner\n')]).toEqual([0, isOn]);
     }
   });
 

@@ -63,6 +63,20 @@ export class OpenStorage {
     if (this.#sessionId === named) this.#sessionId = found;
   }
 
+  /** The head of the current branch of the session that is meant. */
+  async head(): Promise<CheckpointId> {
+    const sessionId = await this.session();
+    const branch = await this.manager.currentBranch(sessionId);
+    const id = await this.findName(sessionId, 'branch', branch);
+    if (id !== undefined) return id;
+    const names = (await this.manager.branches(sessionId)).map((each) => each.branch);
+    throw new NotFoundError(
+      names.length === 0
+        ? `There is no session "${sessionId}" in this storage. "savestate sessions" lists them.`
+        : `Session "${sessionId}" has no branch "${branch}" (it has: ${names.join(', ')}).`,
+    );
+  }
+
   /** What a branch or tag of the session points at. */
   async findName(sessionId: SessionId, kind: 'branch' | 'tag', name: string): Promise<CheckpointId | undefined> {
     const [ref] = await this.storage.readRefs({ sessionId, kind, name });

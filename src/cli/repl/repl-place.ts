@@ -5,7 +5,7 @@ import type { Context } from '../base/context.ts';
 import type { OpenStorage } from '../base/open-storage.ts';
 import { resolveRevision } from '../revision/resolve-revision.ts';
 import { findAt } from '../revision/state-path.ts';
-import { describeQuestion, REPL_NEXT_WORDS, toQuestion } from '../team/run-text.ts';
+import { describeQuestion, replWords, toQuestion } from '../team/run-text.ts';
 import { describeRound } from './repl-rounds.ts';
 
 /** Where the person is when the REPL begins: team, storage, session, and what is waited for. */
@@ -53,5 +53,5 @@ export async function findQuestion(opened: OpenStorage, { id, status }: Checkpoi
   const [request] = Object.values(findAt(state, ['fleet', 'requests']) ?? {});
   const asked: unknown = request ?? findAt(state, ['chat', 'pendingInput']);
   if (typeof asked !== 'object' || asked === null) return undefined;
-  return describeQuestion(toQuestion(asked as Parameters<typeof toQuestion>[0]), REPL_NEXT_WORDS);
+  return describeQuestion(toQuestion(asked as Parameters<typeof toQuestion>[0]), replWords());
 }

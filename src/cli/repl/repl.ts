@@ -1,12 +1,11 @@
-import { withoutUndefined } from '../../core/defined.ts';
 import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
 import { type GlobalOptions, parseCount } from '../base/command-input.ts';
 import type { Context } from '../base/context.ts';
 import { describeError, EXIT, type ExitCode, exitCodeOf, isInterrupt } from '../base/exit-code.ts';
-import type { ReplTeam, SendOptions } from '../team/repl-team.ts';
 import { notSaid, type ReplLine, readLine } from './repl-line.ts';
 import { ReplMoves } from './repl-moves.ts';
 import { describeStart, findHere } from './repl-place.ts';
+import type { FoundTeam, ReplTeam } from './repl-team.ts';
 import { formatHelp, type Grammar, ReplWords } from './repl-words.ts';
 
 /** What a line led to: go on, or end. */
@@ -14,9 +13,6 @@ export type ReplStep = { readonly isOver: boolean; readonly code: ExitCode };
 
 type OwnCommand = (word: string | undefined, signal: AbortSignal) => Promise<void>;
 type CommandLine = Extract<ReplLine, { kind: 'command' }>;
-
-/** Who answers, or why nobody does. */
-export type ReplParts = { readonly team?: ReplTeam | undefined; readonly teamError?: unknown };
 
 const GO_ON: ReplStep = { isOver: false, code: EXIT.ok };
 /** After these the place where one was means nothing any more: the branch is another one, or was moved. */
@@ -36,7 +32,7 @@ export class Repl {
   #run: AbortController | undefined;
   #isTalking = false;
 
-  constructor(context: Context, { team, teamError }: ReplParts) {
+  constructor(context: Context, { team, teamError }: FoundTeam) {
     this.#context = context;
     this.#words = new ReplWords(context.program.commands);
     this.#moves = new ReplMoves(context, this.#words);
@@ -62,7 +58,7 @@ export class Repl {
   /** Where the person is at the beginning. */
   async start(): Promise<string> {
     const without = this.#teamError === undefined ? 'none is configured' : `none: ${describeError(this.#teamError)}`;
-    return describeStart(this.#context, this.#team === undefined ? without : (this.#team.name ?? 'configured'));
+    return describeStart(this.#context, this.#team?.name ?? without);
   }
 
   /** Where the person is: session, branch, number, and whether the next prompt goes on from there. */
@@ -117,7 +113,8 @@ export class Repl {
       case 'unclear':
         throw new InvalidInputError(read.explanation);
       case 'prompt':
-        return this.#send(read.text, signal, read.hint);
+        await this.#hear({ prompt: read.text }, signal, read.hint);
+        return GO_ON;
       case 'command':
         return read.isGuess === true ? this.#guess(read, line.trim(), signal) : this.#do(read, signal);
     }
@@ -161,8 +158,9 @@ export class Repl {
     resume: (word) => this.#moves.resume(word),
     back: (word) => this.#moves.back(word === undefined ? 1 : parseCount(word, 'back')),
     new: (word) => this.#moves.begin(word),
-    run: (word, signal) => this.#goOn(word, signal),
-    continue: (_, signal) => this.#goOn(undefined, signal),
+    run: (word, signal) =>
+      this.#hear({ rounds: word === undefined ? undefined : parseCount(word, 'The number of rounds') }, signal),
+    continue: (_, signal) => this.#hear({}, signal),
     branch: (word) => this.#runPlain(word === undefined ? ['branch'] : ['switch', word]),
     use: (word) => this.#moves.use(word),
     where: () => this.#moves.where(),
@@ -205,19 +203,6 @@ export class Repl {
     return { isOver: false, code };
   }
 
-  async #send(text: string, signal: AbortSignal, hint?: string): Promise<ReplStep> {
-    const team = this.#openTeam(hint);
-    await this.#hear(team, team.send.bind(team, text), signal);
-    return GO_ON;
-  }
-
-  async #goOn(word: string | undefined, signal: AbortSignal): Promise<void> {
-    const rounds = word === undefined ? undefined : parseCount(word, 'The number of rounds');
-    const team = this.#openTeam();
-    if (team.goOn === undefined) throw new InvalidInputError('This team only answers prompts. Say something.');
-    await this.#hear(team, team.goOn.bind(team, rounds), signal);
-  }
-
   #openTeam(hint?: string): ReplTeam {
     if (this.#team !== undefined) return this.#team;
     if (this.#teamError !== undefined) throw this.#teamError;
@@ -225,19 +210,20 @@ export class Repl {
     throw new InvalidInputError(`No team is configured here, so nobody can answer. help lists the commands.${more}`);
   }
 
-  async #hear(team: ReplTeam, speak: (options: SendOptions) => Promise<void>, signal: AbortSignal): Promise<void> {
+  /** Says something to the team, or lets it go on. */
+  async #hear(said: Parameters<ReplTeam['hear']>[0], signal: AbortSignal, hint?: string): Promise<void> {
+    const team = this.#openTeam(hint);
     const found = await this.#moves.findStorage();
     const sessionId = (await found?.findSession()) ?? this.#moves.begun;
-    const { print } = this.#context.terminal;
     this.#isTalking = true;
     try {
-      await speak(withoutUndefined({ sessionId, signal, print, from: found?.position }));
+      const heard = await team.hear(said, { sessionId, signal, from: found?.position });
+      const opened = await this.#context.open();
+      opened.select(heard);
+      opened.position = undefined; // it went on from there
     } finally {
       this.#isTalking = false;
     }
-    const opened = await this.#context.open();
-    if (team.sessionId !== undefined) opened.select(team.sessionId);
-    opened.position = undefined; // it went on from there
   }
 }
 

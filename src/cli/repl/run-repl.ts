@@ -1,65 +1,49 @@
-import { appendFileSync, existsSync, readFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
 import { createInterface, type Interface } from 'node:readline';
-import { makeFolder } from '../../storage/make-folder.ts';
 import type { Context } from '../base/context.ts';
 import { EXIT, type ExitCode } from '../base/exit-code.ts';
+import { openHistory } from '../place/own-files.ts';
 import { listRevisions } from '../revision/resolve-revision.ts';
 import { toPrintable } from '../terminal/style.ts';
-import { Repl, type ReplParts } from './repl.ts';
+import { Repl } from './repl.ts';
+import type { FoundTeam } from './repl-team.ts';
 import { ReplWords } from './repl-words.ts';
 
 const MAX_HISTORY = 1_000;
 
-/** Where lines come from: a text given with the command, a person, or a pipe. */
-export type ReplInput = ReplParts & { readonly script?: string | undefined };
-
-/** Runs the REPL until it ends; a script ends at its first error. */
-export async function runRepl(context: Context, { script, ...parts }: ReplInput = {}): Promise<ExitCode> {
-  const repl = new Repl(context, parts);
+/** Runs the REPL until it ends, with lines of a script, a person or a pipe; all but a person's end at the first error. */
+export async function runRepl(context: Context, script: string | undefined, found: FoundTeam): Promise<ExitCode> {
+  const repl = new Repl(context, found);
   if (script !== undefined) return runLines(repl, script.split(/[;\n]/));
   const isPerson = process.stdin.isTTY === true && process.stdout.isTTY === true;
   if (isPerson) return talk(context, repl);
-  const lines = new Counted(createInterface({ input: process.stdin, signal: context.signal }));
-  const code = await runLines(repl, lines.read());
-  if (lines.count === 0 && !context.signal.aborted)
+  let count = 0;
+  const code = await runLines(repl, createInterface({ input: process.stdin, signal: context.signal }), () => count++);
+  if (count === 0 && !context.signal.aborted)
     context.say(
       "There was nothing to read. Type at a terminal, pipe lines into it, or give them: --eval 'where; show'",
     );
   return context.signal.aborted ? EXIT.interrupted : code;
 }
 
-async function runLines(repl: Repl, lines: Iterable<string> | AsyncIterable<string>): Promise<ExitCode> {
+async function runLines(
+  repl: Repl,
+  lines: Iterable<string> | AsyncIterable<string>,
+  onLine: () => void = () => undefined,
+): Promise<ExitCode> {
   for await (const line of lines) {
+    onLine();
     const { isOver, code } = await repl.take(line);
     if (isOver || code !== EXIT.ok) return code;
   }
   return EXIT.ok;
 }
 
-/** Lines that are counted as they are read. */
-class Counted {
-  count = 0;
-  readonly #lines: AsyncIterable<string>;
-
-  constructor(lines: AsyncIterable<string>) {
-    this.#lines = lines;
-  }
-
-  async *read(): AsyncGenerator<string> {
-    for await (const line of this.#lines) {
-      this.count++;
-      yield line;
-    }
-  }
-}
-
 async function talk(context: Context, repl: Repl): Promise<ExitCode> {
-  const history = new History(join(await context.stateFolder(), 'history'));
+  const history = await openHistory(context);
   const lines = createInterface({
     input: process.stdin,
     output: process.stdout,
-    history: history.read(),
+    history: history.read().slice(-MAX_HISTORY).reverse(),
     historySize: MAX_HISTORY,
     removeHistoryDuplicates: true,
     completer: (line: string, done: (error: null, result: [string[], string]) => void) =>
@@ -78,7 +62,7 @@ async function talk(context: Context, repl: Repl): Promise<ExitCode> {
   };
   await ask();
   for await (const line of incoming) {
-    history.add(line);
+    if (line.trim() !== '') history.add(line);
     if ((await repl.take(line, { isAhead: ahead.shift() ?? false })).isOver) break;
     await ask();
   }
@@ -111,28 +95,4 @@ async function complete(context: Context, line: string): Promise<[string[], stri
   const all = known.filter((each) => each === toPrintable(each)); // others would be typed into the terminal
   const found = all.filter((each) => each.startsWith(last) || each.startsWith(`chk_${last}`));
   return [last === '' && !isFirst ? all : found, last];
-}
-
-/** What was typed before, also in other sessions. */
-class History {
-  readonly #path: string;
-
-  constructor(path: string) {
-    this.#path = path;
-  }
-
-  read(): string[] {
-    const text = existsSync(this.#path) ? readFileSync(this.#path, 'utf8') : '';
-    return text
-      .split('\n')
-      .filter((line) => line !== '')
-      .slice(-MAX_HISTORY)
-      .reverse();
-  }
-
-  add(line: string): void {
-    if (line.trim() === '') return;
-    makeFolder(dirname(this.#path));
-    appendFileSync(this.#path, `${line}\n`, { mode: 0o600 });
-  }
 }

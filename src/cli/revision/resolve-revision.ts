@@ -1,6 +1,6 @@
 import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
-import type { CheckpointId, SessionId } from '../../core/record/id.ts';
+import type { CheckpointId } from '../../core/record/id.ts';
 import { readPath } from '../../manager/engine/lineage.ts';
 import { Repository } from '../../manager/engine/repository.ts';
 import { isAnswerBranch } from '../../runtime/run/request-answers.ts';
@@ -34,27 +34,12 @@ export async function resolveRevision(opened: OpenStorage, text: string): Promis
 
 /** A name as it stands: branches and tags may look like anything else, so they come first. */
 async function findWhole(opened: OpenStorage, text: string): Promise<CheckpointId | undefined> {
-  if (text === '@') return headOf(opened);
+  if (text === '@') return opened.position ?? opened.head();
   const sessionId = await opened.findSession();
   if (sessionId === undefined || text === '') return undefined;
   const firstBad = text === 'first-bad' ? await opened.readFirstBad() : undefined;
   if (firstBad !== undefined) return firstBad;
   return (await opened.findName(sessionId, 'branch', text)) ?? (await opened.findName(sessionId, 'tag', text));
-}
-
-async function headOf(opened: OpenStorage): Promise<CheckpointId> {
-  if (opened.position !== undefined) return opened.position;
-  const sessionId = await opened.session();
-  const branch = await opened.manager.currentBranch(sessionId);
-  const id = await opened.findName(sessionId, 'branch', branch);
-  if (id === undefined) throw new NotFoundError(await describeNoBranch(opened, sessionId, branch));
-  return id;
-}
-
-async function describeNoBranch(opened: OpenStorage, sessionId: SessionId, branch: string): Promise<string> {
-  const names = (await opened.manager.branches(sessionId)).map(({ branch }) => branch);
-  if (names.length === 0) return `There is no session "${sessionId}" in this storage. "savestate sessions" lists them.`;
-  return `Session "${sessionId}" has no branch "${branch}" (it has: ${names.join(', ')}).`;
 }
 
 async function resolvePrefix(opened: OpenStorage, text: string): Promise<Checkpoint> {

@@ -1,102 +1,114 @@
 import { messageOf, SavestateError } from '../../core/errors.ts';
 import { formatCount } from '../../core/format-count.ts';
 import type { AbandonedSession } from '../../manager/recovery/abandoned.ts';
-import type { RecoveryHandler } from '../../manager/recovery/recovery-options.ts';
+import type { Recovery } from '../../manager/recovery/recovery-options.ts';
+import type { Session } from '../../manager/session/session.ts';
 import type { CheckpointingSettings } from '../../runtime/config/config-schema.ts';
 import { beginOwner, isGone } from '../../runtime/run/liveness.ts';
 import type { Context } from '../base/context.ts';
-import type { OpenStorage } from '../base/open-storage.ts';
 import { fieldsOf } from '../state/state-view.ts';
 import type { Team } from './open-team.ts';
-import { RunFollower } from './run-output.ts';
-import { describeStop, type NextWords } from './run-text.ts';
-import type { Talk } from './talk.ts';
+import { follow } from './run-output.ts';
+import { commandWords, describeStop, type NextWords } from './run-text.ts';
+import type { Following, Talk } from './talk.ts';
+
+type Fields = Readonly<Record<string, unknown>>;
 
 /** Who goes on with what was cut off, and how a person does. */
-export type CutOffOptions = {
-  readonly team: Team;
-  readonly opened: OpenStorage;
-  readonly talk: Talk;
-  readonly words: (sessionId: string) => NextWords;
+type CutOffOptions = {
+  /** Whether a session is one that `recover` can go on with. */
+  readonly isOurs: (state: Fields, sessionId: string) => boolean;
+  /** Goes on with one under the lease of the recovery; returns how it stopped, in words. */
+  readonly recover: (session: Session, options: Following & Pick<Recovery, 'lease'>) => Promise<string>;
+  /** What to type to go on with a session. */
+  readonly goOn: (sessionId: string) => string;
   /** The session that is gone on with anyway: it is not named. */
   readonly sessionId?: string | undefined;
 };
 
-type CutOff = AbandonedSession & { readonly isWaiting: boolean };
+type CutOff = Pick<AbandonedSession, 'sessionId' | 'branch' | 'isPoisoned' | 'attempts'> & {
+  readonly status: string;
+  readonly isOurs: boolean;
+};
 
 const KINDS = { chat: 'group_chat', fleet: 'fleet' } as const;
 const SECOND_MS = 1_000;
 const MAX_PAUSE_MS = 300_000;
 
+/** Sees to the sessions of a team that were cut off. */
+export function tendTeam(
+  context: Context,
+  { team, talk }: { readonly team: Team; readonly talk: Talk },
+  { words, sessionId }: { readonly words: (sessionId: string) => NextWords; readonly sessionId?: string },
+): Promise<void> {
+  const namesOf = (names: readonly string[]): string => names.toSorted().join('\n');
+  let names: string | undefined; // the team is made only if there is something to compare
+  return tendCutOff(context, {
+    isOurs: ({ kind, agents }) => {
+      if (kind !== KINDS[team.kind]) return false;
+      names ??= namesOf(team.create().agents.map(({ name }) => name));
+      return namesOf(Object.keys(fieldsOf(agents))) === names;
+    },
+    recover: async (session, options) => describeStop(await talk.recover(session, options), words(session.id)),
+    goOn: (id) => words(id).goOn,
+    sessionId,
+  });
+}
+
 /**
- * Looks for sessions of this team whose process is gone. With `auto_resume_on_failure` each is gone on with once; what waits for a person
- * or has used up its attempts, and everything without that setting, is only named.
+ * Looks for sessions whose process is gone. With `auto_resume_on_failure` each of ours is gone on with once; what waits for a person or has
+ * used up its attempts, everything without that setting, and all runs of workflows that are not ours, is only named.
  */
 export async function tendCutOff(context: Context, options: CutOffOptions): Promise<void> {
-  await nameCutOffRuns(context, options);
-  const found = await findCutOff(options);
-  if (found.length === 0) return;
+  const found = await findCutOff(context, options.isOurs);
   const settings = (await context.settings())?.config.workflow.checkpointing;
   const isResuming = settings?.auto_resume_on_failure === true;
-  const mine = found.filter(({ isWaiting, isPoisoned }) => isResuming && !isWaiting && !isPoisoned);
+  const mine = found.filter((each) => isResuming && each.isOurs && !isWaiting(each) && !each.isPoisoned);
   for (const each of found)
     if (!mine.includes(each) && each.sessionId !== options.sessionId)
-      context.say(describeCutOff(each, options.words(each.sessionId).goOn));
+      context.say(describeCutOff(each, options.goOn(each.sessionId)));
   if (settings !== undefined && mine.length > 0) await goOn(context, { ...options, settings, mine });
   context.signal.throwIfAborted();
 }
 
-/** Names the runs of workflows whose process is gone. Each has code of its own, so a person goes on with it. */
-export async function nameCutOffRuns(
-  context: Context,
-  { opened, sessionId: known }: Pick<CutOffOptions, 'opened' | 'sessionId'>,
-): Promise<void> {
-  for (const each of await opened.manager.abandoned({ isGone })) {
-    const isRun = await readStatus(opened, each, ({ kind }) => kind === 'workflow_run');
-    if (isRun === undefined || each.sessionId === known) continue;
-    const next = `savestate continue --session ${each.sessionId}`;
-    context.say(`Session ${each.sessionId}, a run of a workflow, was cut off. Go on with it: ${next}`);
-  }
+function isWaiting({ status }: Pick<CutOff, 'status'>): boolean {
+  return status === 'waiting_for_input';
 }
 
-function describeCutOff(
-  { sessionId, isPoisoned, isWaiting, attempts }: Omit<CutOff, 'branch' | 'owner' | 'lapsedAtMs'>,
-  next: string,
-): string {
-  if (isWaiting) return `Session ${sessionId} was cut off and waits for an answer. Go on with it: ${next}`;
+function describeCutOff(cutOff: Omit<CutOff, 'branch'>, next: string): string {
+  const { sessionId, isPoisoned, attempts, isOurs } = cutOff;
+  if (!isOurs) {
+    const named = commandWords(sessionId).goOn;
+    return `Session ${sessionId}, a run of a workflow, was cut off. Go on with it: ${named}`;
+  }
+  if (isWaiting(cutOff)) return `Session ${sessionId} was cut off and waits for an answer. Go on with it: ${next}`;
   if (!isPoisoned) return `Session ${sessionId} was cut off. Go on with it: ${next}`;
   return `Session ${sessionId} was cut off, and going on with it failed ${formatCount(attempts, 'time')} (auto_resume_limit). Try again: ${next}`;
 }
 
-async function findCutOff({ team, opened }: CutOffOptions): Promise<CutOff[]> {
-  const left = await opened.manager.abandoned({ isGone });
-  if (left.length === 0) return [];
-  const names = namesOf(team.create().agents.map(({ name }) => name));
-  const isOurs = ({ kind, agents }: Readonly<Record<string, unknown>>): boolean =>
-    kind === KINDS[team.kind] && namesOf(Object.keys(fieldsOf(agents))) === names;
+async function findCutOff(context: Context, isOurs: CutOffOptions['isOurs']): Promise<CutOff[]> {
   const found: CutOff[] = [];
-  for (const each of left) {
-    const status = await readStatus(opened, each, isOurs);
-    if (status !== undefined && status !== 'completed')
-      found.push({ ...each, isWaiting: status === 'waiting_for_input' });
+  for (const each of await (await context.open()).manager.abandoned({ isGone })) {
+    const { state, status } = (await readHead(context, each)) ?? {};
+    if (state === undefined || status === undefined || status === 'completed') continue;
+    const ours = isOurs(state, each.sessionId);
+    if (ours || state.kind === 'workflow_run') found.push({ ...each, status, isOurs: ours });
   }
   return found;
 }
 
-const namesOf = (names: readonly string[]): string => names.toSorted().join('\n');
-
 /** How far such a session is, on the branch that "continue" goes on with; undefined for anything else. */
-async function readStatus(
-  opened: OpenStorage,
+async function readHead(
+  context: Context,
   { sessionId, branch }: AbandonedSession,
-  isMeant: (state: Readonly<Record<string, unknown>>) => boolean,
-): Promise<string | undefined> {
+): Promise<{ readonly state: Fields; readonly status: string } | undefined> {
+  const opened = await context.open();
   try {
     if (branch !== (await opened.manager.currentBranch(sessionId))) return undefined;
     const headId = await opened.findName(sessionId, 'branch', branch);
     if (headId === undefined) return undefined;
-    if (!isMeant(fieldsOf(await opened.manager.load(headId)))) return undefined;
-    return (await opened.openCheckpoint(headId)).status ?? 'running';
+    const state = fieldsOf(await opened.manager.load(headId));
+    return { state, status: (await opened.openCheckpoint(headId)).status ?? 'running' };
   } catch (error) {
     // Somebody else's session that cannot be read stands in nobody's way; verify names it.
     if (error instanceof SavestateError && error.code !== 'STORAGE') return undefined;
@@ -106,16 +118,15 @@ async function readStatus(
 
 type GoingOn = CutOffOptions & { readonly settings: CheckpointingSettings; readonly mine: readonly CutOff[] };
 
-async function goOn(context: Context, { settings, mine, ...options }: GoingOn): Promise<void> {
-  const { opened, talk, words } = options;
-  const handler: RecoveryHandler = async (session, { lease }) => {
-    context.say(`Session ${session.id} was cut off; going on with it.`);
-    const result = await talk.recover(session, { ...followAside(context), lease });
-    context.say(`Session ${session.id}: ${describeStop(result, words(session.id))}`);
-  };
+async function goOn(context: Context, { settings, mine, recover, ...options }: GoingOn): Promise<void> {
+  const { manager } = await context.open();
   const { owner, end } = beginOwner();
+  const handler = async (session: Session, { lease }: Recovery): Promise<void> => {
+    context.say(`Session ${session.id} was cut off; going on with it.`);
+    context.say(`Session ${session.id}: ${await recover(session, { ...followAside(context), lease })}`);
+  };
   try {
-    const { failed, poisoned } = await opened.manager.recoverAbandoned(handler, {
+    const { failed, poisoned } = await manager.recoverAbandoned(handler, {
       owner,
       isGone,
       isMine: ({ sessionId, branch }) => mine.some((each) => each.sessionId === sessionId && each.branch === branch),
@@ -125,10 +136,11 @@ async function goOn(context: Context, { settings, mine, ...options }: GoingOn): 
     });
     for (const { sessionId, error } of [...failed, ...poisoned])
       if (error !== undefined) context.say(`Session ${sessionId} failed: ${messageOf(error)}`);
-    for (const { sessionId, error } of failed) context.say(`Try again: ${describeRetry(sessionId, error, words)}`);
+    for (const { sessionId, error } of failed)
+      context.say(`Try again: ${describeRetry(sessionId, error, options.goOn)}`);
     for (const { sessionId, attempt: attempts, error } of poisoned) {
-      const next = describeRetry(sessionId, error, words);
-      context.say(describeCutOff({ sessionId, attempts, isPoisoned: true, isWaiting: false }, next));
+      const cutOff = { sessionId, attempts, isPoisoned: true, status: '', isOurs: true };
+      context.say(describeCutOff(cutOff, describeRetry(sessionId, error, options.goOn)));
     }
   } finally {
     end();
@@ -136,14 +148,14 @@ async function goOn(context: Context, { settings, mine, ...options }: GoingOn): 
 }
 
 /** What differs from its checkpoint goes on only if a person decides about it. */
-function describeRetry(sessionId: string, error: unknown, words: CutOffOptions['words']): string {
+function describeRetry(sessionId: string, error: unknown, next: CutOffOptions['goOn']): string {
   const isDifference = error instanceof SavestateError && error.details.option === 'onDifference';
-  return isDifference ? `savestate continue --session ${sessionId} --on-difference warn` : words(sessionId).goOn;
+  return isDifference ? `savestate continue --session ${sessionId} --on-difference warn` : next(sessionId);
 }
 
 /** What is said there is no answer of this command, and nobody is asked. */
-function followAside(context: Context) {
+function followAside(context: Context): Following {
   const { terminal, globals } = context;
   const print = (text: string): void => (globals.quiet ? undefined : terminal.note(text));
-  return new RunFollower(context.with({ terminal: { ...terminal, print, canAsk: false } })).following;
+  return follow(context.with({ terminal: { ...terminal, print, canAsk: false } }));
 }

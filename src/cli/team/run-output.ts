@@ -1,32 +1,104 @@
 import { messageOf } from '../../core/errors.ts';
+import type { CommandInput } from '../base/command-input.ts';
 import type { Context } from '../base/context.ts';
-import { EXIT, type ExitCode, exitCodeOf } from '../base/exit-code.ts';
-import { askPerson } from './ask-person.ts';
-import { describeStop, formatAnswer, toQuestion } from './run-text.ts';
-import { Speech } from './speech.ts';
-import type { Following, TeamResult } from './talk.ts';
+import { EXIT, type ExitCode, exitCodeOf, isInterrupt } from '../base/exit-code.ts';
+import { askLine } from '../terminal/ask.ts';
+import { openTeam, readTeamChoice, type Team } from './open-team.ts';
+import { commandWords, describeStop, formatChoices, type NextWords, NOT_KEPT, toQuestion } from './run-text.ts';
+import { type Following, Talk, type TeamQuestion, type TeamResult } from './talk.ts';
+import { checkKind } from './talk-options.ts';
 
-/** A run as `--json` tells it. */
-export function toRunOutput(result: TeamResult, isKept: boolean) {
-  const { sessionId, branch, checkpointId, status, messages, totals } = result;
+/** A talk that a command holds: with whom, and who listens. */
+export type HeldTalk = { readonly team: Team; readonly talk: Talk; readonly following: Following };
+
+/** Holds a talk with the team that a command names, and tells how it ended; returns the exit code. */
+export async function holdTalk(
+  context: Context,
+  input: CommandInput,
+  work: (held: HeldTalk) => Promise<TeamResult>,
+): Promise<ExitCode | undefined> {
+  const team = await openTeam(context, readTeamChoice(input));
+  checkKind(input, team.kind);
+  const talk = await Talk.open(context, team, input);
+  try {
+    const result = await work({ team, talk, following: follow(context) });
+    const isKept = await context.keepsRuns();
+    await tellEnd(context, result, isKept ? commandWords() : UNKEPT);
+    if (isKept)
+      context.say(`session ${result.sessionId}, branch ${result.branch}, ${result.checkpointId ?? 'no checkpoint'}`);
+    return exitCodeOfRun(result);
+  } finally {
+    await talk.close();
+  }
+}
+
+const UNKEPT: NextWords = { goOn: '', more: '', say: () => '', notKept: NOT_KEPT };
+
+/** Follows a run on the terminal: words as they come, and what a fleet does meanwhile. */
+export function follow(context: Context): Following {
+  const { signal, terminal, globals, isJson } = context;
+  const canAsk = terminal.canAsk && globals.input && !isJson;
+  const print = isJson ? () => undefined : terminal.print;
+  let isStreamed = false;
   return {
-    ...describeKind(result),
-    ...describeEnd(result),
-    sessionId,
-    branch,
-    checkpointId: (isKept ? checkpointId : undefined) ?? null,
-    status,
-    detail: describeStop(result, isKept ? undefined : null),
-    question: result.status === 'waiting' ? toQuestion(result.request) : null,
-    messages: messages.map(({ name, content }) => ({ name, content })),
-    tokens: totals.inputTokens + totals.outputTokens,
-    costUsd: totals.costUsd,
+    signal,
+    onText: (speaker, delta) => {
+      print(isStreamed ? delta : `\n${speaker}: ${delta}`);
+      isStreamed ||= delta !== '';
+    },
+    // Words that were streamed are not said again when their message is complete.
+    onMessage: ({ name, content }) => {
+      print(isStreamed ? '\n' : `\n${name}: ${content}\n`);
+      isStreamed = false;
+    },
+    onWork: (line) => context.say(line),
+    ask: canAsk ? askPerson : undefined,
   };
 }
 
-function describeKind(result: TeamResult) {
-  if (!('newMessages' in result)) return { kind: 'fleet', newMessages: null, folder: null };
-  return { kind: 'chat', newMessages: result.newMessages, folder: result.folder ?? null };
+/** Asks the person at the terminal. An empty line, or Ctrl-C, is no answer: the run then stops and waits. */
+async function askPerson(
+  { agent, text, choices }: TeamQuestion,
+  signal: AbortSignal = new AbortController().signal,
+): Promise<string | undefined> {
+  const which = choices.length === 0 ? '' : `\n(${formatChoices(choices)})`;
+  try {
+    return (await askLine(`\n${agent}: ${text}${which}\n> `, signal)) || undefined;
+  } catch (error) {
+    if (isInterrupt(error) && !signal.aborted) return undefined;
+    throw error;
+  }
+}
+
+/** Tells how a run stopped, what a fleet answered, what differs, and what could not be written. */
+export async function tellEnd(context: Context, result: TeamResult, words: NextWords): Promise<void> {
+  const output = toRunOutput(result, words);
+  // What a chat says was said already.
+  await context.answer(output, () => `${output.answer === null ? '' : `\n${output.answer}\n`}\n${output.detail}\n`);
+  const problems = [...result.failedSaves, ...('fileProblems' in result ? result.fileProblems : [])].map(messageOf);
+  for (const text of [...result.differences.map((difference) => difference.text), ...problems])
+    context.say(`warning: ${text}`);
+}
+
+/** A run as `--json` tells it. */
+function toRunOutput(result: TeamResult, words: NextWords) {
+  const { sessionId, branch, checkpointId, status, messages, totals } = result;
+  const isChat = 'newMessages' in result;
+  return {
+    kind: isChat ? 'chat' : 'fleet',
+    sessionId,
+    branch,
+    checkpointId: (words.notKept === undefined ? checkpointId : undefined) ?? null,
+    status,
+    ...describeEnd(result),
+    detail: describeStop(result, words),
+    question: result.status === 'waiting' ? toQuestion(result.request) : null,
+    newMessages: isChat ? result.newMessages : null,
+    messages: messages.map(({ name, content }) => ({ name, content })),
+    tokens: totals.inputTokens + totals.outputTokens,
+    costUsd: totals.costUsd,
+    folder: (isChat ? result.folder : undefined) ?? null,
+  };
 }
 
 function describeEnd(result: TeamResult) {
@@ -34,45 +106,6 @@ function describeEnd(result: TeamResult) {
   const { end } = result;
   if ('answer' in end) return { reason: end.reason, signal: null, answer: end.answer };
   return { reason: end.reason, signal: end.signal ?? null, answer: null };
-}
-
-/** Follows a run on the terminal: words as they come, and at the end how it stopped. */
-export class RunFollower {
-  readonly #context: Context;
-
-  constructor(context: Context) {
-    this.#context = context;
-  }
-
-  /** What a run needs in order to be followed. */
-  get following(): Following {
-    const { signal, terminal, globals } = this.#context;
-    const canAsk = terminal.canAsk && globals.input && !this.#context.isJson;
-    const { onText, onMessage } = new Speech(this.#context.isJson ? () => undefined : terminal.print);
-    return {
-      signal,
-      onText,
-      onMessage,
-      onWork: (line) => this.#context.say(line),
-      ...(canAsk && { ask: askPerson }),
-    };
-  }
-
-  /** Tells how it stopped; answers the exit code. */
-  async end(result: TeamResult): Promise<ExitCode | undefined> {
-    const answer = formatAnswer(result);
-    const isKept = await this.#context.keepsRuns();
-    const output = toRunOutput(result, isKept);
-    await this.#context.answer(output, () => `${answer}\n${output.detail}\n`);
-    if (isKept)
-      this.#context.say(
-        `session ${result.sessionId}, branch ${result.branch}, ${result.checkpointId ?? 'no checkpoint'}`,
-      );
-    for (const { text } of result.differences) this.#context.say(`warning: ${text}`);
-    const problems = [...result.failedSaves, ...('fileProblems' in result ? result.fileProblems : [])];
-    for (const problem of problems) this.#context.say(`warning: ${messageOf(problem)}`);
-    return exitCodeOfRun(result);
-  }
 }
 
 /** What waits for a person is done in part. */

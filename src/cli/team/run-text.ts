@@ -6,8 +6,14 @@ export type NextWords = {
   readonly goOn: string;
   readonly more: string;
   readonly say: (sessionId: string) => string;
-  readonly answer: (id: string, answers: string) => string;
+  /** Absent where nobody can answer any more. */
+  readonly answer?: (id: string, answers: string) => string;
+  /** Said instead of all that where nothing is stored. */
+  readonly notKept?: string;
 };
+
+/** Said where a run leaves nothing behind. */
+export const NOT_KEPT = 'Nothing was kept: the run cannot be gone on with.';
 
 /** On the command line; a session that is not the one used last is named. */
 export function commandWords(named?: string): NextWords {
@@ -20,63 +26,40 @@ export function commandWords(named?: string): NextWords {
   };
 }
 
-/** In the REPL. */
-export const REPL_NEXT_WORDS: NextWords = {
-  goOn: 'run',
-  more: 'run 5',
-  say: () => 'say something',
-  answer: (_, answers) => (answers === '' ? 'your next line' : answers),
-};
-
-/** In the REPL, of a session that one may not be in. */
-export function replWords(named: string): NextWords {
-  const { answer } = REPL_NEXT_WORDS;
-  const then = (words: string) => `use ${named}, then ${words}`;
+/** In the REPL; a session that one may not be in is named. */
+export function replWords(named?: string): NextWords & Required<Pick<NextWords, 'answer'>> {
+  const then = (words: string) => (named === undefined ? words : `use ${named}, then ${words}`);
   return {
     goOn: then('run'),
     more: then('run 5'),
     say: () => then('say something'),
-    answer: (id, answers) => then(answer(id, answers)),
+    answer: (_, answers) => then(answers === '' ? 'your next line' : answers),
   };
 }
 
-/** How a run stopped, in a sentence, and what to do next; null: nothing was kept, so that there is nothing to go on from. */
-export function describeStop(result: TeamResult, words: NextWords | null = commandWords()): string {
-  if (words === null) return `${describeUnkept(result)} ${NOT_KEPT}`;
+/** How a run stopped, in a sentence, and what to do next. */
+export function describeStop(result: TeamResult, words: NextWords): string {
+  const next = (lead: string, text: string) => words.notKept ?? `${lead}: ${text}`;
   switch (result.status) {
     case 'ended': {
       const { detail, reason } = result.end;
-      const more = reason === 'max_rounds' ? `For more: ${words.more}` : `To go on: ${words.say(result.sessionId)}`;
+      const isOver = reason !== 'max_rounds';
+      const more = isOver ? next('To go on', words.say(result.sessionId)) : next('For more', words.more);
       return `Ended: ${detail}${/[.!?]$/.test(detail) ? '' : '.'} ${more}`;
     }
     case 'waiting':
       return describeQuestion(toQuestion(result.request), words);
     case 'failed':
-      return `Failed: ${messageOf(result.error)}\nTry again with: ${words.goOn}`;
+      return `Failed: ${messageOf(result.error)}\n${next('Try again with', words.goOn)}`;
     case 'stopped':
-      return `Stopped at the last checkpoint. Go on with: ${words.goOn}`;
-  }
-}
-
-/** Said where a run leaves nothing behind. */
-export const NOT_KEPT = 'Nothing was kept: the run cannot be gone on with.';
-
-function describeUnkept(result: TeamResult): string {
-  switch (result.status) {
-    case 'ended':
-      return `Ended: ${result.end.detail}${/[.!?]$/.test(result.end.detail) ? '' : '.'}`;
-    case 'waiting':
-      return `It asked, and nobody was there to answer. ${result.request.agent}: ${toQuestion(result.request).text}`;
-    case 'failed':
-      return `Failed: ${messageOf(result.error)}\n`;
-    case 'stopped':
-      return 'Stopped.';
+      return `Stopped${words.notKept === undefined ? ' at the last checkpoint' : ''}. ${next('Go on with', words.goOn)}`;
   }
 }
 
 /** What the person is asked, and what to type. */
-export function describeQuestion({ id, agent, text, choices }: TeamQuestion, words: NextWords): string {
-  return `Waiting for you. ${agent}: ${text}\nAnswer with: ${words.answer(id, formatChoices(choices))}`;
+export function describeQuestion({ id, agent, text, choices }: TeamQuestion, { answer, notKept }: NextWords): string {
+  if (answer === undefined) return `It asked, and nobody was there to answer. ${agent}: ${text} ${notKept ?? ''}`;
+  return `Waiting for you. ${agent}: ${text}\nAnswer with: ${answer(id, formatChoices(choices))}`;
 }
 
 /** Answers that need words of their own. */
@@ -94,16 +77,11 @@ export function formatChoices(choices: readonly string[]): string {
 type Request = Extract<TeamResult, { status: 'waiting' }>['request'];
 
 /** What is asked, in one form for chats and fleets. */
-export function toQuestion(request: Request): TeamQuestion & { choices: string[] } {
+export function toQuestion(request: Request): TeamQuestion {
   const { id, agent } = request;
   if ('message' in request) {
     const text = request.plan === undefined ? request.message : `${request.message}\n${request.plan}`;
-    return { id, agent, text, choices: [...request.options] };
+    return { id, agent, text, choices: request.options };
   }
-  return { id, agent, text: request.prompt, choices: [...(request.choices ?? [])] };
-}
-
-/** The answer of a fleet that has ended, which nobody has said yet; a chat has said everything. */
-export function formatAnswer(result: TeamResult): string {
-  return result.status === 'ended' && 'answer' in result.end ? `\n${result.end.answer}\n` : '';
+  return { id, agent, text: request.prompt, choices: request.choices ?? [] };
 }

@@ -25,6 +25,12 @@ export const TALK_OPTIONS: readonly OptionRow[] = [
   ['--logs <folder>', 'chats: also write the files of the session there'],
 ];
 
+/** The option of commands that go on with the run of a workflow. */
+export const WORKFLOW_OPTION: OptionRow = [
+  '--workflow <file>',
+  'workflow: its file; default: the one that was run here, or what savestate.yaml names',
+];
+
 /** What is to be done about differences, if the person says so. */
 export function readOnDifference(input: CommandInput): OnDifference | undefined {
   return input.oneOf('onDifference', ['fail', 'warn', 'accept']);

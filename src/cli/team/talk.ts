@@ -1,11 +1,30 @@
-import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
+import { resolve } from 'node:path';
+import { withoutUndefined } from '../../core/defined.ts';
+import { messageOf, NotFoundError } from '../../core/errors.ts';
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { EffectMode } from '../../manager/effect/effect-log.ts';
+import { createPorts } from '../../manager/engine/ports.ts';
 import type { Recovery } from '../../manager/recovery/recovery-options.ts';
 import type { Session } from '../../manager/session/session.ts';
+import type { HumanRequest } from '../../runtime/agent/human.ts';
 import type { RunMemory } from '../../runtime/agent/run-memory.ts';
 import type { ChatRunResult } from '../../runtime/chat/chat-run.ts';
+import type { CheckpointingGroupChatManager } from '../../runtime/chat/checkpointing-group-chat-manager.ts';
+import type { FleetRequest } from '../../runtime/fleet/fleet-request.ts';
 import type { FleetRunResult } from '../../runtime/fleet/fleet-run.ts';
+import type { FleetRunner } from '../../runtime/fleet/fleet-runner.ts';
+import type { ToolCallEvent } from '../../runtime/fleet/gated-effects.ts';
+import type { ProgressLedger } from '../../runtime/fleet/progress-ledger.ts';
 import type { OnDifference } from '../../runtime/run/differences.ts';
+import { supervise } from '../../runtime/run/supervise.ts';
+import type { CommandInput } from '../base/command-input.ts';
+import type { Context } from '../base/context.ts';
+import type { OpenStorage } from '../base/open-storage.ts';
+import { Journal } from '../place/own-files.ts';
+import type { FoundSettings } from '../place/project.ts';
+import type { Team } from './open-team.ts';
+import { toQuestion } from './run-text.ts';
+import { readOnDifference } from './talk-options.ts';
 
 /** What came of a run, of a group chat or of a fleet. */
 export type TeamResult = ChatRunResult | FleetRunResult;
@@ -24,9 +43,9 @@ export type Following = {
   readonly onText: (speaker: string, delta: string) => void;
   readonly onMessage: (message: { readonly name: string; readonly content: string }) => void;
   /** Told what a fleet assesses and calls, in a line, as its `callbacks` allow. */
-  readonly onWork?: (line: string) => void;
+  readonly onWork: (line: string) => void;
   /** Asks the person now; without it, or without an answer, the run stops and waits. */
-  readonly ask?: (question: TeamQuestion, signal: AbortSignal | undefined) => Promise<string | undefined>;
+  readonly ask?: ((question: TeamQuestion, signal: AbortSignal | undefined) => Promise<string | undefined>) | undefined;
 };
 
 /** How a team goes on from a checkpoint, in a new branch. */
@@ -40,28 +59,250 @@ export type Departure = {
   readonly files?: 'keep' | 'restore';
 };
 
+type Runner = CheckpointingGroupChatManager | FleetRunner;
+type Answers = Readonly<Record<string, string>>;
+
 /** What conversations are held with. */
-export type TalkOptions = {
-  readonly checkpoints: CheckpointManager;
+type TalkParts = {
+  readonly team: Team;
+  readonly opened: OpenStorage;
+  readonly settings: FoundSettings | undefined;
+  readonly memory: RunMemory | undefined;
   readonly logs: string | false;
-  readonly memory?: RunMemory | undefined;
-  readonly userId?: string | undefined;
-  readonly onDifference?: OnDifference | undefined;
-  /** Who answers questions. */
-  readonly author: string;
+  readonly userId: string | undefined;
+  readonly onDifference: OnDifference | undefined;
 };
 
-/** Talks to a team in the open storage; group chats and fleets alike. */
-export interface Talk {
+const SECOND_MS = 1_000;
+
+/**
+ * Talks to a team in the open storage, group chats and fleets alike, as `workflow.yaml` wants it: a run that fails is resumed from its last
+ * checkpoint, and one that takes too long is stopped there.
+ */
+export class Talk {
+  readonly #context: Context;
+  readonly #parts: TalkParts;
+
+  private constructor(context: Context, parts: TalkParts) {
+    this.#context = context;
+    this.#parts = parts;
+  }
+
+  /** Opens the talk with a team, with the memory that savestate.yaml or SAVESTATE_MEMORY names. */
+  static async open(context: Context, team: Team, input: CommandInput): Promise<Talk> {
+    const opened = await context.openForRun();
+    const logs = input.text('logs');
+    const userId = input.text('user') ?? (context.env.SAVESTATE_USER || undefined);
+    return new Talk(context, {
+      team,
+      opened,
+      settings: await context.settings(),
+      memory: await findMemory(context, opened, userId),
+      logs: logs === undefined ? false : resolve(context.folder, logs),
+      userId,
+      onDifference: readOnDifference(input),
+    });
+  }
+
+  async close(): Promise<void> {
+    await this.#parts.memory?.memory.close();
+  }
+
   /** Says something: begins the session, or goes on with it. What a person is asked is answered by it. Without `rounds` the team's settings say how many. */
-  prompt(sessionId: string, text: string, options: Following & { readonly rounds?: number }): Promise<TeamResult>;
+  prompt(
+    sessionId: string,
+    text: string,
+    { rounds, ...following }: Following & { readonly rounds?: number | undefined },
+  ): Promise<TeamResult> {
+    return this.#supervise(following, async (heard) => {
+      const runner = await this.#open(sessionId, heard);
+      const isNew = (await this.#parts.opened.manager.latest({ sessionId })) === undefined;
+      const [question] = isNew ? [] : await runner.pending();
+      if (question === undefined) return runner.prompt(text, withoutUndefined({ rounds }));
+      // Whoever is asked something and says something has answered.
+      return this.#resume(sessionId, heard, { answers: { [question.id]: text } });
+    });
+  }
+
   /** Goes on where the session was left; with `rounds`, for so many from there. */
   resume(
     sessionId: string,
-    options: Following & { readonly rounds?: number; readonly answers?: Readonly<Record<string, string>> },
-  ): Promise<TeamResult>;
-  /** Goes on from a checkpoint as a new branch, which is the current one as soon as it has a checkpoint of its own. */
-  depart(checkpointId: string, options: Following & Departure): Promise<TeamResult>;
-  /** Goes on, under the lease of the recovery, with a session whose process is gone; throws what it fails with. */
-  recover(session: Session, options: Following & Pick<Recovery, 'lease'>): Promise<TeamResult>;
+    { rounds, answers, ...following }: Following & { readonly rounds?: number | undefined; readonly answers?: Answers },
+  ): Promise<TeamResult> {
+    return this.#supervise(following, (heard) => this.#resume(sessionId, heard, { rounds, answers }));
+  }
+
+  async #resume(
+    sessionId: string,
+    following: Following,
+    { rounds, answers = {} }: { readonly rounds?: number | undefined; readonly answers?: Answers | undefined } = {},
+  ): Promise<TeamResult> {
+    if ((await this.#parts.opened.manager.latest({ sessionId })) === undefined)
+      throw new NotFoundError(`Session "${sessionId}" has no conversation yet. Begin one: savestate run "..."`, {
+        details: { sessionId },
+      });
+    const runner = await this.#open(sessionId, following);
+    const asked = await runner.pending();
+    for (const [requestId, text] of Object.entries(answers)) {
+      const takesAnyText = asked.find(({ id }) => id === requestId)?.options.length === 0;
+      await runner.answer({ requestId, by: this.#author, ...splitAnswer(text, takesAnyText) });
+    }
+    return runner.resume(withoutUndefined({ rounds }));
+  }
+
+  /** Goes on from a checkpoint as a new branch, which is the current one as soon as it has a checkpoint of its own. It can be undone. */
+  async depart(
+    origin: Checkpoint,
+    { following, ...departure }: Departure & { following: Following },
+  ): Promise<TeamResult> {
+    const before = await this.#parts.opened.manager.currentBranch(origin.sessionId);
+    const result = await this.#supervise(following, (heard) => this.#depart(origin.id, departure, heard));
+    const { sessionId, branch, checkpointId } = result;
+    if (checkpointId === undefined) return result;
+    (await Journal.open(this.#context)).add({
+      sessionId,
+      summary: `resume ${origin.id} as branch "${branch}"`,
+      undo: [
+        { step: 'switch', name: before },
+        { step: 'delete-branch', name: branch, headId: checkpointId },
+      ],
+    });
+    return result;
+  }
+
+  async #depart(checkpointId: string, departure: Departure, following: Following): Promise<TeamResult> {
+    const { team, opened, logs, onDifference } = this.#parts;
+    const { manager: checkpoints } = opened;
+    let isCurrent = false;
+    // From its first checkpoint on a run that is killed can be gone on with.
+    const onCheckpoint = async ({ sessionId, branch }: { sessionId: string; branch: string }): Promise<void> => {
+      if (!isCurrent) await checkpoints.switchBranch(sessionId, branch);
+      isCurrent = true;
+    };
+    const run = { ...departure, ...this.#runOptions, ...withoutUndefined({ onDifference }), onCheckpoint };
+    // What only the team's module knows, such as its models and where code may run, is registered when the team is made.
+    const { registry } = team.create();
+    if (team.kind === 'chat') {
+      const { CheckpointRestorer } = await import('../../runtime/chat/checkpoint-restorer.ts');
+      const restorer = new CheckpointRestorer({ checkpoints, registry });
+      return restorer.continue(checkpointId, { ...run, ...followChat(following), logs });
+    }
+    const { FleetRestorer } = await import('../../runtime/fleet/fleet-restorer.ts');
+    const { stripSignal: _, files: __, ...options } = run;
+    const restorer = new FleetRestorer({ checkpoints, registry });
+    return restorer.continue(checkpointId, { ...options, ...this.#followFleet(following) });
+  }
+
+  /** Goes on, under the lease of the recovery, with a session whose process is gone; throws what it fails with. Its attempts are counted by the recovery. */
+  async recover(session: Session, { lease, ...following }: Following & Pick<Recovery, 'lease'>): Promise<TeamResult> {
+    const runner = await this.#open(session.id, { ...following, signal: this.#limit(following.signal) });
+    return runner.recover(session, { lease });
+  }
+
+  async #open(sessionId: string, following: Following): Promise<Runner> {
+    const { team, opened, logs, onDifference } = this.#parts;
+    const place = {
+      checkpoints: opened.manager,
+      sessionId,
+      ...withoutUndefined({ onDifference }),
+      ...this.#runOptions,
+    };
+    if (team.kind === 'chat') {
+      const { CheckpointingGroupChatManager: Manager } = await import(
+        '../../runtime/chat/checkpointing-group-chat-manager.ts'
+      );
+      return new Manager({ chat: team.create(), ...place, logs, ...followChat(following) });
+    }
+    const { FleetRunner: Manager } = await import('../../runtime/fleet/fleet-runner.ts');
+    return new Manager({ fleet: team.create(), ...place, ...this.#followFleet(following) });
+  }
+
+  /** Who answers questions. */
+  get #author(): string {
+    return this.#context.author ?? 'user';
+  }
+
+  get #runOptions() {
+    const { memory, userId } = this.#parts;
+    return withoutUndefined({ memory, userId });
+  }
+
+  #followFleet({ ask, onWork, ...heard }: Following) {
+    const following = { ...heard, ...followWork(onWork) };
+    if (ask === undefined) return following;
+    const by = this.#author;
+    return {
+      ...following,
+      ask: async (request: FleetRequest, { signal }: { signal: AbortSignal }) => {
+        const said = await ask(toQuestion(request), signal);
+        return said === undefined ? undefined : { by, ...splitAnswer(said, request.options.length === 0) };
+      },
+    };
+  }
+
+  async #supervise(following: Following, begin: (following: Following) => Promise<TeamResult>): Promise<TeamResult> {
+    const settings = this.#parts.settings?.config.workflow;
+    if (settings === undefined) return begin(following);
+    const heard = { ...following, signal: this.#limit(following.signal) };
+    let last: TeamResult | undefined;
+    const attempt = async (before: TeamResult | undefined): Promise<TeamResult> => {
+      last = await (before === undefined ? begin(heard) : this.#resume(before.sessionId, heard));
+      return last;
+    };
+    const result = await supervise<TeamResult>({
+      settings: settings.checkpointing,
+      signal: heard.signal,
+      ports: createPorts(),
+      attempt,
+      failureOf: (tried) => (tried.status === 'failed' ? { error: tried.error, mark: '' } : undefined),
+      isPassing: () => false, // what was said must not be said again
+      onRetry: (retry) => {
+        const problem = `attempt ${retry.attempt} failed: ${messageOf(retry.error)}`;
+        this.#context.say(`${problem}; the next one is in ${retry.pauseMs} ms`);
+      },
+    }).catch((error: unknown) => {
+      if (heard.signal.aborted && last !== undefined) return last;
+      throw error;
+    });
+    if (heard.signal.aborted && !following.signal.aborted)
+      this.#context.say(`Stopped after ${settings.timeout_seconds} s (timeout_seconds).`);
+    return result;
+  }
+
+  #limit(signal: AbortSignal): AbortSignal {
+    const seconds = this.#parts.settings?.config.workflow.timeout_seconds;
+    return seconds === undefined ? signal : AbortSignal.any([signal, AbortSignal.timeout(seconds * SECOND_MS)]);
+  }
+}
+
+async function findMemory(context: Context, { manager }: OpenStorage, userId?: string): Promise<RunMemory | undefined> {
+  if (!context.env.SAVESTATE_MEMORY && (await context.config())?.config.memory === undefined) return undefined;
+  const { openMemory } = await import('../memory/open-memory.ts');
+  return { memory: await openMemory(context, { manager, isCreated: true }), scope: { userId: userId ?? context.user } };
+}
+
+/** A line for each assessment of the orchestrator, and for each call of a tool. */
+function followWork(tell: (line: string) => void) {
+  return {
+    onProgressLedger: (ledger: ProgressLedger) => {
+      const { is_request_satisfied: done, is_progress_being_made: moves, next_speaker: next } = ledger;
+      tell(`ledger: ${done.answer ? 'done' : `next ${next.answer}`}${moves.answer ? '' : ', no progress'}`);
+    },
+    onToolCall: ({ agent, name, input }: ToolCallEvent) => tell(`${agent} calls ${name} ${JSON.stringify(input)}`),
+  };
+}
+
+function followChat({ ask, signal: stop, onText, onMessage }: Following) {
+  const following = { signal: stop, onText, onMessage };
+  if (ask === undefined) return following;
+  return {
+    ...following,
+    ask: (request: HumanRequest, { signal }: { signal?: AbortSignal | undefined }) => ask(toQuestion(request), signal),
+  };
+}
+
+/** `revise: shorter, please` is an answer and what belongs to it, where there are options. */
+function splitAnswer(text: string, takesAnyText: boolean): { readonly answer: string; readonly value?: string } {
+  const found = takesAnyText ? null : /^([a-z_]+):\s*([\s\S]+)$/.exec(text);
+  return found === null ? { answer: text } : { answer: found[1] ?? '', value: found[2] ?? '' };
 }

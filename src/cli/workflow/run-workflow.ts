@@ -1,60 +1,60 @@
 import { basename, resolve } from 'node:path';
+import { withoutUndefined } from '../../core/defined.ts';
 import { InvalidInputError } from '../../core/errors.ts';
-import type { OnDifference } from '../../runtime/run/differences.ts';
 import { checkRegistry } from '../../runtime/workflow/definition/registry.ts';
 import type { RunOptions, WorkflowResult } from '../../runtime/workflow/executor-options.ts';
 import { superviseWorkflow } from '../../runtime/workflow/supervise.ts';
 import { WorkflowExecutor } from '../../runtime/workflow/workflow-executor.ts';
+import type { CommandInput } from '../base/command-input.ts';
 import type { Context } from '../base/context.ts';
 import { EXIT, type ExitCode } from '../base/exit-code.ts';
-import { BegunRuns } from '../place/own-files.ts';
+import { BegunRuns, type WorkflowPlace } from '../place/own-files.ts';
 import type { FoundSettings } from '../place/project.ts';
 import { toJsonForm } from '../state/json-form.ts';
-import { nameCutOffRuns } from '../team/cut-off.ts';
-import { NOT_KEPT } from '../team/run-text.ts';
-import { parseAnswers } from '../team/talk-options.ts';
+import { tendCutOff } from '../team/cut-off.ts';
+import { commandWords, NOT_KEPT } from '../team/run-text.ts';
+import { checkKind, parseAnswers, readOnDifference } from '../team/talk-options.ts';
 import { formatTime } from '../terminal/format.ts';
-import { findRegistryPath, openWorkflow, openWorkflowRegistry } from './open-workflow.ts';
+import { findRegistryPath, openWorkflow, openWorkflowRegistry } from './workflow-file.ts';
 
-/** Which workflow is run, and with what. */
-export type WorkflowOrder = {
-  readonly file: string;
+/** Which run of a workflow file. */
+export type WorkflowOrder = WorkflowPlace & {
   readonly sessionId: string;
-  readonly registry: string | undefined;
-  /** As JSON. */
-  readonly input: string | undefined;
-  readonly answers: readonly string[];
   /** Goes on from this checkpoint, in a new branch if it is no head. */
-  readonly checkpointId: string | undefined;
-  readonly onDifference: OnDifference | undefined;
-  /** Whose run it is; default: SAVESTATE_USER, or whose it was. */
-  readonly user: string | undefined;
+  readonly checkpointId?: string;
 };
 
-/** Runs a workflow file, or goes on with a run of it; tells how far it came. */
-export async function runWorkflow(context: Context, order: WorkflowOrder): Promise<ExitCode | undefined> {
-  const { sessionId, file } = order;
-  const answers = parseAnswers(order.answers);
-  const { workflow, settings } = await openWorkflow(context, file);
+/** Runs a workflow file, or goes on with a run of it, as the input says; tells how far it came. */
+export async function runWorkflow(
+  context: Context,
+  input: CommandInput,
+  order: WorkflowOrder,
+): Promise<ExitCode | undefined> {
+  checkKind(input, 'workflow');
+  const { sessionId, checkpointId } = order;
+  const answers = Object.entries(parseAnswers(input.texts('answer')));
+  const { workflow, settings } = await openWorkflow(context, order.file);
   context.useSettings(settings);
-  const registryPath = findRegistryPath(context, file, order.registry);
-  const registry = await openWorkflowRegistry(context, registryPath);
+  const place = {
+    file: resolve(context.folder, order.file),
+    registry: findRegistryPath(context, order.file, order.registry),
+  };
+  const registry = await openWorkflowRegistry(context, place.registry);
   checkRegistry(workflow, registry); // before anything is made
-  const run = { workflow, ...describeRun(context, order) };
+  const run = { workflow, ...describeRun(context, input, order) };
   const isKept = await context.keepsRuns();
-  if (isKept && order.answers.length > 0) await context.open(); // who answers has a run
-  const opened = await context.openForRun();
-  await nameCutOffRuns(context, { opened, sessionId });
-  const { manager } = opened;
+  if (isKept && answers.length > 0) await context.open(); // who answers has a run
+  const { manager } = await context.openForRun();
+  const workflows = { ...registry.workflows, [workflow.name]: workflow };
   const humanInTheLoop = settings.config.workflow.human_in_the_loop;
-  const executor = new WorkflowExecutor({ manager, registry, humanInTheLoop });
-  for (const [requestId, answer] of Object.entries(answers))
+  const executor = new WorkflowExecutor({ manager, registry: { ...registry, workflows }, humanInTheLoop });
+  await tendRuns(context, executor, { name: workflow.name, place, sessionId });
+  for (const [requestId, answer] of answers)
     await executor.answer({ sessionId, requestId, answer, by: context.author ?? 'user' });
-  if (isKept)
-    (await BegunRuns.open(context)).add(sessionId, { file: resolve(context.folder, file), registry: registryPath });
+  if (isKept) (await BegunRuns.open(context)).add(sessionId, place);
   const result = await supervise(context, executor, { settings, run });
   if (result === undefined) return EXIT.interrupted;
-  if (order.checkpointId !== undefined) await manager.switchBranch(sessionId, result.branch);
+  if (checkpointId !== undefined) await manager.switchBranch(sessionId, result.branch);
   const output = toOutput(result, isKept);
   for (const { text } of result.differences) context.say(text);
   await context.answer(output, () => describeWorkflow(output));
@@ -62,19 +62,38 @@ export async function runWorkflow(context: Context, order: WorkflowOrder): Promi
   return EXITS[result.status];
 }
 
+/** Sees to the runs of the same workflow that were begun here, with the same code, and cut off. */
+async function tendRuns(
+  context: Context,
+  executor: WorkflowExecutor,
+  { name, place, sessionId }: { readonly name: string; readonly place: WorkflowPlace; readonly sessionId: string },
+): Promise<void> {
+  const begun = await BegunRuns.open(context);
+  const isSamePlace = (other: WorkflowPlace | undefined) =>
+    other?.file === place.file && other.registry === place.registry;
+  await tendCutOff(context, {
+    isOurs: ({ kind, workflow }, id) => kind === 'workflow_run' && workflow === name && isSamePlace(begun.find(id)),
+    recover: async (session, { lease, signal }) =>
+      describeEnd(toOutput(await executor.recover(session, { lease, signal }), true), session.id).trimEnd(),
+    goOn: (id) => commandWords(id).goOn,
+    sessionId,
+  });
+}
+
 function describeRun(
   { env }: Context,
-  { sessionId, file, input: json, ...order }: WorkflowOrder,
+  input: CommandInput,
+  { sessionId, checkpointId, file }: WorkflowOrder,
 ): Omit<RunOptions, 'workflow'> {
-  const { checkpointId, onDifference, user: userId = env.SAVESTATE_USER || undefined } = order;
-  const input = parseInput(json);
   return {
     sessionId,
     metadata: { workflowFile: basename(file) },
-    ...(input !== undefined && { input }),
-    ...(checkpointId !== undefined && { checkpointId }),
-    ...(onDifference !== undefined && { onDifference }),
-    ...(userId !== undefined && { userId }),
+    ...withoutUndefined({
+      input: parseInput(input.text('input')),
+      checkpointId,
+      onDifference: readOnDifference(input),
+      userId: input.text('user') ?? (env.SAVESTATE_USER || undefined), // else whose it was
+    }),
   };
 }
 
@@ -149,18 +168,20 @@ function describeWorkflow(output: RunOutput): string {
 }
 
 /** Without a checkpoint nothing was kept, and nothing can be gone on with. */
-function describeEnd({ status, output, failure, questions, timers, checkpointId }: RunOutput): string {
+function describeEnd(run: RunOutput, named?: string): string {
+  const { status, output, failure, questions, timers, checkpointId } = run;
+  const { goOn } = commandWords(named);
   const next = (words: string): string => (checkpointId === null ? '' : `${words}\n`);
   switch (status) {
     case 'completed':
       return `${typeof output === 'string' ? output : JSON.stringify(output, undefined, 2)}\n`;
     case 'failed':
-      return `Failed at ${failure?.path}: ${failure?.message}\n${next('Try again with: savestate continue')}`;
+      return `Failed at ${failure?.path}: ${failure?.message}\n${next(`Try again with: ${goOn}`)}`;
     case 'waiting':
       return [
         ...questions.map(
           ({ id, text, choices }) =>
-            `Waiting: ${text} (${choices.join(', ')})\n${next(`Answer with: savestate continue --answer '${id}=...'`)}`,
+            `Waiting: ${text} (${choices.join(', ')})\n${next(`Answer with: ${goOn} --answer '${id}=...'`)}`,
         ),
         ...timers.map(({ path, at }) => `${path} waits until ${formatTime(new Date(at))} UTC.\n`),
       ].join('');

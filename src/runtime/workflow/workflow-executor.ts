@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises';
+import { withoutUndefined } from '../../core/defined.ts';
 import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
 import type { CheckpointId } from '../../core/record/id.ts';
 import { formatSuggestion, suggest } from '../../core/suggestion.ts';
@@ -72,14 +73,17 @@ export class WorkflowExecutor {
   }
 
   /** Goes on with a run whose process died; a handler for `manager.recoverAbandoned`. A run that fails comes up again later. */
-  async recover(session: Session, { lease }: Pick<Recovery, 'lease'>): Promise<WorkflowResult> {
+  async recover(
+    session: Session,
+    { lease, signal }: Pick<Recovery, 'lease'> & Pick<RunOptions, 'signal'>,
+  ): Promise<WorkflowResult> {
     const saved = parseRunState(session.state, session.id);
     if (saved.status === 'completed')
       return this.#resultOf({ session, state: saved, differences: [] }, headOf(session));
     const workflow = await this.#findWorkflow(saved.workflow);
     checkRegistry(workflow, this.#options.registry);
     const adopted = await this.#opener.adopt(session, workflow);
-    const result = await this.#runUnder(lease, { session, ...adopted }, { workflow });
+    const result = await this.#runUnder(lease, { session, ...adopted }, withoutUndefined({ workflow, signal }));
     const { failure } = result;
     if (failure === undefined || failure.isFinal) return result;
     throw Object.assign(new Error(`Step "${failure.path}" failed: ${failure.error.message}`), {

@@ -1,13 +1,6 @@
-import { withoutUndefined } from '../../../core/defined.ts';
 import type { Command } from '../../base/command.ts';
-import type { CommandInput } from '../../base/command-input.ts';
-import type { Context } from '../../base/context.ts';
-import type { ExitCode } from '../../base/exit-code.ts';
-import { isThreadSession } from '../../base/open-storage.ts';
-import { resolveRevision } from '../../revision/resolve-revision.ts';
-import { checkKind, parseAnswers, readOnDifference, TALK_OPTIONS } from '../../team/talk-options.ts';
+import { parseAnswers, TALK_OPTIONS, WORKFLOW_OPTION } from '../../team/talk-options.ts';
 import { refuseThread } from '../../thread/graph-move.ts';
-import { findWorkflowRun, WORKFLOW_OPTION } from '../../workflow/find-workflow-run.ts';
 
 /** Goes on where a session was left. */
 export const command: Command = {
@@ -28,18 +21,16 @@ export const command: Command = {
     await context.checkSaving();
     const opened = await context.open();
     const sessionId = await opened.session();
-    if (isThreadSession(sessionId)) await refuseThread(context, await resolveRevision(opened, '@'));
-    const found = await findWorkflowRun(context, input, sessionId);
-    if (found === undefined) return talk(context, input, sessionId);
-    checkKind(input, 'workflow');
-    const { runWorkflow } = await import('../../workflow/run-workflow.ts');
-    const said = { answers: input.texts('answer'), onDifference: readOnDifference(input), user: input.text('user') };
-    return runWorkflow(context, { ...found, ...said, sessionId, input: undefined, checkpointId: undefined });
+    const head = await opened.openCheckpoint(await opened.head());
+    await refuseThread(context, head);
+    const { findWorkflowPlace } = await import('../../workflow/workflow-file.ts');
+    const place = await findWorkflowPlace(context, input, head);
+    if (place !== undefined) {
+      const { runWorkflow } = await import('../../workflow/run-workflow.ts');
+      return runWorkflow(context, input, { ...place, sessionId });
+    }
+    const { holdTalk } = await import('../../team/run-output.ts');
+    const said = { rounds: input.count('rounds'), answers: parseAnswers(input.texts('answer')) };
+    return holdTalk(context, input, ({ talk, following }) => talk.resume(sessionId, { ...said, ...following }));
   },
 };
-
-async function talk(context: Context, input: CommandInput, sessionId: string): Promise<ExitCode | undefined> {
-  const { holdTalk } = await import('../../team/hold-talk.ts');
-  const said = withoutUndefined({ rounds: input.count('rounds'), answers: parseAnswers(input.texts('answer')) });
-  return holdTalk(context, input, ({ talk, following }) => talk.resume(sessionId, { ...said, ...following }));
-}

@@ -1,15 +1,10 @@
 import { withoutUndefined } from '../../../core/defined.ts';
-import type { Checkpoint } from '../../../core/record/checkpoint.ts';
 import type { EffectMode } from '../../../manager/effect/effect-log.ts';
 import type { Command } from '../../base/command.ts';
 import type { CommandInput } from '../../base/command-input.ts';
-import type { Context } from '../../base/context.ts';
-import type { ExitCode } from '../../base/exit-code.ts';
-import type { WorkflowPlace } from '../../place/own-files.ts';
 import { resolveRevision } from '../../revision/resolve-revision.ts';
-import { checkKind, readOnDifference, TALK_OPTIONS } from '../../team/talk-options.ts';
+import { TALK_OPTIONS, WORKFLOW_OPTION } from '../../team/talk-options.ts';
 import { refuseThread } from '../../thread/graph-move.ts';
-import { findWorkflowPlace, WORKFLOW_OPTION } from '../../workflow/find-workflow-run.ts';
 
 const DEFAULT_ROUNDS = 5;
 const MODES: readonly EffectMode[] = ['live', 'recorded', 'frozen'];
@@ -41,31 +36,17 @@ N rounds append N messages, unless the conversation ends before. The run of a wo
     const opened = await context.open();
     const origin = await resolveRevision(opened, input.need(0, 'from which checkpoint'));
     await refuseThread(context, origin);
-    const place = await findWorkflowPlace(context, input, origin.id);
-    if (place !== undefined) return resumeWorkflow(context, input, { place, origin });
-    const { holdTalk } = await import('../../team/hold-talk.ts');
-    const { noteBranch } = await import('../../team/branch-note.ts');
-    return holdTalk(context, input, async ({ talk, following }) => {
-      const note = await noteBranch(context, origin);
-      const result = await talk.depart(origin.id, { ...departure, ...following });
-      await note(result);
-      return result;
-    });
+    const { findWorkflowPlace } = await import('../../workflow/workflow-file.ts');
+    const place = await findWorkflowPlace(context, input, origin);
+    if (place !== undefined) {
+      // What has ended there is not done again.
+      const { runWorkflow } = await import('../../workflow/run-workflow.ts');
+      return runWorkflow(context, input, { ...place, sessionId: origin.sessionId, checkpointId: origin.id });
+    }
+    const { holdTalk } = await import('../../team/run-output.ts');
+    return holdTalk(context, input, ({ talk, following }) => talk.depart(origin, { ...departure, following }));
   },
 };
-
-/** A workflow goes on from one of its checkpoints: what has ended there is not done again. */
-async function resumeWorkflow(
-  context: Context,
-  input: CommandInput,
-  { place, origin }: { readonly place: WorkflowPlace; readonly origin: Checkpoint },
-): Promise<ExitCode | undefined> {
-  checkKind(input, 'workflow');
-  const { runWorkflow } = await import('../../workflow/run-workflow.ts');
-  const { id: checkpointId, sessionId } = origin;
-  const said = { answers: [], onDifference: readOnDifference(input), user: input.text('user') };
-  return runWorkflow(context, { ...place, ...said, sessionId, checkpointId, input: undefined });
-}
 
 function readDeparture(input: CommandInput) {
   return withoutUndefined({

@@ -1,12 +1,12 @@
-import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { InvalidInputError, NotFoundError } from '../../../core/errors.ts';
+import { InvalidInputError } from '../../../core/errors.ts';
 import { checkValue, wholeFrom } from '../../../core/options.ts';
 import type { Command } from '../../base/command.ts';
 import type { CommandInput } from '../../base/command-input.ts';
 import type { Context } from '../../base/context.ts';
 import type { ExitCode } from '../../base/exit-code.ts';
-import { checkKind, newSessionName, readOnDifference, TALK_OPTIONS } from '../../team/talk-options.ts';
+import { readText } from '../../place/read-text.ts';
+import { newSessionName, readOnDifference, TALK_OPTIONS } from '../../team/talk-options.ts';
 
 /** Begins a conversation of the configured team or a workflow, or goes on with one. */
 export const command: Command = {
@@ -35,26 +35,18 @@ Ctrl-C stops at the last checkpoint; "savestate continue" goes on from there. Wh
 };
 
 async function runWorkflowFile(context: Context, input: CommandInput, file: string): Promise<ExitCode | undefined> {
-  checkKind(input, 'workflow');
   const { runWorkflow } = await import('../../workflow/run-workflow.ts');
-  const { session } = context.globals;
-  return runWorkflow(context, {
-    file,
-    sessionId: session ?? newSessionName('run'),
-    registry: input.text('registry'),
-    input: input.text('input'),
-    answers: input.texts('answer'),
-    checkpointId: undefined,
-    onDifference: readOnDifference(input),
-    user: input.text('user'),
-  });
+  const sessionId = context.globals.session ?? newSessionName('run');
+  return runWorkflow(context, input, { file, registry: input.text('registry'), sessionId });
 }
 
 async function talk(context: Context, input: CommandInput): Promise<ExitCode | undefined> {
-  const { holdTalk } = await import('../../team/hold-talk.ts');
-  const { commandWords } = await import('../../team/run-text.ts');
-  const { tendCutOff } = await import('../../team/cut-off.ts');
-  const text = await readPrompt(context, input);
+  const [{ holdTalk }, { tendTeam }, { commandWords: words }] = await Promise.all([
+    import('../../team/run-output.ts'),
+    import('../../team/cut-off.ts'),
+    import('../../team/run-text.ts'),
+  ]);
+  const text = readPrompt(context, input);
   const rounds = input.count('rounds');
   // What is refused is refused before anything is made.
   if (rounds !== undefined) checkValue(rounds, wholeFrom(1), '--rounds');
@@ -65,24 +57,19 @@ async function talk(context: Context, input: CommandInput): Promise<ExitCode | u
     );
   const sessionId = context.globals.session ?? newSessionName('chat');
   return holdTalk(context, input, async ({ following, ...held }) => {
-    await tendCutOff(context, { ...held, words: commandWords, sessionId });
-    return held.talk.prompt(sessionId, text, { ...following, ...(rounds !== undefined && { rounds }) });
+    await tendTeam(context, held, { words, sessionId });
+    return held.talk.prompt(sessionId, text, { ...following, rounds });
   });
 }
 
-async function readPrompt(context: Context, input: CommandInput): Promise<string> {
+function readPrompt(context: Context, input: CommandInput): string {
   const file = input.text('promptFile');
   if (file !== undefined && input.words.length > 0)
     throw new InvalidInputError('Say it in words or with --prompt-file, not both.');
-  const text = file === undefined ? input.words.join(' ') : await readText(context, file);
+  const text =
+    file === undefined
+      ? input.words.join(' ')
+      : readText(file === '-' ? file : resolve(context.folder, file), 'prompt file');
   if (text.trim() === '') throw new InvalidInputError('Say what the team is to do: savestate run "..."');
   return text.trim();
-}
-
-async function readText(context: Context, file: string): Promise<string> {
-  try {
-    return await readFile(file === '-' ? '/dev/stdin' : resolve(context.folder, file), 'utf8');
-  } catch (cause) {
-    throw new NotFoundError(`The prompt file ${file} cannot be read.`, { cause, details: { file } });
-  }
 }

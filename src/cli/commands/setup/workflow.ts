@@ -40,7 +40,7 @@ async function check(context: Context, input: CommandInput): Promise<ExitCode | 
 
 async function findProblems(context: Context, file: string, registry: string | undefined): Promise<readonly Problem[]> {
   const { isSettingsFile, openWorkflow, openWorkflowRegistry, findRegistryPath } = await import(
-    '../../workflow/open-workflow.ts'
+    '../../workflow/workflow-file.ts'
   );
   const { readSettings } = await import('../../place/project.ts');
   const { checkRegistry } = await import('../../../runtime/workflow/definition/registry.ts');

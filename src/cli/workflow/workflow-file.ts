@@ -1,14 +1,18 @@
 import { existsSync } from 'node:fs';
-import { resolve } from 'node:path';
-import { InvalidInputError } from '../../core/errors.ts';
+import { dirname, resolve } from 'node:path';
+import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { SETTINGS } from '../../runtime/config/config-schema.ts';
 import { yamlSource } from '../../runtime/config/yaml-source.ts';
 import { parseWorkflow } from '../../runtime/workflow/definition/parse-workflow.ts';
 import type { WorkflowRegistry } from '../../runtime/workflow/definition/registry.ts';
 import type { Workflow } from '../../runtime/workflow/definition/workflow.ts';
+import type { CommandInput } from '../base/command-input.ts';
 import type { Context } from '../base/context.ts';
+import { BegunRuns, type WorkflowPlace } from '../place/own-files.ts';
 import { type FoundSettings, readSettings } from '../place/project.ts';
 import { readText, resolveFile } from '../place/read-text.ts';
+import { fieldsOf } from '../state/state-view.ts';
 import { importModule, requireBeside } from '../team/import-module.ts';
 
 /** A workflow file: its definition, and its settings over those of the project. */
@@ -27,8 +31,7 @@ export async function openWorkflow(context: Context, file: string): Promise<Open
 export async function isSettingsFile(context: Context, file: string): Promise<boolean> {
   const { data } = yamlSource(readText(resolve(context.folder, file), 'workflow file'));
   if (typeof data !== 'object' || data === null) return false;
-  const { workflow } = data as { workflow?: unknown };
-  const keys = typeof workflow === 'object' && workflow !== null ? Object.keys(workflow) : [];
+  const keys = Object.keys(fieldsOf(fieldsOf(data).workflow));
   const isDefinition = keys.some((key) => ['name', 'description', 'checkpoint', 'output'].includes(key));
   return Object.keys(data).every((key) => Object.hasOwn(SETTINGS.top, key)) && !isDefinition;
 }
@@ -41,7 +44,7 @@ export function findRegistryPath(context: Context, file: string, named: string |
   return found && requireBeside(resolve(context.folder, file), found);
 }
 
-/** The code behind a workflow: what a module exports as `registry`, or what its `createRegistry` answers. */
+/** The code behind a workflow: what a module exports as `registry`, or what its `createRegistry` returns. */
 export async function openWorkflowRegistry(context: Context, path: string | undefined): Promise<WorkflowRegistry> {
   if (path === undefined) return {};
   const { registry, createRegistry } = await importModule(path);
@@ -51,4 +54,37 @@ export async function openWorkflowRegistry(context: Context, path: string | unde
     `${path} exports neither "registry", with functions, agents and workflows by name, nor a function "createRegistry".`,
     { details: { path } },
   );
+}
+
+/**
+ * The workflow of a checkpoint; undefined if it holds something else. Its file and module are what the command line, this machine or
+ * savestate.yaml name, never what the checkpoint says.
+ */
+export async function findWorkflowPlace(
+  context: Context,
+  input: CommandInput,
+  { id, sessionId, metadata, agentId }: Checkpoint,
+): Promise<WorkflowPlace | undefined> {
+  const { manager } = await context.open();
+  if (fieldsOf(await manager.load(id)).kind !== 'workflow_run') return undefined;
+  const [file, registry] = ['workflow', 'registry'].map((name) => {
+    const named = input.text(name);
+    return named === undefined ? undefined : resolve(context.folder, named);
+  });
+  if (file !== undefined) return { file, registry };
+  const begun = (await BegunRuns.open(context)).find(sessionId) ?? (await configuredWorkflow(context));
+  if (begun !== undefined) return { ...begun, ...(registry !== undefined && { registry }) };
+  const hint = typeof metadata?.workflowFile === 'string' ? `, from a file "${metadata.workflowFile}"` : '';
+  throw new NotFoundError(
+    `Session "${sessionId}" is a run of the workflow "${agentId}"${hint}, which was not begun here, and files that a checkpoint names are not loaded. Name the file yourself: savestate run <file> --session ${sessionId}, or --workflow <file> with --registry <module> for its code.`,
+    { details: { sessionId } },
+  );
+}
+
+async function configuredWorkflow(context: Context): Promise<WorkflowPlace | undefined> {
+  const { path = '', config } = (await context.config()) ?? {};
+  if (config?.workflow === undefined) return undefined;
+  const { workflow, registry } = config;
+  const folder = dirname(path);
+  return { file: resolve(folder, workflow), registry: registry === undefined ? undefined : resolve(folder, registry) };
 }
