@@ -66,9 +66,9 @@ const ENTRIES: Record<string, Entry> = {
   },
   './loop': {
     source: 'runtime/loop/index.ts',
-    values: 'AgentLoop formatAgentReport onTerminate superviseProcess verifyAgent',
+    values: 'AgentLoop verifyAgent',
     types:
-      'AgentLoopOptions AgentMemory AgentReport AgentState AgentTask DriftReading DriftWatch GuardOptions LoopAgent LoopEnding LoopEvent LoopSettings LoopTool Message Operation SectionHooks Sections StopOptions SuperviseOptions SupervisionEvent Turn VerifyAgentOptions',
+      'AgentLoopOptions AgentMemory AgentReport AgentState AgentTask DriftReading DriftWatch GuardOptions LoopAgent LoopEnding LoopEvent LoopSettings LoopTool Message Operation SectionHooks Sections StopOptions Turn VerifyAgentOptions',
   },
   './workflow': {
     source: 'runtime/workflow/index.ts',

@@ -1,7 +1,6 @@
 // Ranks runs: how much of what an agent does is what it has just done, or asks what it was just answered.
 
-import { isReAsking } from '../../dist/runtime/drift/signals/re-asking.js';
-import { repeatOf } from '../../dist/runtime/drift/signals/redundancy.js';
+import { isReAsking, repeatOf } from '../../dist/runtime/drift/signals/repetition.js';
 import { readEvent } from '../../dist/runtime/drift/step/drift-event.js';
 import { StepTracker } from '../../dist/runtime/drift/step/step-tracker.js';
 

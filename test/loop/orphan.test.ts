@@ -12,11 +12,11 @@ import { temporaryFolder } from '../support/storages.ts';
 /** The agent's process as the guide shows it, with what it leaves out put before it. */
 function documentedAgent(path: string): string {
   const guide = readFileSync(new URL('../../docs/LOOP.md', import.meta.url), 'utf8');
-  const [, agent = ''] = /\/\/ agent\.mjs\n(.*?)\n\n/s.exec(guide) ?? [];
+  const [, agent = ''] = /\/\/ agent\.mjs\n(.*?)\n```/s.exec(guide) ?? [];
   const dist = pathToFileURL(`${builtFolder()}/`);
   return `
 import { CheckpointManager, SqliteCheckpointStorage } from '${dist}index.js';
-import { AgentLoop, onTerminate } from '${dist}runtime/loop/index.js';
+import { AgentLoop } from '${dist}runtime/loop/index.js';
 const manager = new CheckpointManager({ storage: new SqliteCheckpointStorage({ path: ${JSON.stringify(path)} }) });
 const createAgent = () => ({
   async handle(message, turn) {

@@ -3,24 +3,32 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { CheckpointManager } from '../../src/manager/checkpoint-manager.ts';
-import {
-  type AgentLoopOptions,
-  type AgentState,
-  type SuperviseOptions,
-  type SupervisionEvent,
-  superviseProcess,
-  verifyAgent,
-} from '../../src/runtime/loop/index.ts';
-import type { SupervisedProcess } from '../../src/runtime/loop/process/supervise-process.ts';
+import { type AgentLoopOptions, type AgentState, verifyAgent } from '../../src/runtime/loop/index.ts';
 import { SqliteCheckpointStorage } from '../../src/storage/sqlite/sqlite-storage.ts';
 import { builtFolder } from '../support/on-demand.ts';
 import { temporaryFolder } from '../support/storages.ts';
+
+type Supervised = {
+  readonly ended: Promise<{ readonly status: string; readonly restarts: number }>;
+  send(message: unknown): boolean;
+  stop(): Supervised['ended'];
+};
+type Supervision = {
+  readonly hangMs?: number;
+  readonly backoffMs?: number;
+  readonly maxRestarts?: number;
+  readonly onEvent?: (event: { readonly why: string }) => void;
+  readonly onMessage?: (message: unknown) => void;
+};
+const { supervise } = (await import(new URL('../../examples/loop/supervise.mjs', import.meta.url).href)) as {
+  supervise(command: string, args: readonly string[], options?: Supervision): Supervised;
+};
 
 type Heard = { readonly kind: string; readonly id?: string; readonly state?: AgentState };
 type Line = { readonly id: string; readonly part: string; readonly key: string };
 
 /** A silence that a start on a busy machine rarely takes; where it does, that start counts as a hang as well, so many are borne. */
-const IMPATIENT: Partial<SuperviseOptions> = { hangMs: 2500, maxRestarts: 30 };
+const IMPATIENT: Supervision = { hangMs: 2500, maxRestarts: 30 };
 
 builtFolder(); // what the program imports
 const PROGRAM = fileURLToPath(new URL('children/clerk.mjs', import.meta.url));
@@ -28,21 +36,16 @@ const PROGRAM = fileURLToPath(new URL('children/clerk.mjs', import.meta.url));
 /** A supervised agent, a sender that repeats what was not accepted, and what both saw. */
 class Office {
   readonly heard: Heard[] = [];
-  readonly events: SupervisionEvent[] = [];
+  readonly events: { readonly why: string }[] = [];
   readonly path = join(temporaryFolder(), 'clerk.db');
   readonly #side = `${this.path}.side`;
   readonly #unaccepted = new Map<string, unknown>();
-  readonly supervised: SupervisedProcess;
+  readonly supervised: Supervised;
   #wake: () => void = () => undefined;
 
-  constructor(
-    options: Pick<AgentLoopOptions, 'settings' | 'refresh'> = {},
-    supervision: Partial<SuperviseOptions> = {},
-  ) {
-    this.supervised = superviseProcess({
-      command: process.execPath,
-      args: [PROGRAM, JSON.stringify({ path: this.path, side: this.#side, ...options })],
-      stdio: ['ignore', 'inherit', 'inherit'],
+  constructor(options: Pick<AgentLoopOptions, 'settings' | 'refresh'> = {}, supervision: Supervision = {}) {
+    const args = [PROGRAM, JSON.stringify({ path: this.path, side: this.#side, ...options })];
+    this.supervised = supervise(process.execPath, args, {
       hangMs: 5000,
       backoffMs: 50,
       ...supervision,
@@ -59,8 +62,7 @@ class Office {
 
   #hear(message: Heard): void {
     this.heard.push(message);
-    if (message.kind === 'open')
-      for (const deliver of this.#unaccepted.values()) this.supervised.send({ deliver } as never);
+    if (message.kind === 'open') for (const deliver of this.#unaccepted.values()) this.supervised.send({ deliver });
     if (message.kind === 'accepted') this.#unaccepted.delete(message.id ?? '');
   }
 
@@ -98,7 +100,7 @@ class Office {
   }
 
   ends(): string[] {
-    return this.events.flatMap((event) => (event.kind === 'ended' ? [event.why] : []));
+    return this.events.map(({ why }) => why);
   }
 
   async look() {
@@ -172,7 +174,7 @@ describe('a supervised agent', () => {
     expect(office.ends()).toEqual(['stopped']);
   });
 
-  test('[loop.28] that asks for a refresh gets a new process at once, with clean context', async () => {
+  test('[loop.27] that asks for a refresh gets a new process at once, with clean context', async () => {
     const office = new Office({ settings: { refreshEveryMs: 1000 }, refresh: 'exit' });
     office.deliver('m1', 'plain');
     await office.until(() => office.heard.filter(({ kind }) => kind === 'started').length === 3);
@@ -186,37 +188,11 @@ describe('a supervised agent', () => {
   });
 });
 
-describe('a supervisor', () => {
-  const events: SupervisionEvent[] = [];
-  const supervise = (program: string, options: Partial<SuperviseOptions> = {}) =>
-    superviseProcess({
-      command: process.execPath,
-      args: ['-e', program],
-      stdio: ['ignore', 'ignore', 'ignore'],
-      backoffMs: 1,
-      onEvent: (event) => events.push(event),
-      ...options,
-    });
-
-  test('[loop.28] lets a process that is done be done', async () => {
-    expect(await supervise('process.exit(0)').ended).toEqual({ status: 'done', restarts: 0 });
-  });
-
-  test('[loop.28] gives up on one that crashes again and again, or cannot be started', async () => {
-    const supervised = supervise('process.exit(3)', { maxRestarts: 2 });
-    expect(await supervised.ended).toEqual({ status: 'gave_up', restarts: 2 });
-    expect(supervised.send('hello')).toBe(false);
-    const absent = supervise('', { command: 'no-such-command-anywhere', maxRestarts: 1 });
-    expect(await absent.ended).toEqual({ status: 'gave_up', restarts: 1 });
-    expect(events.filter(({ kind }) => kind === 'gave_up').length).toBe(2);
-  });
-
-  test('[loop.28] kills one that does not stop when told', async () => {
-    const deaf = "process.on('SIGTERM', () => undefined); setInterval(() => process.send('beat'), 20)";
-    let beats = 0;
-    const supervised = supervise(deaf, { stopMs: 100, onMessage: () => beats++ });
-    while (beats === 0) await new Promise((resolve) => setTimeout(resolve, 20));
-    expect(await supervised.stop()).toEqual({ status: 'stopped', restarts: 0 });
-    expect(events.at(-1)).toMatchObject({ kind: 'ended', why: 'stopped', signal: 'SIGKILL' });
-  });
+test('[loop.27] one that crashes again and again, or cannot be started, is given up; one that is done is done', async () => {
+  const run = (program: string, command = process.execPath) =>
+    supervise(command, ['-e', program], { backoffMs: 1, maxRestarts: 2 }).ended;
+  expect(await run('process.exit(0)')).toEqual({ status: 'done', restarts: 0 });
+  expect(await run('process.exit(3)')).toEqual({ status: 'gave_up', restarts: 2 });
+  expect(await run('process.exit(75)')).toEqual({ status: 'gave_up', restarts: 2 }); // before any sign of life
+  expect(await run('', 'no-such-command-anywhere')).toEqual({ status: 'gave_up', restarts: 2 });
 });

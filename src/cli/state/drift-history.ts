@@ -1,6 +1,6 @@
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { parseEffect, type RecordedEffect } from '../../manager/effect/effect-record.ts';
-import type { DriftAssessment } from '../../runtime/drift/assessment.ts';
+import type { DriftAssessment } from '../../runtime/drift/drift-detector.ts';
 import { DriftDetector } from '../../runtime/drift/drift-detector.ts';
 import type { DriftEvent } from '../../runtime/drift/step/drift-event.ts';
 import type { Context } from '../base/context.ts';

@@ -15,11 +15,37 @@ export function visitLeftOut(value: unknown, visitor: LeftOutVisitor): void {
   visit(value, [], visitor);
 }
 
-/** The first place of a value that holds a `SecretRef`, such as `$.apiKey`; undefined if there is none. */
+/**
+ * The first place of a value, such as `$.apiKey`, that holds a `SecretRef`, or a string with one of these marks in it; undefined
+ * if there is none. A string may look like that by chance, so only marks that were found in what was restored count.
+ */
+export function findLeftOut(value: unknown, marks?: Pick<ReadonlySet<string>, 'has'>): string | undefined {
+  let place: string | undefined;
+  const secret = (path: readonly PathStep[]): void => {
+    place ??= formatPath(path);
+  };
+  const text = (path: readonly PathStep[], found: readonly string[]): void => {
+    if (found.some((mark) => marks?.has(mark))) secret(path);
+  };
+  visitLeftOut(value, marks === undefined ? { secret } : { secret, text });
+  return place;
+}
+
+/** The first place of a value that holds a `SecretRef`; undefined if there is none. */
 export function findSecretRef(value: unknown): string | undefined {
-  const places: string[] = [];
-  visitLeftOut(value, { secret: (path) => places.push(formatPath(path)) });
-  return places[0];
+  return findLeftOut(value);
+}
+
+/** The marks that stand in the strings of a value, and what stands for its secrets elsewhere. */
+export function marksIn(value: unknown): Set<string> {
+  const marks = new Set<string>();
+  visitLeftOut(value, {
+    secret: (_, ref) => void marks.add(String(ref)),
+    text: (_, found) => {
+      for (const mark of found) marks.add(mark);
+    },
+  });
+  return marks;
 }
 
 function visit(value: unknown, path: PathStep[], visitor: LeftOutVisitor): void {

@@ -1,21 +1,79 @@
-import { type DriftAssessment, weigh } from './assessment.ts';
-import { createSignals } from './create-signals.ts';
-import { type DriftSnapshot, readDriftSnapshot } from './drift-snapshot.ts';
-import { Ledger } from './ledger.ts';
-import type { SignalStates } from './signals/signal-states.ts';
+import { z } from 'zod';
+import { InvalidInputError } from '../../core/errors.ts';
+import { isRecord } from '../../core/options.ts';
+import { type Account, Ledger, type LedgerState, ledgerState } from './ledger.ts';
+import { createSignals, signalStates } from './signals/signal-types.ts';
 import { boundText } from './step/bounded-text.ts';
 import { type DriftEvent, type ReadEvent, readEvent } from './step/drift-event.ts';
 import { type DriftOptions, type ReadDriftOptions, readDriftOptions } from './step/drift-options.ts';
-import { askJudge, clipEvent, type HeardVerdict, type JudgeQuestion, problemOf } from './step/judge.ts';
-import type { DriftEvidence, Signal } from './step/signal.ts';
-import { StepTracker } from './step/step-tracker.ts';
+import { askJudge, clipEvent, type HeardVerdict, keptEvent, problemOf } from './step/judge.ts';
+import { count, type DriftEvidence, type DriftKind, type Signal, type SignalFinding, text } from './step/signal.ts';
+import { StepTracker, type StepTrackerState, stepTrackerState } from './step/step-tracker.ts';
+
+/** What a detector thinks after an event. */
+export type DriftAssessment = {
+  /** The number of the event, from 0. */
+  readonly index: number;
+  readonly status: 'healthy' | 'suspect' | 'drifting';
+  /** The ways in which some agent is suspected to drift or drifts, strongest first. */
+  readonly kinds: readonly DriftKind[];
+  /** For each way the evidence against the worst agent, 1 at the alarm; absent for nothing at all. */
+  readonly scores: Readonly<Partial<Record<DriftKind, number>>>;
+  /** The strongest of them. */
+  readonly score: number;
+  /** Who drifts most. */
+  readonly agent: string | undefined;
+  /** The event with which that began. */
+  readonly onset: number | undefined;
+  /** When that was, if events say when they are: what was saved later may be spoiled. */
+  readonly sinceMs?: number;
+  /** What that rests on, oldest first. */
+  readonly evidence: readonly DriftEvidence[];
+  /** The names of the signals that speak in it. */
+  readonly signals: readonly string[];
+  /** All of that in a few sentences; empty for a healthy agent. */
+  readonly summary: string;
+  /** Why the judge could not be heard, if it was asked and failed. */
+  readonly judgeProblem: string | undefined;
+};
+
+/** Everything a detector remembers, as plain data to be saved with the agent's state. */
+export type DriftSnapshot = {
+  readonly version: 1;
+  readonly count: number;
+  readonly tracker: StepTrackerState;
+  readonly signals: Readonly<Record<string, unknown>>;
+  readonly ledger: LedgerState;
+  readonly goal: string | undefined;
+  readonly window: readonly DriftEvent[];
+  readonly nextJudgeAt: number;
+  readonly times?: readonly Time[] | undefined;
+};
+
+/** The number of an event, and when it was. */
+type Time = readonly [index: number, atMs: number];
+
+const PARTS: Readonly<Record<Exclude<keyof DriftSnapshot, 'version'>, z.ZodType>> = {
+  count,
+  tracker: stepTrackerState,
+  signals: signalStates,
+  ledger: ledgerState,
+  goal: text.optional(),
+  window: z.array(keptEvent),
+  nextJudgeAt: count,
+  times: z.array(z.tuple([count, z.number()])).optional(),
+};
 
 /** Evidence is capped at this many times the alarm, so that a recovered agent is believed again soon. */
 const CAP_ALARMS = 3;
+/** Evidence from which on an agent is suspected, as a part of the alarm. */
+const SUSPECT_SCORE = 0.5;
 const MAX_GOAL_CHARS = 4000;
 /** The fewest events between two questions to the judge, and how many of the last ones it sees. */
 const JUDGE_INTERVAL_EVENTS = 10;
 const JUDGE_WINDOW_EVENTS = 20;
+/** Drifts that began longer ago than so many events are dated by the oldest of these. */
+const MAX_TIMES = 500;
 
 /**
  * Watches a stream of events for signs that an agent gets nowhere or leaves its goal. The work per event and the memory do not
@@ -30,6 +88,7 @@ export class DriftDetector {
   #goal: string | undefined;
   #window: DriftEvent[] = [];
   #nextJudgeAt = 0;
+  #times: Time[] = [];
 
   constructor(options: DriftOptions = {}) {
     this.#options = readDriftOptions(options);
@@ -42,7 +101,7 @@ export class DriftDetector {
   observe(event: DriftEvent): DriftAssessment {
     const read = readEvent(event, this.#count++);
     const reading = this.#tracker.observe(read);
-    const input = { event: read, reading };
+    const input = { event: read, reading, options: this.#options };
     const isPolling = reading !== undefined && this.#options.pollingTools.includes(reading.step.name);
     for (const signal of this.#signals) {
       if (isPolling && (signal.kind === 'loop' || signal.kind === 'stall')) continue;
@@ -62,7 +121,9 @@ export class DriftDetector {
     this.#nextJudgeAt = assessment.index + JUDGE_INTERVAL_EVENTS;
     const ledger = this.#ledger;
     try {
-      const verdict = await askJudge(judge, this.#question(assessment), judgeTimeoutMs);
+      // A copy: what the judge does to it must not change what is remembered.
+      const question = structuredClone({ goal: this.#goal, window: this.#window, evidence: assessment.evidence });
+      const verdict = await askJudge(judge, question, judgeTimeoutMs);
       // What was asked about may have been forgotten meanwhile, by a reset or a restore.
       return this.#ledger === ledger ? this.#hear(assessment, verdict) : assessment;
     } catch (error) {
@@ -77,6 +138,7 @@ export class DriftDetector {
     this.#ledger = new Ledger(CAP_ALARMS * this.#options.alarmNats);
     this.#goal = goalOf(this.#options);
     this.#window = [];
+    this.#times = [];
   }
 
   /** All it remembers; with the same options and the same further events, a detector restored from it says the same. */
@@ -85,11 +147,12 @@ export class DriftDetector {
       version: 1,
       count: this.#count,
       tracker: this.#tracker.snapshot(),
-      signals: Object.fromEntries(this.#signals.map((signal) => [signal.name, signal.snapshot?.()])),
+      signals: Object.fromEntries(this.#signals.map((signal) => [signal.name, signal.snapshot()])),
       ledger: this.#ledger.snapshot(),
       goal: this.#goal,
       window: this.#window,
       nextJudgeAt: this.#nextJudgeAt,
+      ...(this.#times.length > 0 && { times: this.#times.slice(-MAX_TIMES) }),
     });
   }
 
@@ -98,51 +161,57 @@ export class DriftDetector {
     const copy = readDriftSnapshot(snapshot);
     this.#count = copy.count;
     this.#tracker = new StepTracker(copy.tracker);
-    this.#signals = createSignals(this.#options, copy.signals as Partial<SignalStates>);
+    this.#signals = createSignals(this.#options, copy.signals);
     this.#ledger = new Ledger(CAP_ALARMS * this.#options.alarmNats, copy.ledger);
     this.#goal = copy.goal;
     this.#window = copy.window.slice(-JUDGE_WINDOW_EVENTS);
     this.#nextJudgeAt = copy.nextJudgeAt;
+    this.#times = [...(copy.times ?? [])];
   }
 
   /** What the judge will see is kept only if there is a judge. */
   #keep(event: DriftEvent, read: ReadEvent): void {
+    if (read.at !== undefined) this.#times.push([read.index, read.at]);
+    if (this.#times.length > 2 * MAX_TIMES) this.#times = this.#times.slice(-MAX_TIMES);
     if (this.#options.judge === undefined) return;
     if (read.kind === 'goal') this.#goal = boundText(read.text, MAX_GOAL_CHARS);
     this.#window.push(clipEvent(event));
     if (this.#window.length > JUDGE_WINDOW_EVENTS) this.#window.shift();
   }
 
-  #question({ evidence }: DriftAssessment): JudgeQuestion {
-    // A copy: what the judge does to it must not change what is remembered.
-    return structuredClone({ goal: this.#goal, window: this.#window, evidence });
-  }
-
   #hear(assessment: DriftAssessment, verdict: HeardVerdict | undefined): DriftAssessment {
     if (verdict === undefined) {
       return { ...assessment, judgeProblem: 'The judge did not answer with a number "unproductive" from 0 to 1.' };
     }
-    const evidence: DriftEvidence = {
-      signal: 'judge',
-      kind: assessment.kinds[0] ?? 'stall',
-      agent: assessment.agent ?? '',
-      nats: verdict.nats,
-      steps: [assessment.index],
-      reason: verdict.reason,
-    };
-    this.#ledger.add(evidence);
-    return this.#assess(assessment.index);
+    const { kinds, agent = '', index } = assessment;
+    this.#ledger.add({ signal: 'judge', kind: kinds[0] ?? 'stall', agent, steps: [index], ...verdict });
+    return this.#assess(index);
   }
 
+  /** Weighs the accounts: the worst one decides. */
   #assess(index: number): DriftAssessment {
-    const { worst, ...verdict } = weigh(this.#ledger.accounts(), this.#options.alarmNats);
-    const isHealthy = worst === undefined || verdict.status === 'healthy';
-    return {
-      index,
-      ...verdict,
-      ...(isHealthy ? NOTHING_HELD : this.#ledger.caseAgainst(worst)),
-      judgeProblem: undefined,
-    };
+    const { alarmNats } = this.#options;
+    const scores: Partial<Record<DriftKind, number>> = {};
+    let worst: Account | undefined;
+    for (const account of this.#ledger.accounts()) {
+      scores[account.kind] = Math.max(scores[account.kind] ?? 0, account.nats / alarmNats);
+      if (worst === undefined || account.nats > worst.nats) worst = account;
+    }
+    const score = (worst?.nats ?? 0) / alarmNats;
+    if (worst === undefined || score < SUSPECT_SCORE)
+      return { index, status: 'healthy', kinds: [], scores, score, ...NOTHING_HELD };
+    const kinds = (Object.entries(scores) as [DriftKind, number][])
+      .filter(([, nats]) => nats >= SUSPECT_SCORE)
+      .sort(([, a], [, b]) => b - a)
+      .map(([kind]) => kind);
+    const status = score >= 1 ? 'drifting' : 'suspect';
+    const found = this.#ledger.caseAgainst(worst);
+    return { index, status, kinds, scores, score, ...found, ...this.#since(found.onset), judgeProblem: undefined };
+  }
+
+  #since(onset: number | undefined): { readonly sinceMs?: number } {
+    const time = onset === undefined ? undefined : this.#times.find(([index]) => index >= onset);
+    return time === undefined ? {} : { sinceMs: time[1] };
   }
 }
 
@@ -151,11 +220,41 @@ function goalOf({ goal }: ReadDriftOptions): string | undefined {
   return goal === undefined ? undefined : boundText(goal, MAX_GOAL_CHARS);
 }
 
-type Finding = Omit<DriftEvidence, 'signal' | 'kind'>;
-
 /** Field by field: a spread, made for nearly every event, took a tenth of all the time. */
-function evidenceOf({ name, kind }: Signal, { agent, nats, steps, reason }: Finding): DriftEvidence {
+function evidenceOf({ name, kind }: Signal, { agent, nats, steps, reason }: SignalFinding): DriftEvidence {
   return { signal: name, kind, agent, nats, steps, reason };
 }
 
-const NOTHING_HELD = Object.freeze({ agent: undefined, onset: undefined, evidence: Object.freeze([]), summary: '' });
+const NOTHING_HELD = Object.freeze({
+  agent: undefined,
+  onset: undefined,
+  evidence: Object.freeze([]),
+  signals: Object.freeze([]),
+  summary: '',
+  judgeProblem: undefined,
+});
+
+/** A copy of a snapshot that was saved; anything else, whatever its shape, is an `InvalidInputError` that names the damaged part. */
+function readDriftSnapshot(snapshot: unknown): DriftSnapshot {
+  const copy = copyOf(snapshot);
+  if (!isRecord(copy)) throw invalid('is not an object');
+  if (copy.version !== 1) throw invalid(`is of version ${String(JSON.stringify(copy.version))}, and not of version 1`);
+  for (const [part, schema] of Object.entries(PARTS))
+    if (!schema.safeParse(copy[part]).success) throw invalid(`is damaged in "${part}"`);
+  return copy as DriftSnapshot;
+}
+
+function copyOf(snapshot: unknown): unknown {
+  try {
+    return structuredClone(snapshot);
+  } catch (error) {
+    throw invalid('is not plain data', error);
+  }
+}
+
+function invalid(problem: string, cause?: unknown): InvalidInputError {
+  return new InvalidInputError(
+    `A drift snapshot of version 1 was expected, but what was given ${problem}. Start with a new detector.`,
+    { cause },
+  );
+}

@@ -1,14 +1,12 @@
 import { z } from 'zod';
-import { remember } from './step/remember.ts';
-import { DRIFT_KINDS, type DriftEvidence, type DriftKind } from './step/signal.ts';
+import { count, DRIFT_KINDS, type DriftEvidence, type DriftKind, remember } from './step/signal.ts';
 
-const index = z.int().nonnegative();
 const evidence = z.object({
   signal: z.string(),
   kind: z.enum(DRIFT_KINDS),
   agent: z.string(),
   nats: z.number(),
-  steps: z.array(index),
+  steps: z.array(count),
   reason: z.string(),
 });
 
@@ -17,7 +15,7 @@ export const ledgerState = z.object({
   accounts: z.array(
     z.tuple([
       z.string().regex(new RegExp(`^(?:${DRIFT_KINDS.join('|')}) `)),
-      z.object({ nats: z.number().nonnegative(), onset: index.optional() }),
+      z.object({ nats: z.number().nonnegative(), onset: count.optional() }),
     ]),
   ),
   evidence: z.array(evidence),
@@ -37,6 +35,7 @@ export type Case = {
   readonly agent: string;
   readonly onset: number | undefined;
   readonly evidence: readonly DriftEvidence[];
+  readonly signals: readonly string[];
   readonly summary: string;
 };
 
@@ -94,7 +93,8 @@ export class Ledger {
     const evidence = this.#evidence.filter(
       (found) => found.kind === kind && found.agent === agent && (found.steps.at(-1) ?? 0) >= (onset ?? 0),
     );
-    const found = { agent, onset, evidence, summary: summarise({ kind, agent, onset }, evidence) };
+    const signals = [...new Set(evidence.map(({ signal }) => signal))];
+    const found = { agent, onset, evidence, signals, summary: summarise({ kind, agent, onset }, evidence) };
     if (account !== undefined) this.#lastCase = { account, evidence: this.#evidence, case: found };
     return found;
   }

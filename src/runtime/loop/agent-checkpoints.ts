@@ -118,7 +118,7 @@ export class AgentCheckpoints {
     const { session, live, tell } = this.#parts;
     const taken = key === undefined ? undefined : await this.#findTaken(type, key);
     if (taken !== undefined) return taken;
-    const health = live.reading.status;
+    const health = live.watch.reading.status;
     if (health !== 'healthy') await this.#protectHealthy();
     const { state, options } = this.prepare();
     const id = await session.save(state, {
@@ -145,7 +145,7 @@ export class AgentCheckpoints {
   /** The agent as it is now, and what a checkpoint of it says; nothing is waited for. */
   prepare(): OwnSave & { readonly options: SaveOptions } {
     const { session, live, identity } = this.#parts;
-    const { status: health, score, signals, sinceMs } = live.reading;
+    const { status: health, score, signals, sinceMs } = live.watch.reading;
     const state = this.#capture();
     const drift = { health, driftScore: score, driftSignals: signals };
     const metadata = { ...drift, ...(sinceMs !== undefined && { driftSinceMs: sinceMs }), turn: state.loop.turn };

@@ -152,7 +152,7 @@ describe('the mailbox', () => {
     expect(await delivered).toBe(true);
     first.die();
     const second = await world.start({ createAgent: adder(heard) }, { run: false });
-    expect(second.loop.state.mailbox.pending).toEqual([{ id: 'm1', body: { deep: [1] }, failures: 0 }]);
+    expect(second.loop.state.mailbox.pending).toMatchObject([{ id: 'm1', body: { deep: [1] }, failures: 0 }]);
   });
 
   test('[loop.5] messages from several starts without a checkpoint in between are all there', async () => {
@@ -252,7 +252,9 @@ describe('the mailbox', () => {
       ['m2', 3000],
     ]);
     const error = { name: 'RangeError', message: 'too big' };
-    expect(loop.state.mailbox.setAside).toEqual([{ message: { id: 'm1', body: 'kept' }, error, atMs: startMs + 3000 }]);
+    expect(loop.state.mailbox.setAside).toMatchObject([
+      { message: { id: 'm1', body: 'kept' }, error, atMs: startMs + 3000 },
+    ]);
     expect(events).toContainEqual({ kind: 'set_aside', messageId: 'm1', error });
     await loop.resume({ retry: ['m1'] });
     await world.clock.settle();

@@ -4,8 +4,7 @@ import { checkOptions, delayFrom, filledString, flag, listOf, type OptionChecks 
 import { type OwnSave, SAVES_ITSELF, type SelfSaving } from '../../manager/agent/self-saving.ts';
 import { isLeaseConflict } from '../../manager/lease/lease-conflict.ts';
 import { Inbox } from './inbox.ts';
-import type { AgentLoopOptions } from './loop-options.ts';
-import { type LoopParts, openParts, orClose } from './loop-parts.ts';
+import { type AgentLoopOptions, type LoopParts, openParts, orClose } from './loop-options.ts';
 import type { AgentState } from './state/agent-state.ts';
 import { type ErrorText, errorText } from './state/error-text.ts';
 import { type Message, takeBack } from './state/mailbox.ts';
@@ -22,8 +21,7 @@ export type StopOptions = {
 
 const DEFAULT_STOP = { checkpoint: true, graceMs: 5000 };
 
-/** What `stop` accepts. */
-export const STOP: OptionChecks<StopOptions> = { checkpoint: flag, graceMs: delayFrom(0) };
+const STOP: OptionChecks<StopOptions> = { checkpoint: flag, graceMs: delayFrom(0) };
 
 const RESUME = { retry: listOf(filledString) };
 

@@ -3,9 +3,9 @@ import { HOUR, MINUTE, World } from '../../../test/loop/world.ts';
 import { TestClock } from '../../../test/support/clock.ts';
 import type { SetTimer } from '../../core/time/timer.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
-import { nextPoint, onEveryPoint } from './deadline-grid.ts';
 import type { DriftReading, DriftWatch, LoopAgent, LoopEvent } from './index.ts';
-import { RateLimit } from './process/rate-limit.ts';
+import { nextPoint, onEveryPoint } from './loop-clocks.ts';
+import { RateLimit } from './recovery.ts';
 
 const DAY = 24 * HOUR;
 
@@ -180,11 +180,11 @@ describe('the rest between two restores', () => {
 
 describe('times that are noted', () => {
   test('[loop.10] and lie ahead, because the clock was set back, count as just now', () => {
-    const limit = new RateLimit({ cooldownMs: 10, max: 2, windowMs: 100 }, [1000, 1005]);
+    const limit = new RateLimit({ cooldownMs: 10, maxPerDay: 2 }, [1000, 1005]);
     expect(limit.timesMs(500)).toEqual([500, 500]);
-    expect(limit.isUsedUp(599)).toBe(true);
+    expect(limit.isUsedUp(499 + DAY)).toBe(true);
     expect(limit.restsUntilMs()).toBe(510);
-    expect(limit.isAllowed(600)).toBe(true);
+    expect(limit.isUsedUp(500 + DAY)).toBe(false);
   });
 });
 

@@ -36,7 +36,7 @@ const mailOf = ({ mailbox: { pending, recentIds } }: AgentState) => ({
 });
 
 describe('restoreFrom', () => {
-  test('[loop.32] brings back task, context and memory, and keeps the mail; says so to the agent and to people', async () => {
+  test('[loop.31] brings back task, context and memory, and keeps the mail; says so to the agent and to people', async () => {
     const world = new World();
     const { life, first } = await live(world);
     await life.loop.stop();
@@ -58,7 +58,7 @@ describe('restoreFrom', () => {
     await again.loop.stop();
   });
 
-  test('[loop.32] an escalated agent goes on, with what was accepted while it waited', async () => {
+  test('[loop.31] an escalated agent goes on, with what was accepted while it waited', async () => {
     const world = new World();
     const { life, first } = await live(world);
     await life.loop.stop();
@@ -79,7 +79,7 @@ describe('restoreFrom', () => {
     await again.loop.stop();
   });
 
-  test('[loop.32] a checkpoint that is not there, or of another session, is refused, and nothing is left open', async () => {
+  test('[loop.31] a checkpoint that is not there, or of another session, is refused, and nothing is left open', async () => {
     const world = new World();
     const { life, first } = await live(world);
     await life.loop.stop();
@@ -92,7 +92,7 @@ describe('restoreFrom', () => {
     await (await world.start({ createAgent: clerk, lease }, { run: false })).loop.stop();
   });
 
-  test('[loop.32] killed at any commit, it is restored when it is asked for again, and every message is handled once', async () => {
+  test('[loop.31] killed at any commit, it is restored when it is asked for again, and every message is handled once', async () => {
     for (let dieAt = 1; dieAt <= 6; dieAt += 0.5) {
       const world = new World();
       const { life, first } = await live(world);
@@ -111,7 +111,7 @@ describe('restoreFrom', () => {
 });
 
 describe('a rewind', () => {
-  test('[loop.32] does not lose mail that was accepted, in checkpoints or since, nor handle any twice', async () => {
+  test('[loop.31] does not lose mail that was accepted, in checkpoints or since, nor handle any twice', async () => {
     const world = new World();
     const { life, first } = await live(world);
     await world.clock.pass(HOUR); // saved: m2 is handled in a checkpoint
@@ -134,7 +134,7 @@ describe('a rewind', () => {
     await later.loop.stop();
   });
 
-  test('[loop.32] of a rewind knows what the branch that was rewound last accepted', async () => {
+  test('[loop.31] of a rewind knows what the branch that was rewound last accepted', async () => {
     const world = new World();
     const { life, first } = await live(world);
     await life.loop.stop();
@@ -150,7 +150,7 @@ describe('a rewind', () => {
     expect(mailOf(state).handled).toEqual(['m1', 'm2', 'm3', 'm4']);
   });
 
-  test('[loop.32] a message that may be handled once, and was under way, is set aside', async () => {
+  test('[loop.31] a message that may be handled once, and was under way, is set aside', async () => {
     const world = new World();
     let isStuck = true;
     const createAgent = (): LoopAgent => ({ handle: () => (isStuck ? new Promise(() => undefined) : undefined) });

@@ -1,10 +1,5 @@
 export { AgentLoop, type StopOptions } from './agent-loop.ts';
-export { formatAgentReport } from './format-agent-report.ts';
-export type { AgentLoopOptions } from './loop-options.ts';
-export type { LoopSettings } from './loop-settings.ts';
-export { onTerminate } from './on-terminate.ts';
-export type { SuperviseOptions, SupervisionEvent } from './process/supervise-options.ts';
-export { superviseProcess } from './process/supervise-process.ts';
+export type { AgentLoopOptions, LoopSettings } from './loop-options.ts';
 export type { AgentMemory, AgentState, AgentTask } from './state/agent-state.ts';
 export type { Message } from './state/mailbox.ts';
 export type { SectionHooks, Sections } from './state/sections.ts';

@@ -1,25 +1,23 @@
-import { onEveryPoint } from './deadline-grid.ts';
-import type { LoopParts } from './loop-parts.ts';
+import { MAX_DELAY_MS, type SetTimer } from '../../core/time/timer.ts';
+import type { LoopParts } from './loop-options.ts';
 
-type Watched = {
-  /** Tells the loop that there is something to do. */
-  readonly ring: () => void;
-  /** Whether a turn takes too long. */
-  readonly isOverdue: () => boolean;
-};
+type Grid = { readonly startMs: number; readonly everyMs: number };
 
 /** The schedule of a loop: routine checkpoints, refreshes, heartbeats. */
 export class LoopClocks {
   readonly #parts: LoopParts;
-  readonly #watched: Watched;
+  readonly #alarm: Alarm;
+  /** Whether a turn takes too long. */
+  readonly #isOverdue: () => boolean;
   #cancels: (() => void)[] = [];
   #failure: { readonly error: unknown } | undefined;
   #isCollectionDue = false;
   isRefreshDue = false;
 
-  constructor(parts: LoopParts, watched: Watched) {
+  constructor(parts: LoopParts, alarm: Alarm, isOverdue: () => boolean) {
     this.#parts = parts;
-    this.#watched = watched;
+    this.#alarm = alarm;
+    this.#isOverdue = isOverdue;
   }
 
   start(): void {
@@ -41,7 +39,7 @@ export class LoopClocks {
   /** Takes note of what went wrong in the background. */
   fail(error: unknown): void {
     this.#failure ??= { error };
-    this.#watched.ring();
+    this.#alarm.ring();
   }
 
   /** What went wrong in the background is thrown where the loop can act on it. */
@@ -51,7 +49,7 @@ export class LoopClocks {
     if (failure !== undefined) throw failure.error;
   }
 
-  #every(grid: { readonly startMs: number; readonly everyMs: number }, run: () => void): void {
+  #every(grid: Grid, run: () => void): void {
     this.#cancels.push(onEveryPoint(this.#parts.ports, grid, run));
   }
 
@@ -79,10 +77,101 @@ export class LoopClocks {
   #callForRefresh(): void {
     this.isRefreshDue = true;
     this.#isCollectionDue = true;
-    this.#watched.ring();
+    this.#alarm.ring();
   }
 
   #beat(): void {
-    if (!this.#watched.isOverdue()) this.#parts.tell({ kind: 'heartbeat' });
+    if (!this.#isOverdue()) this.#parts.tell({ kind: 'heartbeat' });
   }
+}
+
+/**
+ * Wakes one waiter when told to; what is told while nobody waits is not forgotten. Says how long it has to rest, which is
+ * measured by timers and not by the clock: that may be set back meanwhile, and a rest of a second would last for hours.
+ */
+export class Alarm {
+  readonly #setTimer: SetTimer;
+  readonly #rests = new Set<() => void>();
+  #isRung = false;
+  #isStopped = false;
+  #wake: (() => void) | undefined;
+
+  constructor({ setTimer }: { readonly setTimer: SetTimer }) {
+    this.#setTimer = setTimer;
+  }
+
+  ring(): void {
+    this.#isRung = true;
+    this.#wake?.();
+  }
+
+  /** Rings, and lets nobody rest any more. */
+  stop(): void {
+    this.#isStopped = true;
+    for (const cancel of this.#rests) cancel();
+    this.#rests.clear();
+    this.ring();
+  }
+
+  /** Whether a rest is not over yet. */
+  get isResting(): boolean {
+    return this.#rests.size > 0;
+  }
+
+  /** Begins a rest and rings at its end. Of several, the longest counts. */
+  rest(durationMs: number): void {
+    if (this.#isStopped || !(durationMs > 0)) return;
+    const end = (): void => {
+      this.#rests.delete(cancel);
+      this.ring();
+    };
+    const cancel = this.#setTimer(end, { delayMs: Math.min(durationMs, MAX_DELAY_MS), keepsProcessAlive: true });
+    this.#rests.add(cancel);
+  }
+
+  /** Resolves at the next ring. The caller looks for itself what there is to do. */
+  async wait(): Promise<void> {
+    if (!this.#isRung) {
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+      this.#wake = undefined;
+    }
+    this.#isRung = false;
+  }
+}
+
+/** The first point of a grid after a moment. Points do not move, however late one is noticed. */
+export function nextPoint({ startMs, everyMs }: Grid, nowMs: number): number {
+  return startMs + (Math.floor((nowMs - startMs) / everyMs) + 1) * everyMs;
+}
+
+/** Timers and clocks do not go alike; a point is met if it is missed by no more than this part of the interval. */
+const EARLY_PART = 0.01;
+/** Both are rounded to a millisecond. */
+const EARLY_MS = 2;
+
+/**
+ * Calls a function at every point of a grid; points missed together are one call. Each wait is no longer than the interval,
+ * and what was waited for counts even if the clock was set back meanwhile: the call after it is on the grid again.
+ * Returns how to stop.
+ */
+export function onEveryPoint(
+  { now, setTimer }: { readonly now: () => number; readonly setTimer: SetTimer },
+  grid: Grid,
+  run: () => void,
+): () => void {
+  let cancel = (): void => undefined;
+  const wait = (dueMs: number): void => {
+    const delayMs = Math.min(dueMs - now(), MAX_DELAY_MS);
+    cancel = setTimer(() => arrive(dueMs), { delayMs, keepsProcessAlive: true });
+  };
+  const arrive = (dueMs: number): void => {
+    const earlyMs = dueMs - now();
+    const isMet = earlyMs > 0 && earlyMs <= Math.max(EARLY_MS, grid.everyMs * EARLY_PART);
+    wait(nextPoint(grid, isMet ? dueMs : now()));
+    run();
+  };
+  wait(nextPoint(grid, now()));
+  return () => cancel();
 }

@@ -1,10 +1,9 @@
-import { EventEmitter } from 'node:events';
 import { describe, expect, test } from 'vitest';
 import { World } from '../../../test/loop/world.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
-import { AgentLoop, type AgentLoopOptions, type LoopAgent, onTerminate } from './index.ts';
+import { AgentLoop, type AgentLoopOptions, type LoopAgent } from './index.ts';
 
 const createAgent = (): LoopAgent => ({ handle: () => undefined });
 const REFUSAL = { code: 'INVALID_INPUT' };
@@ -202,7 +201,7 @@ describe('what is said to a loop', () => {
     for (const options of bad) await expect(loop.resume(options as never)).rejects.toMatchObject(REFUSAL_WITH_HELP);
   });
 
-  test('[input.1] stop and onTerminate refuse what they cannot do, and the loop goes on', async () => {
+  test('[input.1] stop refuses what it cannot do, and the loop goes on', async () => {
     const { loop } = await new World().start({ createAgent });
     const bad = [
       null,
@@ -215,20 +214,7 @@ describe('what is said to a loop', () => {
     ];
     for (const options of bad) {
       await expect(loop.stop(options as never)).rejects.toMatchObject(REFUSAL_WITH_HELP);
-      expect(() => onTerminate(new EventEmitter(), loop, options as never)).toThrow(
-        expect.objectContaining(REFUSAL_WITH_HELP),
-      );
     }
-    for (const options of [{ signals: 'SIGTERM' }, { signals: [5] }, { onError: 5 }])
-      expect(() => onTerminate(new EventEmitter(), loop, options as never)).toThrow(
-        expect.objectContaining(REFUSAL_WITH_HELP),
-      );
-    for (const [source, target] of [
-      [undefined, loop],
-      [new EventEmitter(), {}],
-      [{}, loop],
-    ])
-      expect(() => onTerminate(source as never, target as never)).toThrow(expect.objectContaining(REFUSAL_WITH_HELP));
     expect(loop.status).toBe('running');
     expect(() => loop.on('turn' as never)).toThrow(expect.objectContaining(REFUSAL_WITH_HELP));
     await loop.stop({ graceMs: 0 });

@@ -1,11 +1,8 @@
 import { withoutUndefined } from '../../core/defined.ts';
-import { InvalidInputError } from '../../core/errors.ts';
 import {
   accepts,
   anything,
-  callback,
   checkOptions,
-  checkValue,
   delayFrom,
   filledString,
   flag,
@@ -17,18 +14,25 @@ import {
   oneOf,
   options as optionsOf,
 } from '../../core/options.ts';
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { name } from '../../core/record/id.ts';
-import { suggest } from '../../core/suggestion.ts';
+import { backoff } from '../../core/time/backoff.ts';
 import { leaseOptions, manager } from '../../manager/call-options.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
+import type { ManagerPorts } from '../../manager/engine/ports.ts';
 import type { LeaseOptions } from '../../manager/lease/lease-acquisition.ts';
+import type { Session } from '../../manager/session/session.ts';
+import { DriftDetector } from '../drift/index.ts';
 import { type DriftOptions, driftOptions } from '../drift/step/drift-options.ts';
-import type { AgentIdentity } from './agent-checkpoints.ts';
-import { type LoopSettings, loopSettings, readSettings } from './loop-settings.ts';
+import { AgentCheckpoints, type AgentIdentity } from './agent-checkpoints.ts';
+import { findRestore, type HandRestore, isRewound, takeUpElsewhere } from './hand-restore.ts';
 import type { AgentMind } from './state/agent-state.ts';
-import { checkSections, completeSections, SECTION_NAMES } from './state/sections.ts';
-import { DetectorWatch, type DriftWatch, GuardedWatch } from './turn/drift-watch.ts';
-import type { LoopAgent } from './turn/loop-agent.ts';
+import { OpenWorks } from './state/open-works.ts';
+import { checkSections, completeSections } from './state/sections.ts';
+import { type DriftReading, type DriftWatch, HEALTHY, Watch } from './turn/drift-watch.ts';
+import { LiveAgent } from './turn/live-agent.ts';
+import { agentMaker, checkAgent, type LoopAgent } from './turn/loop-agent.ts';
+import { LoopEvents } from './turn/loop-events.ts';
 
 /** How a loop is made. */
 export type AgentLoopOptions = AgentIdentity & {
@@ -59,46 +63,48 @@ export type AgentLoopOptions = AgentIdentity & {
 };
 
 /** What a new agent begins with, as far as it is given. */
-export type InitialMind = {
+type InitialMind = {
   readonly task?: AgentMind['task'] | undefined;
   readonly context?: Optional<AgentMind['context']> | undefined;
   readonly memory?: Optional<AgentMind['memory']> | undefined;
 };
 
-/** Options that were checked, with their defaults. */
-export type ReadLoopOptions = {
-  readonly manager: CheckpointManager;
-  readonly identity: AgentIdentity;
-  readonly sessionId: string;
-  readonly restoreFrom: string | undefined;
-  readonly createAgent: () => LoopAgent;
-  readonly initial: Partial<AgentMind>;
-  readonly settings: LoopSettings;
-  readonly watch: GuardedWatch | undefined;
-  readonly lease: LeaseOptions | undefined;
-  readonly refreshMode: 'in-process' | 'exit';
-  readonly heartbeatMs: number | undefined;
-  readonly isPruning: boolean;
+/** When the loop does what; all of it has defaults. */
+export type LoopSettings = {
+  /** Between routine checkpoints: 30 minutes. */
+  readonly routineEveryMs: number;
+  /** From the start of a run, or the last refresh, to the next refresh: 2 hours. */
+  readonly refreshEveryMs: number;
+  /** A turn that takes longer is aborted, and if it does not end then, the heartbeat stops: 10 minutes. */
+  readonly turnTimeoutMs: number;
+  /** Failures of a message, or of the task in a row, until it is given up: 3. */
+  readonly maxFailures: number;
+  /** The rest after a failure; doubles with each, up to a minute: 1 second. */
+  readonly retryDelayMs: number;
+  /** Between two restores after drift: 10 minutes. */
+  readonly restoreCooldownMs: number;
+  /** Restores after drift within a day; the next drift escalates: 3. */
+  readonly maxRestoresPerDay: number;
 };
 
-/** Checks everything that a caller said about a loop, before anything is opened or taken. */
-export function readLoopOptions(options: AgentLoopOptions): ReadLoopOptions {
-  checkOptions(options, OPTIONS, 'AgentLoop.open()');
-  const { agentId, agentType, userId, sessionId = agentId } = options;
-  return {
-    manager: options.manager,
-    identity: { agentId, ...(agentType !== undefined && { agentType }), ...(userId !== undefined && { userId }) },
-    sessionId,
-    restoreFrom: options.restoreFrom,
-    createAgent: () => checkAgent(options.createAgent()),
-    initial: readInitial(options.manager, options.initial),
-    settings: readSettings(options.settings),
-    watch: createWatch(options.drift, options.manager.engine.ports.now),
-    lease: options.lease,
-    refreshMode: options.refresh ?? 'in-process',
-    heartbeatMs: options.heartbeatMs,
-    isPruning: options.prune ?? true,
-  };
+export const MINUTE_MS = 60_000;
+
+const DEFAULT_SETTINGS: LoopSettings = Object.freeze({
+  routineEveryMs: 30 * MINUTE_MS,
+  refreshEveryMs: 120 * MINUTE_MS,
+  turnTimeoutMs: 10 * MINUTE_MS,
+  maxFailures: 3,
+  retryDelayMs: 1000,
+  restoreCooldownMs: 10 * MINUTE_MS,
+  maxRestoresPerDay: 3,
+});
+
+/** The longest rest between two tries. */
+const MAX_RETRY_DELAY_MS = MINUTE_MS;
+
+/** How long to rest after so many failures in a row. */
+export function retryDelayMs({ retryDelayMs: firstMs }: LoopSettings, failures: number): number {
+  return backoff(failures, { firstMs, maxMs: Math.max(firstMs, MAX_RETRY_DELAY_MS) });
 }
 
 const watch = having('observe', 'assess', 'snapshot', 'restore', 'reset');
@@ -109,17 +115,10 @@ const drift: OptionCheck = (value) => {
   return 'watch' in value ? optionsOf({ watch: { required: watch } })(value) : driftOptions(value);
 };
 
-const createAgent: OptionCheck = (value) =>
-  Object.prototype.toString.call(value) === '[object AsyncFunction]'
-    ? `must be ${PLAIN_AGENT}; found an async function`
-    : callback(value);
-
-const PLAIN_AGENT = 'a function that returns the agent itself; what takes time belongs before open, or into handle';
-
 const OPTIONS = {
   manager: { required: manager },
   agentId: { required: name },
-  createAgent: { required: createAgent },
+  createAgent: { required: agentMaker },
   agentType: name,
   userId: name,
   sessionId: name,
@@ -134,7 +133,8 @@ const OPTIONS = {
     } satisfies OptionChecks<AgentMind['context']>),
     memory: optionsOf({ shortTerm: anything, session: anything } satisfies OptionChecks<AgentMind['memory']>),
   } satisfies OptionChecks<AgentMind>),
-  settings: loopSettings,
+  // Each is a number that a timer can wait for.
+  settings: optionsOf(Object.fromEntries(Object.keys(DEFAULT_SETTINGS).map((setting) => [setting, delayFrom(1)]))),
   refresh: oneOf('in-process', 'exit'),
   drift,
   heartbeatMs: delayFrom(1),
@@ -142,81 +142,105 @@ const OPTIONS = {
   prune: flag,
 } satisfies OptionChecks<AgentLoopOptions>;
 
-/** What an agent must have to be driven; the rest of it is its own. */
-function checkAgent(agent: LoopAgent): LoopAgent {
-  const of = 'createAgent()';
-  checkValue(agent, accepts('an agent with handle()', isRecord), of);
-  checkValue(
-    agent,
-    accepts(PLAIN_AGENT, (value) => isRecord(value) && !('then' in value)),
-    of,
-  );
-  checkValue(agent.handle, callback, `${of}.handle`);
-  if (agent.work !== undefined) checkValue(agent.work, callback, `${of}.work`);
-  checkNames(agent, of, ['handle', 'work', 'tools', 'sections']);
-  for (const [tool, parts] of partsIn(agent.tools, `${of}.tools`)) checkTool(parts, `${of}.tools.${tool}`);
-  for (const [section, hooks] of partsIn(agent.sections, `${of}.sections`)) {
-    checkValue(section, oneOf(...SECTION_NAMES), `A key of ${of}.sections`);
-    checkMethods(hooks, `${of}.sections.${section}`, ['collect', 'restore']);
+/** What the parts of one loop share. */
+export type LoopParts = {
+  readonly manager: CheckpointManager;
+  readonly session: Session;
+  readonly ports: ManagerPorts;
+  readonly settings: LoopSettings;
+  readonly identity: AgentIdentity;
+  readonly live: LiveAgent;
+  readonly checkpoints: AgentCheckpoints;
+  readonly events: LoopEvents;
+  readonly tell: LoopEvents['tell'];
+  readonly refreshMode: 'in-process' | 'exit';
+  readonly heartbeatMs: number | undefined;
+  readonly isPruning: boolean;
+  /** What a person brings the agent back to, once everything that was recorded has been gone through. */
+  readonly restore: HandRestore | undefined;
+};
+
+/**
+ * Checks everything that a caller said about a loop before anything is opened or taken, and opens its agent where it was left: at
+ * its head, before anything that was recorded since. If that fails, nothing stays open.
+ */
+export async function openParts(options: AgentLoopOptions): Promise<LoopParts> {
+  checkOptions(options, OPTIONS, 'AgentLoop.open()');
+  const mind = readInitial(options.manager, options.initial);
+  const session = await options.manager.session(options.sessionId ?? options.agentId);
+  return orClose(session, () => putTogether(options, session, mind));
+}
+
+/** Lets go of a session, and of its lease, if what was to be done with it fails. */
+export async function orClose<Result>(session: Session, run: () => Promise<Result>): Promise<Result> {
+  try {
+    return await run();
+  } catch (error) {
+    await session.close().catch(() => undefined); // why it failed is what the caller must see; a lease lapses by itself
+    throw error;
   }
-  return agent;
-}
-
-/** The parts of a table of an agent; a map or a list would be taken for an empty one. */
-function partsIn(table: object | undefined, of: string): [string, unknown][] {
-  if (table === undefined) return [];
-  checkValue(
-    table,
-    accepts('an object', (value) => isRecord(value) && !(Symbol.iterator in value)),
-    of,
-  );
-  return Object.entries(table).filter(([, part]) => part !== undefined);
-}
-
-function checkTool(tool: unknown, of: string): void {
-  checkMethods(tool, of, ['run', 'undo']);
-  checkValue((tool as { readonly run?: unknown }).run, callback, `${of}.run`);
-}
-
-/** Accepts an object whose methods of these names, if it has them, are functions. */
-function checkMethods(value: unknown, of: string, methods: readonly string[]): void {
-  checkValue(value, accepts(`an object with ${methods.join(', ')}`, isRecord), of);
-  checkNames(value as object, of, methods);
-  for (const method of methods) {
-    const found: unknown = Reflect.get(value as object, method);
-    if (found !== undefined) checkValue(found, callback, `${of}.${method}`);
-  }
-}
-
-/** Refuses what is most likely a slip: `wrok()` where there is no `work`. Other names, and data of a class, are the agent's own. */
-function checkNames(value: object, of: string, known: readonly string[]): void {
-  const absent = known.filter((key) => Reflect.get(value, key) === undefined);
-  for (const key of namesIn(value)) {
-    const suggestion = known.includes(key) ? undefined : suggest(key, absent, 1);
-    if (suggestion !== undefined)
-      throw new InvalidInputError(`${of} has an unknown key "${key}"; did you mean "${suggestion}"?`, {
-        details: { key },
-      });
-  }
-}
-
-/** The keys of a plain object; of an instance of a class the names of its methods. */
-function namesIn(value: object): string[] {
-  const prototype: object | null = Object.getPrototypeOf(value);
-  if (prototype === null || prototype === Object.prototype) return Object.keys(value);
-  const methods = Object.entries(Object.getOwnPropertyDescriptors(prototype));
-  return methods.filter(([, { value: method }]) => typeof method === 'function').map(([key]) => key);
 }
 
 /** Takes over what a new agent begins with; what could not be saved or read again is refused now. */
-function readInitial(checkpoints: CheckpointManager, initial: InitialMind = {}): Partial<AgentMind> {
+function readInitial({ engine }: CheckpointManager, initial: InitialMind = {}): Partial<AgentMind> {
   const given = completeSections(withoutUndefined(initial));
-  checkpoints.engine.codec.encode(given);
+  engine.codec.encode(given);
   checkSections(given);
   return given;
 }
 
-function createWatch(given: AgentLoopOptions['drift'], now: () => number): GuardedWatch | undefined {
+async function putTogether(options: AgentLoopOptions, session: Session, mind: Partial<AgentMind>): Promise<LoopParts> {
+  const { manager, agentId, agentType, userId, createAgent } = options;
+  const { ports } = manager.engine;
+  if (options.lease !== undefined) await session.lease(options.lease);
+  const settings = { ...DEFAULT_SETTINGS, ...withoutUndefined(options.settings ?? {}) };
+  const events = new LoopEvents();
+  const { tell } = events;
+  const watched = { agentId, ports, timeoutMs: settings.turnTimeoutMs, tell };
+  const live = new LiveAgent({
+    createAgent: () => checkAgent(createAgent()),
+    watch: new Watch(detectorOf(options.drift), watched),
+    works: new OpenWorks(session),
+    mind,
+    nowMs: ports.now(),
+    onProblem: (section, message) => tell({ kind: 'section_failed', section, error: { name: 'Error', message } }),
+  });
+  const restore = await findRestore(manager, session, options.restoreFrom);
+  if (isRewound(session)) await takeUpElsewhere(manager, session, live);
+  else takeUp(session, live);
+  const identity = { agentId, ...withoutUndefined({ agentType, userId }) };
+  const checkpoints = new AgentCheckpoints({ manager, session, live, identity, tell });
+  await checkpoints.open();
+  return {
+    ...{ manager, session, ports, settings, identity, live, checkpoints, events, tell, restore },
+    refreshMode: options.refresh ?? 'in-process',
+    heartbeatMs: options.heartbeatMs,
+    isPruning: options.prune ?? true,
+  };
+}
+
+function detectorOf(given: AgentLoopOptions['drift']): DriftWatch | undefined {
   if (given === false) return undefined;
-  return new GuardedWatch(given !== undefined && 'watch' in given ? given.watch : new DetectorWatch(now, given));
+  return given !== undefined && 'watch' in given ? given.watch : new DriftDetector(given);
+}
+
+/** Takes up the state of the head as it was left: at the checkpoint of a refresh, with clean context. */
+function takeUp({ head, state }: Session, live: LiveAgent): void {
+  if (head === undefined) return;
+  live.load(state);
+  if (head.trigger === 'refresh') live.clean();
+  else live.watch.reading = readHealth(head);
+}
+
+/** What was thought of the agent when it was saved holds until the watch has seen more. */
+function readHealth({ metadata = {}, note }: Checkpoint): DriftReading {
+  const { health, driftScore, driftSignals, driftSinceMs } = metadata;
+  if (health !== 'drifting' && health !== 'suspect') return HEALTHY;
+  return {
+    status: health,
+    score: Number(driftScore ?? 1),
+    signals: Array.isArray(driftSignals) ? driftSignals : [],
+    summary: note ?? '',
+    ...(typeof driftSinceMs === 'number' && { sinceMs: driftSinceMs }),
+  };
 }

@@ -3,9 +3,7 @@ import { formatCount } from '../../core/format-count.ts';
 import type { CheckpointId } from '../../core/record/id.ts';
 import { DAY_MS } from '../../manager/retention/retention-policy.ts';
 import type { HandRestore } from './hand-restore.ts';
-import type { LoopParts } from './loop-parts.ts';
-import { MINUTE_MS, retryDelayMs } from './loop-settings.ts';
-import { RateLimit, type RateLimitOptions } from './process/rate-limit.ts';
+import { type LoopParts, MINUTE_MS, retryDelayMs } from './loop-options.ts';
 import { addNote, type Job, mindOf, type RecoveryNote, taskAfterDrift } from './state/agent-state.ts';
 import { type ErrorText, errorText } from './state/error-text.ts';
 import type { CallsAfterDrift } from './state/open-works.ts';
@@ -17,7 +15,7 @@ import type { OperationLog } from './turn/operation.ts';
 const ERROR_TRIGGERS = ['error', 'operation_failed'] as const;
 
 /** Recovery checkpoints for errors; what comes sooner, or more often, leaves none. */
-const ERROR_LIMIT: RateLimitOptions = { cooldownMs: 5 * MINUTE_MS, max: 24, windowMs: DAY_MS };
+const ERROR_LIMIT: RateLimitOptions = { cooldownMs: 5 * MINUTE_MS, maxPerDay: 24 };
 
 /** Messages that wait for a person, until the loop does, too. */
 const MAX_SET_ASIDE = 100;
@@ -51,7 +49,7 @@ export class Recovery {
 
   #restoreLimit(timesMs: readonly number[]): RateLimit {
     const { restoreCooldownMs, maxRestoresPerDay } = this.#parts.settings;
-    return new RateLimit({ cooldownMs: restoreCooldownMs, max: maxRestoresPerDay, windowMs: DAY_MS }, timesMs);
+    return new RateLimit({ cooldownMs: restoreCooldownMs, maxPerDay: maxRestoresPerDay }, timesMs);
   }
 
   /** Counts what earlier processes saved, so that a process that crashes again and again floods nothing either. */
@@ -65,8 +63,9 @@ export class Recovery {
   /** Keeps the state in which something went wrong, unless that was done a moment ago or too often today. */
   async saveAfterError(trigger: (typeof ERROR_TRIGGERS)[number], error: ErrorText): Promise<void> {
     const { checkpoints, ports } = this.#parts;
-    if (!this.#errors.isAllowed(ports.now())) return;
-    this.#errors.note(ports.now());
+    const nowMs = ports.now();
+    if (this.#errors.isUsedUp(nowMs) || nowMs < this.#errors.restsUntilMs()) return;
+    this.#errors.note(nowMs);
     await checkpoints.tryTake({ type: 'recovery', trigger, note: `${error.name}: ${error.message}` });
   }
 
@@ -117,7 +116,7 @@ export class Recovery {
   /** Goes back to the last healthy state, or escalates. Answers until when the agent has to rest before it can. */
   async recoverFromDrift(): Promise<number> {
     const { live, checkpoints, ports, settings } = this.#parts;
-    const { summary, sinceMs } = live.reading;
+    const { summary, sinceMs } = live.watch.reading;
     const drifted = await this.#saveDrifted();
     if (this.#restores.isUsedUp(ports.now())) {
       await this.escalate(
@@ -163,9 +162,9 @@ export class Recovery {
     const { live, checkpoints, session, tell } = this.#parts;
     const { turn } = live.state.loop;
     if (this.#drifted?.turn === turn) return this.#drifted.id;
-    tell({ kind: 'drift', reading: live.reading });
+    tell({ kind: 'drift', reading: live.watch.reading });
     const key = `${session.id} drift in turn ${turn}`;
-    const id = await checkpoints.take({ type: 'recovery', trigger: 'drift', note: live.reading.summary, key });
+    const id = await checkpoints.take({ type: 'recovery', trigger: 'drift', note: live.watch.reading.summary, key });
     this.#drifted = { turn, id };
     return id;
   }
@@ -195,7 +194,7 @@ export class Recovery {
     const metadata = { restoredFrom: from };
     return this.#bringBack({ ...readSections(state), from, kind: 'restored', why, metadata }, () => {
       live.changeLoop({ escalation: null, restoredAtMs: [], workFailures: 0 });
-      live.forgetDrift();
+      live.watch.reset();
       this.#restores = this.#restoreLimit([]);
     });
   }
@@ -247,12 +246,13 @@ export class Recovery {
   /** A restore that was not stored did not happen: turns that went on from it could not be gone through again after a crash. */
   #rememberDrift(): () => void {
     const { live } = this.#parts;
-    const { state, reading } = live;
+    const { state, watch } = live;
+    const { reading } = watch;
     const { restoredAtMs, workFailures, escalation } = state.loop;
     return () => {
       live.change(mindOf(state));
       live.changeLoop({ restoredAtMs, workFailures, escalation });
-      live.reading = reading;
+      watch.reading = reading;
       this.#restores = this.#restoreLimit(restoredAtMs);
     };
   }
@@ -302,4 +302,42 @@ function describeCalls({ kept, dropped }: CallsAfterDrift): string {
 function listOf(names: readonly string[]): string {
   const more = names.length - MAX_CALLS;
   return `${names.slice(0, MAX_CALLS).join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
+}
+
+/** How often something may happen. */
+type RateLimitOptions = {
+  /** Not again before this time has passed. */
+  readonly cooldownMs: number;
+  /** At most this often within a day. */
+  readonly maxPerDay: number;
+};
+
+/** Says whether something may happen again, from when it happened before. */
+export class RateLimit {
+  readonly #options: RateLimitOptions;
+  #timesMs: readonly number[];
+
+  constructor(options: RateLimitOptions, timesMs: readonly number[] = []) {
+    this.#options = options;
+    this.#timesMs = timesMs.toSorted((a, b) => a - b);
+  }
+
+  /** When it happened, within a day. What the clock, set back since, says is yet to come, counts as just now. */
+  timesMs(nowMs: number): readonly number[] {
+    this.#timesMs = this.#timesMs.map((timeMs) => Math.min(timeMs, nowMs)).filter((timeMs) => nowMs - timeMs < DAY_MS);
+    return this.#timesMs;
+  }
+
+  isUsedUp(nowMs: number): boolean {
+    return this.timesMs(nowMs).length >= this.#options.maxPerDay;
+  }
+
+  /** Until when it has to rest, as of the last look at the times; in the past if it need not. */
+  restsUntilMs(): number {
+    return (this.#timesMs.at(-1) ?? -Infinity) + this.#options.cooldownMs;
+  }
+
+  note(nowMs: number): void {
+    this.#timesMs = [...this.timesMs(nowMs), nowMs];
+  }
 }

@@ -120,7 +120,7 @@ describe('a message that is tried again', () => {
 });
 
 describe('the drift watch and the loop itself', () => {
-  test('[loop.29] one transient failure is no drift', async () => {
+  test('[loop.28] one transient failure is no drift', async () => {
     const world = new World();
     let tries = 0;
     const createAgent = handling(
@@ -146,7 +146,7 @@ describe('the drift watch and the loop itself', () => {
     expect(life.loop.state.context.notes).toEqual([]);
   });
 
-  test('[loop.29] a day with two single failures an hour: every message is handled once, nothing drifts', async () => {
+  test('[loop.28] a day with two single failures an hour: every message is handled once, nothing drifts', async () => {
     const world = new World();
     const failed = new Set<string>();
     const handled: string[] = [];
@@ -215,7 +215,7 @@ describe('work that gets nowhere', () => {
   const idle = (work: LoopAgent['work']) => (): LoopAgent => ({ handle: () => undefined, ...(work && { work }) });
   const initial = { task: { id: 't', status: 'active', progress: 0.3 } } as const;
 
-  test('[loop.31] slows down, also without a watch, and messages do not wait for it', async () => {
+  test('[loop.30] slows down, also without a watch, and messages do not wait for it', async () => {
     const world = new World();
     let turns = 0;
     const life = await world.start({ createAgent: idle(() => void turns++), initial, drift: false });
@@ -236,7 +236,7 @@ describe('work that gets nowhere', () => {
         memory.shortTerm.isOdd = memory.shortTerm.isOdd !== true;
       },
     ],
-  ])('[loop.31] is noticed as a stall if a turn brings %s', async (_, work) => {
+  ])('[loop.30] is noticed as a stall if a turn brings %s', async (_, work) => {
     const world = new World();
     const life = await world.start({ createAgent: idle(work), initial });
     await world.clock.pass(HOUR);
@@ -246,7 +246,7 @@ describe('work that gets nowhere', () => {
     });
   });
 
-  test('[loop.31] messages that change nothing are no stall, however many', async () => {
+  test('[loop.30] messages that change nothing are no stall, however many', async () => {
     const world = new World();
     const life = await world.start({ createAgent: idle(() => undefined) });
     for (let n = 0; n < 50; n++) {
@@ -257,7 +257,7 @@ describe('work that gets nowhere', () => {
     expect(life.kinds()).not.toContain('drift');
   });
 
-  test('[loop.31] work that changes the state each time is neither', async () => {
+  test('[loop.30] work that changes the state each time is neither', async () => {
     const world = new World();
     const work = (turn: Turn) => {
       const { task } = turn.state;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { MINUTE, World } from '../../../test/loop/world.ts';
+import { type Life, MINUTE, World } from '../../../test/loop/world.ts';
 import type { LoopAgent, LoopTool } from './index.ts';
 import type { SectionsReport } from './state/sections.ts';
 import type { OperationOutcome } from './turn/operation.ts';
@@ -18,7 +18,7 @@ async function afterRestart(...bodies: readonly unknown[]) {
   return { world, handled, createAgent };
 }
 
-test('[loop.33] a message whose secret was not stored is set aside, and the report names the place', async () => {
+test('[loop.32] a message whose secret was not stored is set aside, and the report names the place', async () => {
   const { world, handled, createAgent } = await afterRestart({ apiKey: API_KEY }, 'plain');
   const { loop, events } = await world.start({ createAgent });
   await world.clock.pass(MINUTE);
@@ -31,7 +31,7 @@ test('[loop.33] a message whose secret was not stored is set aside, and the repo
   expect(mailbox).toMatchObject({ status: 'partial', problems: [{ path: '$.mailbox.pending[0].body.apiKey' }] });
 });
 
-test('[loop.33] delivered again with its secret it is handled: while it waits, or once it is taken back', async () => {
+test('[loop.32] delivered again with its secret it is handled: while it waits, or once it is taken back', async () => {
   const { world, handled, createAgent } = await afterRestart({ apiKey: API_KEY }, { apiKey: API_KEY, n: 2 });
   const { loop } = await world.start({ createAgent }, { run: false });
   expect(await loop.deliver({ id: 'm1', body: { apiKey: API_KEY } })).toBe(false);
@@ -60,7 +60,49 @@ test('[loop.5] a second message with the id of one that waits or is set aside, a
   await expect(loop.deliver({ id: 'new', body: 'other' })).rejects.toMatchObject(refused);
 });
 
-test('[loop.33] a call whose recorded input lost a secret is not undone, and reported so', async () => {
+test('[loop.32] nor is one handled whose secret stood inside a longer string; what only looks like one is', async () => {
+  const { world, handled, createAgent } = await afterRestart(
+    { mail: [`Use ${API_KEY} to pay.`] },
+    'They call it [secret jwt].',
+  );
+  const { loop } = await world.start({ createAgent });
+  await world.clock.pass(MINUTE);
+  expect(handled).toEqual(['They call it [secret jwt].']);
+  const [aside] = loop.state.mailbox.setAside;
+  expect(aside).toMatchObject({ message: { id: 'm1' }, error: { name: 'SecretLeftOutError' } });
+  expect(aside?.error.message).toMatch(/\$\.mail\[0\] of the body.*Deliver it again/);
+  expect(await loop.deliver({ id: 'm1', body: { mail: [`Use ${API_KEY} to pay.`] } })).toBe(false);
+  await loop.resume({ retry: ['m1'] });
+  await world.clock.pass(MINUTE);
+  expect(handled.at(-1)).toEqual({ mail: [`Use ${API_KEY} to pay.`] });
+});
+
+test('[loop.5] a second message with the id of a handled one and another body is refused, also after a restart', async () => {
+  const world = new World();
+  const createAgent = (): LoopAgent => ({ handle: () => undefined });
+  const refused = { code: 'INVALID_INPUT', message: expect.stringContaining('with another body') };
+  const expectKnown = async ({ loop }: Life) => {
+    await expect(loop.deliver({ id: 'm1', body: 'two' })).rejects.toMatchObject(refused);
+    expect(await loop.deliver({ id: 'm1', body: 'one' })).toBe(false);
+    await expect(loop.deliver({ id: 'm2', body: { apiKey: `${API_KEY}x` } })).rejects.toMatchObject(refused);
+    expect(await loop.deliver({ id: 'm2', body: { apiKey: API_KEY } })).toBe(false);
+  };
+  const first = await world.start({ createAgent });
+  await first.loop.deliver({ id: 'm1', body: 'one' });
+  await first.loop.deliver({ id: 'm2', body: { apiKey: API_KEY } });
+  await world.clock.pass(MINUTE);
+  await expectKnown(first);
+  first.die();
+  const second = await world.start({ createAgent });
+  await world.clock.settle();
+  await expectKnown(second);
+  await second.loop.stop(); // and from a checkpoint
+  const third = await world.start({ createAgent });
+  await world.clock.settle();
+  await expectKnown(third);
+});
+
+test('[loop.32] a call whose recorded input lost a secret is not undone, and reported so', async () => {
   const world = new World();
   const undone: unknown[] = [];
   const outcomes: OperationOutcome<unknown>[] = [];
@@ -96,7 +138,7 @@ test('[loop.33] a call whose recorded input lost a secret is not undone, and rep
   ]);
 });
 
-test('[loop.33] a tool is not called with what stands for a secret that an earlier process got', async () => {
+test('[loop.32] a tool is not called with what stands for a secret that an earlier process got', async () => {
   const world = new World();
   const inputs: unknown[] = [];
   const agentWith = (pay: LoopTool['run']) => (): LoopAgent => ({
@@ -114,6 +156,27 @@ test('[loop.33] a tool is not called with what stands for a secret that an earli
   await world.clock.pass(10 * MINUTE);
   expect(inputs).toEqual([]);
   expect(loop.state.mailbox.setAside).toMatchObject([{ error: { name: 'SecretLeftOutError' } }]);
+});
+
+test('[loop.32] nor with a string that held a secret', async () => {
+  const world = new World();
+  const inputs: unknown[] = [];
+  const agentWith = (pay: LoopTool['run']) => (): LoopAgent => ({
+    tools: { pay: { run: pay } },
+    handle: async (_, turn) => {
+      const header = await turn.step('login', () => `use ${API_KEY} now`);
+      await turn.call('pay', { header, note: 'not a [secret mark]' });
+    },
+  });
+  const first = await world.start({ createAgent: agentWith(() => new Promise(() => undefined)) });
+  await first.loop.deliver({ id: 'm1', body: null });
+  await world.clock.settle();
+  first.die();
+  const { loop } = await world.start({ createAgent: agentWith((input) => inputs.push(input)) });
+  await world.clock.pass(10 * MINUTE);
+  expect(inputs).toEqual([]);
+  const message = expect.stringContaining('$.header');
+  expect(loop.state.mailbox.setAside).toMatchObject([{ error: { name: 'SecretLeftOutError', message } }]);
 });
 
 test('[loop.25] secrets in what was done for a message that is set aside are no finding: nobody can set them', async () => {

@@ -1,8 +1,6 @@
 import { hasErrorCode } from '../../core/errors.ts';
-import { Alarm } from './alarm.ts';
-import { LoopClocks } from './loop-clocks.ts';
-import type { LoopParts } from './loop-parts.ts';
-import { retryDelayMs } from './loop-settings.ts';
+import { Alarm, LoopClocks } from './loop-clocks.ts';
+import { type LoopParts, retryDelayMs } from './loop-options.ts';
 import { Recovery } from './recovery.ts';
 import type { Job } from './state/agent-state.ts';
 import { errorText } from './state/error-text.ts';
@@ -38,7 +36,7 @@ export class TurnLoop {
     this.awake = new Promise((resolve) => {
       this.#wakeUp = resolve;
     });
-    this.#clocks = new LoopClocks(parts, { ring: () => this.alarm.ring(), isOverdue: () => this.turns.isOverdue });
+    this.#clocks = new LoopClocks(parts, this.alarm, () => this.turns.isOverdue);
   }
 
   get ending(): LoopEnding | undefined {
@@ -163,7 +161,7 @@ export class TurnLoop {
     }
     if (session.head === undefined) await checkpoints.take({ type: 'routine', trigger: 'started' });
     this.#isAwake = true;
-    this.turns.stateGoals();
+    live.tellGoals();
     this.#clocks.start();
     this.#wakeUp();
   }

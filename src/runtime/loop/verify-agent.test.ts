@@ -3,7 +3,7 @@ import { HOUR, MINUTE, World } from '../../../test/loop/world.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { faultyStorage } from '../../testing/index.ts';
-import { formatAgentReport, type LoopAgent, verifyAgent } from './index.ts';
+import { type LoopAgent, verifyAgent } from './index.ts';
 
 const agent = (): LoopAgent => ({
   handle({ id }, { state }) {
@@ -23,23 +23,18 @@ async function lived(agentId = 'agent-1') {
 const statuses = ({ checks }: Awaited<ReturnType<typeof verifyAgent>>) =>
   Object.fromEntries(checks.map(({ name, status }) => [name, status]));
 
-test('[loop.25] an agent that is well passes; the report is plain data, and Markdown for people', async () => {
+test('[loop.25] an agent that is well passes; the report is plain data', async () => {
   const world = await lived();
   const report = await verifyAgent(world.look(), 'agent-1', { createAgent: agent });
   expect(report.status).toBe('passed');
   expect(statuses(report)).toEqual({
     presence: 'passed',
-    intervals: 'passed',
     fields: 'passed',
     integrity: 'passed',
     restore: 'passed',
-    freshness: 'passed',
   });
   expect(report.checkpoints).toEqual({ total: 5, byType: { routine: 3, recovery: 2 } });
   expect(JSON.parse(JSON.stringify(report))).toEqual(report);
-  const markdown = formatAgentReport(report);
-  expect(markdown).toContain('# Checkpoints of agent agent-1: passed');
-  expect(markdown).toContain('| restore | passed | 5 checkpoints restored into a scratch agent |');
 });
 
 test('[loop.25] an agent at its task passes also without its code', async () => {
@@ -55,21 +50,7 @@ test('[loop.25] only exactly this agent is looked at', async () => {
   const world = await lived('agent-10');
   const report = await verifyAgent(world.look(), 'agent-1');
   expect(report).toMatchObject({ status: 'failed', checkpoints: { total: 0 }, newest: null });
-  expect(statuses(report)).toMatchObject({ presence: 'failed', intervals: 'skipped' });
-  expect(formatAgentReport(report)).toContain('There is no routine checkpoint.');
-});
-
-test('[loop.25] gaps between scheduled checkpoints are named', async () => {
-  const world = new World();
-  const life = await world.start({ createAgent: agent });
-  await world.clock.pass(65 * MINUTE);
-  world.clock.skip(50 * MINUTE); // paused: 115 instead of 90
-  await world.clock.pass(MINUTE);
-  await life.loop.stop({ checkpoint: false });
-  const report = await verifyAgent(world.look(), 'agent-1');
-  expect(statuses(report)).toMatchObject({ intervals: 'failed' });
-  expect(report.checks[1]?.findings).toEqual([expect.stringMatching(/^55 minutes between chk_\w+ and chk_\w+\.$/)]);
-  expect(formatAgentReport(report)).toContain('## intervals');
+  expect(report.checks[0]).toMatchObject({ status: 'failed', findings: ['There is no routine checkpoint.'] });
 });
 
 test('[loop.25] a restore that loses something is found, as are damaged bytes and missing fields', async () => {
@@ -85,7 +66,7 @@ test('[loop.25] a restore that loses something is found, as are damaged bytes an
   });
   const lossy = await verifyAgent(world.look(), 'agent-1', { createAgent: forgetful });
   expect(statuses(lossy)).toMatchObject({ restore: 'failed', integrity: 'passed' });
-  expect(lossy.checks[4]?.findings.length).toBe(2); // the first checkpoint is from before m1
+  expect(lossy.checks[3]?.findings.length).toBe(2); // the first checkpoint is from before m1
 
   const [newest] = (await world.history()).slice(-1);
   const damaged = faultyStorage(storage, { alteredRoots: newest === undefined ? [] : [newest.id] });
@@ -99,42 +80,11 @@ test('[loop.25] a restore that loses something is found, as are damaged bytes an
   expect(report.checks.find(({ name }) => name === 'integrity')?.findings).toContain(`${newest?.id} is damaged.`);
 });
 
-test('[loop.25] an agent that should be running, and took no checkpoint for too long, is found; one that was stopped is not', async () => {
-  const freshness = async (world: World, options = {}) =>
-    (await verifyAgent(world.look(), 'agent-1', options)).checks.find(({ name }) => name === 'freshness');
-  const world = new World();
-  const life = await world.start({ createAgent: agent });
-  await world.clock.pass(65 * MINUTE);
-  expect(await freshness(world)).toMatchObject({ status: 'passed', summary: 'last routine checkpoint 5 minutes ago' });
-  life.die();
-  await world.clock.pass(29 * MINUTE);
-  expect(await freshness(world)).toMatchObject({ status: 'passed' });
-  await world.clock.pass(2 * MINUTE);
-  const late = await verifyAgent(world.look(), 'agent-1');
-  expect(late.status).toBe('failed');
-  expect(late.checks.at(-1)?.findings).toEqual([
-    expect.stringMatching(/^The last checkpoint chk_\w+ was taken 36 minutes ago\.$/),
-  ]);
-  expect(formatAgentReport(late)).toContain('## freshness');
-  expect(await freshness(world, { routineEveryMs: HOUR })).toMatchObject({ status: 'passed' });
-
-  const stopped = await lived();
-  await stopped.clock.pass(720 * HOUR);
-  expect(await freshness(stopped)).toMatchObject({ status: 'skipped', summary: expect.stringContaining('stopped') });
-});
-
 test('[loop.25] a question that means nothing is not answered', async () => {
   const world = await lived();
   const nothing = undefined as unknown as string;
   await expect(verifyAgent(world.look(), nothing)).rejects.toMatchObject({ code: 'INVALID_INPUT' });
-  for (const options of [
-    { toleranceMs: Number.NaN },
-    { toleranceMs: -1 },
-    { toleranceMs: Infinity },
-    { routineEveryMs: 0 },
-    { routineEveryMs: Number.NaN },
-    { createAgent: 5 as unknown as () => LoopAgent },
-  ])
+  for (const options of [{ toleranceMs: 5 } as object, { createAgent: 5 as unknown as () => LoopAgent }])
     await expect(verifyAgent(world.look(), 'agent-1', options)).rejects.toMatchObject({ code: 'INVALID_INPUT' });
 });
 

@@ -3,7 +3,7 @@ import { closeSync, fsyncSync, openSync, writeSync } from 'node:fs';
 
 const dist = new URL('../../../dist/', import.meta.url).href;
 const { CheckpointManager, SqliteCheckpointStorage } = await import(`${dist}index.js`);
-const { AgentLoop, onTerminate } = await import(`${dist}runtime/loop/index.js`);
+const { AgentLoop } = await import(`${dist}runtime/loop/index.js`);
 
 const { path, side, ...options } = JSON.parse(process.argv[2]);
 
@@ -45,7 +45,7 @@ const createAgent = () => ({
 const manager = new CheckpointManager({ storage: new SqliteCheckpointStorage({ path }) });
 const loop = await AgentLoop.open({ manager, agentId: 'clerk', createAgent, heartbeatMs: 200, ...options });
 loop.on((event) => process.send(event));
-onTerminate(process, loop, { signals: ['SIGTERM', 'disconnect'] });
+for (const signal of ['SIGTERM', 'disconnect']) process.on(signal, () => void loop.stop());
 process.on('message', async ({ deliver, report }) => {
   if (deliver !== undefined) {
     await loop.deliver(deliver);

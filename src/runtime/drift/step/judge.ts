@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import { withoutUndefined } from '../../../core/defined.ts';
 import { withDeadline } from '../../../core/time/deadline.ts';
 import { boundedJson } from './bounded-json.ts';
@@ -66,6 +67,21 @@ function readVerdict(verdict: unknown): HeardVerdict | undefined {
     reason: typeof reason === 'string' ? boundText(reason, MAX_TEXT_CHARS) : 'The judge was asked.',
   };
 }
+
+const optionalText = z.string().optional();
+
+/** The form of an event as a judge is shown it. */
+export const keptEvent = z.object({
+  ...Object.fromEntries(
+    ['kind', 'agent', 'role', 'name', 'callId', 'input', 'output', 'text', 'stateDigest'].map((field) => [
+      field,
+      optionalText,
+    ]),
+  ),
+  isError: z.boolean().optional(),
+  at: z.number().optional(),
+  contextTokens: z.number().optional(),
+});
 
 /** An event as a judge sees it, and as it is kept till then: inputs and outputs as text, long texts cut in the middle, nothing else. */
 export function clipEvent(event: unknown): DriftEvent {

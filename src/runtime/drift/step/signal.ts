@@ -1,4 +1,6 @@
+import { z } from 'zod';
 import type { ReadEvent } from './drift-event.ts';
+import type { ReadDriftOptions } from './drift-options.ts';
 import type { StepReading } from './step.ts';
 
 /** The ways of drifting that are told apart. */
@@ -23,13 +25,65 @@ export type DriftEvidence = {
 export type SignalFinding = Omit<DriftEvidence, 'signal' | 'kind'>;
 
 /** An event, and the step it begins or completes. */
-type SignalInput = { readonly event: ReadEvent; readonly reading: StepReading | undefined };
+type SignalInput = {
+  readonly event: ReadEvent;
+  readonly reading: StepReading | undefined;
+  readonly options: ReadDriftOptions;
+};
 
-/** One thing to watch for. Its work and its memory per event are bounded. */
-export interface Signal {
+/** What one thing to watch for is made of. Its work and its memory per event are bounded. */
+type SignalForm<State> = {
+  readonly kind: DriftKind;
+  /** What it remembers between events, if anything: the form in which that is saved, and how it begins. */
+  readonly memory?: { readonly form: z.ZodType<State>; begin(options: ReadDriftOptions): State };
+  /** Looks at an event, and changes what it remembers in place. */
+  observe(input: SignalInput, state: State): SignalFinding | undefined;
+};
+
+/** A signal at work. */
+export type Signal = {
   readonly name: string;
   readonly kind: DriftKind;
   observe(input: SignalInput): SignalFinding | undefined;
-  /** What it remembers, as plain data; absent if it remembers nothing. */
-  snapshot?(): unknown;
+  /** What it remembers, as plain data; undefined if it remembers nothing. */
+  snapshot(): unknown;
+};
+
+/** A signal that can be made, anew or from what it remembered. */
+export type SignalType = {
+  readonly form: z.ZodType;
+  create(name: string, options: ReadDriftOptions, saved?: unknown): Signal;
+};
+
+/** Makes a signal of its form: what it remembers is saved, checked and read again in the same way for all. */
+export function signal<State = undefined>({ kind, memory, observe }: SignalForm<State>): SignalType {
+  return {
+    form: memory?.form ?? z.unknown(),
+    create(name, options, saved) {
+      const state = (saved === undefined ? memory?.begin(options) : memory?.form.parse(saved)) as State;
+      return { name, kind, observe: (input) => observe(input, state), snapshot: () => plainOf(state) };
+    },
+  };
 }
+
+/** The form of a map: a list of its entries, oldest first. */
+export function mapOf<Value>(value: z.ZodType<Value>) {
+  return z.array(z.tuple([z.string(), value])).transform((entries) => new Map(entries));
+}
+
+function plainOf(state: unknown): unknown {
+  if (typeof state !== 'object' || state === null) return undefined;
+  const fields = Object.entries(state).map(([key, value]) => [key, value instanceof Map ? [...value] : value]);
+  return Object.fromEntries(fields);
+}
+
+/** Puts an entry at the end of a map that holds no more than so many; the one that was put there longest ago is forgotten. */
+export function remember<Value>(map: Map<string, Value>, [key, value]: readonly [string, Value], max: number): void {
+  map.delete(key);
+  map.set(key, value);
+  if (map.size > max) map.delete(map.keys().next().value ?? '');
+}
+
+/** Forms that many signals remember things in: counts of events and their numbers are whole. */
+export const count = z.int().nonnegative();
+export const text = z.string();

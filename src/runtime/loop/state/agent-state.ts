@@ -55,8 +55,8 @@ export type LoopState = {
   readonly workFailures: number;
   readonly restoredAtMs: readonly number[];
   readonly escalation: { readonly atMs: number; readonly reason: string } | null;
-  /** The turn a checkpoint was taken in. `results` is what an older version kept of its steps; now `works` has them. */
-  readonly current: { readonly job: Job; readonly results?: ReadonlyMap<string, unknown> } | null;
+  /** The turn a checkpoint was taken in, and whether clean context begins when it ends. */
+  readonly current: { readonly job: Job; readonly isCleanDue?: boolean } | null;
   /** The message and the task that were begun and are not over, with the calls that need not be made again. */
   readonly works?: readonly OpenWork[];
   readonly drift: unknown;

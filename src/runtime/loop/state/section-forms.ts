@@ -47,6 +47,7 @@ const FORMS: { readonly [Name in SectionName]: { readonly [field: string]: Field
     },
     processedCount: { shape: z.number(), repair: () => 0 },
     recentIds: listOf(z.string()),
+    recentDigests: { shape: z.array(z.tuple([z.string(), z.string()])).optional(), repair: () => [] },
     setAside: listOf(z.looseObject({ message: z.looseObject({ id: z.string() }) })),
   },
   context: {

@@ -44,17 +44,17 @@ test.each([
   ['assess', { assess: fail }, 'assess: the watch broke'],
   ['a rejected assess', { assess: async () => fail() }, 'assess: the watch broke'],
   ['reset', { reset: fail }, 'reset: the watch broke'],
-])('[loop.30] a watch whose %s fails is told of once, and the agent goes on', async (_, part, message) => {
+])('[loop.29] a watch whose %s fails is told of once, and the agent goes on', async (_, part, message) => {
   expect((await watched(part)).failures).toEqual([message]);
 });
 
-test('[loop.30] nor does one that answers no reading end anything', async () => {
+test('[loop.29] nor does one that answers no reading end anything', async () => {
   const nonsense = () => undefined as unknown as DriftReading;
   expect((await watched({ observe: nonsense })).failures).toEqual([expect.stringContaining('observe')]);
   expect((await watched({ assess: async () => nonsense() })).failures).toEqual([expect.stringContaining('assess')]);
 });
 
-test('[loop.30] the last reading holds', async () => {
+test('[loop.29] the last reading holds', async () => {
   let isBroken = false;
   const read = () => (isBroken ? fail() : SUSPECT);
   const { world, life, failures } = await watched({ observe: read, assess: async () => read() }, 31);
@@ -66,7 +66,7 @@ test('[loop.30] the last reading holds', async () => {
   expect(life.loop.state.context.decisions).toEqual(['m1', 'm2', 'm3']);
 });
 
-test('[loop.30] also over a restart', async () => {
+test('[loop.29] also over a restart', async () => {
   const world = new World();
   const suspicious = { ...fine, observe: () => SUSPECT, assess: async () => SUSPECT };
   const first = await world.start({ createAgent: caller, drift: { watch: suspicious } });
@@ -79,7 +79,7 @@ test('[loop.30] also over a restart', async () => {
   expect((await world.history()).map(({ metadata }) => metadata?.health)).toEqual(['healthy', 'suspect', 'suspect']);
 });
 
-test('[loop.30] what a watch remembers and cannot be stored is left out of the checkpoint', async () => {
+test('[loop.29] what a watch remembers and cannot be stored is left out of the checkpoint', async () => {
   const suspicious = { observe: () => SUSPECT, assess: async () => SUSPECT };
   const withHoles = () => Object.assign([], { length: 3 });
   for (const snapshot of [fail, () => ({ callback: () => 1 }), () => new WeakMap(), withHoles]) {
@@ -90,7 +90,7 @@ test('[loop.30] what a watch remembers and cannot be stored is left out of the c
   }
 });
 
-test('[loop.30] events that cannot be copied are no obstacle to a checkpoint, with a judge that will see them', async () => {
+test('[loop.29] events that cannot be copied are no obstacle to a checkpoint, with a judge that will see them', async () => {
   const world = new World();
   const createAgent = (): LoopAgent => ({
     tools: { look: { run: () => 'the same' } },
@@ -109,7 +109,7 @@ test('[loop.30] events that cannot be copied are no obstacle to a checkpoint, wi
   expect((await world.history()).at(-1)).toMatchObject({ trigger: 'schedule', metadata: { health: 'suspect' } });
 });
 
-test('[loop.30] a watch that cannot take over what it is handed begins anew, whatever it throws', async () => {
+test('[loop.29] a watch that cannot take over what it is handed begins anew, whatever it throws', async () => {
   const world = new World();
   const suspicious = { ...fine, observe: () => SUSPECT, assess: async () => SUSPECT, snapshot: () => ({ seen: 1 }) };
   const first = await world.start({ createAgent: caller, drift: { watch: suspicious } });

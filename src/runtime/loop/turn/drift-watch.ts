@@ -1,172 +1,28 @@
 import { z } from 'zod';
 import { InvalidInputError } from '../../../core/errors.ts';
-import { DriftDetector, type DriftEvent, type DriftOptions, type DriftSnapshot } from '../../drift/index.ts';
-import { type ErrorText, errorText } from '../state/error-text.ts';
+import { withDeadline } from '../../../core/time/deadline.ts';
+import type { ManagerPorts } from '../../../manager/engine/ports.ts';
+import type { DriftAssessment, DriftEvent } from '../../drift/index.ts';
+import { errorText } from '../state/error-text.ts';
+import type { LoopEvents } from './loop-events.ts';
 
 /** What a watch thinks of an agent now. */
-export type DriftReading = {
-  readonly status: 'healthy' | 'suspect' | 'drifting';
-  /** The strongest evidence; 1 is the alarm. */
-  readonly score: number;
-  /** Names of the signals that speak. */
-  readonly signals: readonly string[];
-  /** What is wrong, for the agent and for people; empty while all is well. */
-  readonly summary: string;
-  /** When it began, if that is known: what was saved later may be spoiled. */
-  readonly sinceMs?: number;
-};
+export type DriftReading = Pick<DriftAssessment, 'status' | 'score' | 'signals' | 'summary' | 'sinceMs'>;
 
-/** Watches the events of an agent. The loop asks for nothing more, so that any detector can be put here. */
+/** Watches the events of an agent. A `DriftDetector` is one; the loop asks for nothing more, so any other can be put here. */
 export interface DriftWatch {
   observe(event: DriftEvent): DriftReading;
   /** Like `observe`, once at the end of each turn; may take its time. */
   assess(event: DriftEvent): Promise<DriftReading>;
   /** Plain data to be saved with the agent. */
   snapshot(): unknown;
-  restore(snapshot: unknown): void;
+  restore(snapshot: never): void;
   /** Begins anew, as after a restore. */
   reset(): void;
 }
 
 /** What a watch says that has seen nothing. */
 export const HEALTHY: DriftReading = Object.freeze({ status: 'healthy', score: 0, signals: [], summary: '' });
-
-type Sighting = { readonly index: number; readonly atMs: number };
-
-/** Drifts that began longer ago than so many events are dated by the oldest of these. */
-const MAX_SIGHTINGS = 500;
-
-/** The built-in detector as a watch; adds when a drift began, by the clock. */
-export class DetectorWatch implements DriftWatch {
-  readonly #now: () => number;
-  readonly #detector: DriftDetector;
-  #sightings: Sighting[] = [];
-
-  constructor(now: () => number, options: DriftOptions = {}) {
-    this.#now = now;
-    this.#detector = new DriftDetector(options);
-  }
-
-  observe(event: DriftEvent): DriftReading {
-    const atMs = this.#now();
-    return this.#read(this.#detector.observe({ at: atMs, ...event }), atMs);
-  }
-
-  async assess(event: DriftEvent): Promise<DriftReading> {
-    const atMs = this.#now();
-    return this.#read(await this.#detector.assess({ at: atMs, ...event }), atMs);
-  }
-
-  #read(assessment: ReturnType<DriftDetector['observe']>, atMs: number): DriftReading {
-    const { index, status, scores, evidence, summary, onset } = assessment;
-    this.#sightings.push({ index, atMs });
-    if (this.#sightings.length > 2 * MAX_SIGHTINGS) this.#sightings = this.#sightings.slice(-MAX_SIGHTINGS);
-    const sinceMs = onset === undefined ? undefined : this.#sightings.find((seen) => seen.index >= onset)?.atMs;
-    return {
-      status,
-      score: Math.max(0, ...Object.values(scores)),
-      signals: [...new Set(evidence.map(({ signal }) => signal))],
-      summary,
-      ...(sinceMs !== undefined && { sinceMs }),
-    };
-  }
-
-  snapshot(): unknown {
-    return { detector: this.#detector.snapshot(), sightings: this.#sightings.slice(-MAX_SIGHTINGS) };
-  }
-
-  restore(snapshot: unknown): void {
-    const { detector, sightings } = snapshot as { detector: DriftSnapshot; sightings: Sighting[] };
-    this.#detector.restore(detector);
-    this.#sightings = [...sightings];
-  }
-
-  reset(): void {
-    this.#detector.reset();
-    this.#sightings = [];
-  }
-}
-
-/**
- * A watch of which nothing escapes: an agent that works must not end because the one that watches it fails. Then the last reading
- * holds, and the failure is told: once, until it works again.
- */
-export class GuardedWatch implements DriftWatch {
-  readonly #watch: DriftWatch;
-  readonly #failing = new Set<string>();
-  #reading: DriftReading = HEALTHY;
-  /** Hears of what the watch could not do. */
-  onFailure: (error: ErrorText) => void = () => undefined;
-
-  constructor(watch: DriftWatch) {
-    this.#watch = watch;
-  }
-
-  /** Begins with what was thought of the agent before. */
-  assume(reading: DriftReading): void {
-    this.#reading = reading;
-  }
-
-  observe(event: DriftEvent): DriftReading {
-    this.#attempt('observe', () => this.#accept('observe', this.#watch.observe(event)));
-    return this.#reading;
-  }
-
-  async assess(event: DriftEvent): Promise<DriftReading> {
-    try {
-      this.#accept('assess', await this.#watch.assess(event));
-      this.#failing.delete('assess');
-    } catch (error) {
-      this.#fail('assess', error);
-    }
-    return this.#reading;
-  }
-
-  /** A copy, because what a watch goes on changing, or cannot be stored, must not be part of a state; undefined if there is none. */
-  snapshot(): unknown {
-    let copy: unknown;
-    this.#attempt('snapshot', () => {
-      copy = structuredClone(this.#watch.snapshot());
-    });
-    return copy;
-  }
-
-  /** What another watch remembered may mean nothing to this one; then it begins anew. */
-  restore(snapshot: unknown): void {
-    if (!this.#attempt('restore', () => this.#watch.restore(snapshot))) this.reset();
-  }
-
-  reset(): void {
-    this.#reading = HEALTHY;
-    this.#attempt('reset', () => this.#watch.reset());
-  }
-
-  #attempt(what: string, run: () => void): boolean {
-    try {
-      run();
-      this.#failing.delete(what);
-      return true;
-    } catch (error) {
-      this.#fail(what, error);
-      return false;
-    }
-  }
-
-  #accept(what: string, reading: unknown): void {
-    // Nobody waits for it; an error of it must not be one of the process.
-    if (reading instanceof Promise) reading.catch(() => undefined);
-    if (!isReading(reading))
-      throw new InvalidInputError(`The watch's ${what} must answer a reading with status, score, signals and summary.`);
-    this.#reading = reading;
-  }
-
-  #fail(what: string, error: unknown): void {
-    if (this.#failing.has(what)) return;
-    this.#failing.add(what);
-    const { name, message } = errorText(error);
-    this.onFailure({ name, message: `${what}: ${message}` });
-  }
-}
 
 const READING = z.looseObject({
   status: z.enum(['healthy', 'suspect', 'drifting']),
@@ -176,6 +32,115 @@ const READING = z.looseObject({
   sinceMs: z.number().optional(),
 });
 
-function isReading(value: unknown): value is DriftReading {
-  return READING.safeParse(value).success;
+type Watched = {
+  readonly agentId: string;
+  readonly ports: Pick<ManagerPorts, 'now' | 'setTimer'>;
+  /** How long an assessment may take. */
+  readonly timeoutMs: number;
+  readonly tell: LoopEvents['tell'];
+};
+
+/**
+ * The watch over one agent, if there is one, and its last reading. An agent that works must not end because the one that watches
+ * it fails: then the last reading holds, and the failure is told, once until it works again.
+ */
+export class Watch {
+  readonly #watch: DriftWatch | undefined;
+  readonly #watched: Watched;
+  readonly #failing = new Set<string>();
+  readonly #stopping = new AbortController();
+  #toldGoals = '';
+  reading: DriftReading = HEALTHY;
+
+  constructor(watch: DriftWatch | undefined, watched: Watched) {
+    this.#watch = watch;
+    this.#watched = watched;
+  }
+
+  /** Lets the watch know what the agent is there for, unless it knows. What it thinks of the agent does not follow from that. */
+  tellGoals(goals: readonly string[]): void {
+    const text = goals.join(' ');
+    if (text === this.#toldGoals) return;
+    this.#toldGoals = text;
+    if (text !== '') this.#attempt('observe', (watch) => watch.observe(this.#complete({ kind: 'goal', text })));
+  }
+
+  observe(event: DriftEvent): DriftReading {
+    this.#attempt('observe', (watch) => {
+      this.reading = parseReading('observe', watch.observe(this.#complete(event)));
+    });
+    return this.reading;
+  }
+
+  /** One that takes longer than it may is not waited for: what was last observed holds. */
+  async assess(event: DriftEvent): Promise<void> {
+    const { timeoutMs, ports } = this.#watched;
+    const watch = this.#watch;
+    if (watch === undefined) return;
+    const onTimeout = () => new DOMException(`it took longer than ${timeoutMs} ms.`, 'TimeoutError');
+    const deadline = { timeoutMs, onTimeout, setTimer: ports.setTimer, signal: this.#stopping.signal };
+    try {
+      const reading = await withDeadline(deadline, () => watch.assess(this.#complete(event)));
+      this.reading = parseReading('assess', reading);
+      this.#failing.delete('assess');
+    } catch (error) {
+      if (!this.#stopping.signal.aborted) this.#fail('assess', error);
+    }
+  }
+
+  /** Waits for no assessment any more. */
+  stop(): void {
+    this.#stopping.abort();
+  }
+
+  /** A copy, because what a watch goes on changing must not be part of a state; undefined if there is none. */
+  snapshot(): unknown {
+    let copy: unknown;
+    this.#attempt('snapshot', (watch) => {
+      copy = structuredClone(watch.snapshot());
+    });
+    return copy;
+  }
+
+  /** What another watch remembered may mean nothing to this one; then it begins anew. */
+  restore(snapshot: unknown): void {
+    if (!this.#attempt('restore', (watch) => watch.restore(snapshot as never))) this.reset();
+  }
+
+  /** Is not blamed for what was before. */
+  reset(): void {
+    this.reading = HEALTHY;
+    this.#toldGoals = '';
+    this.#attempt('reset', (watch) => watch.reset());
+  }
+
+  #complete(event: DriftEvent): DriftEvent {
+    return { at: this.#watched.ports.now(), agent: this.#watched.agentId, ...event };
+  }
+
+  #attempt(what: string, run: (watch: DriftWatch) => void): boolean {
+    if (this.#watch === undefined) return true;
+    try {
+      run(this.#watch);
+      this.#failing.delete(what);
+      return true;
+    } catch (error) {
+      this.#fail(what, error);
+      return false;
+    }
+  }
+
+  #fail(what: string, error: unknown): void {
+    if (this.#failing.has(what)) return;
+    this.#failing.add(what);
+    const { name, message } = errorText(error);
+    this.#watched.tell({ kind: 'watch_failed', error: { name, message: `${what}: ${message}` } });
+  }
+}
+
+function parseReading(what: string, reading: unknown): DriftReading {
+  // Nobody waits for it; an error of it must not be one of the process.
+  if (reading instanceof Promise) reading.catch(() => undefined);
+  if (READING.safeParse(reading).success) return reading as DriftReading;
+  throw new InvalidInputError(`The watch's ${what} must return a reading with status, score, signals and summary.`);
 }

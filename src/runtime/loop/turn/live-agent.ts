@@ -1,6 +1,7 @@
 import { apply, type Patches } from 'mutative';
 import { ClosedError } from '../../../core/errors.ts';
 import { freezeState } from '../../../core/freeze.ts';
+import { marksIn } from '../../../core/secret/left-out.ts';
 import type { RestoreProblem } from '../../../manager/engine/restore-report.ts';
 import type { OpenWork, Work } from '../../run/work.ts';
 import {
@@ -18,6 +19,7 @@ import {
   countFailure,
   findPending,
   finishMessage,
+  type KeptMessage,
   type MailboxState,
   type Message,
   nextPending,
@@ -36,7 +38,7 @@ import {
   type SectionName,
   type SectionsReport,
 } from '../state/sections.ts';
-import { type DriftReading, type DriftWatch, HEALTHY } from './drift-watch.ts';
+import type { Watch } from './drift-watch.ts';
 import { checkCanWork, type LoopAgent } from './loop-agent.ts';
 
 /** How a turn ended; recorded, so that it counts also if the process dies right after. */
@@ -61,43 +63,47 @@ export type TurnOutcome = {
 export type CurrentTurn = {
   readonly job: Job;
   readonly work: Work;
-  /** What an older version kept of its steps. */
-  readonly results?: ReadonlyMap<string, unknown>;
   /** Whether clean context begins when it ends. */
   readonly isCleanDue?: boolean;
 };
 
 type Problems = ReadonlyMap<SectionName, readonly RestoreProblem[]>;
 
+type LiveParts = {
+  readonly createAgent: () => LoopAgent;
+  readonly watch: Watch;
+  readonly works: OpenWorks;
+  /** What a new agent begins with. */
+  readonly mind?: Partial<AgentMind>;
+  readonly nowMs: number;
+  /** Hears of sections that the agent does not return. */
+  readonly onProblem: OnSectionProblem;
+};
+
 /** An agent with its state in memory. Everything that happens to the state happens here, in one piece each. */
 export class LiveAgent {
   readonly #createAgent: () => LoopAgent;
-  readonly #watch: DriftWatch | undefined;
+  readonly watch: Watch;
   readonly works: OpenWorks;
+  readonly onProblem: OnSectionProblem;
   #agent: LoopAgent | undefined;
   #state: AgentState;
   /** What could not be read of the stored state; told with the first restore. */
   #problems: Problems = new Map();
+  /** What stands in strings of the stored state in place of secrets. */
+  #leftOut = new Set<string>();
   current: CurrentTurn | undefined;
   /** Whether a turn works on a draft of the mind: until it is settled nothing else may change the mind. */
   isActing = false;
   /** Whether work that got nowhere has to wait before it goes on. */
   isWorkPaused = false;
-  /** How often the watch began anew. */
-  watchBeginnings = 0;
-  reading: DriftReading = HEALTHY;
-  /** Hears of sections that the agent does not answer. */
-  onProblem: OnSectionProblem = () => undefined;
 
-  constructor(
-    createAgent: () => LoopAgent,
-    watch: DriftWatch | undefined,
-    fresh: { nowMs: number; mind: Partial<AgentMind>; works: OpenWorks },
-  ) {
+  constructor({ createAgent, watch, works, mind, nowMs, onProblem }: LiveParts) {
     this.#createAgent = createAgent;
-    this.#watch = watch;
-    this.works = fresh.works;
-    this.#state = { ...EMPTY_SECTIONS, ...fresh.mind, loop: { ...NEW_LOOP, gridStartMs: fresh.nowMs } };
+    this.watch = watch;
+    this.works = works;
+    this.onProblem = onProblem;
+    this.#state = { ...EMPTY_SECTIONS, ...mind, loop: { ...NEW_LOOP, gridStartMs: nowMs } };
     freezeState(this.#state);
   }
 
@@ -109,8 +115,8 @@ export class LiveAgent {
     return this.#agent !== undefined;
   }
 
-  get sections() {
-    return this.#agent?.sections;
+  get leftOut(): Set<string> {
+    return this.#leftOut;
   }
 
   /** Takes over a stored state; the agent itself is made when it is first needed. */
@@ -120,9 +126,10 @@ export class LiveAgent {
     const loop = { ...this.#state.loop, ...stored.loop };
     this.#state = { ...kept, loop: { ...loop, current: null, works: [], drift: null } };
     this.#problems = problems;
+    this.#leftOut = marksIn(mindOf(kept)); // a message that lost a secret is not handled at all
     this.works.load(loop.works ?? []);
     this.current = loop.current === null ? undefined : { ...loop.current, work: this.#workOf(loop.current.job) };
-    if (loop.drift !== null) this.#watch?.restore(loop.drift);
+    if (loop.drift !== null) this.watch.restore(loop.drift);
     freezeState(this.#state);
   }
 
@@ -149,17 +156,12 @@ export class LiveAgent {
 
   /** What a checkpoint taken now holds: the state as of the last turn, and what was done of the works that are not over. */
   capture(): AgentState {
-    if (this.current === undefined) this.change(collectSections(this.sections, this.#state, this.onProblem));
-    const { loop } = this.#state;
+    if (this.current === undefined) this.change(collectSections(this.#agent?.sections, this.#state, this.onProblem));
+    const { job, isCleanDue } = this.current ?? {};
+    const current = job === undefined ? null : { job, ...(isCleanDue === true && { isCleanDue }) };
     // What a watch remembers is large, and worth it only where there is evidence to lose.
-    const drift = this.reading.status === 'healthy' ? null : (this.#watch?.snapshot() ?? null);
-    return { ...this.#state, loop: { ...loop, current: this.#captureCurrent(), works: this.works.records, drift } };
-  }
-
-  #captureCurrent(): LoopState['current'] {
-    if (this.current === undefined) return null;
-    const { work: _, ...current } = this.current;
-    return current;
+    const drift = this.watch.reading.status === 'healthy' ? null : (this.watch.snapshot() ?? null);
+    return { ...this.#state, loop: { ...this.#state.loop, current, works: this.works.records, drift } };
   }
 
   change(part: Partial<AgentState>): void {
@@ -174,14 +176,12 @@ export class LiveAgent {
   clean(): void {
     if (this.isActing && this.current !== undefined) this.current = { ...this.current, isCleanDue: true };
     else this.change(cleanContext(mindOf(this.#state)));
-    this.forgetDrift();
+    this.watch.reset();
   }
 
-  /** Is not blamed for what was before. */
-  forgetDrift(): void {
-    this.reading = HEALTHY;
-    this.#watch?.reset();
-    this.watchBeginnings++;
+  /** Lets the watch know what the agent is there for. */
+  tellGoals(): void {
+    this.watch.tellGoals(this.#state.context.goals);
   }
 
   /** What is to be done next, by the state alone. */
@@ -200,7 +200,7 @@ export class LiveAgent {
 
   /** Whether it drifts and nobody was called for that yet. */
   get isDrifting(): boolean {
-    return this.reading.status === 'drifting' && this.#state.loop.escalation === null;
+    return this.watch.reading.status === 'drifting' && this.#state.loop.escalation === null;
   }
 
   /** Begins a turn at a job, unless one has begun. */
@@ -219,7 +219,7 @@ export class LiveAgent {
     return this.works.open(job, { task: this.#state.task, turn: this.nextTurn });
   }
 
-  receive(message: Message): void {
+  receive(message: KeptMessage): void {
     this.change({ mailbox: addMessage(this.#state.mailbox, message) });
   }
 

@@ -1,7 +1,6 @@
-import { callback, checkValue } from '../../../core/options.ts';
+import { callback, checkValue, isRecord } from '../../../core/options.ts';
 import type { CheckpointId } from '../../../core/record/id.ts';
 import type { Job } from '../state/agent-state.ts';
-import { callListener } from '../state/call-listener.ts';
 import type { ErrorText } from '../state/error-text.ts';
 import type { SectionName, SectionsReport } from '../state/sections.ts';
 import type { DriftReading } from './drift-watch.ts';
@@ -54,4 +53,16 @@ export class LoopEvents {
   readonly tell = (event: LoopEvent): void => {
     for (const listener of this.#listeners) callListener(event.kind, () => listener(event));
   };
+}
+
+/** Calls a listener that must break nothing: if it throws, or returns a promise that rejects, that is a process warning. */
+function callListener(what: string, call: () => unknown): void {
+  const warn = (error: unknown): void =>
+    process.emitWarning(`A listener of ${what} failed: ${String(error)}`, 'SavestateWarning');
+  try {
+    const result = call();
+    if (isRecord(result) && 'then' in result) Promise.resolve(result).catch(warn);
+  } catch (error) {
+    warn(error);
+  }
 }

@@ -1,7 +1,6 @@
 import { ClosedError } from '../../../core/errors.ts';
 import { callback, checkOptions, checkValue, type OptionChecks, oneOf } from '../../../core/options.ts';
 import { type CheckpointId, name } from '../../../core/record/id.ts';
-import { findSecretRef } from '../../../core/secret/left-out.ts';
 import type { StepAttempt } from '../../../manager/effect/effect-log.ts';
 import type { Work } from '../../run/work.ts';
 import { type ErrorText, errorOf, errorText, secretLeftOut } from '../state/error-text.ts';
@@ -38,8 +37,10 @@ export type GuardParts = {
   /** A name for the operation, unique in its attempt. */
   readonly nextKey: () => string;
   readonly step: <Result>(key: string, run: (attempt: StepAttempt) => Promise<Result>) => Promise<Result>;
-  readonly calls: OpenCalls;
+  readonly call: Turn['call'];
   readonly findTool: (name: string) => LoopTool | undefined;
+  /** The first place of a value where a secret was left out. */
+  readonly findLeftOut: (value: unknown) => string | undefined;
   /** Whether the loop is stopping: an operation that ends for that reason goes on after the restart. */
   readonly isStopping: () => boolean;
   readonly log: OperationLog;
@@ -53,12 +54,15 @@ export interface OperationLog {
   rolledBack(name: string, undone: readonly UndoneCall[]): void;
 }
 
-/** Recorded. What older versions recorded has neither attempt nor checkpoint. */
+/** A call that succeeded, with what it takes to take it back. */
+type FinishedCall = { readonly tool: string; readonly input: unknown; readonly result: unknown };
+
+/** Recorded. */
 type Ending<Result> = {
   /** At the work: a later one tries again what failed. */
-  readonly attempt?: number;
+  readonly attempt: number;
   /** The checkpoint before it. */
-  readonly before?: CheckpointId;
+  readonly before: CheckpointId;
 } & (
   | { readonly status: 'done'; readonly value: Result }
   | { readonly status: 'failed'; readonly error: ErrorText; readonly calls: readonly FinishedCall[] }
@@ -87,15 +91,14 @@ export async function runGuarded<Result>(
   const key = parts.nextKey();
   let thrown: unknown;
   const ending = await parts.step(key, () => runOperation(parts, key, { run, onError: (error) => (thrown = error) }));
-  const isEarlier = ending.status === 'failed' && (ending.attempt ?? work.attempt) < work.attempt;
-  if (isEarlier) {
-    if (onFailure === 'rollback') await undoCalls(parts, key, ending.calls);
-    return runGuarded(parts, run, { onFailure });
-  }
-  const before = ending.before ?? (await log.begin({ name, key }));
+  const { before } = ending;
   if (ending.status === 'done') {
     await log.succeed(name, before);
     return { status: 'done', value: ending.value };
+  }
+  if (ending.attempt < work.attempt) {
+    if (onFailure === 'rollback') await undoCalls(parts, key, ending.calls);
+    return runGuarded(parts, run, { onFailure });
   }
   await log.fail({ name, error: ending.error }, before);
   if (onFailure === 'rethrow') throw thrown ?? errorOf(ending.error);
@@ -111,13 +114,14 @@ type Running<Result> = {
 
 /** What was begun is waited for, also when something else has failed: only then is it known what there is to take back. */
 async function runOperation<Result>(
-  { name, calls, isStopping, log, work: { attempt } }: GuardParts,
+  { name, call, isStopping, log, work: { attempt } }: GuardParts,
   key: string,
   { run, onError }: Running<Result>,
 ): Promise<Ending<Result>> {
   const before = await log.begin({ name, key });
+  const calls = new OpenCalls(call);
   try {
-    const value = await run({ call: (tool, input) => calls.call(tool, input) });
+    const value = await run({ call: calls.call });
     await calls.end();
     return { status: 'done', value, attempt, before };
   } catch (error) {
@@ -132,11 +136,11 @@ async function undoCalls(parts: GuardParts, key: string, calls: readonly Finishe
   const undone: UndoneCall[] = [];
   for (const [at, call] of [...calls.entries()].toReversed()) {
     const { tool, input } = call;
-    const found = parts.findTool(tool);
-    if (found?.undo === undefined) undone.push({ tool, status: 'kept' });
+    const { undo } = parts.findTool(tool) ?? {};
+    if (undo === undefined) undone.push({ tool, status: 'kept' });
     else {
       const undoing = `${key}: undo ${at + 1} ${tool}`;
-      const error = await undoCall(parts, undoing, { ...call, found });
+      const error = await parts.step(undoing, (attempt) => undoCall(parts, call, attempt));
       if (error === undefined) parts.work.undo({ name: tool, input }, undoing);
       undone.push(error === undefined ? { tool, status: 'undone' } : { tool, status: 'failed', error });
     }
@@ -144,33 +148,28 @@ async function undoCalls(parts: GuardParts, key: string, calls: readonly Finishe
   return undone;
 }
 
-/** Returns what went wrong, as recorded. */
+/** Returns what went wrong. */
 async function undoCall(
-  { step, isStopping }: GuardParts,
-  key: string,
-  { found, input, result }: FinishedCall & { readonly found: LoopTool },
+  { findTool, findLeftOut, isStopping }: GuardParts,
+  { tool, input, result }: FinishedCall,
+  attempt: StepAttempt,
 ): Promise<ErrorText | undefined> {
-  return step(key, async (attempt) => {
-    const place = findSecretRef({ input, result });
-    if (place !== undefined)
-      return secretLeftOut(
-        `The secret at ${place} of the call is not stored, so the call cannot be undone. Undo it by hand.`,
-      );
-    try {
-      await found.undo?.({ input, result }, attempt);
-      return undefined;
-    } catch (error) {
-      if (isStopping()) throw error;
-      return errorText(error);
-    }
-  });
+  const place = findLeftOut({ input, result });
+  if (place !== undefined)
+    return secretLeftOut(
+      `The secret at ${place} of the call is not stored, so the call cannot be undone. Undo it by hand.`,
+    );
+  try {
+    await findTool(tool)?.undo?.({ input, result }, attempt);
+    return undefined;
+  } catch (error) {
+    if (isStopping()) throw error;
+    return errorText(error);
+  }
 }
 
-/** A call that succeeded, with what it takes to take it back. */
-export type FinishedCall = { readonly tool: string; readonly input: unknown; readonly result: unknown };
-
 /** The calls of one guarded operation: those under way, and those that succeeded, in the order in which they did. */
-export class OpenCalls {
+class OpenCalls {
   readonly #call: Turn['call'];
   readonly #open = new Set<Promise<unknown>>();
   readonly #finished: FinishedCall[] = [];
@@ -181,20 +180,16 @@ export class OpenCalls {
   }
 
   /** Refused once the operation has ended: nobody would take the call back. */
-  async call(tool: string, input: unknown): Promise<unknown> {
+  readonly call = async (tool: string, input: unknown): Promise<unknown> => {
     if (this.#isOver) throw new ClosedError(`The operation has ended, so "${tool}" was not called.`);
-    const work = this.#callAndNote(tool, input);
-    this.#open.add(work);
-    const forget = (): void => void this.#open.delete(work);
-    work.then(forget, forget);
+    const work = this.#call(tool, input);
+    const noted = work.then((result) => void this.#finished.push({ tool, input, result }));
+    const forget = (): void => void this.#open.delete(noted);
+    this.#open.add(noted);
+    noted.then(forget, forget);
+    await noted;
     return work;
-  }
-
-  async #callAndNote(tool: string, input: unknown): Promise<unknown> {
-    const result = await this.#call(tool, input);
-    this.#finished.push({ tool, input, result });
-    return result;
-  }
+  };
 
   /** Lets no other call begin and waits for those under way; returns those that succeeded. */
   async end(): Promise<readonly FinishedCall[]> {

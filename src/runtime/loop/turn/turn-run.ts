@@ -1,9 +1,10 @@
-import type { Draft, Patches } from 'mutative';
+import { create, current, type Draft, type Patches } from 'mutative';
 import type { StateCodec } from '../../../core/codec/state-codec.ts';
 import { InvalidInputError } from '../../../core/errors.ts';
 import { freezeState } from '../../../core/freeze.ts';
 import { anything, callback, checkOptions, checkValue, type OptionChecks, signal } from '../../../core/options.ts';
-import { findSecretRef } from '../../../core/secret/left-out.ts';
+import { findLeftOut, marksIn } from '../../../core/secret/left-out.ts';
+import { digestText } from '../../../core/tree/chunk.ts';
 import type { StepAttempt } from '../../../manager/effect/effect-log.ts';
 import type { DriftEvent } from '../../drift/index.ts';
 import { boundedJson } from '../../drift/step/bounded-json.ts';
@@ -11,18 +12,16 @@ import type { Work, WorkCall } from '../../run/work.ts';
 import type { AgentMind } from '../state/agent-state.ts';
 import { errorOf, errorText, secretLeftOut } from '../state/error-text.ts';
 import { checkSections, collectSections, type OnSectionProblem } from '../state/sections.ts';
-import type { Findings } from './findings.ts';
 import { checkCanWork, type LoopAgent, type LoopTool, type Turn, type TurnStepOptions } from './loop-agent.ts';
 import {
   checkGuard,
   type GuardOptions,
-  OpenCalls,
   type Operation,
   type OperationLog,
   type OperationOutcome,
   runGuarded,
 } from './operation.ts';
-import { formatStepRecord, isInsideOperation, readStepRecord, runInside, TurnDraft } from './turn-draft.ts';
+import { copyOf, guarded, isInsideOperation, type Place, runInside } from './turn-draft.ts';
 
 /** What a turn works on and with. */
 export type TurnParts = {
@@ -33,40 +32,39 @@ export type TurnParts = {
   readonly codec: StateCodec;
   readonly agent: LoopAgent;
   readonly mind: AgentMind;
-  /** What it found out so far; grows. */
-  readonly findings: Findings;
   readonly operations: OperationLog;
   /** Shows an event to the drift watch; returns whether the agent drifts. */
   readonly observe: (event: DriftEvent) => boolean;
   readonly isStopping: () => boolean;
   /** Hears of sections that the agent does not return. */
-  readonly onProblem?: OnSectionProblem;
-  /** The name of the turn in logs of older versions, and the results of its steps in a checkpoint of one. */
-  readonly formerly: { readonly name: string; readonly results: ReadonlyMap<string, unknown> };
+  readonly onProblem: OnSectionProblem;
+  /** What stands in strings in place of secrets that were not stored; grows with what is replayed. */
+  readonly leftOut: Set<string>;
 };
 
 const STEP: OptionChecks<TurnStepOptions> = { input: anything, signal };
 
-/** Names that older versions gave to other steps of a turn. */
-const FORMERLY_TAKEN = /^choose$| ~\d+$|: undo \d+ /;
-
 /** The turn that an agent sees: a draft of its mind, and steps that are done once. */
 export class TurnRun implements Turn {
+  /** To be changed in place, between steps; nothing of it reaches the mind before the turn ends. */
+  readonly state: Draft<AgentMind>;
   readonly #parts: TurnParts;
-  readonly #draft: TurnDraft;
+  readonly #draft: Draft<AgentMind>;
+  readonly #finalize: () => readonly [AgentMind, Patches, Patches];
   readonly #abort = new AbortController();
-  readonly #uses = new Map<string, number>();
+  readonly #operations = new Map<string, number>();
+  readonly #found = new Set<string>();
+  #foundSum = 0n;
   #isDrifting = false;
   /** A call that failed, until it is known whether the agent goes on after it or the loop tries again. */
   #failure: { readonly event: DriftEvent; readonly error: unknown } | undefined;
 
   constructor(parts: TurnParts) {
     this.#parts = parts;
-    this.#draft = new TurnDraft(parts.mind, parts.codec);
-  }
-
-  get state(): Draft<AgentMind> {
-    return this.#draft.state;
+    const [draft, finalize] = create(parts.mind, { enablePatches: true });
+    this.#draft = draft;
+    this.#finalize = finalize as unknown as () => readonly [AgentMind, Patches, Patches];
+    this.state = guarded(draft, (value) => copyOf(parts.codec, value));
   }
 
   get attempt(): number {
@@ -91,7 +89,32 @@ export class TurnRun implements Turn {
 
   /** The state as it is now. */
   look(): AgentMind {
-    return this.#draft.look();
+    return current(this.#draft) as AgentMind;
+  }
+
+  /**
+   * What the turn has found out so far: equal for equal findings, in whatever order. Its agent may hold that without its state
+   * showing it. The same again is nothing new: whoever asks and hears the same for ever stays where it is.
+   */
+  get findings(): string {
+    return this.#foundSum.toString(16);
+  }
+
+  #find(name: string, input: unknown, outcome: unknown): void {
+    const digest = this.#digestOf({ name, input, outcome });
+    if (this.#found.has(digest)) return;
+    this.#found.add(digest);
+    this.#foundSum ^= BigInt(`0x${digest}`);
+  }
+
+  /** What has no digest is like nothing else. */
+  #digestOf(finding: object): string {
+    try {
+      return this.#parts.codec.encode(finding).root.digest;
+    } catch (error) {
+      if (!(error instanceof InvalidInputError)) throw error;
+      return digestText(`unlike anything: ${this.#found.size}`);
+    }
   }
 
   async step<Result>(
@@ -106,39 +129,32 @@ export class TurnRun implements Turn {
   async #stepAndNote<Result>(call: WorkCall, run: (attempt: StepAttempt) => Promise<Result> | Result): Promise<Result> {
     this.signal.throwIfAborted();
     checkValue(run, callback, 'The function of turn.step()');
-    const { findings } = this.#parts;
+    const { name, input } = call;
     const ends = call.signal === undefined ? this.signal : AbortSignal.any([this.signal, call.signal]);
     try {
-      const outcome = await this.#once({ ...call, signal: ends }, run);
-      findings.add({ ...call, outcome });
+      const outcome = await this.#once({ ...call, signal: ends }, 'step', run);
+      this.#find(name, input, outcome);
       return outcome;
     } catch (error) {
-      findings.add({ ...call, outcome: errorText(error) });
+      this.#find(name, input, errorText(error));
       throw error;
     }
   }
 
   /** Also for a turn that was aborted: what an operation did is undone all the same. */
-  async #once<Result>(call: WorkCall, run: (attempt: StepAttempt) => Promise<Result> | Result): Promise<Result> {
-    const { work, formerly } = this.#parts;
-    const key = this.#formerKey(call.name);
-    const perform = async (attempt: StepAttempt): Promise<unknown> =>
-      formerly.results.has(key)
-        ? formerly.results.get(key)
-        : formatStepRecord(await runInside('step', () => run(attempt)));
-    const recorded = await work.call({ ...call, formerly: `${formerly.name}: ${key}` }, perform);
-    return readStepRecord(recorded, this.state) as Result;
-  }
-
-  #formerKey(name: string): string {
-    const uses = this.#count(name);
-    return uses === 1 && !FORMERLY_TAKEN.test(name) ? name : `${name} ~${uses}`;
-  }
-
-  #count(name: string): number {
-    const uses = (this.#uses.get(name) ?? 0) + 1;
-    this.#uses.set(name, uses);
-    return uses;
+  async #once<Result>(
+    call: WorkCall,
+    place: Place,
+    run: (attempt: StepAttempt) => Promise<Result> | Result,
+  ): Promise<Result> {
+    const { work, leftOut } = this.#parts;
+    let isReplayed = true;
+    const result = await work.call(call, (attempt) => {
+      isReplayed = false;
+      return runInside(place, () => run(attempt));
+    });
+    if (isReplayed) for (const mark of marksIn(result)) leftOut.add(mark);
+    return result;
   }
 
   /** A call that an earlier attempt made is no news to the drift watch: what ended is not shown again, and the rest is tried again. */
@@ -155,7 +171,7 @@ export class TurnRun implements Turn {
     if (!isOver && !work.wasCalled(call)) this.observe({ kind: 'call', ...call });
     try {
       const output = await this.#stepAndNote({ ...call, label: labelOf(call) }, (attempt) => {
-        checkSecrets(call);
+        this.#checkSecrets(call);
         return found.run(input, attempt);
       });
       if (!isOver) this.observe({ kind: 'result', name: tool, output });
@@ -173,6 +189,17 @@ export class TurnRun implements Turn {
     return Object.hasOwn(tools, name) ? tools[name] : undefined;
   }
 
+  /** A tool must not act with what stands for a secret: a result of an earlier process, or a state, may hold it. */
+  #checkSecrets({ name, input }: WorkCall): void {
+    const place = findLeftOut(input, this.#parts.leftOut);
+    if (place === undefined) return;
+    throw errorOf(
+      secretLeftOut(
+        `Tool "${name}" was not called, because the secret at ${place} of its input is not stored. Read it inside the tool, for example from the environment.`,
+      ),
+    );
+  }
+
   async guard<Result>(
     name: string,
     run: (operation: Operation) => Promise<Result> | Result,
@@ -183,25 +210,26 @@ export class TurnRun implements Turn {
       throw new InvalidInputError(
         `The operation "${name}" is inside another one. Make its calls through the outer operation, or run one after the other.`,
       );
-    const { work, operations, isStopping } = this.#parts;
-    return runGuarded(
-      {
-        name,
-        work,
-        calls: new OpenCalls(this.call.bind(this)),
-        nextKey: () => {
-          const uses = this.#count(`operation ${name}`);
-          return uses === 1 ? `guard ${name}` : `guard ${name} ~${uses}`;
-        },
-        findTool: this.#findTool.bind(this),
-        log: operations,
-        isStopping,
-        step: (key, act) =>
-          this.#once({ name: key, input: { operation: key } }, (attempt) => runInside('operation', () => act(attempt))),
-      },
-      run,
-      checked,
-    );
+    const { work, operations, isStopping, leftOut } = this.#parts;
+    const parts = {
+      name,
+      work,
+      call: this.call.bind(this),
+      nextKey: () => this.#nextKey(name),
+      findTool: this.#findTool.bind(this),
+      findLeftOut: (value: unknown) => findLeftOut(value, leftOut),
+      log: operations,
+      isStopping,
+      step: <Value>(key: string, act: (attempt: StepAttempt) => Promise<Value>) =>
+        this.#once({ name: key, input: { operation: key } }, 'operation', act),
+    };
+    return runGuarded(parts, run, checked);
+  }
+
+  #nextKey(name: string): string {
+    const uses = (this.#operations.get(name) ?? 0) + 1;
+    this.#operations.set(name, uses);
+    return uses === 1 ? `guard ${name}` : `guard ${name} ~${uses}`;
   }
 
   /** What is no event is not shown. */
@@ -234,7 +262,7 @@ export class TurnRun implements Turn {
   finish(): { readonly mind: AgentMind; readonly patches: Patches } {
     const { agent, mind: before, onProblem } = this.#parts;
     this.#showFailure();
-    const { mind, patches } = this.#draft.finish();
+    const [mind, patches] = this.#finalize();
     freezeState(mind);
     checkSections(mind, before);
     const collected = collectSections(agent.sections, mind, onProblem);
@@ -243,17 +271,6 @@ export class TurnRun implements Turn {
     if (before.task?.status !== 'active') checkCanWork(agent, collected.task);
     return { mind: collected, patches: [...patches, ...more] };
   }
-}
-
-/** A tool must not act with what stands for a secret: a result of an earlier process, or a state, may hold it. */
-function checkSecrets({ name, input }: WorkCall): void {
-  const place = findSecretRef(input);
-  if (place === undefined) return;
-  throw errorOf(
-    secretLeftOut(
-      `Tool "${name}" was not called, because the secret at ${place} of its input is not stored. Read it inside the tool, for example from the environment.`,
-    ),
-  );
 }
 
 /** How much of a call a note to the agent quotes. */

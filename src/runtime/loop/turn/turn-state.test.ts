@@ -93,60 +93,6 @@ describe('the state of a turn', () => {
     expect(loop.state.context.decisions).toEqual(['in guard', 'in step 2', 'after']);
   });
 
-  test('[loop.4] what an older version recorded of a step is read, and what the step changed is changed again', async () => {
-    const world = new World();
-    const changes = [
-      { op: 'add', path: ['context', 'decisions', 0], value: 'old' },
-      { op: 'add', path: ['memory', 'session', 'seen'], value: [1] },
-    ];
-    const old = await world.look().session('agent-1');
-    await old.step('deliver', () => ({ id: 'm1', body: null }));
-    await old.step('turn 1: choose', () => ({ kind: 'message', messageId: 'm1' }));
-    void old.step('turn 1', () => new Promise(() => undefined));
-    await old.step('turn 1: s', () => ({ 'savestate:changes': changes, result: 'known' }));
-    await old.step('turn 1: s ~2', () => 'again', { input: 2 });
-    const createAgent = acting(async (turn) => {
-      const results = [await turn.step('s', () => 'anew'), await turn.step('s', () => 'anew', { input: 2 })];
-      turn.state.context.decisions.push(...results);
-    });
-    const { loop } = await world.start({ createAgent });
-    await world.clock.pass(MINUTE);
-    expect(loop.state.context.decisions).toEqual(['old', 'known', 'again']);
-    expect(loop.state.memory.session).toEqual({ seen: [1] });
-  });
-
-  test('[loop.11] a checkpoint that an older version took during a turn is gone on from', async () => {
-    const world = new World();
-    const old = await world.look().session('agent-1');
-    const results = new Map<string, unknown>([
-      ['charge', 'paid'],
-      ['charge ~2', 'paid twice'],
-    ]);
-    const loopState = {
-      turn: 0,
-      gridStartMs: world.clock.now(),
-      workFailures: 0,
-      restoredAtMs: [],
-      escalation: null,
-      drift: null,
-    };
-    const pending = [{ id: 'm1', body: null, failures: 0 }];
-    await old.save({
-      task: null,
-      mailbox: { pending, lastProcessed: null, processedCount: 0, recentIds: [], setAside: [] },
-      context: { goals: [], constraints: [], decisions: [], notes: [] },
-      memory: { shortTerm: {}, session: {} },
-      loop: { ...loopState, current: { job: { kind: 'message', messageId: 'm1' }, results } },
-    });
-    const createAgent = acting(async (turn) => {
-      const { decisions } = turn.state.context;
-      for (const input of [1, 2, 3]) decisions.push(await turn.step('charge', () => 'anew', { input }));
-    });
-    const { loop } = await world.start({ createAgent });
-    await world.clock.pass(MINUTE);
-    expect(loop.state.context.decisions).toEqual(['paid', 'paid twice', 'anew']);
-  });
-
   type Item = { n: number };
   const edits: { readonly [name: string]: (list: Item[]) => unknown } = {
     push: (list) => list.push({ n: 9 }),
@@ -211,17 +157,6 @@ describe('the state of a turn', () => {
     await world.clock.pass(MINUTE);
     const first = new Map(Object.entries({ k: 1, l: 2 }));
     expect(loop.state.memory.session).toEqual({ made: { n: 2, at: new Date(2), tags: new Set(['a', 'b']) }, first });
-  });
-
-  test('[loop.4] a result that looks like a record of the loop is a result', async () => {
-    const results: unknown[] = [];
-    const odd = { 'savestate:changes': [{ op: 'add', path: ['context', 'goals', 0], value: 'x' }], result: 1 };
-    const { loop } = await dieInTurn(async (turn, die) => {
-      results.push(await turn.step('s', () => odd));
-      await die();
-    });
-    expect(results).toEqual([odd, odd]);
-    expect(loop.state.context.goals).toEqual([]);
   });
 });
 

@@ -1,9 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { HOUR, MINUTE, World } from '../../../../test/loop/world.ts';
+import { TestClock } from '../../../../test/support/clock.ts';
 import type { DriftEvent } from '../../drift/index.ts';
 import type { DriftReading, DriftWatch, LoopAgent, Turn } from '../index.ts';
 import { OpenWorks } from '../state/open-works.ts';
 import { EMPTY_SECTIONS } from '../state/sections.ts';
+import { Watch } from './drift-watch.ts';
 import { LiveAgent } from './live-agent.ts';
 
 const WELL: DriftReading = { status: 'healthy', score: 0, signals: [], summary: '' };
@@ -49,7 +51,7 @@ describe('a witness of a loop', () => {
     return { next: { run: () => items[at++ % items.length] } };
   };
 
-  test('[loop.29] is not an agent that hears something new each time and keeps it to itself', async () => {
+  test('[loop.28] is not an agent that hears something new each time and keeps it to itself', async () => {
     const world = new World();
     const createAgent = handling(
       async (_, turn) => {
@@ -66,7 +68,7 @@ describe('a witness of a loop', () => {
     expect(life.kinds()).not.toContain('drift');
   });
 
-  test('[loop.29] is one that asks the same and hears the same, also in turns', async () => {
+  test('[loop.28] is one that asks the same and hears the same, also in turns', async () => {
     const world = new World();
     const createAgent = handling(
       async (_, turn) => {
@@ -82,7 +84,7 @@ describe('a witness of a loop', () => {
     expect(life.loop.state.context.decisions).toEqual(['gave it up']);
   });
 
-  test('[loop.29] goes by state, message, and what steps and calls of the turn answered', async () => {
+  test('[loop.28] goes by state, message, and what steps and calls of the turn answered', async () => {
     const world = new World();
     const watch = new NotingWatch();
     const tools = {
@@ -118,7 +120,7 @@ describe('a witness of a loop', () => {
     expect(sameAs).toEqual([0, 1, 1, 3, 3, 3, 6, 7, 6, ...[0, 1, 1, 3, 3, 3, 6, 7, 6].map((at) => at + 9)]);
   });
 
-  test('[loop.29] is none where the state cannot be digested for a while', async () => {
+  test('[loop.28] is none where the state cannot be digested for a while', async () => {
     const world = new World();
     const watch = new NotingWatch();
     const createAgent = handling(
@@ -217,11 +219,14 @@ describe('a person who resumes during a turn', () => {
   test('[loop.12] does not change the mind that it works on: clean context begins with its end, also after a crash', () => {
     const mind = { ...EMPTY_SECTIONS, memory: { shortTerm: { list: ['m1'] }, session: {} } };
     const agentWith = (): LiveAgent =>
-      new LiveAgent(
-        handling(() => undefined),
-        undefined,
-        { nowMs: 0, mind, works: new OpenWorks() },
-      );
+      new LiveAgent({
+        createAgent: handling(() => undefined),
+        watch: new Watch(undefined, { agentId: 'a', ports: new TestClock(), timeoutMs: 1, tell: () => undefined }),
+        works: new OpenWorks(),
+        mind,
+        nowMs: 0,
+        onProblem: () => undefined,
+      });
     const job = { kind: 'work' } as const;
     const patches = [{ op: 'add' as const, path: ['memory', 'shortTerm', 'list', 1], value: 'm2' }];
     const live = agentWith();
@@ -244,7 +249,7 @@ describe('a person who resumes during a turn', () => {
 });
 
 describe('goals', () => {
-  test('[loop.30] are told when the watch begins anew, and when they change', async () => {
+  test('[loop.29] are told when the watch begins anew, and when they change', async () => {
     const world = new World();
     const watch = new NotingWatch();
     const createAgent = handling(({ body }, { state }) => {
@@ -286,7 +291,7 @@ test('[drift.8] a goal of the context that fades from what is said is drift, in 
   expect(drift).toMatchObject({ reading: { signals: ['goal-adherence'], summary: expect.stringContaining('paymen') } });
 });
 
-test('[loop.29] the note on a drift does not say of a call that it fails again, unless it failed before', async () => {
+test('[loop.28] the note on a drift does not say of a call that it fails again, unless it failed before', async () => {
   const world = new World();
   let calls = 0;
   const list = {

@@ -1,0 +1,38 @@
+import { z } from 'zod';
+import type { ReadDriftOptions, SignalName } from '../step/drift-options.ts';
+import type { Signal, SignalType } from '../step/signal.ts';
+import { goalAdherence, unfoundedAnswer } from './goal.ts';
+import { contextGrowth, cycleCount, cycleTime, errorRate, idleSteps } from './pace.ts';
+import { alternation, nearDuplicate, progress, reAsking, repetition, stateRecurrence } from './repetition.ts';
+import { chant, monologue, stall } from './talk.ts';
+
+const SIGNAL_TYPES: Readonly<Record<SignalName, SignalType>> = {
+  repetition,
+  'near-duplicate': nearDuplicate,
+  're-asking': reAsking,
+  progress,
+  alternation,
+  'state-recurrence': stateRecurrence,
+  monologue,
+  chant,
+  stall,
+  'idle-steps': idleSteps,
+  'cycle-count': cycleCount,
+  'error-rate': errorRate,
+  'cycle-time': cycleTime,
+  'context-growth': contextGrowth,
+  'unfounded-answer': unfoundedAnswer,
+  'goal-adherence': goalAdherence,
+};
+
+/** What the signals remember, by name. One that was left out when that was saved begins anew. */
+export const signalStates = z
+  .object(Object.fromEntries(Object.entries(SIGNAL_TYPES).map(([name, { form }]) => [name, form])))
+  .partial();
+
+/** Makes the signals that the options leave in, each anew or from what it remembered. */
+export function createSignals(options: ReadDriftOptions, states: Readonly<Record<string, unknown>> = {}): Signal[] {
+  const left = new Set<string>(options.without);
+  const types = Object.entries(SIGNAL_TYPES).filter(([name]) => !left.has(name));
+  return types.map(([name, type]) => type.create(name, options, states[name]));
+}
