@@ -106,3 +106,13 @@ test('mathchat says what is wrong with its options', async () => {
     stderr: expect.stringContaining('Error: No checkpoint has an id that starts with "nothing".'),
   });
 });
+
+test('an agent that is killed while it books an order has a successor, which goes on and books it once', async () => {
+  expect(await run('loop/clerk.mjs')).toEqual([
+    'books order 17',
+    'the process ended: crash',
+    'has handled order 17',
+    'the process ended: done',
+    "{ status: 'done', restarts: 1 }",
+  ]);
+});
