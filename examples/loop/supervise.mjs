@@ -7,15 +7,22 @@ import { setTimeout as sleep } from 'node:timers/promises';
 /** The exit code by which an agent with `refresh: 'exit'` asks for a new process at once. */
 export const REFRESH = 75;
 
-/** `hangMs` must cover a start: the time until the first heartbeat counts. */
-const DEFAULTS = { hangMs: 60_000, maxRestarts: 5, windowMs: 600_000, backoffMs: 1000, stopMs: 10_000 };
+/** A process that gives no sign of life within `startMs`, or then for `hangMs`, hangs. */
+const DEFAULTS = {
+  startMs: 60_000,
+  hangMs: 60_000,
+  maxRestarts: 5,
+  windowMs: 600_000,
+  backoffMs: 1000,
+  stopMs: 10_000,
+};
 
 /**
  * Runs a command until it ends with 0, is stopped, or fails once more than `maxRestarts` times within `windowMs`.
  * `onEvent` hears `{ kind: 'ended', why }`, `onMessage` what the process sends: the loop's heartbeats are its signs of life.
  */
 export function supervise(command, args, options = {}) {
-  const { hangMs, maxRestarts, windowMs, backoffMs, stopMs, onEvent, onMessage } = { ...DEFAULTS, ...options };
+  const { startMs, hangMs, maxRestarts, windowMs, backoffMs, stopMs, onEvent, onMessage } = { ...DEFAULTS, ...options };
   const stopping = new AbortController();
   let child;
 
@@ -23,18 +30,22 @@ export function supervise(command, args, options = {}) {
     let [isHung, hasLived] = [false, false];
     child = spawn(command, args, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
     const process = child;
-    const hang = setTimeout(() => {
+    const endHung = () => {
       isHung = true;
       process.kill('SIGKILL');
-    }, hangMs);
+    };
+    let hang = setTimeout(endHung, startMs);
     let kill;
     const stop = () => {
       process.kill('SIGTERM');
       kill = setTimeout(() => process.kill('SIGKILL'), stopMs);
     };
     process.on('message', (message) => {
-      if (message?.kind === 'heartbeat') hasLived = Boolean(hang.refresh());
       onMessage?.(message);
+      if (message?.kind !== 'heartbeat') return;
+      hasLived = true;
+      clearTimeout(hang);
+      hang = setTimeout(endHung, hangMs);
     });
     stopping.signal.addEventListener('abort', stop);
     const [code] = await once(process, 'exit').catch(() => [null]); // a command that cannot be started has crashed

@@ -14,6 +14,7 @@ type Supervised = {
   stop(): Supervised['ended'];
 };
 type Supervision = {
+  readonly startMs?: number;
   readonly hangMs?: number;
   readonly backoffMs?: number;
   readonly maxRestarts?: number;
@@ -27,7 +28,7 @@ const { supervise } = (await import(new URL('../../examples/loop/supervise.mjs',
 type Heard = { readonly kind: string; readonly id?: string; readonly state?: AgentState };
 type Line = { readonly id: string; readonly part: string; readonly key: string };
 
-/** A silence that a start on a busy machine rarely takes; where it does, that start counts as a hang as well, so many are borne. */
+/** A silence that a busy machine rarely causes; where it does, that counts as a hang as well, so many are borne. */
 const IMPATIENT: Supervision = { hangMs: 2500, maxRestarts: 30 };
 
 builtFolder(); // what the program imports
@@ -46,6 +47,7 @@ class Office {
   constructor(options: Pick<AgentLoopOptions, 'settings' | 'refresh'> = {}, supervision: Supervision = {}) {
     const args = [PROGRAM, JSON.stringify({ path: this.path, side: this.#side, ...options })];
     this.supervised = supervise(process.execPath, args, {
+      startMs: 10_000,
       hangMs: 5000,
       backoffMs: 50,
       ...supervision,
