@@ -211,8 +211,9 @@ async function putTogether(options: AgentLoopOptions, session: Session, mind: Pa
   const identity = { agentId, ...withoutUndefined({ agentType, userId }) };
   const checkpoints = new AgentCheckpoints({ manager, session, live, identity, tell });
   await checkpoints.open();
+  const shared = { manager, session, ports, settings, identity, live, checkpoints, events, tell, restore };
   return {
-    ...{ manager, session, ports, settings, identity, live, checkpoints, events, tell, restore },
+    ...shared,
     refreshMode: options.refresh ?? 'in-process',
     heartbeatMs: options.heartbeatMs,
     isPruning: options.prune ?? true,
