@@ -4,8 +4,7 @@ import { findSecretRef } from '../../core/secret/left-out.ts';
 import { withDeadline } from '../../core/time/deadline.ts';
 import { digestText } from '../../core/tree/chunk.ts';
 import type { StepAttempt } from '../../manager/effect/effect-log.ts';
-import type { ToolSpec } from '../model/chat-model.ts';
-import type { JsonObject } from '../model/json-object.ts';
+import type { JsonObject, ToolSpec } from '../model/chat-model.ts';
 
 /** What a tool is told besides its input. */
 export type ToolContext = {

@@ -66,17 +66,8 @@ describe('[code.1] code blocks of a message', () => {
   });
 
   test('hostile messages take time in proportion to their length', () => {
-    // The best of a few: a busy machine makes some of them slow, never fast.
-    const measure = (text: string) =>
-      Math.min(
-        ...Array.from({ length: 5 }, () => {
-          const start = performance.now();
-          extractCodeBlocks(text);
-          return performance.now() - start;
-        }),
-      );
-    const hostile = (size: number) => `${' '.repeat(size)}${'`'.repeat(size)}\n`.repeat(20);
-    measure(hostile(1000));
-    expect(measure(hostile(40_000)) / Math.max(1, measure(hostile(10_000)))).toBeLessThan(40);
+    // In proportion to the square of it, this would take hours, and not end within the limit of a test.
+    const hostile = `${' '.repeat(1_000_000)}${'`'.repeat(1_000_000)}\n`.repeat(4);
+    expect(extractCodeBlocks(hostile)).toEqual([]);
   });
 });

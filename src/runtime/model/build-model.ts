@@ -2,11 +2,10 @@ import { withoutUndefined } from '../../core/defined.ts';
 import type { ChatModel, ModelSettings } from './chat-model.ts';
 import { fromLanguageModel } from './from-language-model.ts';
 import { type LlmConfig, parseLlmConfig, requestSettings } from './llm-config.ts';
-import { openLanguageModel } from './open-language-model.ts';
-import { type AddressOptions, resolveAddress } from './provider-address.ts';
+import { type AddressOptions, openLanguageModel, resolveAddress } from './provider.ts';
 import { type RetryPorts, withRetries } from './with-retries.ts';
 
-export type { Environment } from './provider-address.ts';
+export type { Environment } from './provider.ts';
 
 /** What a model needs besides its configuration. */
 export type BuildOptions = AddressOptions &

@@ -1,4 +1,8 @@
-import type { JsonObject } from './json-object.ts';
+/** What JSON can hold. */
+export type JsonValue = string | number | boolean | null | readonly JsonValue[] | JsonObject;
+
+/** An object that JSON can hold. */
+export type JsonObject = { readonly [key: string]: JsonValue };
 
 /** A message in the form of the AI SDK, spelt out here so that types hold without the package. */
 export type ModelMessage = {
@@ -113,4 +117,23 @@ export type CallOptions = {
 export interface ChatModel {
   readonly id: string;
   reply(request: ModelRequest, options?: CallOptions): Promise<ModelReply>;
+}
+
+/** What a model costs. There is no table of prices in here: they change, so whoever wants costs says what they are. */
+export type ModelPrices = {
+  readonly inputPerMillionUsd: number;
+  readonly outputPerMillionUsd: number;
+  /** For input the provider had cached; as other input if absent. */
+  readonly cachedInputPerMillionUsd?: number;
+};
+
+/** What a request cost. */
+export function costUsd(usage: ModelUsage, prices: ModelPrices): number {
+  const { inputPerMillionUsd, outputPerMillionUsd, cachedInputPerMillionUsd = inputPerMillionUsd } = prices;
+  const cachedTokens = Math.min(usage.cachedInputTokens ?? 0, usage.inputTokens);
+  const microUsd =
+    (usage.inputTokens - cachedTokens) * inputPerMillionUsd +
+    cachedTokens * cachedInputPerMillionUsd +
+    usage.outputTokens * outputPerMillionUsd;
+  return microUsd / 1_000_000;
 }

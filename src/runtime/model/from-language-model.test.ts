@@ -8,7 +8,7 @@ import { buildModel } from './build-model.ts';
 import type { ModelReply, ModelRequest } from './chat-model.ts';
 import { fromLanguageModel } from './from-language-model.ts';
 import type { LanguageModel } from './language-model.ts';
-import type { LanguageModelResult, LanguageModelV3, StreamPart } from './sdk-model.ts';
+import type { LanguageModelResult, LanguageModelV3, StreamPart } from './stream-content.ts';
 
 const HELLO: ModelRequest = { messages: [{ role: 'user', content: 'hello' }] };
 const SIGNED = { scripted: { signature: 'AbC+/=', nested: { list: [1, null, 'x'] } } };
@@ -61,21 +61,6 @@ function version3(more: V3Options = {}): MockLanguageModelV3 {
 type StreamPartV3 =
   Awaited<ReturnType<LanguageModelV3['doStream']>>['stream'] extends ReadableStream<infer Part> ? Part : never;
 
-function version2(): LanguageModel {
-  const finish = {
-    finishReason: 'tool-calls',
-    usage: { inputTokens: 10, outputTokens: 5, totalTokens: 15, cachedInputTokens: 4 },
-  } as const;
-  return {
-    specificationVersion: 'v2',
-    provider: 'older',
-    modelId: 'older',
-    supportedUrls: {},
-    doGenerate: async () => ({ content: CONTENT, ...finish, warnings: [], response }),
-    doStream: async () => ({ stream: simulateReadableStream({ chunks: [...PARTS, { type: 'finish', ...finish }] }) }),
-  } as LanguageModel;
-}
-
 const EXPECTED: ModelReply = {
   messages: [
     {
@@ -94,12 +79,9 @@ const EXPECTED: ModelReply = {
   model: 'real-name',
 };
 
-test.each<[string, () => LanguageModel]>([
-  ['v3', () => version3()],
-  ['v2', () => version2()],
-])('[model.1] a model of version %s gives the same reply at once and streamed, and prints nothing', async (_, make) => {
+test('[model.1] a model gives the same reply at once and streamed, and prints nothing', async () => {
   const printed = (['log', 'info', 'warn', 'error'] as const).map((name) => vi.spyOn(console, name));
-  const model = fromLanguageModel(make());
+  const model = fromLanguageModel(version3());
   const request = { ...HELLO, tools: [ADD] };
   expect(await model.reply(request)).toEqual(EXPECTED);
   const deltas: string[] = [];
@@ -107,6 +89,11 @@ test.each<[string, () => LanguageModel]>([
   expect(deltas).toEqual(['Hello ', 'there.']);
   for (const spy of printed) expect(spy).not.toHaveBeenCalled();
   vi.restoreAllMocks();
+});
+
+test('[model.1] a model of an older interface is refused with what to use', () => {
+  const old = { ...version3(), specificationVersion: 'v2' } as unknown as LanguageModel;
+  expect(() => fromLanguageModel(old)).toThrow(/version v2 .* for ai 6 or 7/);
 });
 
 test('[model.3] what a provider put on a message comes back to it verbatim, also from a checkpoint', async () => {

@@ -1,21 +1,22 @@
 import type { ModelMessage as SdkMessage, ToolSet } from 'ai';
-import { ModelError } from '../../core/errors.ts';
+import { ModelError, UnsupportedError } from '../../core/errors.ts';
 import { withDeadline } from '../../core/time/deadline.ts';
-import type {
-  CallOptions,
-  ChatModel,
-  ModelReply,
-  ModelRequest,
-  ModelUsage,
-  ProviderData,
-  ToolCall,
+import {
+  type CallOptions,
+  type ChatModel,
+  costUsd,
+  type ModelPrices,
+  type ModelReply,
+  type ModelRequest,
+  type ModelUsage,
+  type ProviderData,
+  type ToolCall,
 } from './chat-model.ts';
 import type { LanguageModel } from './language-model.ts';
 import { describeFailure } from './model-failure.ts';
-import { importPeer } from './peer-package.ts';
-import { costUsd, type ModelPrices } from './prices.ts';
+import { importPeer } from './provider.ts';
 import { quietLanguageModel } from './quiet-language-model.ts';
-import type { LanguageModelV3 } from './sdk-model.ts';
+import type { LanguageModelV3 } from './stream-content.ts';
 
 type Sdk = typeof import('ai');
 type SdkResult = Awaited<ReturnType<Sdk['generateText']>>;
@@ -30,6 +31,8 @@ export type LanguageModelOptions = {
   readonly now?: () => number;
 };
 
+const VERSIONS = new Set<string>(['v3', 'v4']);
+
 /** As long as OpenAI's own clients wait; a request that never ends would hold a run for ever. */
 const DEFAULT_TIMEOUT_MS = 600_000;
 
@@ -39,6 +42,10 @@ const DEFAULT_TIMEOUT_MS = 600_000;
  */
 export function fromLanguageModel(model: LanguageModel, options: LanguageModelOptions = {}): ChatModel {
   const { id = `${model.provider}:${model.modelId}`, prices, secrets = [], now = Date.now } = options;
+  if (!VERSIONS.has(model.specificationVersion))
+    throw new UnsupportedError(
+      `${id} is of version ${model.specificationVersion} of the AI SDK's interface. Use a provider package for ai 6 or 7, which have v3 and v4.`,
+    );
   return {
     id,
     async reply(request, call = {}) {

@@ -1,6 +1,6 @@
-/** A language model of the AI SDK, of any version of its interface that is in use (`ai` 6 and 7). Spelt out here, so that types hold without the package. */
+/** A language model of the AI SDK (`ai` 6 and 7). Spelt out here, so that types hold without the package. */
 export interface LanguageModel {
-  readonly specificationVersion: 'v2' | 'v3' | 'v4';
+  readonly specificationVersion: 'v3' | 'v4';
   readonly provider: string;
   readonly modelId: string;
   readonly supportedUrls: PromiseLike<Record<string, RegExp[]>> | Record<string, RegExp[]>;

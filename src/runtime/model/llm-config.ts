@@ -4,9 +4,7 @@ import { InvalidInputError } from '../../core/errors.ts';
 import { suggest } from '../../core/suggestion.ts';
 import { MAX_DELAY_MS } from '../../core/time/timer.ts';
 import { SecretRef } from '../../core/value/secret-ref.ts';
-import type { ModelSettings, ProviderData } from './chat-model.ts';
-
-import type { ModelPrices } from './prices.ts';
+import type { ModelPrices, ModelSettings, ProviderData } from './chat-model.ts';
 import type { RetryPolicy } from './with-retries.ts';
 
 /** The providers that can be named; the last three are local servers that speak OpenAI's protocol. */

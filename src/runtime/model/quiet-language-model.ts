@@ -1,8 +1,6 @@
 import type { ModelRequest } from './chat-model.ts';
 import type { LanguageModel } from './language-model.ts';
-import { describeWarning, toFinishReason, toUsage } from './language-model-version.ts';
-import type { LanguageModelCall, LanguageModelResult, LanguageModelV2, LanguageModelV3 } from './sdk-model.ts';
-import { StreamContent } from './stream-content.ts';
+import { type LanguageModelResult, type LanguageModelV3, StreamContent } from './stream-content.ts';
 
 /** What to do with text as it comes, and with warnings; and which tools are to be called. */
 export type QuietOptions = {
@@ -17,6 +15,7 @@ export type QuietOptions = {
  */
 export function quietLanguageModel(model: LanguageModel, options: QuietOptions): LanguageModelV3 {
   const { toolChoice, onText, onWarning } = options;
+  const inner = model as LanguageModelV3;
   return {
     // Version 4 has the calls and replies of version 3 as far as they are touched in here, but other files in prompts.
     specificationVersion: (model.specificationVersion === 'v4' ? 'v4' : 'v3') as 'v3',
@@ -27,38 +26,28 @@ export function quietLanguageModel(model: LanguageModel, options: QuietOptions):
       // Told to the AI SDK it would make an error of a reply that calls no tool.
       const call = toolChoice === undefined || !given.tools ? given : { ...given, toolChoice: { type: toolChoice } };
       const { warnings, ...result } = await (onText === undefined
-        ? generate(model, call)
-        : stream(model, call, onText));
+        ? inner.doGenerate(call)
+        : stream(inner, call, onText));
       for (const warning of warnings) onWarning(describeWarning(warning));
       return { ...result, warnings: [] };
     },
-    doStream: (call) => (model as LanguageModelV3).doStream(call),
+    doStream: (call) => inner.doStream(call),
   };
 }
 
-async function generate(model: LanguageModel, call: LanguageModelCall): Promise<LanguageModelResult> {
-  if (!isOld(model)) return (model as LanguageModelV3).doGenerate(call);
-  const result = await model.doGenerate(call as Parameters<LanguageModelV2['doGenerate']>[0]);
-  return {
-    ...result,
-    content: result.content as LanguageModelResult['content'],
-    warnings: result.warnings as LanguageModelResult['warnings'],
-    finishReason: toFinishReason(result.finishReason),
-    usage: toUsage(result.usage),
-  } as LanguageModelResult;
-}
-
-function isOld(model: LanguageModel): model is LanguageModelV2 {
-  return model.specificationVersion === 'v2';
-}
-
 async function stream(
-  model: LanguageModel,
-  call: LanguageModelCall,
+  model: LanguageModelV3,
+  call: Parameters<LanguageModelV3['doGenerate']>[0],
   onText: (delta: string) => void,
 ): Promise<LanguageModelResult> {
-  const { stream: parts } = await (model as LanguageModelV3).doStream(call);
+  const { stream: parts } = await model.doStream(call);
   const content = new StreamContent(onText);
   for await (const part of parts) content.add(part);
   return content.finish();
+}
+
+function describeWarning(warning: LanguageModelResult['warnings'][number]): string {
+  if ('message' in warning) return warning.message;
+  const what = `The model does not support ${warning.feature}.`;
+  return warning.details === undefined ? what : `${what} ${warning.details}`;
 }

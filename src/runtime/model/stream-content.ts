@@ -1,7 +1,16 @@
+import type { LanguageModel } from 'ai';
 import { ModelError } from '../../core/errors.ts';
-import { toFinishReason, toUsage } from './language-model-version.ts';
-import type { LanguageModelContent, LanguageModelResult, StreamPart } from './sdk-model.ts';
 
+/** A language model as the AI SDK declares it, of the version that is worked with in here. */
+export type LanguageModelV3 = Extract<Exclude<LanguageModel, string>, { readonly specificationVersion: 'v3' }>;
+
+/** What a language model answers at once. */
+export type LanguageModelResult = Awaited<ReturnType<LanguageModelV3['doGenerate']>>;
+
+type LanguageModelContent = LanguageModelResult['content'][number];
+type StreamOf<Model extends LanguageModelV3> = Awaited<ReturnType<Model['doStream']>>['stream'];
+/** One part of what a language model answers bit by bit. */
+export type StreamPart = StreamOf<LanguageModelV3> extends ReadableStream<infer Part> ? Part : never;
 type Finish = Pick<LanguageModelResult, 'finishReason' | 'usage' | 'providerMetadata'>;
 type Growing = Extract<LanguageModelContent, { type: 'text' | 'reasoning' }>;
 
@@ -44,7 +53,7 @@ export class StreamContent {
   #note(part: StreamPart): void {
     switch (part.type) {
       case 'stream-start':
-        this.#warnings = part.warnings as LanguageModelResult['warnings'];
+        this.#warnings = part.warnings;
         return;
       case 'response-metadata': {
         const { type: _, ...response } = part;
@@ -52,11 +61,7 @@ export class StreamContent {
         return;
       }
       case 'finish':
-        this.#finish = {
-          finishReason: toFinishReason(part.finishReason),
-          usage: toUsage(part.usage),
-          ...(part.providerMetadata !== undefined && { providerMetadata: part.providerMetadata }),
-        };
+        this.#finish = part;
         return;
       case 'error':
         throw part.error;
@@ -71,7 +76,15 @@ export class StreamContent {
       throw new ModelError('The stream of the model ended before the reply did. Ask again.', {
         details: { reason: 'connection', retryable: true },
       });
-    return { content: this.#content, warnings: this.#warnings, response: this.#response ?? {}, ...finish };
+    const { finishReason, usage, providerMetadata } = finish;
+    return {
+      content: this.#content,
+      warnings: this.#warnings,
+      response: this.#response ?? {},
+      finishReason,
+      usage,
+      ...(providerMetadata !== undefined && { providerMetadata }),
+    };
   }
 
   #begin({ type, id, providerMetadata }: Extract<StreamPart, { type: `${'text' | 'reasoning'}-start` }>): void {
@@ -98,7 +111,7 @@ export class StreamContent {
   }
 }
 
-/** What comes in one piece, and in the same form from both versions of the interface. */
+/** What comes in one piece. */
 function isWhole(part: StreamPart): part is StreamPart & LanguageModelContent {
   return WHOLE_TYPES.has(part.type);
 }

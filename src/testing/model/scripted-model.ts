@@ -10,7 +10,7 @@ import type {
   ModelRequest,
   ToolCall,
 } from '../../runtime/model/chat-model.ts';
-import { costUsd, type ModelPrices } from '../../runtime/model/prices.ts';
+import { costUsd, type ModelPrices } from '../../runtime/model/chat-model.ts';
 import {
   callId,
   findAnswer,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { importPeer } from './peer-package.ts';
+import { importPeer } from './provider.ts';
 
 test('[model.10] a package that is not installed is named', async () => {
   const name = 'no-such-package';
