@@ -4,7 +4,7 @@ import { AgentRegistry } from '../agent/agent-registry.ts';
 import { loadAgent, makeBy } from '../agent/load-agents.ts';
 import { StandardAgent } from '../agent/standard-agent.ts';
 import type { Tool } from '../agent/tool.ts';
-import { parseCodeExecutionConfig } from '../code/code-config.ts';
+import { parseCodeExecutionConfig } from '../code/code-executor.ts';
 import { problemsError } from '../config/problem.ts';
 import { checkSchema } from '../config/schema-problems.ts';
 import { yamlSource } from '../config/yaml-source.ts';

@@ -1,4 +1,15 @@
-import type { WorkspaceOptions } from '../workspace/workspace-options.ts';
+import {
+  accepts,
+  checkValue,
+  filledString,
+  isRecord,
+  listOf,
+  type OptionChecks,
+  options,
+  wholeFrom,
+} from '../../core/options.ts';
+import { MAX_DELAY_MS } from '../../core/time/timer.ts';
+import { WORKSPACE, type WorkspaceOptions } from '../workspace/workspace-options.ts';
 
 /** Code that a message asks to run. */
 export type CodeBlock = { readonly language: string; readonly code: string };
@@ -49,3 +60,26 @@ export type CodeExecutionConfig =
       /** What of the working directory checkpoints hold; `false` for nothing. */
       readonly capture?: WorkspaceOptions | false | undefined;
     };
+
+const CONFIG: OptionChecks<Exclude<CodeExecutionConfig, false>> = {
+  workDir: {
+    required: accepts(
+      'a path without NUL',
+      (value) => typeof value === 'string' && value !== '' && !value.includes('\0'),
+    ),
+  },
+  timeoutMs: wholeFrom(1, MAX_DELAY_MS),
+  maxOutputBytes: wholeFrom(0),
+  languages: listOf(filledString),
+  env: listOf(accepts('the name of a variable', (name) => typeof name === 'string' && /^[A-Za-z_]\w*$/.test(name))),
+  capture: (value) => (value === false ? undefined : options(WORKSPACE)(value)),
+};
+
+const neither = accepts('false or { workDir, ... }', () => false);
+
+/** Reads a stored or hand-written configuration of code execution; throws an InvalidInputError that names the field. */
+export function parseCodeExecutionConfig(value: unknown): CodeExecutionConfig {
+  if (value === false) return false;
+  checkValue(value, isRecord(value) ? options(CONFIG) : neither, 'codeExecution');
+  return { ...(value as Exclude<CodeExecutionConfig, false>) };
+}

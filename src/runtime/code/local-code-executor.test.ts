@@ -14,8 +14,8 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { digestText } from '../../core/tree/chunk.ts';
-import { parseCodeExecutionConfig } from './code-config.ts';
 import type { CodeExecutionConfig } from './code-executor.ts';
+import { parseCodeExecutionConfig } from './code-executor.ts';
 import { LocalCodeExecutor, type LocalExecutorOptions } from './local-code-executor.ts';
 import { formatMark, isAlive, RUN_MARK } from './marked-processes.ts';
 

@@ -14,8 +14,14 @@ import {
 import { digestText } from '../../core/tree/chunk.ts';
 import { makeFolder } from '../../storage/make-folder.ts';
 import { OpenFolder } from '../workspace/open-folder.ts';
-import { parseCodeExecutionConfig } from './code-config.ts';
-import type { CodeBlock, CodeExecutionConfig, CodeExecutor, CodeResult, CodeRunOptions } from './code-executor.ts';
+import {
+  type CodeBlock,
+  type CodeExecutionConfig,
+  type CodeExecutor,
+  type CodeResult,
+  type CodeRunOptions,
+  parseCodeExecutionConfig,
+} from './code-executor.ts';
 import { CodeProcess, type ProcessOutcome } from './code-process.ts';
 import { describeFailure, describeOutcome } from './describe-outcome.ts';
 import { findProgram, type Interpreter, interpreterOf, KNOWN_LANGUAGES } from './interpreter.ts';

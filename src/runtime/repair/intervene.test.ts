@@ -203,7 +203,8 @@ describe('an intervention', () => {
       [{ toolResult: { callId: 'call_99' }, replacement: '' }, /call_99.*call_2 of square in message 1/],
       [{ toolResult: { message: 2 }, replacement: '' }, /No result of a tool.*none/],
       [{ toolResult: {}, replacement: '' }, /needs the callId/],
-      [{ message: -1, replacement: '' }, /cannot be read/],
+      [{ message: -1, replacement: '' }, /"message".*must be a whole number of 0 or more, or "last"/],
+      [{ message: 1, replacement: '', isError: true } as Intervention, /isError/],
       [
         { message: 1, replacement: '', systemMessage: { agent: 'solver', text: '' } },
         /one thing.*found message, systemMessage/,

@@ -1,18 +1,13 @@
 import { anything, checkOptions, type OptionChecks } from '../../core/options.ts';
 import { PARTS } from '../run/run-options.ts';
 import { BRANCH, holdBranch, type InterveneOptions, type InterveneResult, type RepairParts } from './hold-branch.ts';
-import type { Intervention } from './intervention.ts';
+import { INTERVENTION_KEYS, type Intervention } from './intervention.ts';
 import { locateTarget } from './locate-target.ts';
 
 // What is changed is checked where it is read.
 const REQUEST: OptionChecks<InterveneOptions> = {
   ...BRANCH,
-  message: anything,
-  systemMessage: anything,
-  llmConfig: anything,
-  toolResult: anything,
-  replacement: anything,
-  isError: anything,
+  ...Object.fromEntries(INTERVENTION_KEYS.map((key) => [key, anything])),
 };
 
 /**

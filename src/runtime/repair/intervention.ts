@@ -1,5 +1,5 @@
-import { z } from 'zod';
 import { InvalidInputError } from '../../core/errors.ts';
+import { accepts, checkOptions, flag, type OptionChecks, options, record, string } from '../../core/options.ts';
 import type { LlmConfig } from '../model/llm-config.ts';
 
 /** A message by its place in the transcript, counted from 0. */
@@ -37,33 +37,37 @@ export type InterventionRecord = {
   readonly tool?: string;
 };
 
-const place = z.union([z.int().nonnegative(), z.literal('last')]);
+const place = accepts(
+  'a whole number of 0 or more, or "last"',
+  (value) => value === 'last' || (Number.isSafeInteger(value) && Number(value) >= 0),
+);
+const text = { required: string };
 
-const SCHEMAS = {
-  message: z.looseObject({ message: place, replacement: z.string() }),
-  systemMessage: z.looseObject({ systemMessage: z.strictObject({ agent: z.string(), text: z.string() }) }),
-  llmConfig: z.looseObject({ llmConfig: z.strictObject({ agent: z.string(), config: z.looseObject({}) }) }),
-  toolResult: z.looseObject({
-    toolResult: z
-      .strictObject({ callId: z.string().optional(), message: place.optional(), tool: z.string().optional() })
-      .refine(({ callId, message }) => callId !== undefined || message !== undefined, {
-        error: 'needs the callId, or the message in whose turn the tool was called',
-      }),
-    replacement: z.string(),
-    isError: z.boolean().optional(),
-  }),
-} as const;
+const CHANGES: Readonly<Record<string, OptionChecks>> = {
+  message: { message: { required: place }, replacement: text },
+  systemMessage: { systemMessage: { required: options({ agent: text, text }) } },
+  llmConfig: { llmConfig: { required: options({ agent: text, config: { required: record } }) } },
+  toolResult: {
+    toolResult: { required: options({ callId: string, message: place, tool: string }) },
+    replacement: text,
+    isError: flag,
+  },
+};
+
+/** The keys that say what is changed; whatever else is given says how the conversation goes on. */
+export const INTERVENTION_KEYS = [...new Set(Object.values(CHANGES).flatMap((checks) => Object.keys(checks)))];
 
 /** Checks an intervention before anything is done. It names exactly one thing to change. */
-export function parseIntervention(value: Intervention): Intervention {
-  const named = Object.entries(SCHEMAS).filter(([key]) => key in value);
-  const [[, schema] = []] = named;
-  if (schema === undefined || named.length > 1) {
+export function checkIntervention(value: Intervention): void {
+  const given = Object.entries(value).filter(([key]) => INTERVENTION_KEYS.includes(key));
+  const named = given.flatMap(([key]) => (Object.hasOwn(CHANGES, key) ? [key] : []));
+  const [checks, another] = named.map((key) => CHANGES[key]);
+  if (checks === undefined || another !== undefined) {
     throw new InvalidInputError(
-      `An intervention changes one thing of ${Object.keys(SCHEMAS).join(', ')}; found ${named.map(([key]) => key).join(', ') || 'none'}.`,
+      `An intervention changes one thing of ${Object.keys(CHANGES).join(', ')}; found ${named.join(', ') || 'none'}.`,
     );
   }
-  const parsed = schema.safeParse(value);
-  if (parsed.success) return value;
-  throw new InvalidInputError(`The intervention cannot be read: ${z.prettifyError(parsed.error)}`);
+  checkOptions(Object.fromEntries(given), checks, 'an intervention');
+  if ('toolResult' in value && value.toolResult.callId === undefined && value.toolResult.message === undefined)
+    throw new InvalidInputError('toolResult needs the callId, or the message in whose turn the tool was called.');
 }

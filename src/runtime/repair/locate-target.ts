@@ -7,10 +7,10 @@ import { findToolResults, type ToolResult } from '../agent/tool-results.ts';
 import { type LlmConfig, parseLlmConfig } from '../model/llm-config.ts';
 import { ChatPath } from './chat-path.ts';
 import {
+  checkIntervention,
   type Intervention,
   type InterventionRecord,
   type MessagePlace,
-  parseIntervention,
   type ToolResultPlace,
 } from './intervention.ts';
 import type { AgentTarget, MessageTarget, Target, ToolTarget } from './target.ts';
@@ -21,7 +21,7 @@ export async function locateTarget(
   idOrPrefix: string,
   intervention: Intervention | undefined,
 ): Promise<Target> {
-  if (intervention !== undefined) parseIntervention(intervention);
+  if (intervention !== undefined) checkIntervention(intervention);
   const path = await ChatPath.open(checkpoints, idOrPrefix);
   if (intervention === undefined) return locateNothing(path);
   if ('message' in intervention) return locateMessage(path, intervention);

@@ -1,5 +1,12 @@
-import { z } from 'zod';
-import { checkOptions, flag, listOf, type OptionChecks, string, wholeFrom } from '../../core/options.ts';
+import {
+  accepts,
+  checkOptions,
+  flag,
+  listOf,
+  type OptionCheck,
+  type OptionChecks,
+  wholeFrom,
+} from '../../core/options.ts';
 
 /** What of a working directory is captured; plain data, stored with an agent's configuration. */
 export type WorkspaceOptions = {
@@ -50,17 +57,19 @@ export const DEFAULT_IGNORE: readonly string[] = Object.freeze([
   '*.pem',
 ]);
 
-/** Reads options from a stored configuration. */
-export const workspaceOptionsSchema = z.strictObject({
-  ignore: z.array(z.string().max(1000)).max(1000).readonly().optional(),
-  maxFileBytes: z.int().nonnegative().optional(),
-  maxTotalBytes: z.int().nonnegative().optional(),
-  maxEntries: z.int().nonnegative().optional(),
-  keepSecrets: z.boolean().optional(),
-});
+/** Patterns may come with a stored configuration. */
+const MAX_PATTERNS = 1000;
+const MAX_PATTERN_CHARS = 1000;
 
-const OPTIONS: OptionChecks<WorkspaceOptions> = {
-  ignore: listOf(string),
+const patterns: OptionCheck = (value) => {
+  if (Array.isArray(value) && value.length > MAX_PATTERNS) return `must be a list of at most ${MAX_PATTERNS} patterns`;
+  const isShort = (pattern: unknown) => typeof pattern === 'string' && pattern.length <= MAX_PATTERN_CHARS;
+  return listOf(accepts(`a string of at most ${MAX_PATTERN_CHARS} characters`, isShort))(value);
+};
+
+/** What is checked of options, given or stored. */
+export const WORKSPACE: OptionChecks<WorkspaceOptions> = {
+  ignore: patterns,
   maxFileBytes: wholeFrom(0),
   maxTotalBytes: wholeFrom(0),
   maxEntries: wholeFrom(0),
@@ -69,7 +78,7 @@ const OPTIONS: OptionChecks<WorkspaceOptions> = {
 
 /** Fills in the defaults. */
 export function resolveWorkspaceOptions(options: WorkspaceOptions = {}): WorkspaceLimits {
-  checkOptions(options, OPTIONS, 'a working directory');
+  checkOptions(options, WORKSPACE, 'a working directory');
   return {
     ignore: [...DEFAULT_IGNORE, ...(options.ignore ?? [])],
     maxFileBytes: options.maxFileBytes ?? 8 * MEBIBYTE,
