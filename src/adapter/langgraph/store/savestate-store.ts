@@ -1,24 +1,24 @@
 import { BaseStore, type Operation, type OperationResults, type PutOperation } from '@langchain/langgraph-checkpoint';
-import { hasErrorCode } from '../../../core/errors.ts';
+import { hasErrorCode, InvalidInputError } from '../../../core/errors.ts';
 import type { Checkpoint } from '../../../core/record/checkpoint.ts';
 import { type CheckpointId, name, parseName, type SessionId } from '../../../core/record/id.ts';
+import { backoff } from '../../../core/time/backoff.ts';
 import { Serial } from '../../../core/time/serial.ts';
+import { sleep } from '../../../core/time/timer.ts';
 import type { Chunk, Digest } from '../../../core/tree/chunk.ts';
 import { DEFAULT_BRANCH } from '../../../manager/engine/current-branch.ts';
 import type { Engine } from '../../../manager/engine/engine.ts';
+import { readSession } from '../../../manager/engine/lineage.ts';
 import { readState } from '../../../manager/engine/loading.ts';
 import type { StoredCheckpoint } from '../../../manager/engine/repository.ts';
 import { describeCheckpoint } from '../../../manager/engine/save-options.ts';
 import type { Writer } from '../../../manager/engine/writer.ts';
 import { KEEP_MARK } from '../../../manager/retention/retention-protections.ts';
+import { deleteCheckpoints } from '../../../manager/retention/retention-records.ts';
 import type { ChunkStorage } from '../../../storage/contract.ts';
 import { type GraphStorageOptions, openGraphEngine, toOptions } from '../codec/saver-options.ts';
 import { StoreChunks } from './store-chunks.ts';
-import { Contention } from './store-contention.ts';
-import { forgetHistory, type StorePruneReport } from './store-history.ts';
 import { StoreItems } from './store-items.ts';
-import { selectNamespaces } from './store-namespaces.ts';
-import { parseOperation, type StoreOperation } from './store-operation.ts';
 import { StoreSearch } from './store-search.ts';
 import {
   EMPTY_ROOT,
@@ -37,6 +37,9 @@ export type SavestateStoreOptions = GraphStorageOptions & {
   readonly name?: string;
 };
 
+/** What `prune` forgot: how many checkpoints, and the bytes that the storage gave back. */
+type StorePruneReport = { readonly checkpoints: number; readonly bytes: number };
+
 /** The store as of one checkpoint. `unstored` holds the chunks of a store that is there in another form, until the next save. */
 type Loaded = {
   readonly head: Checkpoint | undefined;
@@ -45,6 +48,14 @@ type Loaded = {
 };
 
 const EMPTY: Loaded = { head: undefined, root: EMPTY_ROOT, unstored: new Map() };
+
+/** Pauses of a batch that another process was faster than. */
+const PAUSES = { firstMs: 4, maxMs: 250 };
+
+/** Stores never disagree on an item, so a batch waits its turn; only a storage that refuses everything takes this long. */
+const MAX_WAIT_MS = 60_000;
+
+const DELETE_BATCH = 200;
 
 /**
  * Long-term memory for LangGraph graphs: items in namespaces, found by key, filter and words. A store is one session, and each batch
@@ -68,16 +79,16 @@ export class SavestateStore extends BaseStore {
     this.#chunks = new StoreChunks(this.#engine.repository);
     this.#items = new StoreItems(this.#engine.codec, this.#chunks);
     this.#tree = new StoreTree(this.#chunks, this.#items);
-    this.#search = new StoreSearch({ tree: this.#tree, items: this.#items, codec: this.#engine.plainCodec });
+    this.#search = new StoreSearch(this.#tree, this.#items);
   }
 
   /** Runs operations in their order. Reads see what was there before the batch; its puts and deletions are one checkpoint. */
   override async batch<Operations extends Operation[]>(operations: Operations): Promise<OperationResults<Operations>> {
-    const parsed = operations.map(parseOperation);
-    const changes = parsed.flatMap((one) => (one.kind === 'put' ? [one.operation] : []));
+    for (const operation of operations) checkOperation(operation);
+    const changes = operations.filter(isPut);
     const run = async (writer: Writer): Promise<unknown[]> => {
       const puts = changes.map((change) => this.#encodePut(change));
-      return this.#serial.run(() => this.#run(writer, parsed, puts));
+      return this.#serial.run(() => this.#run(writer, operations, puts));
     };
     const done = this.#engine.write(run, changes.length > 0 ? { sessionId: this.#sessionId } : undefined);
     return (await done) as OperationResults<Operations>;
@@ -88,7 +99,17 @@ export class SavestateStore extends BaseStore {
    * gives the space back. After it nothing is left of items that were deleted or replaced.
    */
   async prune(): Promise<StorePruneReport> {
-    return this.#serial.run(() => forgetHistory(this.#engine, this.#sessionId));
+    return this.#serial.run(async () => {
+      const { storage } = this.#engine;
+      const doomed: { id: CheckpointId; reason: string }[] = [];
+      for await (const { id, checkpoint } of readSession(storage, this.#sessionId))
+        if (checkpoint !== undefined) doomed.push({ id, reason: 'only the latest state of its store was kept' });
+      let checkpoints = 0;
+      for (let at = 0; at < doomed.length; at += DELETE_BATCH)
+        checkpoints += (await deleteCheckpoints(this.#engine, doomed.slice(at, at + DELETE_BATCH))).length;
+      const { bytes } = await storage.collect();
+      return { checkpoints, bytes };
+    });
   }
 
   /** Takes the value as it is now, and refuses what cannot be saved before anything is done. */
@@ -97,9 +118,9 @@ export class SavestateStore extends BaseStore {
     return { namespace: [...namespace], key, value: encoded, index: index ?? undefined };
   }
 
-  async #run(writer: Writer, operations: readonly StoreOperation[], puts: readonly StorePut[]): Promise<unknown[]> {
-    const contention = new Contention(this.#engine.ports);
-    for (;;) {
+  async #run(writer: Writer, operations: readonly Operation[], puts: readonly StorePut[]): Promise<unknown[]> {
+    let waitedMs = 0;
+    for (let tries = 1; ; tries++) {
       const headId = await this.#readHeadId();
       try {
         const loaded = await this.#load(headId);
@@ -108,7 +129,10 @@ export class SavestateStore extends BaseStore {
         if (puts.length > 0) await this.#save(writer, loaded, puts);
         return results;
       } catch (error) {
-        if (!(await this.#isOutdated(error, headId)) || !(await contention.pause())) throw error;
+        if (waitedMs > MAX_WAIT_MS || !(await this.#isOutdated(error, headId))) throw error;
+        const pauseMs = backoff(tries, PAUSES) * Math.random();
+        waitedMs += pauseMs;
+        await sleep(this.#engine.ports, pauseMs);
       }
     }
   }
@@ -120,29 +144,18 @@ export class SavestateStore extends BaseStore {
     return isGone && (await this.#readHeadId()) !== headId;
   }
 
-  async #answer(one: StoreOperation, root: StoreRoot): Promise<unknown> {
-    switch (one.kind) {
-      case 'get':
-        return this.#search.get(root, one.operation.namespace, one.operation.key);
-      case 'search':
-        return this.#search.search(root, one.operation);
-      case 'list': {
-        const namespaces = await this.#tree.namespaces(root);
-        return selectNamespaces(
-          namespaces.map(({ path }) => path),
-          one.operation,
-        );
-      }
-      case 'put':
-        return null;
-    }
+  /** Tells operations apart by their fields, as LangGraph does. */
+  async #answer(operation: Operation, root: StoreRoot): Promise<unknown> {
+    if ('namespacePrefix' in operation) return this.#search.search(root, operation);
+    if (!('namespace' in operation)) return this.#search.listNamespaces(root, operation);
+    return isPut(operation) ? null : this.#search.get(root, operation.namespace, operation.key);
   }
 
   /** The store as of its head; reads no more than that, and only if someone else changed it. */
   async #load(headId: CheckpointId | undefined): Promise<Loaded> {
     if (headId === this.#loaded.head?.id) return this.#loaded;
     this.#loaded = headId === undefined ? EMPTY : await this.#open(await this.#engine.repository.open(headId));
-    this.#chunks.setUnstored(this.#loaded.unstored);
+    this.#chunks.unstored = this.#loaded.unstored;
     return this.#loaded;
   }
 
@@ -176,7 +189,7 @@ export class SavestateStore extends BaseStore {
     const encoded = { root: chunk, sizeBytes: root.bytes };
     const checkpoint = await writer.write(place, { described, encoded, chunks });
     this.#chunks.keep(chunks);
-    this.#chunks.setUnstored(EMPTY.unstored);
+    this.#chunks.unstored = EMPTY.unstored;
     this.#loaded = { head: checkpoint, root, unstored: EMPTY.unstored };
   }
 }
@@ -197,4 +210,26 @@ function neededChunks(root: Chunk, known: ReadonlyMap<Digest, Chunk>): Chunk[] {
   };
   collect(root);
   return [...needed];
+}
+
+function isPut(operation: Operation): operation is PutOperation {
+  return 'namespace' in operation && 'value' in operation;
+}
+
+/** Refuses what no item can have. */
+function checkOperation(operation: Operation): void {
+  if (!('namespace' in operation)) return;
+  const { namespace, key } = operation;
+  if (typeof key !== 'string') throw refuse('key', 'The key of an item must be a text', key);
+  if (!isPut(operation)) return;
+  const isLabel = (label: unknown) => typeof label === 'string' && label !== '';
+  if (namespace.length === 0 || !namespace.every(isLabel))
+    throw refuse('namespace', 'A namespace must be a list of texts that are not empty', namespace);
+  const index: unknown = operation.index ?? false;
+  if (index !== false && !(Array.isArray(index) && index.every((path) => typeof path === 'string')))
+    throw refuse('index', 'index must be false or a list of paths', index);
+}
+
+function refuse(field: string, rule: string, found: unknown): InvalidInputError {
+  return new InvalidInputError(`${rule}; found ${JSON.stringify(found)}.`, { details: { field } });
 }

@@ -1,6 +1,39 @@
 import type { Chunk, ChunkContent, Digest } from '../../../core/tree/chunk.ts';
 import type { Repository } from '../../../manager/engine/repository.ts';
-import { KeptValues } from './store-kept.ts';
+
+/** Remembers what was used, up to a weight; what came first goes first. */
+export class KeptValues<Key, Value extends object> {
+  readonly #maxWeight: number;
+  readonly #weigh: (value: Value) => number;
+  readonly #values = new Map<Key, Value>();
+  #weight = 0;
+
+  constructor(maxWeight: number, weigh: (value: Value) => number) {
+    this.#maxWeight = maxWeight;
+    this.#weigh = weigh;
+  }
+
+  get(key: Key): Value | undefined {
+    return this.#values.get(key);
+  }
+
+  set(key: Key, value: Value): void {
+    this.#drop(key);
+    this.#values.set(key, value);
+    this.#weight += this.#weigh(value);
+    for (const oldest of this.#values.keys()) {
+      if (this.#weight <= this.#maxWeight) return;
+      this.#drop(oldest);
+    }
+  }
+
+  #drop(key: Key): void {
+    const value = this.#values.get(key);
+    if (value === undefined) return;
+    this.#values.delete(key);
+    this.#weight -= this.#weigh(value);
+  }
+}
 
 /** Chunks by their digests. */
 type ChunkMap = ReadonlyMap<Digest, ChunkContent>;
@@ -16,41 +49,35 @@ const REF_CHARS = 64;
  */
 export class StoreChunks {
   readonly #repository: Repository;
-  readonly #kept = new KeptValues<Digest, ChunkContent>(KEPT_CHARS, charsOf);
-  #unstored: ChunkMap = new Map();
+  readonly #kept = new KeptValues<Digest, ChunkContent>(
+    KEPT_CHARS,
+    ({ text, refs }) => text.length + refs.length * REF_CHARS,
+  );
+  /** Chunks that are in no storage yet, but can be read here. */
+  unstored: ChunkMap = new Map();
 
   constructor(repository: Repository) {
     this.#repository = repository;
   }
 
-  /** Keeps chunks that were stored just now. */
+  /** Keeps chunks that were stored just now, or read. */
   keep(chunks: Iterable<Chunk>): void {
-    for (const { digest, text, refs } of chunks) this.#keep(digest, { text, refs });
-  }
-
-  /** Says which chunks are in no storage yet, but can be read here. */
-  setUnstored(chunks: ChunkMap): void {
-    this.#unstored = chunks;
+    for (const { digest, text, refs } of chunks)
+      if (this.#kept.get(digest) === undefined) this.#kept.set(digest, { text, refs });
   }
 
   async readOne(digest: Digest): Promise<ChunkContent> {
-    const chunk = this.#find(digest);
-    if (chunk !== undefined) return chunk;
-    const [read] = await this.#repository.readChunks([digest]);
-    return this.#keep(digest, read as Chunk);
+    return this.#find(digest) ?? ((await this.read([digest])).get(digest) as ChunkContent);
   }
 
   /** These chunks; one bulk read for all that are not kept. */
   async read(digests: Iterable<Digest>): Promise<Map<Digest, ChunkContent>> {
-    const found = new Map<Digest, ChunkContent>();
-    const missing: Digest[] = [];
-    for (const digest of new Set(digests)) {
-      const chunk = this.#find(digest);
-      if (chunk === undefined) missing.push(digest);
-      else found.set(digest, chunk);
-    }
+    const wanted = [...new Set(digests)];
+    const missing = wanted.filter((digest) => this.#find(digest) === undefined);
     const read = missing.length === 0 ? [] : await this.#repository.readChunks(missing);
-    for (const { digest, text, refs } of read) found.set(digest, this.#keep(digest, { text, refs }));
+    const byDigest = new Map(read.map((chunk) => [chunk.digest, chunk]));
+    const found = new Map(wanted.map((digest) => [digest, this.#find(digest) ?? (byDigest.get(digest) as Chunk)]));
+    this.keep(read);
     return found;
   }
 
@@ -67,16 +94,6 @@ export class StoreChunks {
   }
 
   #find(digest: Digest): ChunkContent | undefined {
-    return this.#kept.get(digest) ?? this.#unstored.get(digest);
+    return this.#kept.get(digest) ?? this.unstored.get(digest);
   }
-
-  #keep(digest: Digest, chunk: ChunkContent): ChunkContent {
-    const known = this.#kept.get(digest);
-    if (known === undefined) this.#kept.set(digest, chunk);
-    return known ?? chunk;
-  }
-}
-
-function charsOf({ text, refs }: ChunkContent): number {
-  return text.length + refs.length * REF_CHARS;
 }

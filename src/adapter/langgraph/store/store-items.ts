@@ -1,8 +1,7 @@
 import { findIn, type StateCodec } from '../../../core/codec/state-codec.ts';
 import { type Chunk, type ChunkContent, createChunk, type Digest } from '../../../core/tree/chunk.ts';
 import { REF_TEXT } from '../../../core/value/grammar.ts';
-import type { StoreChunks } from './store-chunks.ts';
-import { KeptValues } from './store-kept.ts';
+import { KeptValues, type StoreChunks } from './store-chunks.ts';
 
 /** A value on its way into a store: its text, and the chunks that refers to. */
 export type EncodedValue = ChunkContent & { readonly chunks: readonly Chunk[]; readonly bytes: number };

@@ -1,8 +1,13 @@
-import type { Item, SearchItem, SearchOperation } from '@langchain/langgraph-checkpoint';
-import type { StateCodec } from '../../../core/codec/state-codec.ts';
+import type {
+  Item,
+  ListNamespacesOperation,
+  MatchCondition,
+  SearchItem,
+  SearchOperation,
+} from '@langchain/langgraph-checkpoint';
+import { InvalidInputError } from '../../../core/errors.ts';
 import type { StoredItem, StoreItems } from './store-items.ts';
-import { startsWith } from './store-namespaces.ts';
-import { createDocument, type Document, rankByWords } from './store-ranking.ts';
+import { rankByWords, wordsOfItem } from './store-ranking.ts';
 import type { StoreEntry, StoreNamespace, StoreRoot, StoreTree } from './store-tree.ts';
 
 /** How LangGraph's stores compare a field with a condition. */
@@ -31,18 +36,26 @@ const NAMESPACES_PER_READ = 200;
 export class StoreSearch {
   readonly #tree: StoreTree;
   readonly #items: StoreItems;
-  readonly #codec: StateCodec;
-  readonly #documents = new WeakMap<StoredItem, Document>();
+  readonly #words = new WeakMap<StoredItem, ReadonlySet<string>>();
 
-  constructor(parts: { readonly tree: StoreTree; readonly items: StoreItems; readonly codec: StateCodec }) {
-    this.#tree = parts.tree;
-    this.#items = parts.items;
-    this.#codec = parts.codec;
+  constructor(tree: StoreTree, items: StoreItems) {
+    this.#tree = tree;
+    this.#items = items;
   }
 
   async get(root: StoreRoot, namespace: readonly string[], key: string): Promise<Item | null> {
     const entry = await this.#tree.find(root, namespace, key);
     return entry === undefined ? null : ((await this.#toItems([entry]))[0] ?? null);
+  }
+
+  /** Those of the namespaces that are asked for, in order of their labels, cut to a depth if asked. */
+  async listNamespaces(root: StoreRoot, operation: ListNamespacesOperation): Promise<string[][]> {
+    const { matchConditions = [], maxDepth, limit, offset = 0 } = operation;
+    const all = await this.#tree.namespaces(root);
+    const matching = all.filter(({ path }) => matchConditions.every((condition) => matches(path, condition)));
+    const cut = new Set(matching.map(({ path }) => JSON.stringify(path.slice(0, maxDepth))));
+    const sorted = [...cut].map((name) => JSON.parse(name) as string[]).sort(byLabels);
+    return sorted.slice(offset, limit === undefined ? undefined : offset + limit);
   }
 
   /** Items below a namespace that pass the filter: in the order in which they came, or those first that answer a query best. */
@@ -70,11 +83,8 @@ export class StoreSearch {
 
   async #rank(groups: readonly StoreNamespace[], filter: Fields, query: string): Promise<Found[]> {
     const entries = await this.#passing(groups, filter);
-    const documents = (await this.#items.look(entries)).map((item) => this.#documentOf(item));
-    const ranked = rankByWords(documents, query).map(({ at, score }) => ({
-      entry: entries[at] as StoreEntry,
-      score,
-    }));
+    const words = (await this.#items.look(entries)).map((item) => this.#wordsOf(item));
+    const ranked = rankByWords(words, query).map(({ at, score }) => ({ entry: entries[at] as StoreEntry, score }));
     const isRanked = new Set(ranked.map(({ entry }) => entry));
     return [...ranked, ...entries.flatMap((entry) => (isRanked.has(entry) ? [] : [{ entry }]))];
   }
@@ -87,10 +97,10 @@ export class StoreSearch {
   }
 
   /** Items are kept while they are used, and what was made of them with them. */
-  #documentOf(item: StoredItem): Document {
-    const document = this.#documents.get(item) ?? createDocument(this.#codec.encodeJson(item.value), item.index);
-    this.#documents.set(item, document);
-    return document;
+  #wordsOf(item: StoredItem): ReadonlySet<string> {
+    const words = this.#words.get(item) ?? wordsOfItem(item);
+    this.#words.set(item, words);
+    return words;
   }
 
   async #toItems(entries: readonly StoreEntry[]): Promise<Item[]> {
@@ -103,6 +113,21 @@ export class StoreSearch {
       updatedAt: new Date(updatedAt),
     }));
   }
+}
+
+function byLabels(a: readonly string[], b: readonly string[]): number {
+  return a.join(':').localeCompare(b.join(':'));
+}
+
+function matches(namespace: readonly string[], { matchType, path }: MatchCondition): boolean {
+  if (matchType === 'prefix') return startsWith(namespace, path);
+  if (matchType === 'suffix') return startsWith(namespace.toReversed(), path.toReversed());
+  throw new InvalidInputError(`A match type must be "prefix" or "suffix"; found ${JSON.stringify(matchType)}.`);
+}
+
+/** Whether a namespace begins with these labels; `*` stands for any. */
+function startsWith(namespace: readonly string[], path: readonly string[]): boolean {
+  return path.length <= namespace.length && path.every((label, at) => label === '*' || label === namespace[at]);
 }
 
 /** The first namespaces, as many as hold this many items. */

@@ -2,8 +2,7 @@ import { type Chunk, type ChunkContent, createChunk, type Digest } from '../../.
 import { REF_TEXT } from '../../../core/value/grammar.ts';
 import type { StoreChunks } from './store-chunks.ts';
 import { createItemChunk, type EncodedValue, type ItemFields, type StoreItems } from './store-items.ts';
-import { KeptValues } from './store-kept.ts';
-import { StoreTrie, type TrieEntry } from './store-trie.ts';
+import { type ListedEntry, StoreTrie, type TrieEntry } from './store-trie.ts';
 
 /** How the items of a store are laid out; a header names it, so that another one is not taken for it. */
 export const STORE_FORM = 2;
@@ -11,22 +10,11 @@ export const STORE_FORM = 2;
 /** The whole of a store as of one checkpoint. `next` is the place of what comes next, in the order of coming. */
 export type StoreRoot = { readonly next: number; readonly bytes: number; readonly namespaces: Digest | undefined };
 
-/** A namespace that holds items. */
-export type StoreNamespace = {
-  readonly name: string;
-  readonly path: readonly string[];
-  readonly at: number;
-  readonly size: number;
-  readonly items: Digest;
-};
+/** A namespace that holds items: how many, and their trie. */
+export type StoreNamespace = { readonly path: readonly string[]; readonly size: number; readonly items: Digest };
 
-/** Where an item is: `at` is its place in the order of coming, `ref` its chunk. */
-export type StoreEntry = {
-  readonly namespace: readonly string[];
-  readonly key: string;
-  readonly at: number;
-  readonly ref: Digest;
-};
+/** Where an item is: `ref` is its chunk. */
+export type StoreEntry = { readonly namespace: readonly string[]; readonly key: string; readonly ref: Digest };
 
 /** One change: a value to put, or none to delete the item. Times are those of now, unless given. */
 export type StorePut = {
@@ -40,14 +28,6 @@ export type StorePut = {
 /** A store before anything was put. */
 export const EMPTY_ROOT: StoreRoot = { next: 0, bytes: 0, namespaces: undefined };
 
-/** Lists of items that are kept, in entries. */
-const KEPT_ENTRIES = 200_000;
-
-type KeptList = { readonly items: Digest; readonly entries: readonly StoreEntry[] };
-
-type NamespaceFields = { readonly at: number; readonly size: number };
-type PlaceFields = { readonly at: number };
-
 /** What a batch makes of one item: a later change replaces an earlier one, but after a deletion an item begins anew. */
 type NetChange = { readonly put: StorePut; readonly isFresh: boolean };
 
@@ -59,14 +39,10 @@ type Draft = { next: number; bytes: number; readonly nowMs: number; readonly wri
  * chunks on the way to it are touched.
  */
 export class StoreTree {
-  readonly #namespaces: StoreTrie<NamespaceFields>;
-  readonly #places: StoreTrie<PlaceFields>;
+  readonly #namespaces: StoreTrie;
+  readonly #places: StoreTrie;
   readonly #items: StoreItems;
-  readonly #lists = new KeptValues<string, KeptList>(KEPT_ENTRIES, ({ entries }) => entries.length);
-  #lastNamespaces: { readonly of: Digest | undefined; readonly found: readonly StoreNamespace[] } = {
-    of: undefined,
-    found: [],
-  };
+  #paths: { readonly of: readonly ListedEntry[]; readonly found: readonly StoreNamespace[] } = { of: [], found: [] };
 
   constructor(chunks: StoreChunks, items: StoreItems) {
     this.#namespaces = new StoreTrie(chunks, 'items');
@@ -75,48 +51,27 @@ export class StoreTree {
   }
 
   async find(root: StoreRoot, namespace: readonly string[], key: string): Promise<StoreEntry | undefined> {
-    const group = await this.#namespaces.find(root.namespaces, formatNamespace(namespace));
+    const group = await this.#namespaces.find(root.namespaces, JSON.stringify(namespace));
     const place = await this.#places.find(group?.ref, key);
-    return place && { namespace, key, at: place.fields.at, ref: place.ref };
+    return place && { namespace, key, ref: place.ref };
   }
 
   /** All namespaces, in the order in which they came. */
-  async namespaces(root: StoreRoot): Promise<readonly StoreNamespace[]> {
-    if (this.#lastNamespaces.of === root.namespaces) return this.#lastNamespaces.found;
-    const [entries = []] = await this.#namespaces.entries([root.namespaces]);
-    const found = [...entries].map(([name, { fields, ref }]) => ({
-      ...fields,
-      name,
-      path: parseNamespace(name),
-      items: ref,
-    }));
-    found.sort((a, b) => a.at - b.at);
-    this.#lastNamespaces = { of: root.namespaces, found };
+  async namespaces({ namespaces }: StoreRoot): Promise<readonly StoreNamespace[]> {
+    if (namespaces === undefined) return [];
+    const [of = []] = await this.#namespaces.list([namespaces]);
+    if (this.#paths.of === of) return this.#paths.found;
+    const found = of.map(({ key, size = 0, ref }) => ({ path: JSON.parse(key) as string[], size, items: ref }));
+    this.#paths = { of, found };
     return found;
   }
 
   /** The items of some namespaces, namespace by namespace, in the order in which they came. */
   async items(groups: readonly StoreNamespace[]): Promise<StoreEntry[]> {
-    const lists = groups.map((group) => this.#findList(group));
-    const missing = groups.filter((_, at) => lists[at] === undefined);
-    const read = await this.#places.entries(missing.map(({ items }) => items));
-    let next = 0;
-    return groups.flatMap((group, at) => lists[at] ?? this.#keepList(group, read[next++] ?? new Map()));
-  }
-
-  #findList({ name, items }: StoreNamespace): readonly StoreEntry[] | undefined {
-    const kept = this.#lists.get(name);
-    return kept?.items === items ? kept.entries : undefined;
-  }
-
-  #keepList(
-    { name, path, items }: StoreNamespace,
-    places: ReadonlyMap<string, TrieEntry<PlaceFields>>,
-  ): readonly StoreEntry[] {
-    const entries = [...places].map(([key, { fields, ref }]) => ({ namespace: path, key, at: fields.at, ref }));
-    entries.sort((a, b) => a.at - b.at);
-    this.#lists.set(name, { items, entries });
-    return entries;
+    const lists = await this.#places.list(groups.map(({ items }) => items));
+    return groups.flatMap(({ path: namespace }, at) =>
+      (lists[at] ?? []).map(({ key, ref }) => ({ namespace, key, ref })),
+    );
   }
 
   /** The store after some changes, and the new chunks; the same root if they change nothing. */
@@ -126,10 +81,10 @@ export class StoreTree {
     nowMs: number,
   ): Promise<{ readonly root: StoreRoot; readonly written: ReadonlyMap<Digest, Chunk> }> {
     const draft: Draft = { next: root.next, bytes: root.bytes, nowMs, written: new Map() };
-    const changes = new Map<string, TrieEntry<NamespaceFields> | undefined>();
+    const changes = new Map<string, TrieEntry | undefined>();
     for (const [name, group] of groupPuts(puts)) {
       const before = await this.#namespaces.find(root.namespaces, name);
-      const after = await this.#change(before, group, draft);
+      const after = await this.#changeNamespace(before, group, draft);
       if (after !== before) changes.set(name, after);
     }
     if (changes.size === 0) return { root, written: new Map() };
@@ -137,39 +92,39 @@ export class StoreTree {
     return { root: { next: draft.next, bytes: draft.bytes, namespaces }, written: draft.written };
   }
 
-  async #change(
-    before: TrieEntry<NamespaceFields> | undefined,
+  async #changeNamespace(
+    before: TrieEntry | undefined,
     group: ReadonlyMap<string, NetChange>,
     draft: Draft,
-  ): Promise<TrieEntry<NamespaceFields> | undefined> {
-    const { fields, ref } = before ?? { fields: { at: draft.next++, size: 0 }, ref: undefined };
-    let { size } = fields;
-    const changes = new Map<string, TrieEntry<PlaceFields> | undefined>();
+  ): Promise<TrieEntry | undefined> {
+    const at = before?.at ?? draft.next++;
+    let size = before?.size ?? 0;
+    const changes = new Map<string, TrieEntry | undefined>();
     for (const [key, change] of group) {
-      const old = await this.#places.find(ref, key);
+      const old = await this.#places.find(before?.ref, key);
       if (old === undefined && change.put.value === undefined) continue;
       const place = await this.#changeItem(old, change, draft);
       size += Number(place !== undefined) - Number(old !== undefined);
       changes.set(key, place);
     }
     if (changes.size === 0) return before;
-    const items = await this.#places.update(ref, changes, draft.written);
-    return items && { fields: { ...fields, size }, ref: items };
+    const items = await this.#places.update(before?.ref, changes, draft.written);
+    return items && { at, size, ref: items };
   }
 
   async #changeItem(
-    old: TrieEntry<PlaceFields> | undefined,
+    old: TrieEntry | undefined,
     { put, isFresh }: NetChange,
     draft: Draft,
-  ): Promise<TrieEntry<PlaceFields> | undefined> {
-    const before = old && { at: old.fields.at, ...(await this.#items.readFields(old.ref)) };
+  ): Promise<TrieEntry | undefined> {
+    const before = old && { at: old.at, ...(await this.#items.readFields(old.ref)) };
     if (before !== undefined) draft.bytes -= before.bytes;
     if (put.value === undefined) return undefined;
     draft.bytes += put.value.bytes;
     const { at, createdAt } = isFresh || before === undefined ? { at: draft.next++, createdAt: draft.nowMs } : before;
     const chunk = createItemChunk(put.value, fieldsOf(put, draft.nowMs, createdAt));
     for (const one of [...put.value.chunks, chunk]) draft.written.set(one.digest, one);
-    return { fields: { at }, ref: chunk.digest };
+    return { at, ref: chunk.digest };
   }
 }
 
@@ -177,10 +132,11 @@ function fieldsOf({ value, index, times }: StorePut, nowMs: number, createdAt: n
   return { createdAt, updatedAt: nowMs, ...times, bytes: value?.bytes ?? 0, ...(index !== undefined && { index }) };
 }
 
+/** Changes by namespace, which stands there as JSON so that no two share a name, and by key. */
 function groupPuts(puts: readonly StorePut[]): Map<string, Map<string, NetChange>> {
   const groups = new Map<string, Map<string, NetChange>>();
   for (const put of puts) {
-    const name = formatNamespace(put.namespace);
+    const name = JSON.stringify(put.namespace);
     const group = groups.get(name) ?? new Map<string, NetChange>();
     groups.set(name, group);
     const before = group.get(put.key);
@@ -202,13 +158,4 @@ export function formatRoot({ next, bytes, namespaces }: StoreRoot): Chunk {
 export function parseRoot({ text, refs }: ChunkContent): StoreRoot {
   const { next, bytes } = JSON.parse(text) as { next: number; bytes: number };
   return { next, bytes, namespaces: refs[0] };
-}
-
-/** A namespace as a key: JSON, so that no two namespaces share one. */
-function formatNamespace(path: readonly string[]): string {
-  return JSON.stringify(path);
-}
-
-function parseNamespace(name: string): string[] {
-  return JSON.parse(name) as string[];
 }

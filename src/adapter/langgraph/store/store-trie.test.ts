@@ -4,9 +4,7 @@ import { type Chunk, createChunk, type Digest } from '../../../core/tree/chunk.t
 import { Repository } from '../../../manager/engine/repository.ts';
 import { InMemoryCheckpointStorage } from '../../../storage/memory/memory-storage.ts';
 import { StoreChunks } from './store-chunks.ts';
-import { StoreTrie, type TrieEntry } from './store-trie.ts';
-
-type Fields = { readonly n: number };
+import { StoreTrie } from './store-trie.ts';
 
 const REF = createChunk({ text: '1', refs: [] }).digest;
 
@@ -28,9 +26,9 @@ test('[langgraph.15] a trie holds what was put, whatever was put and deleted bef
           if (n === undefined) model.delete(key);
           else model.set(key, n);
         }
-        const [found = new Map<string, TrieEntry<Fields>>()] = await trie.entries([root]);
-        expect(new Map([...found].map(([key, { fields }]) => [key, fields.n]))).toEqual(model);
-        for (const key of ['k0', 'k7', 'k77']) expect((await trie.find(root, key))?.fields.n).toBe(model.get(key));
+        const [found = []] = root === undefined ? [] : await trie.list([root]);
+        expect(new Map(found.map(({ key, at }) => [key, at]))).toEqual(model);
+        for (const key of ['k0', 'k7', 'k77']) expect((await trie.find(root, key))?.at).toBe(model.get(key));
       }
       expect(
         await update(
@@ -45,10 +43,10 @@ test('[langgraph.15] a trie holds what was put, whatever was put and deleted bef
 
 function create() {
   const chunks = new StoreChunks(new Repository(new InMemoryCheckpointStorage()));
-  const trie = new StoreTrie<Fields>(chunks, 'value');
+  const trie = new StoreTrie(chunks, 'value');
   const update = async (root: Digest | undefined, batch: readonly (readonly [string, number | undefined])[]) => {
     const written = new Map<Digest, Chunk>();
-    const changes = new Map(batch.map(([key, n]) => [key, n === undefined ? undefined : { fields: { n }, ref: REF }]));
+    const changes = new Map(batch.map(([key, n]) => [key, n === undefined ? undefined : { at: n, ref: REF }]));
     const next = await trie.update(root, changes, written);
     chunks.keep(written.values());
     return next;

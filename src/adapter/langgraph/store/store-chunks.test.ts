@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { KeptValues } from './store-kept.ts';
+import { KeptValues } from './store-chunks.ts';
 
 test('[langgraph.15] what is kept is bounded: what came first goes first, and what is too large is not kept', () => {
   const kept = new KeptValues<string, { size: number }>(10, ({ size }) => size);
