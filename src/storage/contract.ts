@@ -78,6 +78,8 @@ export type Commit = {
   readonly requires?: readonly CheckpointId[];
   /** `relaxed`: survives the process but maybe not a power loss. For marks whose loss is harmless. */
   readonly durability?: 'default' | 'relaxed';
+  /** Somebody waits, so that it is not held back for others to share its sync. */
+  readonly isUrgent?: boolean;
 };
 
 /** `duplicate` names the checkpoint that an earlier commit with the same idempotency key stored. */
@@ -141,8 +143,6 @@ export interface ChunkStorage {
   readonly limits: { readonly maxCheckpoints?: number; readonly maxCheckpointsPerUser?: number };
   /** Resolves when the commit is durable. Commits of one process may share one sync. */
   commit(commit: Commit): Promise<CommitResult>;
-  /** Says that somebody waits, so that commits are not held back for others to share their sync. */
-  hurry?(): void;
   /** The chunks in the order asked for; `undefined` where a chunk is not stored. Does not check digests. */
   readChunks(digests: readonly Digest[]): Promise<(Chunk | undefined)[]>;
   /** Every stored chunk reachable from these, themselves included, each once, in any order: one bulk read for a whole state. */

@@ -28,7 +28,7 @@ export type FaultPlan = {
 };
 
 /** Never held up: they are told of no call. */
-const UNPLANNED: ReadonlySet<string | symbol> = new Set(['hurry', 'now', 'watch', Symbol.asyncDispose]);
+const UNPLANNED: ReadonlySet<string | symbol> = new Set(['now', 'watch', Symbol.asyncDispose]);
 
 /** A storage that fails as planned, around a storage that does not. Everything unplanned passes through. */
 export function faultyStorage(storage: ChunkStorage, plan: FaultPlan): ChunkStorage {

@@ -72,6 +72,7 @@ export class Writer {
       chunks: content.chunks,
       refs: [{ kind: 'branch', name: branch, expect, target: header.id }, ...refs],
       requires: [...(parent === undefined ? [] : [parent.id]), ...requires],
+      ...(place.isUrgent === true && { isUrgent: true }),
     });
     const stored = result.status === 'duplicate' ? await this.#openSame(result.id, content) : checkpoint;
     this.stored.push(stored);
@@ -121,9 +122,7 @@ export class Writer {
   async #commit(place: WritePlace, checkpoint: Checkpoint, commit: Commit): Promise<CommitResult> {
     const { storage } = this.#engine;
     try {
-      const committed = (place.lease ?? storage).commit(commit);
-      if (place.isUrgent === true) storage.hurry?.();
-      return await committed;
+      return await (place.lease ?? storage).commit(commit);
     } catch (error) {
       const isDoubtful = isOutcomeUnknown(error) || isRefused(error, 'taken');
       if (isDoubtful && (await this.#isStored(checkpoint))) return { status: 'stored' };

@@ -1,7 +1,6 @@
 import { SavestateError } from '../../core/errors.ts';
 import type { CommitResult } from '../contract.ts';
 import type { SqliteConnection } from '../database/sqlite-connection.ts';
-import { Lull } from '../lull.ts';
 import type { ChunkNumbers } from './chunk-numbers.ts';
 import type { PreparedCommit } from './prepared-commit.ts';
 import { SqliteWriter } from './sqlite-writer.ts';
@@ -35,9 +34,8 @@ export class CommitQueue {
   readonly #connection: SqliteConnection;
   readonly #numbers: ChunkNumbers;
   readonly #writer: SqliteWriter;
-  /** Until the next turn of the event loop others may bring more. */
-  readonly #lull = new Lull((end) => this.#awaitTurn(end));
-  #isTurnDue = false;
+  /** Ends the wait for more commits. */
+  #goOn: () => void = () => undefined;
   #waiting: Waiting[] = [];
   #groupSize = MAX_GROUP;
   #running: Promise<void> | undefined;
@@ -48,26 +46,25 @@ export class CommitQueue {
     this.#writer = new SqliteWriter(connection, numbers);
   }
 
-  /** Resolves when the commit is durable. Commits are applied in the order of their arrival; one that cannot be prepared is refused. */
+  /**
+   * Resolves when the commit is durable. Commits are applied in the order of their arrival; one that cannot be prepared is refused.
+   * An urgent one waits no longer for others to share a transaction with.
+   */
   add(prepare: () => PreparedCommit): Promise<CommitResult> {
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ prepared: prepare(), resolve, reject });
+      const prepared = prepare();
+      this.#waiting.push({ prepared, resolve, reject });
       this.#running ??= this.#run();
+      if (prepared.commit.isUrgent === true) this.#goOn();
     });
   }
 
-  #awaitTurn(end: () => void): void {
-    if (this.#isTurnDue) return;
-    this.#isTurnDue = true;
-    onTurn(() => {
-      this.#isTurnDue = false;
-      end();
+  /** Resolves at the next turn of the event loop, until which others may bring more, or when something urgent comes. */
+  #lull(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#goOn = resolve;
+      onTurn(resolve);
     });
-  }
-
-  /** Waits no longer for commits to share a transaction with. */
-  hurry(): void {
-    this.#lull.hurry();
   }
 
   /** Resolves when everything added so far is decided. */
@@ -76,11 +73,11 @@ export class CommitQueue {
   }
 
   async #run(): Promise<void> {
-    await this.#lull.wait();
+    await this.#lull();
     while (this.#waiting.length > 0) {
       const startedMs = performance.now();
       await this.#flush(this.#waiting.splice(0, this.#groupSize));
-      await this.#lull.wait(); // what waited for these commits runs before it
+      await this.#lull(); // what waited for these commits runs before it
       this.#adapt(performance.now() - startedMs);
     }
     this.#running = undefined;

@@ -68,10 +68,6 @@ export class SqliteCheckpointStorage extends SqliteReader implements ChunkStorag
     });
   }
 
-  hurry(): void {
-    this.#queue.hurry();
-  }
-
   async deleteCheckpoints(deletions: readonly Deletion[], options: { force?: boolean } = {}): Promise<CheckpointId[]> {
     const { connection } = this;
     const settings = { force: options.force === true, encodeText: this.#encodeText };

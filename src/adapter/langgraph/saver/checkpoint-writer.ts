@@ -14,7 +14,7 @@ import { aliasOf, type GraphRows, type StoredGraphCheckpoint } from '../record/g
 import { findDeltaChannels } from './delta-channels.ts';
 import type { PendingWrites } from './pending-writes.ts';
 import { type CapturedPut, type PlacedPut, placePut } from './put-capture.ts';
-import type { SessionLane } from './session-lane.ts';
+import type { SessionLane } from './session-lanes.ts';
 import { type TakenWrites, WriteBucket } from './write-bucket.ts';
 
 /** What a writer needs besides the storage. */

@@ -15,7 +15,7 @@ import {
   type Sources,
   type StoredWrites,
 } from '../record/write-record.ts';
-import type { SessionLane } from './session-lane.ts';
+import type { SessionLane } from './session-lanes.ts';
 import { type Expected, WriteBucket, writeIndex } from './write-bucket.ts';
 
 /** How often a call starts again because another process wrote to the same checkpoint at the same time, or no answer came. */

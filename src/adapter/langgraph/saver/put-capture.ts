@@ -9,7 +9,7 @@ import { loadState } from '../../../manager/engine/loading.ts';
 import type { GraphRows } from '../record/graph-rows.ts';
 import { childState, encodedState, type PutCall, rootState, wholeState } from '../record/graph-state.ts';
 import { findCheckpointId } from '../record/thread-session.ts';
-import type { SessionLane } from './session-lane.ts';
+import type { SessionLane } from './session-lanes.ts';
 
 /** A call of `put` as it was when it was made. */
 export type CapturedPut = {

@@ -24,8 +24,7 @@ import { readDeltaHistory } from './delta-history.ts';
 import { listGraphCheckpoints } from './graph-listing.ts';
 import { PendingWrites } from './pending-writes.ts';
 import { capturePut } from './put-capture.ts';
-import type { SessionLane } from './session-lane.ts';
-import { SessionLanes } from './session-lanes.ts';
+import { type SessionLane, SessionLanes } from './session-lanes.ts';
 import { type PruneStrategy, ThreadAdmin } from './thread-admin.ts';
 import { TupleReader } from './tuple-reader.ts';
 
@@ -138,7 +137,8 @@ export class SavestateSaver extends BaseCheckpointSaver {
     const { id } = checkpoint;
     const save = async (writer: Writer): Promise<void> => {
       const captured = capturePut(this.#engine, lane, { config, call: { checkpoint, metadata, newVersions } });
-      await lane.save(() => this.#writer.put({ lane, writer }, captured), metadata);
+      const canWait = metadata.source === 'loop'; // only those of a running loop have time
+      await lane.inOrder(() => this.#writer.put({ lane, writer }, captured), { canWait });
     };
     await this.#engine.write(save, { sessionId: lane.sessionId });
     return configOf(place, id);

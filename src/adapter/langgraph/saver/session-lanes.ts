@@ -1,39 +1,174 @@
+import { CapturedInstances } from '../../../core/codec/captured-instances.ts';
+import type { KnownParts } from '../../../core/codec/known-parts.ts';
+import type { EncodedState, StateCodec } from '../../../core/codec/state-codec.ts';
+import type { Checkpoint } from '../../../core/record/checkpoint.ts';
 import type { SessionId } from '../../../core/record/id.ts';
 import type { Engine, SessionKeeper } from '../../../manager/engine/engine.ts';
-import { Lull } from '../../../storage/lull.ts';
+import type { ShadowBudget, ShadowHolder } from '../../../manager/engine/shadow-budget.ts';
 import { type Place, sessionOf } from '../record/thread-session.ts';
-import { SessionLane } from './session-lane.ts';
+import type { WriteBucket } from './write-bucket.ts';
 
+/** A stored checkpoint and what it was encoded to: what the next one is encoded against. */
+type Tip = { readonly checkpoint: Checkpoint; readonly encoded: EncodedState };
+
+/** Shadows kept per session: the one a run goes on from, and those of a few that branched off. */
+const MAX_TIPS = 4;
+/** Checkpoints whose writes are remembered per session; those of older ones are read again. */
+const MAX_BUCKETS = 32;
 /** Every call of a subgraph has a namespace of its own, so that lanes come and go; those not used for long are dropped. */
 const MAX_LANES = 1024;
-
+/** How often a read looks whether all is stored. A graph that runs on meanwhile may never let it be. */
+const SETTLING_ROUNDS = 3;
 /**
  * A node that waits for something does so a few hops of promises after its state was handed over. Of one that does not LangGraph has
- * the next state after some 75: what is begun now is stored by then.
+ * the next state after some 75: what is begun now is stored by then, if the storage is quick. Only speed depends on this number.
  */
 const PATIENT_HOPS = 20;
 
+/**
+ * What one saver remembers of a session, and the order of what it does there. Everything here can be forgotten at any time:
+ * the storage knows it all.
+ */
+export class SessionLane implements ShadowHolder {
+  readonly place: Place;
+  readonly sessionId: SessionId;
+  /** What tasks wrote, for the checkpoint that will hold it. */
+  readonly written = new CapturedInstances();
+  readonly #shadows: ShadowBudget;
+  readonly #tips = new Map<string, Tip>();
+  readonly #buckets = new Map<string, WriteBucket>();
+  #known: { readonly tip: Tip; readonly parts: KnownParts | undefined } | undefined;
+  #lastTurn: Promise<unknown> = Promise.resolve();
+  /** What pieces of work left to the storage when they let the next one begin. */
+  readonly #rests = new Set<Promise<unknown>>();
+  #waiting = 0;
+
+  constructor(place: Place, shadows: ShadowBudget) {
+    this.place = place;
+    this.sessionId = sessionOf(place);
+    this.#shadows = shadows;
+  }
+
+  get isIdle(): boolean {
+    return this.#waiting === 0;
+  }
+
+  /**
+   * Runs one piece of work after those before it, in the order of the calls, and a little later, so that the graph comes to wait for
+   * its model first. A piece that calls `pass` lets the next begin already: the rest of it is on its way to the storage, which
+   * keeps the order too.
+   */
+  async inOrder<Result>(
+    work: (pass: (rest: Promise<unknown>) => void) => Promise<Result>,
+    { canWait = true } = {},
+  ): Promise<Result> {
+    const lull = canWait ? waitPatiently() : undefined;
+    const before = this.#lastTurn;
+    let end = (): void => undefined;
+    this.#lastTurn = new Promise<void>((resolve) => {
+      end = resolve;
+    });
+    this.#waiting++;
+    try {
+      await before;
+      await lull;
+      return await work((rest) => {
+        this.#noteRest(rest);
+        end();
+      });
+    } finally {
+      this.#waiting--;
+      end();
+    }
+  }
+
+  /** Resolves when all that was begun here is stored or has failed, so that a read finds it. */
+  async settled(): Promise<void> {
+    for (let round = 0; round < SETTLING_ROUNDS && !this.isIdle; round++) {
+      await this.#lastTurn;
+      await this.restsAreOver();
+      await waitPatiently(); // LangGraph may have waited for this with the next one
+    }
+  }
+
+  #noteRest(rest: Promise<unknown>): void {
+    const forget = (): void => void this.#rests.delete(rest);
+    this.#rests.add(rest);
+    rest.then(forget, forget);
+  }
+
+  /** Resolves when what pieces of work left to the storage is over. */
+  async restsAreOver(): Promise<void> {
+    await Promise.allSettled(this.#rests);
+  }
+
+  findTip(graphId: string): Tip | undefined {
+    return this.#tips.get(graphId);
+  }
+
+  /** Takes a tip out. A shadow goes on into one state only: what two share could be stored with one of them alone. */
+  takeTip(graphId: string): Tip | undefined {
+    const tip = this.#tips.get(graphId);
+    this.#tips.delete(graphId);
+    this.#known = undefined;
+    return tip;
+  }
+
+  keepTip(graphId: string, tip: Tip): void {
+    keepNewest(this.#tips, MAX_TIPS, [graphId, tip]);
+    const sizeBytes = [...this.#tips.values()].reduce((sum, { encoded }) => sum + encoded.sizeBytes, 0);
+    this.#shadows.touch(this, sizeBytes);
+  }
+
+  /** What the newest tip knows: most of any state of the session. */
+  knownParts(codec: StateCodec): KnownParts | undefined {
+    const tip = [...this.#tips.values()].at(-1);
+    if (tip === undefined) return undefined;
+    if (this.#known?.tip !== tip) this.#known = { tip, parts: codec.knownParts(tip.encoded) };
+    return this.#known.parts;
+  }
+
+  forgetShadow(): void {
+    this.#tips.clear();
+    this.written.clear();
+    this.#known = undefined;
+  }
+
+  findBucket(graphId: string): WriteBucket | undefined {
+    return this.#buckets.get(graphId);
+  }
+
+  keepBucket(graphId: string, bucket: WriteBucket): WriteBucket {
+    keepNewest(this.#buckets, MAX_BUCKETS, [graphId, bucket]);
+    return bucket;
+  }
+
+  /** Forgets what turned out to be wrong, unless it is better known by now. */
+  forgetBucket(graphId: string, bucket: WriteBucket): void {
+    if (this.#buckets.get(graphId) === bucket) this.#buckets.delete(graphId);
+  }
+
+  /** Forgets everything, because the storage was changed beside it. */
+  clear(): void {
+    this.forgetShadow();
+    this.#buckets.clear();
+    this.#shadows.release(this);
+  }
+}
+
 /** The lanes of all sessions a saver is at work in. */
 export class SessionLanes implements SessionKeeper {
-  readonly #engine: Engine;
+  readonly #shadows: ShadowBudget;
   readonly #lanes = new Map<string, SessionLane>();
-  /** One for all: a graph that never waits may write to the lanes of its subgraphs only. */
-  readonly #lull = new Lull(async (end, isOver) => {
-    for (let hop = 0; hop < PATIENT_HOPS; hop++) {
-      await undefined;
-      if (isOver()) return;
-    }
-    end();
-  });
 
-  constructor(engine: Engine) {
-    this.#engine = engine;
-    engine.keepers.add(this);
+  constructor({ shadows, keepers }: Pick<Engine, 'shadows' | 'keepers'>) {
+    this.#shadows = shadows;
+    keepers.add(this);
   }
 
   open(place: Place): SessionLane {
     const sessionId = sessionOf(place);
-    const lane = this.#lanes.get(sessionId) ?? new SessionLane(place, this.#engine, this.#lull);
+    const lane = this.#lanes.get(sessionId) ?? new SessionLane(place, this.#shadows);
     this.#lanes.delete(sessionId);
     this.#lanes.set(sessionId, lane);
     if (this.#lanes.size > MAX_LANES) this.#dropOldest(lane);
@@ -78,4 +213,14 @@ export class SessionLanes implements SessionKeeper {
       return;
     }
   }
+}
+
+async function waitPatiently(): Promise<void> {
+  for (let hop = 0; hop < PATIENT_HOPS; hop++) await undefined;
+}
+
+function keepNewest<Value>(map: Map<string, Value>, max: number, [key, value]: [key: string, value: Value]): void {
+  map.delete(key);
+  map.set(key, value);
+  for (const oldest of map.keys()) if (map.size > max) map.delete(oldest);
 }

@@ -15,7 +15,7 @@ import { PageDecoder } from '../record/page-decoder.ts';
 import { configOf } from '../record/thread-session.ts';
 import type { Sources, StoredWrites } from '../record/write-record.ts';
 import { inTaskOrder, type PendingWrites, resolveWrites } from './pending-writes.ts';
-import type { SessionLane } from './session-lane.ts';
+import type { SessionLane } from './session-lanes.ts';
 
 /** Everything that belongs to one checkpoint, read but not decoded. */
 type Material = {
