@@ -97,18 +97,18 @@ export class StoreTree {
     group: ReadonlyMap<string, NetChange>,
     draft: Draft,
   ): Promise<TrieEntry | undefined> {
-    const at = before?.at ?? draft.next++;
-    let size = before?.size ?? 0;
+    const { at, ref, ...held } = before ?? { at: draft.next++, size: 0, ref: undefined };
+    let { size = 0 } = held;
     const changes = new Map<string, TrieEntry | undefined>();
     for (const [key, change] of group) {
-      const old = await this.#places.find(before?.ref, key);
+      const old = await this.#places.find(ref, key);
       if (old === undefined && change.put.value === undefined) continue;
       const place = await this.#changeItem(old, change, draft);
       size += Number(place !== undefined) - Number(old !== undefined);
       changes.set(key, place);
     }
     if (changes.size === 0) return before;
-    const items = await this.#places.update(before?.ref, changes, draft.written);
+    const items = await this.#places.update(ref, changes, draft.written);
     return items && { at, size, ref: items };
   }
 
