@@ -12,49 +12,33 @@ export type MemoryFilters = {
   readonly [field: string]: unknown;
 };
 
-const OWN_FIELDS = new Set([
-  'id',
-  'kind',
-  'subject',
-  'slot',
-  'trust',
-  'userId',
-  'agentId',
-  'runId',
-  'isPinned',
-  'confidence',
-]);
+const OWN_FIELDS = new Set('id kind subject slot trust userId agentId runId isPinned confidence'.split(' '));
 
 /** A test for these filters; throws an InvalidInputError for an operator that does not exist. */
-export function compileFilters(filters: MemoryFilters): (record: MemoryRecord) => boolean {
+export function compileFilters(filters: MemoryFilters): RecordTest {
   const tests = Object.entries(filters).map(([field, wanted]) => compileField(field, wanted));
   return (record) => tests.every((test) => test(record));
 }
 
-function compileField(field: string, wanted: unknown): (record: MemoryRecord) => boolean {
-  switch (field) {
-    case 'AND':
-    case 'OR':
-    case 'NOT':
-      return combine(field, parseList(field, wanted).map(compileFilters));
-    default: {
-      const test = compileCondition(wanted);
-      return (record) => test(OWN_FIELDS.has(field) ? record[field as keyof MemoryRecord] : record.metadata[field]);
-    }
-  }
+type RecordTest = (record: MemoryRecord) => boolean;
+
+function compileField(field: string, wanted: unknown): RecordTest {
+  if (Object.hasOwn(COMBINATIONS, field)) return COMBINATIONS[field as Combination](parseList(field, wanted));
+  const test = compileCondition(wanted);
+  return (record) => test(OWN_FIELDS.has(field) ? record[field as keyof MemoryRecord] : record.metadata[field]);
 }
 
-function combine(
-  operator: 'AND' | 'OR' | 'NOT',
-  tests: readonly ((record: MemoryRecord) => boolean)[],
-): (record: MemoryRecord) => boolean {
-  if (operator === 'AND') return (record) => tests.every((test) => test(record));
-  if (operator === 'OR') return (record) => tests.some((test) => test(record));
-  return (record) => !tests.some((test) => test(record));
-}
+type Combination = 'AND' | 'OR' | 'NOT';
 
-function parseList(operator: string, wanted: unknown): MemoryFilters[] {
-  if (Array.isArray(wanted) && wanted.every((filter) => typeof filter === 'object' && filter !== null)) return wanted;
+const COMBINATIONS: { readonly [Name in Combination]: (tests: readonly RecordTest[]) => RecordTest } = {
+  AND: (tests) => (record) => tests.every((test) => test(record)),
+  OR: (tests) => (record) => tests.some((test) => test(record)),
+  NOT: (tests) => (record) => !tests.some((test) => test(record)),
+};
+
+function parseList(operator: string, wanted: unknown): RecordTest[] {
+  if (Array.isArray(wanted) && wanted.every((filter) => typeof filter === 'object' && filter !== null))
+    return wanted.map((filter) => compileFilters(filter as MemoryFilters));
   throw new InvalidInputError(`${operator} must be a list of filters; found ${JSON.stringify(wanted)}.`);
 }
 

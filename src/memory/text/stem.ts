@@ -1,37 +1,13 @@
+/** Pairs of an ending or a word and what takes its place. */
+function pairs(text: string): [string, string][] {
+  return text.split(/\s+/).map((pair) => pair.split(':') as [string, string]);
+}
+
 /** Endings of the Porter algorithm, longest first where one ends another. */
-const STEP_2: readonly (readonly [string, string])[] = [
-  ['ational', 'ate'],
-  ['tional', 'tion'],
-  ['enci', 'ence'],
-  ['anci', 'ance'],
-  ['izer', 'ize'],
-  ['abli', 'able'],
-  ['alli', 'al'],
-  ['entli', 'ent'],
-  ['eli', 'e'],
-  ['ousli', 'ous'],
-  ['ization', 'ize'],
-  ['ation', 'ate'],
-  ['ator', 'ate'],
-  ['alism', 'al'],
-  ['iveness', 'ive'],
-  ['fulness', 'ful'],
-  ['ousness', 'ous'],
-  ['aliti', 'al'],
-  ['iviti', 'ive'],
-  ['biliti', 'ble'],
-];
-
-const STEP_3: readonly (readonly [string, string])[] = [
-  ['icate', 'ic'],
-  ['ative', ''],
-  ['alize', 'al'],
-  ['iciti', 'ic'],
-  ['ical', 'ic'],
-  ['ful', ''],
-  ['ness', ''],
-];
-
+const STEP_2 =
+  pairs(`ational:ate tional:tion enci:ence anci:ance izer:ize abli:able alli:al entli:ent eli:e ousli:ous ization:ize ation:ate
+  ator:ate alism:al iveness:ive fulness:ful ousness:ous aliti:al iviti:ive biliti:ble`);
+const STEP_3 = pairs('icate:ic ative: alize:al iciti:ic ical:ic ful: ness:');
 const STEP_4 = /^(.+?)(ement|ance|ence|able|ible|ment|ant|ent|ism|ate|iti|ous|ive|ize|al|er|ic|ou|(?<=[st])ion)$/;
 
 const VOWEL = '[aeiouy]';
@@ -42,57 +18,13 @@ const IS_SHORT = /^[^aeiou][^aeiouy]*[aeiouy][^aeiouwxy]$/;
 const DOUBLE = /([^aeiouylsz])\1$/;
 
 /** Words that the rules would tear apart from their other forms. */
-const IRREGULAR: Readonly<Record<string, string>> = {
-  went: 'go',
-  gone: 'go',
-  goes: 'go',
-  bought: 'buy',
-  made: 'make',
-  took: 'take',
-  taken: 'take',
-  gave: 'give',
-  given: 'give',
-  got: 'get',
-  saw: 'see',
-  seen: 'see',
-  met: 'meet',
-  said: 'say',
-  told: 'tell',
-  found: 'find',
-  felt: 'feel',
-  thought: 'think',
-  began: 'begin',
-  begun: 'begin',
-  wrote: 'write',
-  written: 'write',
-  won: 'win',
-  ran: 'run',
-  kids: 'child',
-  kid: 'child',
-  children: 'child',
-  taught: 'teach',
-  chose: 'choos',
-  chosen: 'choos',
-  spoke: 'speak',
-  spoken: 'speak',
-  sold: 'sell',
-  kept: 'keep',
-  left: 'leav',
-  lost: 'lose',
-  read: 'read',
-  drew: 'draw',
-  drawn: 'draw',
-  ate: 'eat',
-  eaten: 'eat',
-  grew: 'grow',
-  grown: 'grow',
-  knew: 'know',
-  known: 'know',
-  built: 'build',
-  men: 'man',
-  women: 'woman',
-  people: 'person',
-};
+const IRREGULAR = new Map(
+  pairs(`went:go gone:go goes:go bought:buy made:make took:take taken:take gave:give given:give got:get saw:see seen:see met:meet
+  said:say told:tell found:find felt:feel thought:think began:begin begun:begin wrote:write written:write won:win ran:run
+  kids:child kid:child children:child taught:teach chose:choos chosen:choos spoke:speak spoken:speak sold:sell kept:keep
+  left:leav lost:lose read:read drew:draw drawn:draw ate:eat eaten:eat grew:grow grown:grow knew:know known:know built:build
+  men:man women:woman people:person`),
+);
 
 /** How many vowel-consonant pairs a stem has; the rules ask for it. */
 function measure(stem: string): number {
@@ -101,7 +33,7 @@ function measure(stem: string): number {
 
 /** The stem of an English word in lower case (Porter's algorithm, with irregular forms); other words stay as they are. */
 export function stem(word: string): string {
-  const irregular = Object.hasOwn(IRREGULAR, word) ? IRREGULAR[word] : undefined;
+  const irregular = IRREGULAR.get(word);
   if (irregular !== undefined) return irregular;
   if (word.length < 3 || !/^[a-z]+$/.test(word)) return word;
   return dropFinalE(dropEnding(replaceEnding(replaceEnding(turnFinalY(dropPast(dropPlural(word))), STEP_2), STEP_3)));

@@ -8,32 +8,12 @@ import {
 } from '../../core/errors.ts';
 
 /** What the network says when a connection cannot be made or has ended. */
-const NETWORK_CODES = new Set([
-  'ECONNREFUSED',
-  'ECONNRESET',
-  'ECONNABORTED',
-  'EPIPE',
-  'ETIMEDOUT',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'EAI_AGAIN',
-  'ENOTFOUND',
-]);
+const NETWORK_CODES = new Set(
+  'ECONNREFUSED ECONNRESET ECONNABORTED EPIPE ETIMEDOUT EHOSTUNREACH ENETUNREACH EAI_AGAIN ENOTFOUND'.split(' '),
+);
 
 /** What the server says when trying again may help: shutting down, starting, too many clients, a standby, a lost race. */
-const TRANSIENT_STATES = new Set([
-  '57P01',
-  '57P02',
-  '57P03',
-  '57P05',
-  '53300',
-  '25006',
-  '40001',
-  '40P01',
-  '40003',
-  '55P03',
-  '57014',
-]);
+const TRANSIENT_STATES = new Set('57P01 57P02 57P03 57P05 53300 25006 40001 40P01 40003 55P03 57014'.split(' '));
 
 /** How the client says that a connection ended or did not answer. These errors carry no code. */
 const CONNECTION_MESSAGES =

@@ -18,42 +18,21 @@ const FORMAT_VERSION = 1;
  * again), and 3 counts the removals of chunks.
  * Indexes that only some rows need are partial: a row without a user, an agent or a key pays nothing for them.
  */
-const SCHEMA: readonly { readonly name: string; readonly sql: string }[] = [
-  { name: 'session', sql: 'CREATE TABLE session(n INTEGER PRIMARY KEY, name TEXT NOT NULL)' },
-  { name: 'session_name', sql: 'CREATE UNIQUE INDEX session_name ON session(name)' },
-  {
-    name: 'chunk',
-    sql: 'CREATE TABLE chunk(n INTEGER PRIMARY KEY, prefix BLOB NOT NULL, rest BLOB NOT NULL, refs BLOB, text NOT NULL)',
-  },
-  { name: 'chunk_prefix', sql: 'CREATE UNIQUE INDEX chunk_prefix ON chunk(prefix)' },
-  {
-    name: 'checkpoint',
-    sql: 'CREATE TABLE checkpoint(n INTEGER PRIMARY KEY, id TEXT NOT NULL, session INTEGER NOT NULL, deleted INTEGER NOT NULL, timestamp INTEGER NOT NULL, branch TEXT, type TEXT, status TEXT, agent TEXT, user TEXT, idempotency TEXT, mark TEXT, digest BLOB NOT NULL, root_refs BLOB, body NOT NULL, root_text)',
-  },
-  { name: 'checkpoint_id', sql: 'CREATE UNIQUE INDEX checkpoint_id ON checkpoint(id)' },
-  { name: 'checkpoint_session', sql: 'CREATE INDEX checkpoint_session ON checkpoint(session, id)' },
-  {
-    name: 'checkpoint_user',
-    sql: 'CREATE INDEX checkpoint_user ON checkpoint(user, id) WHERE user IS NOT NULL',
-  },
-  {
-    name: 'checkpoint_agent',
-    sql: 'CREATE INDEX checkpoint_agent ON checkpoint(agent, id) WHERE agent IS NOT NULL',
-  },
-  {
-    name: 'checkpoint_idempotency',
-    sql: 'CREATE UNIQUE INDEX checkpoint_idempotency ON checkpoint(session, idempotency) WHERE idempotency IS NOT NULL',
-  },
-  {
-    name: 'ref',
-    sql: 'CREATE TABLE ref(session INTEGER NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, target TEXT NOT NULL, mark TEXT NOT NULL, PRIMARY KEY(session, kind, name)) WITHOUT ROWID',
-  },
-  {
-    name: 'effect',
-    sql: 'CREATE TABLE effect(n INTEGER PRIMARY KEY, session INTEGER NOT NULL, branch TEXT NOT NULL, ordinal INTEGER NOT NULL, mark TEXT NOT NULL, digest BLOB NOT NULL, refs BLOB, body NOT NULL, text)',
-  },
-  { name: 'effect_place', sql: 'CREATE UNIQUE INDEX effect_place ON effect(session, branch, ordinal)' },
-  { name: 'epoch', sql: 'CREATE TABLE epoch(n INTEGER PRIMARY KEY, value INTEGER NOT NULL)' },
+const SCHEMA: readonly string[] = [
+  'CREATE TABLE session(n INTEGER PRIMARY KEY, name TEXT NOT NULL)',
+  'CREATE UNIQUE INDEX session_name ON session(name)',
+  'CREATE TABLE chunk(n INTEGER PRIMARY KEY, prefix BLOB NOT NULL, rest BLOB NOT NULL, refs BLOB, text NOT NULL)',
+  'CREATE UNIQUE INDEX chunk_prefix ON chunk(prefix)',
+  'CREATE TABLE checkpoint(n INTEGER PRIMARY KEY, id TEXT NOT NULL, session INTEGER NOT NULL, deleted INTEGER NOT NULL, timestamp INTEGER NOT NULL, branch TEXT, type TEXT, status TEXT, agent TEXT, user TEXT, idempotency TEXT, mark TEXT, digest BLOB NOT NULL, root_refs BLOB, body NOT NULL, root_text)',
+  'CREATE UNIQUE INDEX checkpoint_id ON checkpoint(id)',
+  'CREATE INDEX checkpoint_session ON checkpoint(session, id)',
+  'CREATE INDEX checkpoint_user ON checkpoint(user, id) WHERE user IS NOT NULL',
+  'CREATE INDEX checkpoint_agent ON checkpoint(agent, id) WHERE agent IS NOT NULL',
+  'CREATE UNIQUE INDEX checkpoint_idempotency ON checkpoint(session, idempotency) WHERE idempotency IS NOT NULL',
+  'CREATE TABLE ref(session INTEGER NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, target TEXT NOT NULL, mark TEXT NOT NULL, PRIMARY KEY(session, kind, name)) WITHOUT ROWID',
+  'CREATE TABLE effect(n INTEGER PRIMARY KEY, session INTEGER NOT NULL, branch TEXT NOT NULL, ordinal INTEGER NOT NULL, mark TEXT NOT NULL, digest BLOB NOT NULL, refs BLOB, body NOT NULL, text)',
+  'CREATE UNIQUE INDEX effect_place ON effect(session, branch, ordinal)',
+  'CREATE TABLE epoch(n INTEGER PRIMARY KEY, value INTEGER NOT NULL)',
 ];
 
 /** Whether the file is new; throws for another program's database and for a newer format. */
@@ -81,7 +60,7 @@ function isEmpty(db: SqlDatabase, path: string): boolean {
 }
 
 function create(db: SqlDatabase): void {
-  for (const { sql } of SCHEMA) db.exec(sql);
+  for (const sql of SCHEMA) db.exec(sql);
   db.exec(`INSERT INTO epoch VALUES(1, 0), (2, 0), (3, 0); PRAGMA application_id=${APPLICATION_ID}`);
   db.exec(`PRAGMA user_version=${FORMAT_VERSION}`);
 }
@@ -103,7 +82,8 @@ export function findSchemaDamage(db: SqlDatabase): string[] {
   const found = db.prepare('SELECT type, name, tbl_name, sql FROM sqlite_schema').all() as SchemaRow[];
   const byName = new Map(found.map((row) => [row.name, formatDefinition(row)]));
   const findings: string[] = [];
-  for (const { name, sql } of SCHEMA) {
+  for (const sql of SCHEMA) {
+    const [, name = ''] = / (?:TABLE|INDEX) (\w+)/.exec(sql) ?? [];
     if (byName.get(name) !== definitionOf(name, sql))
       findings.push(`The definition of "${name}" is missing or changed.`);
   }
