@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { onTestFinished } from 'vitest';
 import { CheckpointManager } from '../../src/manager/checkpoint-manager.ts';
 import { PostgresCheckpointStorage } from '../../src/storage/postgres/postgres-storage.ts';
-import type { PostgresStorageOptions } from '../../src/storage/postgres/schema/postgres-options.ts';
+import type { PostgresStorageOptions } from '../../src/storage/postgres/schema/postgres-connection.ts';
 import { postgresUrl } from './postgres.ts';
 import { proxyTargetOf, TcpProxy } from './tcp-proxy.ts';
 

@@ -1,10 +1,9 @@
 import { InvalidInputError } from '../../core/errors.ts';
 import { applyEvent, type FoldedMemory, toRecord } from '../log/fold.ts';
 import type { MemoryContext } from '../log/memory-context.ts';
-import type { View } from '../log/view.ts';
-import { sessionsOf } from '../log/views.ts';
-import type { MemoryEvent } from '../storage/memory-event.ts';
+import { sessionsOf, type View } from '../log/views.ts';
 import type { MemoryRecord } from '../storage/memory-record.ts';
+import type { MemoryEvent } from '../storage/memory-storage.ts';
 
 /** How what a session knows differs between two of its checkpoints. */
 export type MemoryDifference = {

@@ -12,9 +12,8 @@ import {
   WHY_CHECKS,
 } from '../log/memory-input.ts';
 import { sessionsOf, TEACHER_CHECKS, type TeacherOptions, VIEW_CHECKS, type ViewOptions } from '../log/views.ts';
-import type { EventPlace, MemoryEvent, NewMemoryEvent } from '../storage/memory-event.ts';
 import type { MemoryFields, MemoryScope } from '../storage/memory-record.ts';
-import type { IndexedEvent } from '../storage/memory-storage.ts';
+import type { EventPlace, IndexedEvent, MemoryEvent, NewMemoryEvent } from '../storage/memory-storage.ts';
 import { termsOf } from '../text/terms.ts';
 
 /** What is to be different. */

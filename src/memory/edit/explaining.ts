@@ -3,8 +3,8 @@ import { checkOptions } from '../../core/options.ts';
 import { type FoldedMemory, foldMemory, toRecord } from '../log/fold.ts';
 import type { MemoryContext } from '../log/memory-context.ts';
 import { sessionsOf, VIEW_CHECKS, type ViewOptions } from '../log/views.ts';
-import type { EventPlace, MemoryEvent, MemoryOperation } from '../storage/memory-event.ts';
 import type { MemoryRecord } from '../storage/memory-record.ts';
+import type { EventPlace, MemoryEvent, MemoryOperation } from '../storage/memory-storage.ts';
 import { notFound } from './editing.ts';
 
 /** One thing that happened to a memory, on whichever branch. */

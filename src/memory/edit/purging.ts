@@ -2,8 +2,8 @@ import { NotFoundError } from '../../core/errors.ts';
 import { checkOptions, string } from '../../core/options.ts';
 import type { MemoryContext } from '../log/memory-context.ts';
 import { parseScope } from '../log/memory-input.ts';
-import type { MemoryEvent } from '../storage/memory-event.ts';
 import type { MemoryScope } from '../storage/memory-record.ts';
+import type { MemoryEvent } from '../storage/memory-storage.ts';
 
 /** What was removed, and the checkpoints whose states may hold the same words: memory cannot remove those. */
 export type PurgeResult = {

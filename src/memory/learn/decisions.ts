@@ -1,8 +1,7 @@
-import type { FoldedMemory } from '../log/fold.ts';
-import { holdsAt } from '../log/fold.ts';
+import { type FoldedMemory, holdsAt } from '../log/fold.ts';
 import { endedBy, speaksOfSame } from '../log/slots.ts';
-import type { EventPlace, MemoryEvent, NewMemoryEvent } from '../storage/memory-event.ts';
 import type { MemoryFields, MemoryScope } from '../storage/memory-record.ts';
+import type { EventPlace, MemoryEvent, NewMemoryEvent } from '../storage/memory-storage.ts';
 import { similarity, termsOf } from '../text/terms.ts';
 import type { Proposal } from './proposal.ts';
 

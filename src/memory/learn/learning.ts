@@ -10,9 +10,8 @@ import { digest, type MemoryInput, parseMessages, parseScope } from '../log/memo
 import { endedBy } from '../log/slots.ts';
 import type { VectorStatus } from '../log/vector-index.ts';
 import { sessionsOf } from '../log/views.ts';
-import type { MemoryEvent, NewMemoryEvent } from '../storage/memory-event.ts';
 import type { MemoryFields, MemoryKind, MemoryRecord } from '../storage/memory-record.ts';
-import type { IndexedEvent, RelatedQuery } from '../storage/memory-storage.ts';
+import type { IndexedEvent, MemoryEvent, NewMemoryEvent, RelatedQuery } from '../storage/memory-storage.ts';
 import { termsOf } from '../text/terms.ts';
 import { type Decision, Decisions } from './decisions.ts';
 import {

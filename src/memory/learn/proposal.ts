@@ -14,7 +14,6 @@ import {
   WHY_CHECKS,
 } from '../log/memory-input.ts';
 import { TEACHER_CHECKS, type TeacherOptions } from '../log/views.ts';
-import type { EventPlace } from '../storage/memory-event.ts';
 import {
   MEMORY_KINDS,
   type MemoryFields,
@@ -22,6 +21,7 @@ import {
   type MemoryScope,
   type MemoryTrust,
 } from '../storage/memory-record.ts';
+import type { EventPlace } from '../storage/memory-storage.ts';
 
 /** How something is remembered. */
 export type AddOptions = MemoryScope &

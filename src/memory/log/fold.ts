@@ -1,6 +1,6 @@
 import { withoutUndefined } from '../../core/defined.ts';
-import type { MemoryEvent } from '../storage/memory-event.ts';
 import type { MemoryFields, MemoryRecord, MemoryScope } from '../storage/memory-record.ts';
+import type { MemoryEvent } from '../storage/memory-storage.ts';
 import { termsOf } from '../text/terms.ts';
 
 /** What the visible events make of one memory. */

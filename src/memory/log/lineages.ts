@@ -5,7 +5,7 @@ import { findCurrentBranch } from '../../manager/engine/current-branch.ts';
 import { type Engine, engineOf } from '../../manager/engine/engine.ts';
 import { type LineageEntry, readPath, toEntry } from '../../manager/engine/lineage.ts';
 import type { Ref } from '../../storage/contract.ts';
-import type { LineageSegment } from '../storage/memory-event.ts';
+import type { LineageSegment } from '../storage/memory-storage.ts';
 import { keepRecent } from './keep-recent.ts';
 
 /** Sorts after every checkpoint id: the end of a branch that goes on. */

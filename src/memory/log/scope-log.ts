@@ -1,9 +1,8 @@
-import type { EventPlace, MemoryEvent } from '../storage/memory-event.ts';
 import type { MemoryFields, MemoryScope } from '../storage/memory-record.ts';
-import type { MemoryStorage } from '../storage/memory-storage.ts';
+import type { EventPlace, MemoryEvent, MemoryStorage } from '../storage/memory-storage.ts';
 import { applyEvent, type FoldedMemory } from './fold.ts';
 import { keepRecent } from './keep-recent.ts';
-import type { View } from './view.ts';
+import type { View } from './views.ts';
 
 /** Memories by their ids. */
 export interface Memories {
@@ -39,7 +38,7 @@ export type Taken = {
 const MAX_VIEWS = 8;
 
 /** The events of one scope, kept in memory and caught up before each use, with what views make of them. */
-export class ScopeLog {
+class ScopeLog {
   readonly #storage: MemoryStorage;
   readonly #scope: MemoryScope;
   readonly #views = new Map<string, FoldedView>();

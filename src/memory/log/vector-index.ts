@@ -1,7 +1,6 @@
 import { messageOf } from '../../core/errors.ts';
-import type { MemoryEvent } from '../storage/memory-event.ts';
 import type { MemoryScope } from '../storage/memory-record.ts';
-import type { EventVector, MemoryStorage } from '../storage/memory-storage.ts';
+import type { EventVector, MemoryEvent, MemoryStorage } from '../storage/memory-storage.ts';
 import { cosine, type Embedder, normaliseVector } from './embedder.ts';
 import { keepRecent } from './keep-recent.ts';
 import type { Visible } from './scope-log.ts';

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { CorruptError } from '../../core/errors.ts';
-import type { MemoryEvent, MemoryOperation, NewMemoryEvent } from './memory-event.ts';
 import type { MemoryKind, MemoryScope } from './memory-record.ts';
+import type { MemoryEvent, MemoryOperation, NewMemoryEvent } from './memory-storage.ts';
 
 const NAMED_COLUMNS = [
   'user_id',

@@ -3,8 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { freshSchema, postgresUrl } from '../../../test/support/postgres.ts';
-import type { MemoryOperation, NewMemoryEvent } from './memory-event.ts';
-import type { IndexedEvent, MemoryStorage } from './memory-storage.ts';
+import type { IndexedEvent, MemoryOperation, MemoryStorage, NewMemoryEvent } from './memory-storage.ts';
 import { PostgresMemoryStorage } from './postgres/postgres-memory-storage.ts';
 import { SqliteMemoryStorage } from './sqlite/sqlite-memory-storage.ts';
 

@@ -1,7 +1,7 @@
+import { createRequire } from 'node:module';
 import type pg from 'pg';
-import { ClosedError } from '../../core/errors.ts';
+import { ClosedError, UnsupportedError } from '../../core/errors.ts';
 import { Connections } from './connections.ts';
-import { loadPg } from './load-pg.ts';
 import { isOutcomeUnknown, toSavestateError } from './postgres-error.ts';
 import { answerOf, type Doubt, withRetries } from './retry.ts';
 import type { ServerOptions } from './server-options.ts';
@@ -194,4 +194,17 @@ function createPool({
 function describePlace({ options }: pg.Pool, schema: string): string {
   const { host, port, database } = new (loadPg().Client)(options);
   return `PostgreSQL at ${host}:${port}/${database}, schema "${schema}"`;
+}
+
+const require = createRequire(import.meta.url);
+
+/** The package `pg`, which is loaded when a connection is made; an UnsupportedError that says what to install if it is not there. */
+export function loadPg(): typeof pg {
+  try {
+    return require('pg') as typeof pg;
+  } catch (cause) {
+    const isMissing = cause instanceof Error && 'code' in cause && cause.code === 'MODULE_NOT_FOUND';
+    if (!isMissing) throw cause;
+    throw new UnsupportedError('PostgreSQL needs the package pg. Install it: npm install pg', { cause });
+  }
 }

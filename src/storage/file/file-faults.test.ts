@@ -9,7 +9,7 @@ import { createChunk, type Digest, digestText } from '../../core/tree/chunk.ts';
 import { Builders, commitOf, contentOf, moveBranch, rowWithRootOf, session } from '../../testing/contract/builders.ts';
 import type { NewCheckpoint } from '../contract.ts';
 import { FileCheckpointStorage } from './file-storage.ts';
-import { encodeSessionId } from './session-name.ts';
+import { encodeSessionId } from './log-entry.ts';
 import { FORMAT_TEXT } from './store.ts';
 
 const PATH = '/store';

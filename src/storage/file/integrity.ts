@@ -2,8 +2,14 @@ import { hash } from 'node:crypto';
 import { SavestateError } from '../../core/errors.ts';
 import { parseOwnedName } from './durable-files.ts';
 import type { FileSystem, FolderEntry } from './file-system.ts';
-import { entryName, parseEntry, parseEntryName, parseOpening, type SessionOpening } from './log-entry.ts';
-import { encodeSessionId } from './session-name.ts';
+import {
+  encodeSessionId,
+  entryName,
+  parseEntry,
+  parseEntryName,
+  parseOpening,
+  type SessionOpening,
+} from './log-entry.ts';
 import { OPENING_NAME } from './sessions.ts';
 import { checkFormat, FORMAT_NAME, STORE_FOLDERS } from './store.ts';
 

@@ -2,7 +2,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { StorageError } from '../../core/errors.ts';
 import { ownedName, parseOwnedName } from './durable-files.ts';
 import type { FileSystem } from './file-system.ts';
-import { LocalLock } from './local-lock.ts';
 
 const FIRST_PAUSE_MS = 1;
 const MAX_PAUSE_MS = 50;
@@ -124,5 +123,41 @@ export class Markers {
 
   async #isAlive(processId: string): Promise<boolean> {
     return processId === this.#fileSystem.processId || (await this.#fileSystem.isProcessAlive(processId));
+  }
+}
+
+type Waiter = { readonly isExclusive: boolean; readonly enter: () => void };
+
+/** Shared and exclusive sections inside one process, in the order they were asked for. */
+class LocalLock {
+  readonly #waiting: Waiter[] = [];
+  #sharing = 0;
+  #isExclusive = false;
+
+  async run<T>(isExclusive: boolean, work: () => Promise<T>): Promise<T> {
+    await new Promise<void>((enter) => {
+      this.#waiting.push({ isExclusive, enter });
+      this.#admit();
+    });
+    try {
+      return await work();
+    } finally {
+      if (isExclusive) this.#isExclusive = false;
+      else this.#sharing--;
+      this.#admit();
+    }
+  }
+
+  #admit(): void {
+    for (let next = this.#waiting[0]; next !== undefined && this.#canEnter(next); next = this.#waiting[0]) {
+      this.#waiting.shift();
+      if (next.isExclusive) this.#isExclusive = true;
+      else this.#sharing++;
+      next.enter();
+    }
+  }
+
+  #canEnter({ isExclusive }: Waiter): boolean {
+    return !this.#isExclusive && (!isExclusive || this.#sharing === 0);
   }
 }

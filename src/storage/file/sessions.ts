@@ -5,6 +5,7 @@ import { mapBounded } from './bounded.ts';
 import type { DurableFiles } from './durable-files.ts';
 import { type FileSystem, hasFileCode } from './file-system.ts';
 import {
+  encodeSessionId,
   entryName,
   formatEntry,
   formatOpening,
@@ -16,7 +17,6 @@ import {
   type SessionOpening,
 } from './log-entry.ts';
 import { type LogRow, SessionLog } from './session-log.ts';
-import { encodeSessionId } from './session-name.ts';
 
 // Enough to keep libuv's four threads busy, few enough to stay far from any limit of open files.
 const PARALLEL_READS = 16;

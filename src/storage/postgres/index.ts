@@ -1,4 +1,4 @@
 export { PostgresCheckpointStorage } from './postgres-storage.ts';
-export type { MigrationOptions } from './schema/migrate-postgres.ts';
-export { migratePostgres } from './schema/migrate-postgres.ts';
-export type { PostgresStorageOptions } from './schema/postgres-options.ts';
+export type { MigrationOptions } from './schema/migration.ts';
+export { migratePostgres } from './schema/migration.ts';
+export type { PostgresStorageOptions } from './schema/postgres-connection.ts';

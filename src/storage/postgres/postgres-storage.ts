@@ -17,8 +17,7 @@ import { deleteCheckpoints, deleteSession } from './postgres-deleter.ts';
 import { findDamage } from './postgres-integrity.ts';
 import { PostgresReader } from './postgres-reader.ts';
 import { PostgresWatch } from './postgres-watch.ts';
-import { PostgresConnection } from './schema/postgres-connection.ts';
-import { POSTGRES_CHECKS, type PostgresStorageOptions } from './schema/postgres-options.ts';
+import { POSTGRES_CHECKS, PostgresConnection, type PostgresStorageOptions } from './schema/postgres-connection.ts';
 
 const COUNTS = `SELECT
   (SELECT count(*) FROM {s}.checkpoint WHERE tenant = $1 AND NOT deleted)::double precision AS checkpoints,

@@ -1,10 +1,12 @@
+import { statSync } from 'node:fs';
+import { Worker } from 'node:worker_threads';
 import { messageOf, SavestateError } from '../../core/errors.ts';
 import type { SessionId } from '../../core/record/id.ts';
 import { decodeEffect, type EffectColumns } from '../database/sql-reader.ts';
 import type { SqliteConnection } from '../database/sqlite-connection.ts';
+import { sqliteModuleName } from '../database/sqlite-driver.ts';
 import { checkEffect, checkFiled, describeEffect, eachRow, type FiledColumns, readOrUndefined } from '../marks.ts';
 import { type ChunkNumbers, readRefs } from './chunk-numbers.ts';
-import { checkFile } from './integrity-check.ts';
 import { DIGEST_BYTES, decodeText, PREFIX_BYTES, unpackDigest } from './sqlite-codec.ts';
 import { type SqliteForm, sqliteCodec } from './sqlite-reader.ts';
 import { findSchemaDamage } from './sqlite-schema.ts';
@@ -108,4 +110,44 @@ function rowsOf<Row extends Numbered>(connection: SqliteConnection, sql: string)
     ROWS_PER_PAGE,
     (last: Row | undefined) => connection.prepare(statement).all(last?.n ?? Number.MIN_SAFE_INTEGER) as Row[],
   );
+}
+
+/** SQLite checks a smaller file in a few milliseconds. */
+const INLINE_BYTES = 1024 * 1024;
+
+/** SQLite stops at 100 findings unless told otherwise; beyond this many a list helps nobody. */
+const MAX_FINDINGS = 10_000;
+
+const PRAGMA = `PRAGMA integrity_check(${MAX_FINDINGS})`;
+
+/** Plain JavaScript, because a worker has no part in how this module was loaded. */
+const WORKER = `
+const { parentPort, workerData } = require('node:worker_threads');
+process.removeAllListeners('warning');
+const { DatabaseSync } = require(workerData.module);
+const db = new DatabaseSync(workerData.path, { readOnly: true });
+db.exec('PRAGMA busy_timeout=10000; PRAGMA cell_size_check=ON');
+parentPort.postMessage(db.prepare(workerData.pragma).all().map((row) => row.integrity_check));
+db.close();
+`;
+
+/** What SQLite itself finds damaged. Reads the whole file in one call, so a large one is checked in a thread of its own. */
+async function checkFile(connection: SqliteConnection): Promise<string[]> {
+  const isSmall = statSync(connection.path).size <= INLINE_BYTES;
+  const found = isSmall ? connection.db.prepare(PRAGMA).all().map(findingOf) : await checkInWorker(connection.path);
+  return found.filter((message) => message !== 'ok').map((message) => `SQLite: ${message}`);
+}
+
+function findingOf(row: unknown): string {
+  return (row as { integrity_check: string }).integrity_check;
+}
+
+function checkInWorker(path: string): Promise<string[]> {
+  return new Promise((resolve, reject) => {
+    const workerData = { path, module: sqliteModuleName(), pragma: PRAGMA };
+    const worker = new Worker(WORKER, { eval: true, workerData, stderr: true, execArgv: [] });
+    worker.once('message', resolve);
+    worker.once('error', reject);
+    worker.once('exit', () => reject(new Error(`the check of ${path} ended without a result`)));
+  });
 }

@@ -1,6 +1,6 @@
 import type { Checkpoint } from '@langchain/langgraph-checkpoint';
 import type pg from 'pg';
-import { loadPg } from '../../../storage/database/load-pg.ts';
+import { loadPg } from '../../../storage/database/postgres-database.ts';
 import { toSavestateError } from '../../../storage/database/postgres-error.ts';
 import { checkSchemaName } from '../../../storage/database/server-options.ts';
 import { HERE, SaverDatabase, type SaverDatabaseOptions, type SaverTables } from './saver-database.ts';

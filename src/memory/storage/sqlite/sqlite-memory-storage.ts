@@ -13,7 +13,6 @@ import {
   toToken,
   uniteEvents,
 } from '../event-row.ts';
-import type { MemoryEvent, NewMemoryEvent } from '../memory-event.ts';
 import type { MemoryScope } from '../memory-record.ts';
 import {
   type AppendResult,
@@ -23,7 +22,9 @@ import {
   type IndexedEvent,
   MAX_RELATED,
   MAX_SERIES,
+  type MemoryEvent,
   type MemoryStorage,
+  type NewMemoryEvent,
   type RelatedQuery,
   type SeriesQuery,
   type StoredVector,

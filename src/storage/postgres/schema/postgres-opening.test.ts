@@ -7,8 +7,8 @@ import { installWithout } from '../../../../test/support/install-without.ts';
 import { adminClient, createLogin, freshSchema, postgresUrl } from '../../../../test/support/postgres.ts';
 import type { SessionId } from '../../../core/record/id.ts';
 import { PostgresCheckpointStorage } from '../postgres-storage.ts';
-import { migratePostgres } from './migrate-postgres.ts';
-import type { PostgresStorageOptions } from './postgres-options.ts';
+import { migratePostgres } from './migration.ts';
+import type { PostgresStorageOptions } from './postgres-connection.ts';
 
 const SESSION = 's' as SessionId;
 

@@ -4,12 +4,11 @@ import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { IS_FULL, reportFaults, seededRandom } from '../../../../test/support/fault-report.ts';
 import { adminClient, createLogin, freshSchema, postgresUrl } from '../../../../test/support/postgres.ts';
 import type { CheckpointId, SessionId } from '../../../core/record/id.ts';
-import type { Digest } from '../../../core/tree/chunk.ts';
-import { createChunk } from '../../../core/tree/chunk.ts';
+import { createChunk, type Digest } from '../../../core/tree/chunk.ts';
 import { CheckpointManager } from '../../../manager/checkpoint-manager.ts';
 import type { ChunkStorage } from '../../contract.ts';
 import { PostgresCheckpointStorage } from '../postgres-storage.ts';
-import { migratePostgres } from './migrate-postgres.ts';
+import { migratePostgres } from './migration.ts';
 
 const TABLES = ['session', 'chunk', 'checkpoint', 'ref', 'effect'] as const;
 const schema = freshSchema();
