@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { SavestateError } from '../core/errors.ts';
 import type { Command } from './base/command.ts';
 import type { CommandInput, GlobalOptions } from './base/command-input.ts';
@@ -7,13 +6,13 @@ import { PROGRAM } from './program.ts';
 import { toPrintable } from './terminal/style.ts';
 
 /** Runs the command line of a process; answers its exit code. */
-export async function runMain(host: NodeJS.Process): Promise<number> {
+export async function runMain(host: NodeJS.Process, version = ''): Promise<number> {
   const args = host.argv.slice(2);
   const signal = stopOnInterrupt(host);
   endQuietlyOnBrokenPipe(host);
   try {
     return await PROGRAM.run(args.length === 0 && host.stdin.isTTY && host.stdout.isTTY ? ['repl'] : args, {
-      version: readVersion(),
+      version,
       print: (text) => void host.stdout.write(text),
       note: (text) => note(host, text),
       run: (command, input, globals) => runCommand({ command, input }, globals, { host, signal }),
@@ -83,9 +82,4 @@ async function explain(error: unknown, host: NodeJS.Process, isJson: boolean): P
 /** Errors quote what is stored, and what was typed. */
 function note({ stderr }: NodeJS.Process, text: string): void {
   stderr.write(stderr.isTTY ? toPrintable(text) : text);
-}
-
-function readVersion(): string {
-  const path = new URL('../../package.json', import.meta.url);
-  return (JSON.parse(readFileSync(path, 'utf8')) as { version: string }).version;
 }

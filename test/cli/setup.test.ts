@@ -175,8 +175,6 @@ describe.concurrent('the rest', () => {
       'storage',
       'content',
       'team',
-      'own files',
-      'terminal',
     ]);
     const messageOf = (wanted: string) => well.checks.find(({ name }) => name === wanted)?.message;
     expect(messageOf('sqlite')).toMatch(

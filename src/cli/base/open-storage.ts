@@ -109,11 +109,6 @@ export class OpenStorage {
 /** What the sessions of LangGraph's stores begin with. */
 const STORE_PREFIX = 'lg-store/';
 
-/** Whether LangGraph saves here: a thread, or a subgraph of one. */
-export function isThreadSession(sessionId: SessionId): boolean {
-  return sessionId.startsWith('lg/');
-}
-
 /** The thread that a session of a subgraph belongs to; of any other session itself. */
 export function threadOf(sessionId: SessionId): SessionId {
   const place = placeOf(sessionId);
@@ -124,7 +119,7 @@ export function threadOf(sessionId: SessionId): SessionId {
 
 /** A session and, of a thread of LangGraph, those of its subgraphs: they are one conversation. */
 export async function withSubgraphs({ storage }: OpenStorage, sessionId: SessionId): Promise<readonly SessionId[]> {
-  const isThread = isThreadSession(sessionId) && threadOf(sessionId) === sessionId;
+  const isThread = sessionId.startsWith('lg/') && threadOf(sessionId) === sessionId;
   return isThread ? [sessionId, ...(await sessionsBelow(storage, `${sessionId}/`))] : [sessionId];
 }
 
@@ -140,7 +135,7 @@ async function hasSession({ storage }: OpenStorage, sessionId: SessionId): Promi
 }
 
 /** The session that was saved to last. A store of LangGraph is none, and a subgraph belongs to its thread. */
-export async function findLatestSession(opened: OpenStorage): Promise<SessionId | undefined> {
+async function findLatestSession(opened: OpenStorage): Promise<SessionId | undefined> {
   const latest = (await opened.manager.latest())?.sessionId;
   const isPlain = latest === undefined || (!latest.startsWith(STORE_PREFIX) && threadOf(latest) === latest);
   return isPlain ? latest : findLatestByHeads(opened);

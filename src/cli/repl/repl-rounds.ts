@@ -101,7 +101,7 @@ export async function goBack(opened: OpenStorage, from: Checkpoint, count: numbe
 export function formatRounds(rounds: readonly Round[], names: Names, terminal: Terminal): string {
   const { style, isScreen } = terminal;
   const all = rounds.flatMap((round) => round.rows.map((checkpoint) => ({ round, checkpoint }))).reverse();
-  const short = shortenIds(all.map(({ checkpoint }) => checkpoint.id));
+  const shorten = shortenIds(all.map(({ checkpoint }) => checkpoint.id));
   const rows = all.map(({ round, checkpoint }) => {
     const output = toOutput(checkpoint, names);
     // A prompt that came after the end of a round has only the number of its checkpoint.
@@ -110,7 +110,7 @@ export function formatRounds(rounds: readonly Round[], names: Names, terminal: T
     return [
       isRound ? String(round.number) : `#${checkpoint.sequence}`,
       formatTime(checkpoint.timestamp),
-      style.cyan(isScreen ? (short.get(checkpoint.id) ?? '') : checkpoint.id),
+      style.cyan(isScreen ? shorten(checkpoint.id) : checkpoint.id),
       what
         .filter((part) => part !== '')
         .join(' ')

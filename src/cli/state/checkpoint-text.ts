@@ -54,22 +54,15 @@ export async function readNames({ storage }: OpenStorage, sessionId: SessionId):
   return { heads: heads ?? new Map(), tags: tags ?? new Map() };
 }
 
+const PREFIX = 'chk_';
 /** The time and a little of what makes ids of the same moment differ. */
 const SHORT_ID_CHARS = 13;
 
-/** Beginnings of ids that are enough to tell these apart, for tables; they can be typed as they are. */
-export function shortenIds(ids: readonly CheckpointId[]): ReadonlyMap<CheckpointId, string> {
-  const sorted = [...new Set(ids)].sort();
-  const shared = sorted.map((id, at) => countShared(id, sorted[at + 1] ?? ''));
-  const chars = Math.max(SHORT_ID_CHARS, ...shared.map((count) => count + 1 - PREFIX.length));
-  return new Map(sorted.map((id) => [id, id.slice(PREFIX.length, PREFIX.length + chars)]));
-}
-
-const PREFIX = 'chk_';
-
-function countShared(a: string, b: string): number {
-  const at = [...a].findIndex((letter, index) => letter !== b[index]);
-  return at < 0 ? a.length : at;
+/** Beginnings of ids for tables, whole where they would not tell these apart; they can be typed as they are. */
+export function shortenIds(ids: readonly CheckpointId[]): (id: CheckpointId) => string {
+  const shorten = (id: CheckpointId) => id.slice(PREFIX.length, PREFIX.length + SHORT_ID_CHARS);
+  const isClear = new Set(ids.map(shorten)).size === new Set(ids).size;
+  return (id) => (isClear ? shorten(id) : id.slice(PREFIX.length));
 }
 
 /** A checkpoint for `--json`. */

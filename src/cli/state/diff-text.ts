@@ -15,15 +15,13 @@ export type DiffOutput = Pick<
   readonly after: CheckpointOutput;
 };
 
-type Diff = DiffOutput;
-
 /** Longer values are cut, so that a diff can be read; `--json` has them whole. */
 const MAX_LINES = 40;
 /** A text this long or with line ends is shown word by word where it changed. */
 const MIN_TEXT_CHARS = 24;
 
 /** A diff for people: messages as messages, texts word by word, everything else as JSON. With a view: the conversation first, and without what it folds. */
-export function formatDiff(diff: Diff, style: Style, view?: StateView): string {
+export function formatDiff(diff: DiffOutput, style: Style, view?: StateView): string {
   if (!diff.hasChanges) return '';
   const blocks = [
     ...diff.removed.map(({ path, oldValue }) => ({
@@ -60,20 +58,20 @@ function arrange(blocks: readonly Block[], style: Style, view: StateView | undef
 }
 
 /** How many changes there are, in all and for each field. */
-export function formatDiffStat({ counts, hasChanges }: Diff, style: Style): string {
+export function formatDiffStat({ counts, hasChanges }: DiffOutput, style: Style): string {
   if (!hasChanges) return '';
   const rows = Object.entries(counts.fields).map(([field, each]) => `  ${style.bold(field)}  ${formatCounts(each)}\n`);
   return `${rows.join('')}${formatCounts(counts.total)}\n`;
 }
 
-function formatCounts(counts: Diff['counts']['total']): string {
+function formatCounts(counts: DiffOutput['counts']['total']): string {
   return Object.entries(counts)
     .filter(([, count]) => count > 0)
     .map(([kind, count]) => `${count} ${kind}`)
     .join(', ');
 }
 
-function formatSide(label: string, checkpoint: Diff['before'], style: Style): string {
+function formatSide(label: string, checkpoint: DiffOutput['before'], style: Style): string {
   const { sequence, id, branch } = checkpoint;
   return style.dim(`${label} #${sequence} ${id} ${branch} ${describeCheckpoint(checkpoint)}\n`);
 }
@@ -97,7 +95,7 @@ function toLines(value: unknown): string[] {
   return text.split('\n');
 }
 
-function formatChange({ oldValue, newValue }: Diff['modified'][number], style: Style): string {
+function formatChange({ oldValue, newValue }: DiffOutput['modified'][number], style: Style): string {
   const isText = typeof oldValue === 'string' && typeof newValue === 'string';
   if (isText && Math.max(oldValue.length, newValue.length) >= MIN_TEXT_CHARS && isAlike(oldValue, newValue)) {
     return formatWords(oldValue, newValue, style);

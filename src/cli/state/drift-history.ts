@@ -6,7 +6,8 @@ import type { DriftEvent } from '../../runtime/drift/step/drift-event.ts';
 import type { Context } from '../base/context.ts';
 import type { OpenStorage } from '../base/open-storage.ts';
 import { readLive } from '../revision/resolve-revision.ts';
-import { findChatMessages, toEvents } from './message-events.ts';
+import { toEvents } from './message-events.ts';
+import { listMessages } from './message-text.ts';
 import { fieldsOf } from './state-view.ts';
 
 type Status = DriftAssessment['status'];
@@ -55,7 +56,7 @@ export async function observeHistory(
   const work = { noun: 'checkpoints', total: history.length };
   for await (const checkpoint of context.watch(history.reverse(), work)) {
     const health = readHealth(checkpoint);
-    if (health === undefined) observer.read(checkpoint, findChatMessages(await opened.manager.load(checkpoint.id)));
+    if (health === undefined) observer.read(checkpoint, listMessages(await opened.manager.load(checkpoint.id)) ?? []);
     else observer.readLoop(checkpoint, health);
   }
   return observer.conclude();

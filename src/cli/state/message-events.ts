@@ -1,16 +1,8 @@
 import type { DriftEvent } from '../../runtime/drift/step/drift-event.ts';
 import { isLangChainMessage, readMessage } from './message-text.ts';
-import { channelsOf, fieldsOf } from './state-view.ts';
+import { fieldsOf } from './state-view.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
-
-/** The messages of a state: of a group chat, of a fleet, of a thread of LangGraph, or of any state with a list of that name. */
-export function findChatMessages(state: unknown): readonly unknown[] {
-  const own = fieldsOf(state);
-  for (const holder of [fieldsOf(own.chat), fieldsOf(own.fleet), channelsOf(state) ?? {}, own])
-    if (Array.isArray(holder.messages)) return holder.messages;
-  return [];
-}
 
 /** A message as what a drift detector watches: the calls of its turn, their results, and what was said. */
 export function toEvents(message: unknown, time: Date): DriftEvent[] {

@@ -77,21 +77,15 @@ function formatCall(call: unknown): string {
   return typeof name === 'string' && args !== undefined ? `${name}(${formatValue(args)})` : formatValue(call);
 }
 
-/** The list of messages of a state, if it has one. */
-export function findMessages(state: unknown): readonly ChatMessage[] | undefined {
-  const { messages: list } = channelsOf(state) ?? fieldsOf(state);
-  if (!Array.isArray(list)) return undefined;
-  const messages = list.map(readMessage);
-  return messages.every((message) => message !== undefined) ? messages : undefined;
+/** The list of messages of a state: of a group chat, of a fleet, of a thread of LangGraph, or of any state with a list of that name. */
+export function listMessages(state: unknown): readonly unknown[] | undefined {
+  const own = fieldsOf(state);
+  const holders = [fieldsOf(own.chat), fieldsOf(own.fleet), channelsOf(state) ?? {}, own];
+  return holders.map(({ messages }) => messages).find((list) => Array.isArray(list));
 }
 
-/** The conversation of a group chat or a fleet, and who is in it; undefined for any other state. What else these hold is a lot. */
-export function findHeldMessages(
-  state: unknown,
-): { readonly messages: readonly ChatMessage[]; readonly agents: readonly string[] } | undefined {
-  if (typeof state !== 'object' || state === null || !('order' in state) || !Array.isArray(state.order))
-    return undefined;
-  const holder = 'chat' in state ? state.chat : 'fleet' in state ? state.fleet : undefined;
-  const messages = findMessages(holder);
-  return messages === undefined ? undefined : { messages, agents: state.order.map(String) };
+/** The messages of a state as people read them; undefined if it has none, or other things among them. */
+export function findMessages(state: unknown): readonly ChatMessage[] | undefined {
+  const messages = listMessages(state)?.map(readMessage);
+  return messages?.every((message) => message !== undefined) ? messages : undefined;
 }

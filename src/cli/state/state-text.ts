@@ -1,20 +1,15 @@
 import type { Style } from '../terminal/style.ts';
 import { toJsonForm } from './json-form.ts';
-import { type ChatMessage, findHeldMessages, findMessages } from './message-text.ts';
+import { type ChatMessage, findMessages } from './message-text.ts';
 import { channelsOf, fieldsOf, viewOf } from './state-view.ts';
 
 /** A state for people: what else it holds as JSON, then its messages as a chat. */
 export function formatState(state: unknown, style: Style): string {
-  const held = findHeldMessages(state);
-  if (held !== undefined) {
-    const parts = [
-      `agents ${held.agents.join(', ')}`,
-      ...formatLedgers(state, style),
-      formatChat(held.messages, style),
-    ];
-    return parts.join('\n\n');
-  }
   const messages = findMessages(state);
+  const { order, chat, fleet } = fieldsOf(state);
+  // What else a group chat or a fleet holds is a lot.
+  if (messages !== undefined && Array.isArray(order) && (chat ?? fleet) !== undefined)
+    return [`agents ${order.join(', ')}`, ...formatLedgers(state, style), formatChat(messages, style)].join('\n\n');
   const rest = withoutMessages(state, messages !== undefined);
   if (messages === undefined) return formatJson(rest);
   const others = Object.keys(fieldsOf(rest)).length === 0 ? '' : `${formatJson(rest)}\n`;

@@ -1,4 +1,4 @@
-import { dirname, extname, resolve } from 'node:path';
+import { dirname, resolve } from 'node:path';
 import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
 import { AgentRegistry } from '../../runtime/agent/agent-registry.ts';
 import type { GroupChat } from '../../runtime/chat/group-chat.ts';
@@ -27,14 +27,17 @@ export function readTeamChoice(input: CommandInput): TeamChoice {
   return { file: input.text('team'), registry: input.text('registry'), allowsCode: input.flag('allowCode') };
 }
 
-/** The team that `--team`, SAVESTATE_TEAM or savestate.yaml names: a `team.yaml`, or a module; undefined if there is none. */
-export async function findTeam(context: Context, choice: TeamChoice = {}): Promise<Team | undefined> {
+/** The team that `--team`, SAVESTATE_TEAM or savestate.yaml names: a `team.yaml`, or a module. */
+export async function openTeam(context: Context, choice: TeamChoice): Promise<Team> {
   const { path: project = '', config = {} } = (await context.config()) ?? {};
   const place = { here: context.folder, project: dirname(project) };
   const path = pick(place, choice.file ?? (context.env.SAVESTATE_TEAM || undefined), config.team);
-  if (path === undefined) return undefined;
-  const registry = pick(place, choice.registry, config.registry);
-  const team = await loadTeam(path, { env: context.env, registry });
+  if (path === undefined)
+    throw new NotFoundError(
+      'There is no team here. Describe one in team.yaml and name it in savestate.yaml ("team: team.yaml"), or give --team <file>.',
+    );
+  const parts = { env: context.env, registry: pick(place, choice.registry, config.registry) };
+  const team = await (/\.ya?ml$/.test(path) ? readTeam(path, parts) : importTeam(path, parts));
   if (choice.allowsCode === true) team.registry.allowCode(context.folder);
   const settings = await context.settings();
   return settings === undefined ? team : withSettings(team, settings);
@@ -50,21 +53,7 @@ function pick(
   return configured === undefined ? undefined : resolveFile(project, configured);
 }
 
-/** Like `findTeam`, for commands that cannot do without. */
-export async function openTeam(context: Context, choice: TeamChoice = {}): Promise<Team> {
-  const team = await findTeam(context, choice);
-  if (team !== undefined) return team;
-  throw new NotFoundError(
-    'There is no team here. Describe one in team.yaml and name it in savestate.yaml ("team: team.yaml"), or give --team <file>.',
-  );
-}
-
 type TeamParts = { readonly env: Context['env']; readonly registry: string | undefined };
-
-async function loadTeam(path: string, parts: TeamParts): Promise<Team> {
-  const isYaml = ['.yaml', '.yml'].includes(extname(path));
-  return isYaml ? readTeam(path, parts) : importTeam(path, parts);
-}
 
 async function readTeam(path: string, { env, registry: named }: TeamParts): Promise<Team> {
   const config = parseTeam(readText(path, 'team file'), { source: path });

@@ -31,29 +31,15 @@ export class ProgressBar {
     this.#startedMs = terminal.now();
   }
 
-  show(done: number): void {
+  /** Shows how much is done, or, without a number, how long it took so far. */
+  show(done?: number): void {
     const nowMs = this.#terminal.now();
     if (!this.#isDue(nowMs)) return;
     this.#shownMs = nowMs;
     this.#hasShown = true;
     const text = formatProgress(this.#work, done, nowMs - this.#startedMs);
     const chars = Math.min(MAX_BAR_CHARS, this.#terminal.columns - text.length - 2);
-    const bar = formatBar(this.#work.total, done, chars);
-    this.#draw(bar, text);
-  }
-
-  /** Shows how long it took so far. */
-  pulse(): void {
-    const nowMs = this.#terminal.now();
-    if (!this.#isDue(nowMs)) return;
-    this.#shownMs = nowMs;
-    this.#hasShown = true;
-    const text = `${this.#work.noun}  ${formatDuration((nowMs - this.#startedMs) / MS_PER_SECOND)}`;
-    this.#draw('', text);
-  }
-
-  #draw(bar: string, text: string): void {
-    if (this.#terminal.isNoteScreen) this.#terminal.overwrite(bar + text);
+    if (this.#terminal.isNoteScreen) this.#terminal.overwrite(formatBar(this.#work.total, done ?? 0, chars) + text);
     else this.#terminal.note(`${text}\n`);
   }
 
@@ -72,7 +58,7 @@ export class ProgressBar {
 
 /** Shows that something is under way that cannot tell how far it is, and for how long. */
 export async function showBusy<Result>(bar: ProgressBar, work: Promise<Result>): Promise<Result> {
-  const timer = setInterval(() => bar.pulse(), SCREEN_EVERY_MS);
+  const timer = setInterval(() => bar.show(), SCREEN_EVERY_MS);
   try {
     return await work;
   } finally {
@@ -87,7 +73,8 @@ function formatBar(total: number | undefined, done: number, chars: number): stri
   return `${'█'.repeat(full)}${'░'.repeat(chars - full)} `;
 }
 
-function formatProgress({ noun, total }: Work, done: number, elapsedMs: number): string {
+function formatProgress({ noun, total }: Work, done: number | undefined, elapsedMs: number): string {
+  if (done === undefined) return `${noun}  ${formatDuration(elapsedMs / MS_PER_SECOND)}`;
   const perSecond = (done * MS_PER_SECOND) / Math.max(1, elapsedMs);
   const rate = `${perSecond < 10 ? perSecond.toFixed(1) : Math.round(perSecond)}/s`;
   if (total === undefined) return `${done} ${noun}  ${rate}`;

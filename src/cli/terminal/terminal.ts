@@ -12,7 +12,6 @@ export interface Terminal {
   readonly columns: number;
   readonly rows: number;
   readonly style: Style;
-  readonly noteStyle: Style;
   /** Milliseconds, for rates. */
   now(): number;
   /** The answer of the command. */
@@ -41,7 +40,6 @@ export function createTerminal({ stdin, stdout, stderr, env }: Streams, flags: {
     columns: columnsOf(),
     rows: stdout.rows ?? DEFAULT_ROWS,
     style: createStyle(wantsColor(env, { isScreen, flag: flags.color })),
-    noteStyle: createStyle(wantsColor(env, { isScreen: isNoteScreen, flag: flags.color })),
     now: () => performance.now(),
     print: (text) => void stdout.write(isScreen ? wrapWords(toPrintable(text), columnsOf()) : toPiped(text)),
     note: (text) => void stderr.write(isNoteScreen ? wrapWords(toPrintable(text), columnsOf()) : toPiped(text)),

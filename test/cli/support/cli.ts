@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { EventEmitter } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable, Writable } from 'node:stream';
 import { expect } from 'vitest';
@@ -10,6 +11,8 @@ import { OUTPUT_SCHEMAS, type Output, type OutputName } from './output-schemas.t
 /** The built program. */
 export const DIST = builtFolder();
 export const MAIN = join(DIST, 'cli', 'main.js');
+
+const { version: VERSION } = JSON.parse(readFileSync(join(DIST, '..', 'package.json'), 'utf8')) as { version: string };
 
 /** How a command ended and what it said. */
 export type Ran = { readonly code: number | null; readonly stdout: string; readonly stderr: string };
@@ -66,7 +69,7 @@ function runHere(args: readonly string[], options: RunOptions): Promise<Ran> {
           throw new Error(`exit ${code}`);
         },
       });
-      const code = await runMain(host as unknown as NodeJS.Process);
+      const code = await runMain(host as unknown as NodeJS.Process, VERSION);
       return { code, stdout: stdout.text, stderr: stderr.text };
     } finally {
       process.chdir(home);

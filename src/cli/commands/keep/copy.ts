@@ -1,5 +1,5 @@
+import { sessionsBelow } from '../../../adapter/langgraph/record/thread-sessions.ts';
 import { hasErrorCode, InvalidInputError } from '../../../core/errors.ts';
-import type { SessionId } from '../../../core/record/id.ts';
 import { copySession } from '../../../manager/transfer/copy-session.ts';
 import type { ChunkStorage } from '../../../storage/contract.ts';
 import { formatStorageAddress, parseStorageAddress } from '../../../storage/open/address.ts';
@@ -10,8 +10,6 @@ import { EXIT } from '../../base/exit-code.ts';
 import { formatCount } from '../../terminal/format.ts';
 
 type Copied = { sessionId: string; checkpoints: number; present: number; problem?: string };
-
-const PAGE = 500;
 
 /** Copies sessions to another storage. */
 export const command: Command = {
@@ -62,7 +60,7 @@ async function copyAll(context: Context, target: ChunkStorage): Promise<Copied[]
   };
   const copied: Copied[] = [];
   try {
-    for await (const sessionId of named === undefined ? listSessions(storage) : [named]) {
+    for (const sessionId of named === undefined ? await sessionsBelow(storage, '') : [named]) {
       const counts = await copySession(manager, sessionId, { storage: target, onCheckpoint }).catch(toProblem);
       copied.push({ sessionId, checkpoints: 0, present: 0, ...counts });
     }
@@ -77,15 +75,6 @@ function toProblem(error: unknown): { problem: string } {
   if (error instanceof Error && (hasErrorCode(error, 'CONFLICT') || hasErrorCode(error, 'CORRUPT')))
     return { problem: error.message };
   throw error;
-}
-
-async function* listSessions(storage: ChunkStorage): AsyncGenerator<SessionId> {
-  let after: SessionId | undefined;
-  do {
-    const sessions = await storage.listSessions({ limit: PAGE, ...(after !== undefined && { after }) });
-    yield* sessions;
-    after = sessions.length < PAGE ? undefined : sessions.at(-1);
-  } while (after !== undefined);
 }
 
 async function tell(context: Context, result: { from: string; to: string; sessions: readonly Copied[] }) {

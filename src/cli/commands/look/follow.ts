@@ -1,9 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { withoutUndefined } from '../../../core/defined.ts';
 import type { Checkpoint } from '../../../core/record/checkpoint.ts';
 import type { CheckpointId } from '../../../core/record/id.ts';
+import type { CheckpointManager } from '../../../manager/checkpoint-manager.ts';
 import type { Command } from '../../base/command.ts';
 import type { Context } from '../../base/context.ts';
-import type { OpenStorage } from '../../base/open-storage.ts';
 import { formatLine, toOutput } from '../../state/checkpoint-text.ts';
 import { formatTime } from '../../terminal/format.ts';
 
@@ -28,7 +29,7 @@ export const command: Command = {
     const sessionId = input.flag('all') ? undefined : await opened.findSession();
     const filter = sessionId === undefined ? {} : { sessionId };
     const shown = input.count('n') ?? DEFAULT_SHOWN;
-    const tail = new Tail(opened, filter);
+    const tail = new Tail(opened.manager, filter);
     for (const checkpoint of (await tail.readNew()).slice(shown === 0 ? PAGE : -shown)) show(context, checkpoint);
     context.say(context.terminal.isNoteScreen ? 'Waiting for more; Ctrl-C ends it.' : 'following');
     for (;;) {
@@ -47,31 +48,26 @@ function show(context: Context, checkpoint: Checkpoint): void {
 
 /** The end of a storage. Ids follow lineage and not time, so those of others may come in between: what was told is remembered. */
 class Tail {
-  readonly #opened: OpenStorage;
+  readonly #manager: CheckpointManager;
   readonly #filter: { readonly sessionId?: string };
   readonly #told = new Set<CheckpointId>();
-  #isFirst = true;
 
-  constructor(opened: OpenStorage, filter: { readonly sessionId?: string }) {
-    this.#opened = opened;
+  constructor(manager: CheckpointManager, filter: { readonly sessionId?: string }) {
+    this.#manager = manager;
     this.#filter = filter;
   }
 
-  /** What was saved since the last call, oldest first; the first call answers the last page. */
+  /** What was saved since the last call, oldest first; the first call returns the last page. */
   async readNew(): Promise<Checkpoint[]> {
+    const isFirst = this.#told.size === 0;
     const fresh: Checkpoint[] = [];
     let cursor: string | undefined;
     do {
-      const page = await this.#opened.manager.list(this.#filter, {
-        limit: PAGE,
-        ...(cursor !== undefined && { cursor }),
-      });
+      const page = await this.#manager.list(this.#filter, withoutUndefined({ limit: PAGE, cursor }));
       const unknown = page.checkpoints.filter(({ id }) => !this.#told.has(id));
       fresh.push(...unknown);
-      const isAllNew = unknown.length === page.checkpoints.length;
-      cursor = isAllNew && !this.#isFirst ? page.nextCursor : undefined;
+      cursor = unknown.length === page.checkpoints.length && !isFirst ? page.nextCursor : undefined;
     } while (cursor !== undefined);
-    this.#isFirst = false;
     for (const { id } of fresh) this.#told.add(id);
     return fresh.reverse();
   }

@@ -6,17 +6,6 @@ import type { Command } from '../../base/command.ts';
 import { type OpenStorage, threadOf } from '../../base/open-storage.ts';
 import { formatCount, formatRows, formatTime } from '../../terminal/format.ts';
 
-type SessionOutput = {
-  readonly id: string;
-  readonly currentBranch: string;
-  readonly branches: readonly string[];
-  readonly headId: string;
-  readonly sequence: number;
-  readonly savedAt: string;
-  readonly status?: string;
-  readonly subgraphs?: readonly string[];
-};
-
 const DEFAULT_LIMIT = 50;
 
 /** Lists the sessions. */
@@ -60,7 +49,7 @@ type Listing = {
 };
 
 /** The sessions that were saved to last; reads as many checkpoints as are shown. */
-async function listSessions(opened: OpenStorage, { limit, isWhole, onDamage }: Listing): Promise<SessionOutput[]> {
+async function listSessions(opened: OpenStorage, { limit, isWhole, onDamage }: Listing) {
   const sessions = new Map<SessionId, Map<string, CheckpointId>>();
   for (const ref of await opened.storage.readRefs({ kind: 'branch' })) {
     const { sessionId, name, target } = checkRef(ref);
@@ -73,8 +62,7 @@ async function listSessions(opened: OpenStorage, { limit, isWhole, onDamage }: L
   return outcomes.flatMap((outcome, at) => {
     const id = newest[at]?.[0] as SessionId;
     const inside = subgraphs.get(id);
-    if (outcome.status === 'fulfilled')
-      return [{ ...outcome.value, ...(inside !== undefined && { subgraphs: inside }) }];
+    if (outcome.status === 'fulfilled') return [{ ...outcome.value, subgraphs: inside }];
     if (!isDamage(outcome.reason)) throw outcome.reason;
     onDamage(id);
     return [];
@@ -103,7 +91,7 @@ function newestOf(heads: Heads): string {
 }
 
 /** A session with the head of the branch that it names. */
-async function describe(opened: OpenStorage, id: SessionId, heads: Heads): Promise<SessionOutput> {
+async function describe(opened: OpenStorage, id: SessionId, heads: Heads) {
   const currentBranch = await opened.manager.currentBranch(id);
   const headId = heads.get(currentBranch) ?? (newestOf(heads) as CheckpointId);
   const { sequence, timestamp, status, agentId, userId } = await opened.openCheckpoint(headId);

@@ -1,8 +1,7 @@
-import { accessSync, constants, existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { messageOf } from '../../../core/errors.ts';
-import { makeFolder } from '../../../storage/make-folder.ts';
 import { formatStorageAddress, type StorageAddress, storageExists } from '../../../storage/open/address.ts';
 import type { Command } from '../../base/command.ts';
 import type { Context } from '../../base/context.ts';
@@ -40,8 +39,6 @@ const CHECKS: readonly (readonly [name: string, check: (context: Context) => Pro
   ['storage', checkStorage],
   ['content', checkContent],
   ['team', checkTeam],
-  ['own files', checkStateFolder],
-  ['terminal', checkTerminal],
 ];
 
 async function attempt(name: string, check: () => Promise<Finding>): Promise<Check> {
@@ -131,13 +128,6 @@ async function checkContent(context: Context): Promise<Finding> {
   return `${formatCount(checkpoints, 'checkpoint')} of ${formatCount(sessions, 'session')}${last}`;
 }
 
-async function checkStateFolder(context: Context): Promise<Finding> {
-  const folder = await context.stateFolder();
-  makeFolder(folder);
-  accessSync(folder, constants.W_OK);
-  return `${folder} can be written`;
-}
-
 async function checkTeam(context: Context): Promise<Finding> {
   if ((await context.config())?.config.team === undefined) return 'none is named, so "savestate run" needs --team';
   const { openTeam } = await import('../../team/open-team.ts');
@@ -145,9 +135,4 @@ async function checkTeam(context: Context): Promise<Finding> {
   return `a ${kind} of ${create()
     .agents.map(({ name }) => name)
     .join(', ')}`;
-}
-
-async function checkTerminal({ terminal, env }: Context): Promise<Finding> {
-  const kind = terminal.isScreen ? `a screen of ${terminal.columns} columns` : 'no screen, so answers are plain';
-  return `${kind}${env.NO_COLOR ? ', NO_COLOR is set' : ''}`;
 }
