@@ -6,10 +6,10 @@ import { atomTag } from '../value/atom.ts';
 import { type ClassCodec, ClassCodecs, type UnknownClasses } from '../value/class-codec.ts';
 import { DEFAULT_LIMITS, type ValueLimits } from '../value/format.ts';
 import type { JsonValue } from '../value/json.ts';
-import type { CapturedInstances } from './captured-instances.ts';
+import type { CapturedValues } from './captured-values.ts';
 import { Composer, type Redact } from './compose.ts';
 import { Decoder, type FindChunk, type Origins } from './decode.ts';
-import { KnownParts } from './known-parts.ts';
+import { NearState } from './near-state.ts';
 import { copyPlainJson } from './plain-json.ts';
 import { Walker } from './walk.ts';
 
@@ -32,6 +32,9 @@ export type CapturedState = {
   encoded?: EncodedState;
   failure?: { readonly error: unknown };
 };
+
+/** What was found to be in states; kept as long as what it was found in. */
+const nearStates = new WeakMap<Shadow, NearState>();
 
 const PLAIN_PROTOTYPES: ReadonlySet<object> = new Set([
   Object.prototype,
@@ -75,10 +78,10 @@ export class StateCodec {
 
   /**
    * Reads a state, against the one before: the part of `encode` that must happen before the state changes. New elements of lists that
-   * are among the instances are taken from there.
+   * were captured already are taken from there.
    */
-  capture(state: unknown, before?: EncodedState, instances?: CapturedInstances): CapturedState {
-    const walker = new Walker(this.#classes, this.limits, instances);
+  capture(state: unknown, before?: EncodedState, reuse?: CapturedValues): CapturedState {
+    const walker = new Walker(this.#classes, this.limits, reuse);
     const shadow = walker.walk(state, before?.shadow);
     this.#checkSize(sizeOf(shadow));
     return { shadow, before, adopted: walker.adopted };
@@ -141,7 +144,7 @@ export class StateCodec {
   }
 
   /** Decodes a state. Every call makes new objects: nothing is shared with another call or with what was saved. */
-  decode(root: ChunkContent, find: FindChunk, parts?: KnownParts): unknown {
+  decode(root: ChunkContent, find: FindChunk, parts?: NearState): unknown {
     return new Decoder(find, { codecs: this.#classes, limits: this.limits, parts }).decode(root);
   }
 
@@ -154,8 +157,11 @@ export class StateCodec {
   }
 
   /** What need not be read to decode states like this one; undefined if what was stored is not what was given. */
-  knownParts({ shadow }: EncodedState): KnownParts | undefined {
-    return this.#redact === undefined ? new KnownParts(shadow) : undefined;
+  nearState({ shadow }: EncodedState): NearState | undefined {
+    if (this.#redact !== undefined || !(shadow instanceof Shadow)) return undefined;
+    const near = nearStates.get(shadow) ?? new NearState(shadow);
+    nearStates.set(shadow, near);
+    return near;
   }
 
   /** Decodes a state together with what `encode` needs to save changes of it cheaply. */

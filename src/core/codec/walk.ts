@@ -20,7 +20,7 @@ import { errorClass, errorFields } from '../value/error-value.ts';
 import { isUntouched, traceFields } from '../value/field-trace.ts';
 import { FIELD_CHARS, type ValueLimits } from '../value/format.ts';
 import { describeStray, findImpossible } from '../value/genuine.ts';
-import type { CapturedInstances } from './captured-instances.ts';
+import type { CapturedValues } from './captured-values.ts';
 import type { CapturedState } from './state-codec.ts';
 
 /** `fresh`: the children that are not known to be frozen already; all, if absent. */
@@ -43,14 +43,14 @@ type Fields = { readonly [key: string]: unknown };
 export class Walker {
   readonly #codecs: ClassCodecs;
   readonly #limits: ValueLimits;
-  readonly #instances: CapturedInstances | undefined;
+  readonly #instances: CapturedValues | undefined;
   /** What holds instances that were found captured already. */
   readonly adopted: CapturedState[] = [];
   readonly #steps: PathStep[] = [];
   readonly #ancestors: object[] = [];
   #nodes = 0;
 
-  constructor(codecs: ClassCodecs, limits: ValueLimits, instances?: CapturedInstances) {
+  constructor(codecs: ClassCodecs, limits: ValueLimits, instances?: CapturedValues) {
     this.#codecs = codecs;
     this.#instances = instances;
     this.#limits = limits;
@@ -125,7 +125,7 @@ export class Walker {
     const codec = this.#codecs.forInstance(value, prototype);
     if (codec !== undefined) {
       const shadow = this.#walkPayload(['class', codec.tag], value, { payload: codec.encode(value), old });
-      shadow.trace = codec.traced && traceFields(value, this.#codecs.findTraced);
+      shadow.trace = codec.readsOnlyFields && traceFields(value, this.#codecs.findReadFields);
       return shadow;
     }
     const tag = atomTag(prototype);

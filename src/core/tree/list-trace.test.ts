@@ -21,7 +21,7 @@ const messageCodec = {
   tag: 'message',
   class: Message,
   encode: (message) => ({ ...message }),
-  traced: { except: [] },
+  readsOnlyFields: { except: [] },
   decode: (data) => Object.assign(new Message(0), data),
 } satisfies ClassCodec<Message>;
 

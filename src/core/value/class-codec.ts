@@ -1,6 +1,6 @@
 import { InvalidInputError, messageOf, SavestateError, UnsupportedError } from '../errors.ts';
 import { describeValue } from '../options.ts';
-import type { TracedClass } from './field-trace.ts';
+import type { ReadFields } from './field-trace.ts';
 
 /** How instances of one class are saved, registered in code by the caller. Data can name a tag, never a class or module. */
 export type ClassCodec<Instance extends object = object> = {
@@ -18,7 +18,7 @@ export type ClassCodec<Instance extends object = object> = {
    * For classes with many instances: says that `encode` reads nothing but enumerable fields, so that it need not run while these hold
    * what they held. Fields named in `except` are not looked into: nothing may change what is in them.
    */
-  readonly traced?: TracedClass;
+  readonly readsOnlyFields?: ReadFields;
   decode(data: unknown): Instance;
 };
 
@@ -80,8 +80,8 @@ export class ClassCodecs {
   }
 
   /** What fields tell of an instance; undefined if they may not tell all. */
-  readonly findTraced = (instance: object, prototype: object): TracedClass | undefined =>
-    this.forInstance(instance, prototype)?.traced;
+  readonly findReadFields = (instance: object, prototype: object): ReadFields | undefined =>
+    this.forInstance(instance, prototype)?.readsOnlyFields;
 
   #recognise(instance: object, prototype: object): ClassCodec | undefined {
     const known = this.#recognised.get(prototype);

@@ -8,7 +8,7 @@ export type FieldTrace = readonly unknown[];
 type Fields = { readonly [key: string]: unknown };
 
 /** Which objects a trace may look into besides plain ones; `except` are fields of an instance that it compares as a whole. */
-export type TracedClass = { readonly except: readonly string[] };
+export type ReadFields = { readonly except: readonly string[] };
 
 /** Longer traces cost more than they save. */
 const MAX_TRACE_CELLS = 4096;
@@ -28,7 +28,7 @@ function mark(value: unknown): unknown {
 /** Traces an instance; undefined if it holds what fields do not tell all of, such as a Map. */
 export function traceFields(
   instance: object,
-  findTraced: (inner: object, prototype: object) => TracedClass | undefined,
+  findReadFields: (inner: object, prototype: object) => ReadFields | undefined,
 ): FieldTrace | undefined {
   const trace: unknown[] = [];
   const found = [instance];
@@ -36,7 +36,7 @@ export function traceFields(
     const prototype: object | null = Object.getPrototypeOf(source);
     if (prototype === Array.prototype) traceArray(source as unknown[], trace, found);
     else {
-      const traced = prototype === Object.prototype || prototype === null ? PLAIN : findTraced(source, prototype);
+      const traced = prototype === Object.prototype || prototype === null ? PLAIN : findReadFields(source, prototype);
       if (traced === undefined) return undefined;
       traceObject(source as Fields, traced, { trace, found });
     }
@@ -46,7 +46,7 @@ export function traceFields(
   return trace;
 }
 
-const PLAIN: TracedClass = { except: [] };
+const PLAIN: ReadFields = { except: [] };
 
 function traceArray(source: readonly unknown[], trace: unknown[], found: object[]): void {
   trace.push(source, source.length);
@@ -58,7 +58,7 @@ function traceArray(source: readonly unknown[], trace: unknown[], found: object[
 
 function traceObject(
   source: Fields,
-  { except }: TracedClass,
+  { except }: ReadFields,
   { trace, found }: { trace: unknown[]; found: object[] },
 ): void {
   const shape = shapeOf(source);

@@ -56,7 +56,7 @@ function messageCodec([name, Class]: [name: string, Class: MessageClass]): Class
     class: Class,
     recognises: (instance) => MESSAGE in instance && classNameOf(instance) === name,
     encode: (message) => encodeMessage(message as BaseMessage, usual),
-    traced: { except: REPEATED },
+    readsOnlyFields: { except: REPEATED },
     decode: createDecoder(blank),
   };
 }
@@ -143,7 +143,7 @@ function classNameOf(instance: object): string | undefined {
 const documentCodec: ClassCodec<Document> = {
   tag: 'langchain.Document',
   class: Document,
-  traced: { except: [] },
+  readsOnlyFields: { except: [] },
   recognises: (instance) => instance.constructor.name === 'Document' && Object.keys(instance).every(isDocumentKey),
   encode: ({ pageContent, metadata, id }) => ({ pageContent, metadata, ...(id !== undefined && { id }) }),
   decode: (data) => new Document(data as { pageContent: string; metadata: Fields; id?: string }),

@@ -26,7 +26,7 @@ export class PageDecoder {
     if (!this.#isLearning) return this.#codec.decode(root, find, known);
     const { state, encoded } = this.#codec.decodeForEditing(root, find);
     this.#isLearning = false;
-    this.#sources = { find, known: this.#codec.knownParts(encoded) };
+    this.#sources = { find, known: this.#codec.nearState(encoded) };
     return state;
   }
 }

@@ -1,7 +1,7 @@
 import type { PendingWrite } from '@langchain/langgraph-checkpoint';
-import type { CapturedInstances } from '../../../core/codec/captured-instances.ts';
+import type { CapturedValues } from '../../../core/codec/captured-values.ts';
 import type { FindChunk } from '../../../core/codec/decode.ts';
-import type { KnownParts } from '../../../core/codec/known-parts.ts';
+import type { NearState } from '../../../core/codec/near-state.ts';
 import type { CapturedState, StateCodec } from '../../../core/codec/state-codec.ts';
 import { InvalidInputError } from '../../../core/errors.ts';
 import type { SessionId } from '../../../core/record/id.ts';
@@ -29,7 +29,7 @@ type WriteRecord = EffectRecord & { readonly generation: number; readonly writes
 export type StoredWrites = Omit<RecordedEffect, keyof EffectRecord> & WriteRecord;
 
 /** Where the chunks of what is decoded come from: what was read, and what need not be. */
-export type Sources = { readonly find: FindChunk; readonly known?: KnownParts | undefined };
+export type Sources = { readonly find: FindChunk; readonly known?: NearState | undefined };
 
 /** A call of `putWrites` as it was when it was made. */
 export type CapturedWrites = {
@@ -53,7 +53,7 @@ export function bucketOf(sessionId: SessionId, graphId: string): string {
 export function captureWrites(
   codec: StateCodec,
   writes: readonly PendingWrite[],
-  { taskId, instances }: { readonly taskId: string; readonly instances: CapturedInstances },
+  { taskId, instances }: { readonly taskId: string; readonly instances: CapturedValues },
 ): CapturedWrites {
   const values: unknown[] = [];
   const channels: string[] = [];

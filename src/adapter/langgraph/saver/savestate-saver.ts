@@ -109,7 +109,7 @@ export class SavestateSaver extends BaseCheckpointSaver {
 
   #readBatch(batch: readonly StoredGraphCheckpoint[]): Promise<CheckpointTuple[]> {
     const [first] = batch;
-    const known = first === undefined ? undefined : this.#lanes.open(first.graph.place).knownParts(this.#engine.codec);
+    const known = first === undefined ? undefined : this.#lanes.open(first.graph.place).nearState(this.#engine.codec);
     return this.#reader.read(batch, known);
   }
 

@@ -1,5 +1,5 @@
-import { CapturedInstances } from '../../../core/codec/captured-instances.ts';
-import type { KnownParts } from '../../../core/codec/known-parts.ts';
+import { CapturedValues } from '../../../core/codec/captured-values.ts';
+import type { NearState } from '../../../core/codec/near-state.ts';
 import type { EncodedState, StateCodec } from '../../../core/codec/state-codec.ts';
 import type { Checkpoint } from '../../../core/record/checkpoint.ts';
 import type { SessionId } from '../../../core/record/id.ts';
@@ -33,11 +33,10 @@ export class SessionLane implements ShadowHolder {
   readonly place: Place;
   readonly sessionId: SessionId;
   /** What tasks wrote, for the checkpoint that will hold it. */
-  readonly written = new CapturedInstances();
+  readonly written = new CapturedValues();
   readonly #shadows: ShadowBudget;
   readonly #tips = new Map<string, Tip>();
   readonly #buckets = new Map<string, WriteBucket>();
-  #known: { readonly tip: Tip; readonly parts: KnownParts | undefined } | undefined;
   #lastTurn: Promise<unknown> = Promise.resolve();
   /** What pieces of work left to the storage when they let the next one begin. */
   readonly #rests = new Set<Promise<unknown>>();
@@ -110,7 +109,6 @@ export class SessionLane implements ShadowHolder {
   takeTip(graphId: string): Tip | undefined {
     const tip = this.#tips.get(graphId);
     this.#tips.delete(graphId);
-    this.#known = undefined;
     return tip;
   }
 
@@ -121,17 +119,14 @@ export class SessionLane implements ShadowHolder {
   }
 
   /** What the newest tip knows: most of any state of the session. */
-  knownParts(codec: StateCodec): KnownParts | undefined {
+  nearState(codec: StateCodec): NearState | undefined {
     const tip = [...this.#tips.values()].at(-1);
-    if (tip === undefined) return undefined;
-    if (this.#known?.tip !== tip) this.#known = { tip, parts: codec.knownParts(tip.encoded) };
-    return this.#known.parts;
+    return tip === undefined ? undefined : codec.nearState(tip.encoded);
   }
 
   forgetShadow(): void {
     this.#tips.clear();
     this.written.clear();
-    this.#known = undefined;
   }
 
   findBucket(graphId: string): WriteBucket | undefined {

@@ -5,7 +5,7 @@ import {
   maxChannelVersion,
   TASKS,
 } from '@langchain/langgraph-checkpoint';
-import type { KnownParts } from '../../../core/codec/known-parts.ts';
+import type { NearState } from '../../../core/codec/near-state.ts';
 import type { StateCodec } from '../../../core/codec/state-codec.ts';
 import type { Engine } from '../../../manager/engine/engine.ts';
 import { metadataOf } from '../record/graph-header.ts';
@@ -43,7 +43,7 @@ export class TupleReader {
     const { checkpoint, graph, root } = stored;
     // One that was redacted meanwhile has the same id and another content.
     if (lane.findTip(graph.id)?.checkpoint.digest === checkpoint.digest) {
-      const page = await this.#load([material], lane.knownParts(this.#engine.codec));
+      const page = await this.#load([material], lane.nearState(this.#engine.codec));
       return this.#createTuple(material, page);
     }
     const page = await this.#load([material], undefined);
@@ -53,7 +53,7 @@ export class TupleReader {
   }
 
   /** The tuples of some checkpoints, in their order. All chunks are read at once; each tuple is decoded when it is looked at. */
-  async read(stored: readonly StoredGraphCheckpoint[], known: KnownParts | undefined): Promise<CheckpointTuple[]> {
+  async read(stored: readonly StoredGraphCheckpoint[], known: NearState | undefined): Promise<CheckpointTuple[]> {
     const material = await Promise.all(stored.map((one) => this.#gather(one)));
     const page = await this.#load(material, known);
     return material.map((one) => this.#createTuple(one, page));
@@ -70,7 +70,7 @@ export class TupleReader {
     return { stored, writes, parentWrites };
   }
 
-  async #load(material: readonly Material[], known: KnownParts | undefined): Promise<PageDecoder> {
+  async #load(material: readonly Material[], known: NearState | undefined): Promise<PageDecoder> {
     const refs = material.flatMap(({ stored, writes, parentWrites }) => [
       ...stored.root.refs,
       ...[...writes, ...parentWrites].flatMap(({ result }) => result?.refs ?? []),

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { ClassCodec } from '../value/class-codec.ts';
-import { CapturedInstances } from './captured-instances.ts';
+import { CapturedValues } from './captured-values.ts';
 import { type EncodedState, findIn, StateCodec } from './state-codec.ts';
 
 class Note {
@@ -18,7 +18,7 @@ const noteCodec = {
     encodings++;
     return { text };
   },
-  traced: { except: [] },
+  readsOnlyFields: { except: [] },
   decode: (data) => Object.assign(new Note(''), data),
 } satisfies ClassCodec<Note> as unknown as ClassCodec;
 
@@ -30,7 +30,7 @@ const digests = ({ chunks }: EncodedState) => new Set(chunks.map(({ digest }) =>
 /** A state that grows by a note which was captured by itself before. */
 function grow(list: readonly Note[], added: Note, change?: (added: Note) => void) {
   const before = codec.encode({ list });
-  const instances = new CapturedInstances();
+  const instances = new CapturedValues();
   instances.add(codec.capture([added, 'and more']));
   change?.(added);
   encodings = 0;
@@ -56,7 +56,7 @@ describe('[value.2] an instance that was captured by itself', () => {
   });
 
   test('[save.2] is taken over before it was composed, as it was then', () => {
-    const [before, instances, added] = [codec.encode({ list: notes(30) }), new CapturedInstances(), note(33)];
+    const [before, instances, added] = [codec.encode({ list: notes(30) }), new CapturedValues(), note(33)];
     const alone = codec.capture([added]);
     instances.add(alone);
     const after = codec.capture({ list: [...notes(30), added] }, before, instances);
@@ -85,7 +85,7 @@ describe('[value.2] an instance that was captured by itself', () => {
   });
 
   test('is forgotten when many came after it', () => {
-    const instances = new CapturedInstances();
+    const instances = new CapturedValues();
     const first = note(1);
     instances.add(codec.capture([first]));
     instances.add(codec.capture(notes(40)));

@@ -13,10 +13,10 @@ type Part = { readonly shadow: Shadow; readonly from: number; readonly to: numbe
  * What a shadow knows by digest: chunks that need be neither read nor parsed, because their content is in memory. Values are made
  * anew each time, so nothing that is handed out leads back here.
  */
-export class KnownParts implements Parts {
+export class NearState implements Parts {
   readonly #parts = new Map<Digest, Part>();
 
-  constructor(root: ShadowChild) {
+  constructor(root: Shadow) {
     this.#add(root);
   }
 
