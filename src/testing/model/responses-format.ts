@@ -43,28 +43,13 @@ function isCutShort({ finishReason }: ScriptedReply): boolean {
 function itemsOf({ reply, index }: ServedReply): Item[] {
   const { reasoning, toolCalls = [] } = reply;
   const text = reply.text ?? splitText(reply).join('');
+  const summary = [{ type: 'summary_text', text: reasoning?.text }];
+  const thought = { type: 'reasoning', id: `rs_${index}`, summary, encrypted_content: reasoning?.encrypted ?? null };
+  const content = [{ type: 'output_text', text, annotations: [] }];
+  const message = { type: 'message', id: `msg_${index}`, role: 'assistant', status: 'completed', content };
   return [
-    ...(reasoning === undefined
-      ? []
-      : [
-          {
-            type: 'reasoning',
-            id: `rs_${index}`,
-            summary: [{ type: 'summary_text', text: reasoning.text }],
-            encrypted_content: reasoning.encrypted ?? null,
-          },
-        ]),
-    ...(text === ''
-      ? []
-      : [
-          {
-            type: 'message',
-            id: `msg_${index}`,
-            role: 'assistant',
-            status: 'completed',
-            content: [{ type: 'output_text', text, annotations: [] }],
-          },
-        ]),
+    ...(reasoning === undefined ? [] : [thought]),
+    ...(text === '' ? [] : [message]),
     ...toolCalls.map((call, at) => ({
       type: 'function_call',
       id: `fc_${index}_${at}`,
