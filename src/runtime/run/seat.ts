@@ -1,6 +1,8 @@
 import { ConflictError, hasErrorCode, type SavestateError } from '../../core/errors.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { checkRecordsSteps } from '../../manager/effect/step-recordings.ts';
+import type { Lease } from '../../manager/lease/lease.ts';
+import type { LeaseOptions } from '../../manager/lease/lease-acquisition.ts';
 import { isLeaseConflict } from '../../manager/lease/lease-conflict.ts';
 import type { Session, SessionOptions } from '../../manager/session/session.ts';
 import { beginOwner, describeOwner, isGone } from './liveness.ts';
@@ -45,30 +47,38 @@ type Opening = { readonly options: Omit<SeatPlace, 'sessionId'>; readonly owner:
 
 /** What was read before the lease was had may be old: then it is read again. */
 async function openFresh(manager: CheckpointManager, sessionId: string, { options, owner }: Opening): Promise<Session> {
-  const { repository } = manager.engine;
   const { branch, ...rest } = options;
   for (;;) {
     const session = await manager.session(sessionId, { ...rest, ...(branch !== undefined && { branch }) });
     try {
-      const log = await repository.readRef(session.id, 'log', session.branch);
-      const head = await repository.readRef(session.id, 'branch', session.branch);
-      const isSame = head === session.head?.id;
-      if (isSame) await session.lease({ owner, isGone });
-      const isFresh =
-        isSame &&
-        (await repository.readRef(session.id, 'log', session.branch)) === log &&
-        (await repository.readRef(session.id, 'branch', session.branch)) === head;
-      if (isFresh) return session;
+      if ((await takeLease(manager, session, { owner })) !== undefined) return session;
       await session.close();
     } catch (error) {
       await session.close();
-      throw isLeaseConflict(error) ? underWay(error, session) : error;
+      throw error;
     }
   }
 }
 
+/** Takes the lease of a session that was opened; undefined if what was read of it is old by now, so that it must be opened anew. */
+export async function takeLease(
+  { engine }: CheckpointManager,
+  session: Session,
+  options: LeaseOptions,
+): Promise<Lease | undefined> {
+  const read = (kind: 'log' | 'branch') => engine.repository.readRef(session.id, kind, session.branch);
+  const log = await read('log');
+  if ((await read('branch')) !== session.head?.id) return undefined;
+  try {
+    const lease = await session.lease({ ...options, isGone });
+    return (await read('log')) === log && (await read('branch')) === session.head?.id ? lease : undefined;
+  } catch (error) {
+    throw isLeaseConflict(error) ? underWay(error, session) : error;
+  }
+}
+
 /** A refused lease as the run it stands for: which process has it, and until when. */
-export function underWay(error: SavestateError, { id, branch }: Pick<Session, 'id' | 'branch'>): SavestateError {
+function underWay(error: SavestateError, { id, branch }: Pick<Session, 'id' | 'branch'>): SavestateError {
   const { owner, expiresAtMs } = error.details ?? {};
   if (typeof expiresAtMs !== 'number') return error;
   return new ConflictError(

@@ -10,8 +10,7 @@ import type { Lease } from '../../manager/lease/lease.ts';
 import { isLeaseConflict } from '../../manager/lease/lease-conflict.ts';
 import type { Session, SessionOptions } from '../../manager/session/session.ts';
 import { type Difference, tellRestored } from '../run/differences.ts';
-import { isGone } from '../run/liveness.ts';
-import { underWay } from '../run/seat.ts';
+import { takeLease } from '../run/seat.ts';
 import { fingerprintOf } from './definition/fingerprint.ts';
 import type { Workflow } from './definition/workflow.ts';
 import type { RunOptions, WorkflowExecutorOptions } from './executor-options.ts';
@@ -32,8 +31,8 @@ export type OpenRun = {
 /** Where a run is. Without a branch the session's current one. */
 type Located = { readonly sessionId: string; readonly branch?: string };
 
-/** A run that is this process's, and the checkpoint that it goes on from. */
-type Opened = OpenRun & { readonly lease?: Lease; readonly from: Checkpoint | undefined };
+/** A run that is this process's. */
+type Opened = OpenRun & { readonly lease?: Lease };
 
 /** What is run, and the name that its lease is held under. */
 type Order = RunOptions & { readonly workflow: Workflow; readonly owner: string };
@@ -65,14 +64,13 @@ export class RunOpener {
     const located = await this.#locate(order);
     const giveUpAtMs = ports.now() + (this.#options.lease?.waitMs ?? 0);
     for (;;) {
-      const tried = await this.#tryOpen(located, order);
-      if ('session' in tried) {
-        const { state: restored, differences, from: checkpoint } = tried;
-        if (checkpoint !== undefined) await tellRestored(this.#manager, { checkpoint, restored, differences });
-        return tried;
+      try {
+        const opened = await this.#tryOpen(located, order);
+        if (opened !== undefined) return opened;
+      } catch (error) {
+        if (!isHeldElsewhere(error) || ports.now() >= giveUpAtMs) throw error;
+        await sleep(ports, POLL_MS, order.signal);
       }
-      if (tried.conflict !== undefined && ports.now() >= giveUpAtMs) throw tried.conflict;
-      if (tried.conflict !== undefined) await sleep(ports, POLL_MS, order.signal);
     }
   }
 
@@ -91,41 +89,33 @@ export class RunOpener {
     return { sessionId: checkpoint.sessionId, branch };
   }
 
-  /** Undone if another process has the run, or had it a moment ago: then what was read of it is old. */
-  async #tryOpen(
-    { sessionId, branch }: Located,
-    { workflow, owner, ...options }: Order,
-  ): Promise<Opened | { readonly conflict?: unknown }> {
+  /** Undefined if another process had the run a moment ago: then what was read of it is old. */
+  async #tryOpen({ sessionId, branch }: Located, { workflow, owner, ...options }: Order): Promise<Opened | undefined> {
     const session = await this.#manager.session(sessionId, { ...SESSION, ...(branch !== undefined && { branch }) });
     const from = session.head;
     try {
-      const log = await this.#logOf(session);
-      if (session.head === undefined && !(await this.#begin(session, workflow, options))) return await undo(session);
-      const saved = this.#check(session, workflow, options);
-      if (this.#isOver(saved, workflow)) return { session, from, state: saved, differences: [] };
-      const lease = await session.lease({ ...this.#options.lease, owner, isGone, waitMs: 0 });
-      const isFresh = (await this.#logOf(session)) === log && (await this.#isHead(session));
-      if (isFresh) return { session, from, lease, ...(await this.adopt(session, workflow, options)) };
-      return await undo(session);
+      const isBegun = from !== undefined || (await this.#begin(session, workflow, options));
+      const opened = isBegun ? await this.#take(session, { workflow, owner, ...options }) : undefined;
+      if (opened === undefined) await session.close();
+      else if (from !== undefined) await this.#tell(from, opened);
+      return opened;
     } catch (error) {
       await session.close();
-      if (isLeaseConflict(error) && 'expiresAtMs' in error.details) return { conflict: underWay(error, session) };
       throw error;
     }
   }
 
-  /** A completed run has nothing left to do, unless its definition changed. */
-  #isOver({ status, fingerprint }: RunState, workflow: Workflow): boolean {
-    const now = fingerprintOf(workflow, this.#options.registry.workflows);
-    return status === 'completed' && fingerprint.digest === now.digest;
+  async #take(session: Session, { workflow, owner, ...options }: Order): Promise<Opened | undefined> {
+    const saved = this.#check(session, workflow, options);
+    const { digest } = fingerprintOf(workflow, this.#options.registry.workflows);
+    if (saved.status === 'completed' && saved.fingerprint.digest === digest)
+      return { session, state: saved, differences: [] };
+    const lease = await takeLease(this.#manager, session, { ...this.#options.lease, owner, waitMs: 0 });
+    return lease && { session, lease, ...(await this.adopt(session, workflow, options)) };
   }
 
-  async #logOf({ id, branch }: Session): Promise<string | undefined> {
-    return this.#engine.repository.readRef(id, 'log', branch);
-  }
-
-  async #isHead({ id, branch, head }: Session): Promise<boolean> {
-    return (await this.#engine.repository.readRef(id, 'branch', branch)) === head?.id;
+  async #tell(checkpoint: Checkpoint, { state: restored, differences }: Opened): Promise<void> {
+    await tellRestored(this.#manager, { checkpoint, restored, differences });
   }
 
   /** The input is durable before the first step, so that whoever recovers the run has it. Answers no if another process was faster. */
@@ -190,7 +180,7 @@ export class RunOpener {
   }
 }
 
-async function undo(session: Session): Promise<{ readonly conflict?: unknown }> {
-  await session.close();
-  return {};
+/** Whether another process has the run, and may end it soon. */
+function isHeldElsewhere(error: unknown): boolean {
+  return isLeaseConflict(error) && 'expiresAtMs' in error.details;
 }
