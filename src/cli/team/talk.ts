@@ -10,7 +10,7 @@ import type { HumanRequest } from '../../runtime/agent/human.ts';
 import type { RunMemory } from '../../runtime/agent/run-memory.ts';
 import type { ChatRunResult } from '../../runtime/chat/chat-run.ts';
 import type { CheckpointingGroupChatManager } from '../../runtime/chat/checkpointing-group-chat-manager.ts';
-import type { FleetRequest } from '../../runtime/fleet/fleet-request.ts';
+import type { FleetRequest } from '../../runtime/fleet/fleet-state.ts';
 import type { FleetRunResult } from '../../runtime/fleet/fleet-run.ts';
 import type { FleetRunner } from '../../runtime/fleet/fleet-runner.ts';
 import type { ToolCallEvent } from '../../runtime/fleet/gated-effects.ts';

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import type { StepAttempt } from '../../manager/effect/effect-log.ts';
-import type { Session } from '../../manager/session/session.ts';
 
 /** What kind of outside call an effect is. */
 export type EffectKind = 'model' | 'tool' | 'code' | 'human' | 'memory';
@@ -16,20 +15,6 @@ export type EffectCall = {
 /** Makes outside calls. Everything a runtime does to the world goes through here. */
 export interface Effects {
   run<Result>(call: EffectCall, perform: (attempt: StepAttempt) => Promise<Result>): Promise<Result>;
-}
-
-/** Records every call in a session: finished ones are never made again, and one in flight keeps its idempotency key. */
-export class SessionEffects implements Effects {
-  readonly #session: Pick<Session, 'step'>;
-
-  constructor(session: Pick<Session, 'step'>) {
-    this.#session = session;
-  }
-
-  async run<Result>(call: EffectCall, perform: (attempt: StepAttempt) => Promise<Result>): Promise<Result> {
-    const { kind, name, input, signal } = call;
-    return this.#session.step(`${kind}:${name}`, perform, { input, ...(signal !== undefined && { signal }) });
-  }
 }
 
 /** Makes calls without recording them, for agents that are used without a session. */

@@ -17,21 +17,5 @@ export type AskHuman = (
   options: { readonly signal?: AbortSignal | undefined },
 ) => Promise<string | undefined>;
 
-/** A run stops here until someone answers. */
-export class WaitingForInput extends Error {
-  readonly request: HumanRequest;
-
-  constructor(request: HumanRequest) {
-    super(`Waiting for ${request.agent}: ${request.prompt}`);
-    this.name = 'WaitingForInput';
-    this.request = request;
-  }
-}
-
-/** Whether an error says that a run waits; also if it comes from a recording, where its class is lost. */
-export function isWaitingForInput(error: unknown): error is WaitingForInput {
-  return error instanceof Error && error.name === 'WaitingForInput' && 'request' in error;
-}
-
 /** What a person types to end a conversation. */
 export const EXIT = 'exit';

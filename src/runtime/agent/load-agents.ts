@@ -13,6 +13,8 @@ import { StandardAgent } from './standard-agent.ts';
 export type AgentStates = {
   readonly order: readonly string[];
   readonly agents: Readonly<Record<string, AgentState>>;
+  /** What a move that was under way has called. */
+  readonly works?: unknown;
 };
 
 /** Makes the agents of a stored team, of the classes and with the tools that are registered; their states are put in afterwards. */

@@ -75,7 +75,7 @@ export function fingerprintTool(tool: Tool): string {
 export async function callTool(tool: Tool, input: unknown, attempt: StepAttempt): Promise<ToolOutcome> {
   const place = findSecretRef(input);
   if (place !== undefined)
-    return failure(
+    return failedOutcome(
       `The secret at ${place} of the input is not stored, so the tool was not called. Call it again with the secret.`,
     );
   const { timeoutMs = DEFAULT_TIMEOUT_MS, maxResultChars = DEFAULT_MAX_CHARS } = tool;
@@ -86,18 +86,19 @@ export async function callTool(tool: Tool, input: unknown, attempt: StepAttempt)
       // Inside, because schemas may hold code of the tool: it throws and hangs like the rest.
       const parsed = await tool.input.safeParseAsync(input);
       signal.throwIfAborted();
-      if (!parsed.success) return failure(`The input does not fit: ${z.prettifyError(parsed.error)}`);
+      if (!parsed.success) return failedOutcome(`The input does not fit: ${z.prettifyError(parsed.error)}`);
       const { attempt: number, idempotencyKey } = attempt;
       const value = await tool.run(parsed.data, { attempt: number, idempotencyKey, signal });
       return { isError: false, text: cut(formatValue(value), maxResultChars) };
     });
   } catch (error) {
     attempt.signal?.throwIfAborted();
-    return failure(messageOf(error), error === late ? undefined : error);
+    return failedOutcome(messageOf(error), error === late ? undefined : error);
   }
 }
 
-function failure(message: string, error?: unknown): ToolOutcome {
+/** The outcome of a call that failed, or was not made. */
+export function failedOutcome(message: string, error?: unknown): ToolOutcome {
   const text = `Error: ${cut(message, MAX_TRACE_CHARS)}`;
   const trace = error instanceof Error ? error.stack : undefined;
   return { isError: true, text, ...(trace !== undefined && { trace: cut(trace, MAX_TRACE_CHARS) }) };

@@ -1,11 +1,30 @@
+import { InvalidInputError } from '../../core/errors.ts';
+import type { HumanRequest } from '../agent/human.ts';
+import type { TeamKind } from '../run/team.ts';
 import { adoptAgents } from '../run/team-facts.ts';
-import type { RestorableKind } from '../run/team-restorer.ts';
+import type { ChatEnd } from './chat-end.ts';
+import type { ChatTrigger } from './chat-loop.ts';
 import { changeSettings, findMissingCode } from './chat-settings.ts';
 import { type ChatSettings, type ChatState, parseChatState } from './chat-state.ts';
 import { GroupChat } from './group-chat.ts';
+import { findName } from './speaker-selection.ts';
 
-/** How group chats are compared with their checkpoints, and made of them. */
-export const CHAT: RestorableKind<ChatState, GroupChat, ChatSettings> = {
+/** What a conversation asks a person now. Any text is an answer, but for the name of the next speaker. */
+export type ChatRequest = HumanRequest & { readonly options: readonly string[] };
+
+export type ChatTypes = {
+  readonly state: ChatState;
+  readonly team: GroupChat;
+  readonly settings: ChatSettings;
+  readonly trigger: ChatTrigger;
+  readonly end: ChatEnd;
+  readonly question: HumanRequest;
+  readonly request: ChatRequest;
+  readonly answer: string;
+};
+
+/** How group chats are compared with their checkpoints, made of them, and run. */
+export const CHAT: TeamKind<ChatTypes> = {
   noun: 'conversation',
   parse: parseChatState,
   settingsOf: ({ chat: { settings } }) => {
@@ -16,15 +35,57 @@ export const CHAT: RestorableKind<ChatState, GroupChat, ChatSettings> = {
   findMissing: ({ chat: { settings } }, registry) => findMissingCode(settings, registry),
   make: (agents, registry) => new GroupChat({ agents, registry, speakerSelection: 'round_robin' }), // until its own settings are loaded
   override: (chat, settings) => {
+    const names = chat.agents.map(({ name }) => name);
     chat.change({
-      settings: changeSettings(
-        chat.record.settings,
-        settings,
-        chat.agents.map(({ name }) => name),
-      ),
+      settings: changeSettings(chat.record.settings, settings, names),
       ...(settings.maxRounds !== undefined && { roundLimit: settings.maxRounds }),
       ...(settings.seed !== undefined && { randomState: settings.seed }),
     });
+  },
+
+  workOf: ({ record: { stage, messages, pendingReply, nextSpeaker } }) => {
+    const move = pendingReply === null ? (nextSpeaker ?? 'next') : 'append';
+    return stage === 'open' ? `message ${messages.length}: ${move}` : stage;
+  },
+  worksOf: (state) => (state as ChatState).works ?? [],
+  describe: ({ record: { round, messages, pendingReply, lastSpeaker } }, end) => ({
+    last: pendingReply?.message ?? messages.at(-1),
+    place: {
+      round,
+      messages: messages.length,
+      speaker: pendingReply?.speaker ?? lastSpeaker,
+      ...(end !== undefined && { endReason: end.reason }),
+      ...(end?.signal !== undefined && { signal: end.signal }),
+    },
+  }),
+  situation: ({ record }) => ({ task: record.problem }),
+  requested: () => [],
+  isTaught: () => true,
+  spoken: 'message_appended',
+
+  requests: {
+    parse: parseChatState,
+    requestsOf: ({ chat: { pendingInput } }) =>
+      pendingInput === null ? {} : { [pendingInput.id]: { ...pendingInput, options: [] } },
+    answersOf: ({ chat: { answers = {} } }) => answers,
+    withAnswer: (state, { id }, answer) => ({
+      ...state,
+      chat: { ...state.chat, pendingInput: null, answers: { ...state.chat.answers, [id]: answer } },
+    }),
+    check: ({ id, kind, choices = [] }, { answer }) => {
+      if (kind !== 'speaker' || answer.trim() === '' || findName(answer, choices) !== undefined) return;
+      throw new InvalidInputError(
+        `Request "${id}" cannot be answered with "${answer}". It takes one of: ${choices.join(', ')}; nothing for nobody.`,
+        { details: { requestId: id, options: choices } },
+      );
+    },
+  },
+  announces: false,
+  toRequest: (question) => ({ ...question, options: [] }),
+  toAnswer: ({ answer }) => answer.trim(),
+  asks: (chat, { options: _, ...request }) => chat.change({ pendingInput: request }),
+  answered: (chat) => {
+    if (chat.record.pendingInput !== null) chat.change({ pendingInput: null });
   },
 };
 

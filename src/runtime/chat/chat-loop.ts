@@ -1,10 +1,9 @@
-import { hasErrorCode } from '../../core/errors.ts';
 import type { ChatMessage } from '../agent/chat-message.ts';
-import type { Effects } from '../agent/effects.ts';
-import { type AskHuman, EXIT, type HumanRequest, isWaitingForInput, WaitingForInput } from '../agent/human.ts';
-import type { Recall } from '../agent/run-memory.ts';
+import { EXIT, type HumanRequest } from '../agent/human.ts';
 import type { StandardAgent } from '../agent/standard-agent.ts';
+import type { Script, World } from '../run/team-run.ts';
 import { type ChatEnd, findEnd } from './chat-end.ts';
+import type { ChatTypes } from './chat-kind.ts';
 import type { PendingReply } from './chat-state.ts';
 import type { GroupChat } from './group-chat.ts';
 import { selectSpeaker } from './speaker-selection.ts';
@@ -19,66 +18,20 @@ export type ChatTrigger =
   | 'run_failed'
   | 'conversation_end';
 
-/** Answers that people leave for a conversation, from anywhere. */
-export type ConversationAnswers = {
-  readonly read: (requestId: string) => Promise<string | undefined>;
-  /** Leaves one, unless somebody else was faster; returns the one that counts. */
-  readonly give: (requestId: string, answer: string) => Promise<string>;
-};
-
-/** The world as a running conversation sees it. */
-export type ChatWorld = {
-  readonly effects: Effects;
-  readonly save: (trigger: ChatTrigger, facts?: { readonly end?: ChatEnd; readonly error?: unknown }) => Promise<void>;
-  readonly ask?: AskHuman | undefined;
-  readonly answers: ConversationAnswers;
-  readonly signal?: AbortSignal | undefined;
-  readonly onText?: ((speaker: string, delta: string) => void) | undefined;
-  readonly onMessage?: ((message: ChatMessage) => void) | undefined;
-  /** Fills the `{memory}` blocks of prompts. */
-  readonly recall?: Recall | undefined;
-};
-
-/** Why a run stopped. All but `ended` can be continued as they are. */
-export type ChatStop =
-  | { readonly status: 'ended'; readonly end: ChatEnd }
-  | { readonly status: 'waiting'; readonly request: HumanRequest }
-  | { readonly status: 'failed'; readonly error: unknown }
-  | { readonly status: 'stopped' };
-
-/** These are not the agents' failures: going on would hide them. */
-const FATAL = ['CONFLICT', 'CLOSED', 'STORAGE', 'CORRUPT', 'REPLAY_MISMATCH'] as const;
-
 /**
  * Holds a conversation: each turn is one of a few moves, and which one comes next follows from the record alone. So a conversation goes on
  * from any checkpoint, whatever it was saved for.
  */
-export class ChatLoop {
+export class ChatLoop implements Script {
   readonly #chat: GroupChat;
-  readonly #world: ChatWorld;
-  /** How often the move under way asked the same: whoever asks again was not content with the answer. */
-  readonly #asked = new Map<string, number>();
+  readonly #world: World<ChatTypes>;
 
-  constructor(chat: GroupChat, world: ChatWorld) {
+  constructor(chat: GroupChat, world: World<ChatTypes>) {
     this.#chat = chat;
     this.#world = world;
   }
 
-  /** Runs until the conversation ends, waits for a person, fails, or is stopped. */
-  async run(): Promise<ChatStop> {
-    try {
-      for (let { end } = this.#chat.record; ; { end } = this.#chat.record) {
-        if (end !== null) return { status: 'ended', end };
-        this.#world.signal?.throwIfAborted();
-        this.#asked.clear();
-        await this.#move();
-      }
-    } catch (error) {
-      return this.#stop(error);
-    }
-  }
-
-  async #move(): Promise<void> {
+  async move(): Promise<void> {
     const { stage, pendingReply, nextSpeaker } = this.#chat.record;
     if (stage === 'new') return this.#start();
     if (stage === 'started') return this.#open();
@@ -124,7 +77,7 @@ export class ChatLoop {
       signal: this.#world.signal,
       ask: (prompt, choices) => this.#ask({ agent: managerName, kind: 'speaker', prompt, choices }),
     });
-    this.#chat.change({ ...remembered, pendingInput: null });
+    this.#chat.change(remembered);
     if (speaker !== undefined) this.#chat.change({ nextSpeaker: speaker });
     else await this.#close({ reason: 'no_next_speaker', detail: 'Nobody may or wants to speak next.' });
   }
@@ -204,58 +157,19 @@ export class ChatLoop {
     const { messages } = this.#chat.record;
     this.#chat.change({
       endOverruledAt: messages.length,
-      pendingInput: null,
       pendingReply: { speaker: person.name, message },
     });
   }
 
-  async #ask(question: Omit<HumanRequest, 'id'>): Promise<string> {
-    const { effects, signal } = this.#world;
-    const input = { ...question, id: `${this.#chat.record.messages.length}:${question.agent}:${question.kind}` };
-    const nth = (this.#asked.get(input.id) ?? 0) + 1;
-    this.#asked.set(input.id, nth);
-    const request = nth === 1 ? input : { ...input, id: `${input.id}:${nth}` };
-    return effects.run({ kind: 'human', name: question.agent, input, signal }, async (attempt) => {
-      const answer = await this.#findAnswer(request, attempt.signal);
-      if (answer !== undefined) return answer.trim();
-      // Saved while the question is in flight: its answer takes its place in the recording, and a replay waits for nobody.
-      await this.#wait(request);
-      throw new WaitingForInput(request);
-    });
-  }
-
-  /** What was answered elsewhere comes first. What was asked elsewhere, too, is answered for everybody. */
-  async #findAnswer(request: HumanRequest, signal: AbortSignal | undefined): Promise<string | undefined> {
-    const { answers, ask } = this.#world;
-    const known = await answers.read(request.id);
-    if (known !== undefined) return known;
-    const said = await ask?.(request, { signal });
-    const isOpen = said !== undefined && this.#chat.record.pendingInput?.id === request.id;
-    return isOpen ? answers.give(request.id, said) : said;
-  }
-
-  async #wait(request: HumanRequest): Promise<void> {
-    this.#chat.change({ pendingInput: request });
-    await this.#world.save('waiting_for_input');
+  #ask(question: Omit<HumanRequest, 'id'>): Promise<string> {
+    const { length } = this.#chat.record.messages;
+    return this.#world.ask({ ...question, id: `${length}:${question.agent}:${question.kind}` });
   }
 
   #openAgent(name: string): StandardAgent {
     const agent = this.#chat.agent(name);
     if (agent === undefined) throw new Error(`There is no agent "${name}" in the group.`);
     return agent;
-  }
-
-  /** Leaves the conversation in a state that can be continued, and says why it stopped. */
-  async #stop(error: unknown): Promise<ChatStop> {
-    if (this.#world.signal?.aborted) return { status: 'stopped' };
-    if (isWaitingForInput(error)) {
-      const { request } = error;
-      if (this.#chat.record.pendingInput?.id !== request.id) await this.#wait(request); // a replay came to its end
-      return { status: 'waiting', request };
-    }
-    if (FATAL.some((code) => hasErrorCode(error, code))) throw error;
-    await this.#world.save('run_failed', { error });
-    return { status: 'failed', error };
   }
 }
 

@@ -5,6 +5,7 @@ import type { ChatMessage } from '../agent/chat-message.ts';
 import type { HumanRequest } from '../agent/human.ts';
 import type { LlmConfig } from '../model/llm-config.ts';
 import type { RequestAnswer } from '../run/request-answers.ts';
+import type { OpenWork } from '../run/work.ts';
 import type { ChatEnd, EndRules } from './chat-end.ts';
 
 /** How the next speaker is found: by a model, in turn, by chance, by a person, or by a registered function. */
@@ -73,6 +74,8 @@ export type ChatState = {
   /** In the order in which they take turns. */
   readonly order: readonly string[];
   readonly agents: Readonly<Record<string, AgentState>>;
+  /** What the move under way has called, if it was saved before it was over: it goes on from there. */
+  readonly works?: readonly OpenWork[];
 };
 
 export const CHAT_KIND = 'group_chat';

@@ -1,11 +1,10 @@
-import { isDeepStrictEqual } from 'node:util';
 import { checkOptions, filledString, flag, type OptionChecks, oneOf, wholeFrom } from '../../core/options.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
+import type { RestoreProblem } from '../../manager/engine/restore-report.ts';
 import { addProblems, type DifferenceReport, report } from '../run/differences.ts';
 import { openContinuationFiles } from '../run/files/continuation-files.ts';
 import { DEFAULT_ROOT, type FilesOptions, type SessionFiles } from '../run/files/session-files.ts';
 import { CHAT_RUN, CONTINUATION, FILES, RESTORE } from '../run/run-options.ts';
-import { withSeat } from '../run/seat.ts';
 import type { TeamFacts } from '../run/team-facts.ts';
 import {
   type BranchOptions,
@@ -18,7 +17,7 @@ import {
 import { type ApplyOptions, applyRestore } from '../workspace/apply-restore.ts';
 import type { WorkspacePlan, WorkspaceReport } from '../workspace/workspace-plan.ts';
 import { describeLeft, planChatFiles } from './chat-files.ts';
-import { CHAT } from './chat-kind.ts';
+import { CHAT, type ChatTypes } from './chat-kind.ts';
 import { type ChatRunOptions, type ChatRunResult, holdChat } from './chat-run.ts';
 import type { ChatSettings, ChatState } from './chat-state.ts';
 import type { GroupChat } from './group-chat.ts';
@@ -70,7 +69,7 @@ export type ContinueResult = ChatRunResult & { readonly originId: string; readon
 
 /** Rebuilds agents, group and conversation from a checkpoint, and continues from there as a new branch. */
 export class CheckpointRestorer {
-  readonly #restorer: TeamRestorer<ChatState, GroupChat, ChatSettings>;
+  readonly #restorer: TeamRestorer<ChatTypes>;
 
   constructor(parts: RestorerParts) {
     this.#restorer = new TeamRestorer(CHAT, parts);
@@ -87,23 +86,23 @@ export class CheckpointRestorer {
   /** Goes on from a checkpoint for a number of rounds, as a new branch; what came after it stays as it is. */
   async continue(source: CheckpointSource, options: ContinueOptions): Promise<ContinueResult> {
     checkOptions(options, CONTINUE, 'continue()');
-    const opened = await this.#restorer.open(source);
-    const { team: chat, report: found, facts } = await this.#restorer.rebuild(opened, options);
-    if (options.prompt === undefined) chat.reopen(options);
-    else chat.prompt(options.prompt, options.rounds);
-    options.prepare?.(chat);
-    const left = options.files === 'restore' ? describeLeft(await this.restoreFiles(source)) : [];
-    const { differences } = found;
     const { checkpoints } = this.#restorer;
-    const place = await this.#restorer.openBranch(opened, options);
-    const result = await withSeat(checkpoints, place, async (session) => {
-      const metadata = { ...options.metadata, ...originOf(opened) };
-      const isOver = chat.record.end !== null;
-      const files = isOver ? undefined : await this.#openFiles(source, { opened, sessionId: session.id }, options);
-      const isChanged = !isDeepStrictEqual(chat.saveState(), opened.state);
-      return holdChat(chat, { checkpoints, session, files, isChanged, facts, differences }, { ...options, metadata });
+    let left: readonly RestoreProblem[] = [];
+    const result = await this.#restorer.continue(source, {
+      options,
+      change: async (chat) => {
+        if (options.prompt === undefined) chat.reopen(options);
+        else chat.prompt(options.prompt, options.rounds);
+        if (options.files === 'restore') left = describeLeft(await this.restoreFiles(source));
+      },
+      hold: async (chat, session, { opened, isChanged, metadata, ...code }) => {
+        const isOver = chat.record.end !== null;
+        const files = isOver ? undefined : await this.#openFiles(source, { opened, sessionId: session.id }, options);
+        const first = isChanged ? 'conversation_continued' : undefined;
+        return holdChat(chat, { checkpoints, session, files, first, ...code }, { ...options, metadata });
+      },
     });
-    return { ...result, originId: opened.checkpoint.id, report: report(addProblems(differences, left)) };
+    return { ...result, report: report(addProblems(result.differences, left)) };
   }
 
   /** Lists what restoring the captured working directories would change, by agent. Changes nothing. */
@@ -140,8 +139,4 @@ export class CheckpointRestorer {
       hasStates: checkpointFiles,
     });
   }
-}
-
-function originOf({ checkpoint }: Opened<ChatState>): Record<string, unknown> {
-  return { continuedFrom: checkpoint.id, continuedFromSession: checkpoint.sessionId };
 }

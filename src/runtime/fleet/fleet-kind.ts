@@ -1,11 +1,37 @@
+import { InvalidInputError } from '../../core/errors.ts';
+import { PERSON } from '../agent/chat-message.ts';
+import type { GivenAnswer } from '../run/request-answers.ts';
+import type { TeamKind } from '../run/team.ts';
 import { adoptAgents } from '../run/team-facts.ts';
-import type { RestorableKind } from '../run/team-restorer.ts';
+import { newWork } from '../run/work.ts';
 import { Fleet } from './fleet.ts';
+import type { FleetEnd } from './fleet-end.ts';
+import type { FleetTrigger } from './fleet-loop.ts';
 import { changeSettings } from './fleet-options.ts';
-import { type FleetRecord, type FleetSettings, type FleetState, parseFleetState } from './fleet-state.ts';
+import {
+  type FleetAnswer,
+  type FleetQuestion,
+  type FleetRecord,
+  type FleetRequest,
+  type FleetSettings,
+  type FleetState,
+  parseFleetState,
+} from './fleet-state.ts';
+import { wordRequest } from './ledger-prompts.ts';
 
-/** How fleets are compared with their checkpoints, and made of them. */
-export const FLEET: RestorableKind<FleetState, Fleet, FleetSettings> = {
+export type FleetTypes = {
+  readonly state: FleetState;
+  readonly team: Fleet;
+  readonly settings: FleetSettings;
+  readonly trigger: FleetTrigger;
+  readonly end: FleetEnd;
+  readonly question: FleetQuestion;
+  readonly request: FleetRequest;
+  readonly answer: FleetAnswer;
+};
+
+/** How fleets are compared with their checkpoints, made of them, and run. */
+export const FLEET: TeamKind<FleetTypes> = {
   noun: 'fleet',
   parse: parseFleetState,
   settingsOf: ({ fleet: { settings } }) => {
@@ -22,7 +48,96 @@ export const FLEET: RestorableKind<FleetState, Fleet, FleetSettings> = {
   make: (agents, registry, { fleet: { settings } }) => new Fleet({ agents, registry, settings }),
   override: (fleet, changes) =>
     fleet.change(withSettings(fleet.record, changeSettings(fleet.record.settings, changes))),
+
+  workOf: ({ record }) => nameMove(record),
+  worksOf: (state) => {
+    const { works = [], fleet } = state as FleetState;
+    const { turn: former = [] } = fleet;
+    return former.length === 0 ? works : [{ ...newWork(nameMove(fleet), 'former'), former }];
+  },
+  describe: ({ record }) => {
+    const { rounds, stalls, resets, phase, end } = record;
+    const place = { round: rounds, stalls, resets, phase, ...(end !== null && { endReason: end.reason }) };
+    return { last: findLast(record), place };
+  },
+  situation: ({ record }) => ({ task: wordRequest(record), plan: record.taskLedger?.plan }),
+  requested: ({ record: { task, followUps } }, trigger) => {
+    if (trigger !== 'fleet_start' && trigger !== 'resumed') return [];
+    const content = trigger === 'resumed' ? (followUps.at(-1) ?? task) : task;
+    return [{ message: { name: PERSON, content }, speaker: undefined }];
+  },
+  isTaught: ({ speaker }) => speaker !== undefined,
+  spoken: 'round_completed',
+
+  requests: {
+    parse: parseFleetState,
+    requestsOf: ({ fleet }) => fleet.requests,
+    answersOf: ({ fleet }) => fleet.answers,
+    withAnswer: (state, { id }, answer) => ({
+      ...state,
+      fleet: { ...state.fleet, ...withoutRequest(state.fleet, id, answer) },
+    }),
+    check: checkText,
+  },
+  announces: true,
+  toRequest: (question, { record }, askedAtMs) => {
+    const { approvalTimeoutMs, autoRejectOnTimeout } = record.settings.policy;
+    const hasDeadline = approvalTimeoutMs !== null && question.kind !== 'reply';
+    return {
+      ...question,
+      askedAtMs,
+      ...(hasDeadline && { deadlineMs: askedAtMs + approvalTimeoutMs }),
+      onTimeout: hasDeadline && autoRejectOnTimeout ? 'reject' : 'wait',
+    };
+  },
+  toAnswer: (given) => given,
+  asks: (fleet, request) => fleet.change({ requests: { ...fleet.record.requests, [request.id]: request } }),
+  answered: (fleet, id, answer) => fleet.change(withoutRequest(fleet.record, id, answer)),
 };
+
+/** The move of each phase, counted so that no two are called the same. */
+function nameMove({ phase, planCount, rounds, nextSpeaker }: FleetRecord): string {
+  switch (phase) {
+    case 'facts':
+    case 'plan':
+      return `plan ${planCount + 1}: ${phase}`;
+    case 'review':
+    case 'open':
+      return `plan ${planCount}: ${phase}`;
+    case 'progress':
+      return `round ${rounds + 1}: ${phase}`;
+    case 'speak':
+      return `round ${rounds}: ${nextSpeaker}`;
+    default:
+      return `round ${rounds}, ${phase}`;
+  }
+}
+
+/** What was said last: the answer, a message, the plan, or the task. */
+function findLast({ end, messages, taskLedger, task, settings }: FleetRecord) {
+  const byOrchestrator = end?.answer || (messages.length === 0 && taskLedger?.plan);
+  if (byOrchestrator) return { name: settings.orchestratorName, content: byOrchestrator };
+  return messages.at(-1) ?? { name: PERSON, content: task };
+}
+
+function withoutRequest({ requests, answers }: FleetRecord, id: string, answer: FleetAnswer) {
+  const { [id]: _, ...rest } = requests;
+  return { requests: rest, answers: { ...answers, [id]: answer } };
+}
+
+/** Which answers to a plan need words besides, and for what. */
+const NEEDS_TEXT: Readonly<Record<string, string>> = {
+  edit: 'the plan as it should be',
+  revise: 'what to do better',
+};
+
+function checkText({ id, kind }: FleetRequest, { answer, value }: GivenAnswer): void {
+  const needed = kind === 'plan_review' ? NEEDS_TEXT[answer] : undefined;
+  if (needed === undefined || (typeof value === 'string' && value.trim() !== '')) return;
+  throw new InvalidInputError(`The answer "${answer}" to "${id}" needs a value: ${needed}, as a text.`, {
+    details: { requestId: id },
+  });
+}
 
 function adoptCode(state: FleetState, code: FleetState): FleetState {
   const { settings: was, messages } = state.fleet;

@@ -1,18 +1,15 @@
-import { hasErrorCode } from '../../core/errors.ts';
 import type { ChatMessage } from '../agent/chat-message.ts';
-import type { Effects } from '../agent/effects.ts';
-import type { Recall } from '../agent/run-memory.ts';
 import type { StandardAgent } from '../agent/standard-agent.ts';
+import { REJECT } from '../run/request-answers.ts';
+import type { Script, World } from '../run/team-run.ts';
 import type { Fleet } from './fleet.ts';
-import { describeEnd, type FleetEnd, type FleetEndReason, findLimit, mayAskForAnswer } from './fleet-end.ts';
-import { APPROVE, type FleetQuestion, type FleetRequest, REJECT, WaitingForAnswer } from './fleet-request.ts';
-import type { FleetRecord, TaskLedger } from './fleet-state.ts';
+import { describeEnd, type FleetEndReason, findLimit, mayAskForAnswer } from './fleet-end.ts';
+import type { FleetTypes } from './fleet-kind.ts';
+import { APPROVE, type FleetRecord, type TaskLedger } from './fleet-state.ts';
 import { GatedEffects, type ToolCallEvent } from './gated-effects.ts';
 import { LedgerKeeper } from './ledger-keeper.ts';
 import { wordLedger, wordRequest } from './ledger-prompts.ts';
 import type { ProgressLedger } from './progress-ledger.ts';
-import type { AskingTurn, Questions } from './questions.ts';
-import { TurnEffects } from './turn-effects.ts';
 
 /** At which moments a fleet is saved. */
 export type FleetTrigger =
@@ -26,64 +23,30 @@ export type FleetTrigger =
   | 'run_failed'
   | 'fleet_end';
 
-/** The world as a working fleet sees it. */
-export type FleetWorld = {
-  readonly effects: Effects;
-  readonly save: (trigger: FleetTrigger, error?: unknown) => Promise<void>;
-  readonly questions: Questions;
-  readonly signal?: AbortSignal | undefined;
-  readonly recall?: Recall | undefined;
-  readonly onText?: ((speaker: string, delta: string) => void) | undefined;
-  readonly onMessage?: ((message: ChatMessage) => void) | undefined;
-  readonly onTaskLedger?: ((ledger: TaskLedger) => void) | undefined;
-  readonly onProgressLedger?: ((ledger: ProgressLedger) => void) | undefined;
-  readonly onToolCall?: ((call: ToolCallEvent) => void) | undefined;
+/** What the caller of a run is told besides. */
+export type FleetCallbacks = {
+  readonly onTaskLedger?: (ledger: TaskLedger) => void;
+  readonly onProgressLedger?: (ledger: ProgressLedger) => void;
+  /** Called before tools and code, also when their result is taken from a recording. */
+  readonly onToolCall?: (call: ToolCallEvent) => void;
 };
 
-/** Why a run stopped. All but `ended` can be continued as they are. */
-export type FleetStop =
-  | { readonly status: 'ended'; readonly end: FleetEnd }
-  | { readonly status: 'waiting'; readonly request: FleetRequest }
-  | { readonly status: 'failed'; readonly error: unknown }
-  | { readonly status: 'stopped' };
-
-/** These are not the agents' failures: going on would hide them. */
-const FATAL = ['CONFLICT', 'CLOSED', 'STORAGE', 'CORRUPT', 'REPLAY_MISMATCH'] as const;
-
 /** Leads a fleet: one move after the other, and which one is next is the phase of the record. */
-export class FleetLoop {
+export class FleetLoop implements Script {
   readonly #fleet: Fleet;
-  readonly #world: FleetWorld;
-  #effects: TurnEffects;
+  readonly #world: World<FleetTypes>;
+  readonly #callbacks: FleetCallbacks;
   #keeper: LedgerKeeper;
 
-  constructor(fleet: Fleet, world: FleetWorld) {
+  constructor(fleet: Fleet, world: World<FleetTypes>, callbacks: FleetCallbacks) {
     this.#fleet = fleet;
     this.#world = world;
-    this.#effects = new TurnEffects(world.effects, fleet.record.turn);
-    this.#keeper = this.#createKeeper();
+    this.#callbacks = callbacks;
+    this.#keeper = new LedgerKeeper(fleet, world);
   }
 
-  /** Runs until the fleet ends, waits for a person, fails, or is stopped. */
-  async run(): Promise<FleetStop> {
-    try {
-      for (let { end } = this.#fleet.record; ; { end } = this.#fleet.record) {
-        if (end !== null) return { status: 'ended', end };
-        this.#world.signal?.throwIfAborted();
-        await this.#move();
-        this.#effects = new TurnEffects(this.#world.effects, []);
-        this.#keeper = this.#createKeeper();
-      }
-    } catch (error) {
-      return this.#stop(error);
-    }
-  }
-
-  #createKeeper(): LedgerKeeper {
-    return new LedgerKeeper(this.#fleet, { ...this.#world, effects: this.#effects });
-  }
-
-  async #move(): Promise<void> {
+  async move(): Promise<void> {
+    this.#keeper = new LedgerKeeper(this.#fleet, this.#world);
     switch (this.#fleet.record.phase) {
       case 'new':
         return this.#start();
@@ -130,7 +93,7 @@ export class FleetLoop {
 
   async #review(): Promise<void> {
     const { planCount, resets, settings } = this.#fleet.record;
-    const { answer, value } = await this.#ask({
+    const { answer, value } = await this.#world.ask({
       id: `plan-${planCount}`,
       kind: 'plan_review',
       agent: settings.orchestratorName,
@@ -158,7 +121,7 @@ export class FleetLoop {
     this.#fleet.clearConversation();
     this.#say({ name: settings.orchestratorName, content: wordLedger(wordRequest(this.#fleet.record), team, ledger) });
     this.#fleet.change({ phase: 'progress', progressLedger: null });
-    this.#world.onTaskLedger?.(ledger);
+    this.#callbacks.onTaskLedger?.(ledger);
   }
 
   /** One round begins: is it done, does it move, and who goes on? */
@@ -170,7 +133,7 @@ export class FleetLoop {
     this.#settle({ rounds: rounds + 1 });
     if (ledger === undefined) return this.#reset();
     this.#fleet.change({ progressLedger: ledger, stalls: countStalls(stalls, ledger) });
-    this.#world.onProgressLedger?.(ledger);
+    this.#callbacks.onProgressLedger?.(ledger);
     if (ledger.is_request_satisfied.answer) return this.#fleet.change({ ending: 'satisfied', phase: 'answer' });
     if (this.#fleet.record.stalls > settings.maxStallCount) return this.#reset();
     this.#say({ name: settings.orchestratorName, content: ledger.instruction_or_question.answer });
@@ -191,12 +154,12 @@ export class FleetLoop {
     const turnId = `round-${rounds}`;
     const outcome = await agent.respond({
       effects: new GatedEffects({
-        effects: this.#effects,
+        effects: this.#world.effects,
         policy: settings.policy,
         agent: agent.name,
         turnId,
-        ask: (question) => this.#ask(question),
-        onToolCall: this.#world.onToolCall,
+        ask: (question) => this.#world.ask(question),
+        onToolCall: this.#callbacks.onToolCall,
       }),
       registry: this.#fleet.registry,
       partner: settings.orchestratorName,
@@ -220,7 +183,7 @@ export class FleetLoop {
   }
 
   async #askToReply(agent: string, turnId: string, message: string): Promise<string> {
-    const { answer } = await this.#ask({ id: `${turnId}-reply`, kind: 'reply', agent, message, options: [] });
+    const { answer } = await this.#world.ask({ id: `${turnId}-reply`, kind: 'reply', agent, message, options: [] });
     return answer;
   }
 
@@ -245,34 +208,14 @@ export class FleetLoop {
     await this.#world.save('fleet_end');
   }
 
-  /** A move is complete: what it called is not needed any more. */
+  /** A move is complete: what the orchestrator used for it counts. */
   #settle(change: Partial<FleetRecord>): void {
-    this.#fleet.change({ ...change, turn: [], totals: this.#keeper.totals });
+    this.#fleet.change({ ...change, totals: this.#keeper.totals });
   }
 
   #say(message: ChatMessage): void {
     this.#fleet.append(message);
     this.#world.onMessage?.(message);
-  }
-
-  #ask(question: FleetQuestion) {
-    const turn: AskingTurn = { effects: this.#effects, save: () => this.#saveHalfway('waiting_for_input') };
-    return this.#world.questions.ask(question, turn);
-  }
-
-  /** What the turn has done is part of the checkpoint, so that it is not done again. */
-  async #saveHalfway(trigger: FleetTrigger, error?: unknown): Promise<void> {
-    this.#fleet.change({ turn: this.#effects.done });
-    await this.#world.save(trigger, error);
-  }
-
-  /** Leaves the fleet in a state that can be continued, and says why it stopped. */
-  async #stop(error: unknown): Promise<FleetStop> {
-    if (this.#world.signal?.aborted) return { status: 'stopped' };
-    if (error instanceof WaitingForAnswer) return { status: 'waiting', request: error.request };
-    if (FATAL.some((code) => hasErrorCode(error, code))) throw error;
-    await this.#saveHalfway('run_failed', error);
-    return { status: 'failed', error };
   }
 }
 

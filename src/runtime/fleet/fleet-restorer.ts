@@ -2,7 +2,6 @@ import { checkOptions, type OptionChecks, wholeFrom } from '../../core/options.t
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { DifferenceReport } from '../run/differences.ts';
 import { CONTINUATION, FLEET_RUN, RESTORE } from '../run/run-options.ts';
-import { withSeat } from '../run/seat.ts';
 import {
   type BranchOptions,
   type CheckpointSource,
@@ -11,9 +10,9 @@ import {
   TeamRestorer,
 } from '../run/team-restorer.ts';
 import type { Fleet } from './fleet.ts';
-import { FLEET } from './fleet-kind.ts';
+import { FLEET, type FleetTypes } from './fleet-kind.ts';
 import { type FleetRunOptions, type FleetRunResult, firstTrigger, holdFleet } from './fleet-run.ts';
-import type { FleetSettings, FleetState } from './fleet-state.ts';
+import type { FleetSettings } from './fleet-state.ts';
 
 /** How a fleet is put back. */
 export type RestoreFleetOptions = RestoreOptions<FleetSettings>;
@@ -48,7 +47,7 @@ export type ContinueFleetResult = FleetRunResult & { readonly originId: string; 
 
 /** Rebuilds a fleet from a checkpoint, and continues from there as a new branch. */
 export class FleetRestorer {
-  readonly #restorer: TeamRestorer<FleetState, Fleet, FleetSettings>;
+  readonly #restorer: TeamRestorer<FleetTypes>;
 
   constructor(parts: RestorerParts) {
     this.#restorer = new TeamRestorer(FLEET, parts);
@@ -65,21 +64,17 @@ export class FleetRestorer {
   /** Goes on from a checkpoint as a new branch; what came after it stays as it is. */
   async continue(source: CheckpointSource, options: ContinueFleetOptions = {}): Promise<ContinueFleetResult> {
     checkOptions(options, CONTINUE, 'continue()');
-    const opened = await this.#restorer.open(source);
-    const { team: fleet, report, facts } = await this.#restorer.rebuild(opened, options);
-    if (options.prompt !== undefined) fleet.addPrompt(options.prompt);
-    if (options.rounds !== undefined) fleet.grantRounds(options.rounds);
-    options.prepare?.(fleet);
     const { checkpoints } = this.#restorer;
-    const first = firstTrigger(options);
-    const { id, sessionId } = opened.checkpoint;
-    const metadata = { ...options.metadata, continuedFrom: id, continuedFromSession: sessionId };
-    const { mode } = options;
-    const place = await this.#restorer.openBranch(opened, options);
-    const result = await withSeat(checkpoints, place, async (session) => {
-      const hold = { checkpoints, session, mode, first, facts, differences: report.differences };
-      return holdFleet(fleet, hold, { ...options, metadata });
+    return this.#restorer.continue(source, {
+      options,
+      change: async (fleet) => {
+        if (options.prompt !== undefined) fleet.addPrompt(options.prompt);
+        if (options.rounds !== undefined) fleet.grantRounds(options.rounds);
+      },
+      hold: (fleet, session, { isChanged, metadata, opened: _, ...code }) => {
+        const first = firstTrigger(options) ?? (isChanged ? 'fleet_continued' : undefined);
+        return holdFleet(fleet, { checkpoints, session, first, ...code }, { ...options, metadata });
+      },
     });
-    return { ...result, originId: id, report };
   }
 }

@@ -216,7 +216,7 @@ describe('resuming', () => {
     await expect(runner.resume()).rejects.toMatchObject({ code: 'NOT_FOUND' });
     await expect(runner.run({ task: ' ' })).rejects.toThrow('The task is empty.');
     await runner.run(TASK);
-    await expect(runner.run(TASK)).rejects.toThrow('has a fleet at work already');
+    await expect(runner.run(TASK)).rejects.toThrow('has a fleet already');
     expect(await runner.resume()).toMatchObject({ status: 'ended', end: { reason: 'satisfied' } });
   });
 

@@ -2,10 +2,10 @@ import { z } from 'zod';
 import { InvalidInputError } from '../../core/errors.ts';
 import { type AgentState, type AgentTotals, parseAgentState } from '../agent/agent-state.ts';
 import type { ChatMessage } from '../agent/chat-message.ts';
-import type { EffectKind } from '../agent/effects.ts';
 import type { LlmConfig } from '../model/llm-config.ts';
+import type { RequestAnswer } from '../run/request-answers.ts';
+import type { FormerCall, OpenWork } from '../run/work.ts';
 import type { FleetEnd, FleetEndReason } from './fleet-end.ts';
-import type { FleetAnswer, FleetRequest } from './fleet-request.ts';
 import type { OperationPolicy } from './operation-policy.ts';
 import type { ProgressLedger } from './progress-ledger.ts';
 
@@ -39,13 +39,36 @@ export type TaskLedger = { readonly facts: string; readonly plan: string };
 /** What the fleet does next. */
 export type FleetPhase = 'new' | 'facts' | 'plan' | 'review' | 'open' | 'progress' | 'speak' | 'answer' | 'ended';
 
-/** An outside call that a turn has made, with what came of it. */
-export type DoneCall = {
-  readonly kind: EffectKind;
-  readonly name: string;
-  readonly digest: string;
-  readonly result: unknown;
+/** What a person said to a request. */
+export type FleetAnswer = RequestAnswer;
+
+/** What a person is asked: to review a plan, to allow an operation, or to speak for an agent. Plain data, and the same in every run. */
+export type FleetQuestion = {
+  /** The same however often the run is resumed. */
+  readonly id: string;
+  readonly kind: 'plan_review' | 'operation' | 'reply';
+  /** Who wants to know. */
+  readonly agent: string;
+  readonly message: string;
+  /** What can be answered; empty: any text. */
+  readonly options: readonly string[];
+  /** Of an operation: what it is, and what it would be done with. */
+  readonly operation?: string;
+  readonly input?: unknown;
+  /** Of a review: the plan, and whether the one before it led nowhere. */
+  readonly plan?: string;
+  readonly isStalled?: boolean;
 };
+
+/** A question from the moment it is asked. It lives in the checkpoint until it is answered. */
+export type FleetRequest = FleetQuestion & {
+  readonly askedAtMs: number;
+  readonly deadlineMs?: number;
+  readonly onTimeout: 'wait' | 'reject';
+};
+
+/** The answer that means yes. */
+export const APPROVE = 'approve';
 
 /** A fleet without its agents. What comes next follows from this alone. */
 export type FleetRecord = {
@@ -70,8 +93,8 @@ export type FleetRecord = {
   /** What a person wants to have changed in the plan. */
   readonly planFeedback: string | null;
   readonly nextSpeaker: string | null;
-  /** What the turn under way has done, if it was saved halfway: it goes on from there. */
-  readonly turn: readonly DoneCall[];
+  /** In older states: what the turn under way has done, if it was saved halfway. */
+  readonly turn?: readonly FormerCall[];
   /** What people are asked now. */
   readonly requests: Readonly<Record<string, FleetRequest>>;
   /** What they said, to be looked up later. */
@@ -92,6 +115,8 @@ export type FleetState = {
   readonly fleet: FleetRecord;
   readonly order: readonly string[];
   readonly agents: Readonly<Record<string, AgentState>>;
+  /** What the move under way has called, if it was saved before it was over: it goes on from there. */
+  readonly works?: readonly OpenWork[];
 };
 
 export const FLEET_KIND = 'fleet';
@@ -119,7 +144,7 @@ const schema = z.looseObject({
     resetLimit: count,
     planCount: count,
     nextSpeaker: z.string().nullable(),
-    turn: z.array(z.looseObject({ kind: z.string(), name: z.string(), digest: z.string() })),
+    turn: z.array(z.looseObject({ digest: z.string() })).optional(),
     requests: entries,
     answers: entries,
     end: z.looseObject({ reason: z.string() }).nullable(),

@@ -81,7 +81,7 @@ export class Fleet {
     const { followUps } = this.#record;
     const phase = this.#phaseForPrompt();
     const isHeard = phase === 'progress';
-    this.change({ followUps: [...followUps, prompt], requests: {}, turn: [], stalls: 0, nextSpeaker: null });
+    this.change({ followUps: [...followUps, prompt], requests: {}, stalls: 0, nextSpeaker: null });
     this.change({ phase, end: null, ending: null, planFeedback: phase === 'plan' ? prompt : null });
     this.grantRounds();
     if (isHeard) this.append({ name: PERSON, content: prompt });
@@ -114,16 +114,17 @@ export class Fleet {
 
   #reopen(phase: FleetPhase): void {
     const isOver = phase === 'ended' || phase === 'answer';
-    this.change({ end: null, ending: null, ...(isOver && { phase: 'progress', turn: [] }) });
+    this.change({ end: null, ending: null, ...(isOver && { phase: 'progress' }) });
     for (const agent of this.agents) if (agent.status === 'completed') agent.setStatus('running');
   }
 
   /** Puts a state back into the fleet and its agents; answers what could not be put back. */
   loadState(state: unknown): readonly RestoreProblem[] {
     const parsed = parseFleetState(state);
-    const { phase, nextSpeaker } = parsed.fleet;
+    const { turn: _, ...record } = parsed.fleet; // it is a work of the run
+    const { phase, nextSpeaker } = record;
     const isSpeakerGone = phase === 'speak' && !this.#agents.has(nextSpeaker ?? '');
-    this.change({ ...parsed.fleet, ...(isSpeakerGone && { phase: 'progress', nextSpeaker: null, turn: [] }) });
+    this.change({ ...record, ...(isSpeakerGone && { phase: 'progress', nextSpeaker: null }) });
     return loadAgents(this.#agents, parsed, this.registry);
   }
 
@@ -156,7 +157,6 @@ function createRecord(settings: FleetSettings): FleetRecord {
     planCount: 0,
     planFeedback: null,
     nextSpeaker: null,
-    turn: [],
     requests: {},
     answers: {},
     lastWords: '',

@@ -1,9 +1,8 @@
 import type { StepAttempt } from '../../manager/effect/effect-log.ts';
 import type { EffectCall, Effects } from '../agent/effects.ts';
-import type { ToolOutcome } from '../agent/tool.ts';
-import type { CodeResult } from '../code/code-executor.ts';
-import { describeFailure } from '../code/describe-outcome.ts';
-import { APPROVE, type FleetAnswer, type FleetQuestion, REJECT } from './fleet-request.ts';
+import { type ActingCall, isActing, refuseCall } from '../run/guarded-tools.ts';
+import { REJECT } from '../run/request-answers.ts';
+import { APPROVE, type FleetAnswer, type FleetQuestion } from './fleet-state.ts';
 import { findOperation, type OperationPolicy } from './operation-policy.ts';
 
 type GateParts = {
@@ -25,8 +24,6 @@ export type ToolCallEvent = {
   readonly input: unknown;
 };
 
-type GatedCall = EffectCall & { readonly kind: 'tool' | 'code' };
-
 /** Asks a person before operations that need it. What is refused is not done, and the agent is told by whom. */
 export class GatedEffects implements Effects {
   readonly #parts: GateParts;
@@ -38,7 +35,7 @@ export class GatedEffects implements Effects {
 
   async run<Result>(call: EffectCall, perform: (attempt: StepAttempt) => Promise<Result>): Promise<Result> {
     const { effects, agent, onToolCall } = this.#parts;
-    if (!isGated(call)) return effects.run(call, perform);
+    if (!isActing(call)) return effects.run(call, perform);
     const refusal = await this.#askFor(call);
     if (refusal !== undefined) return refusal as Result;
     onToolCall?.({ agent, kind: call.kind, name: call.name, input: call.input });
@@ -46,7 +43,7 @@ export class GatedEffects implements Effects {
   }
 
   /** What the agent gets instead of a result; undefined if it may go on. */
-  async #askFor(call: GatedCall): Promise<unknown> {
+  async #askFor(call: ActingCall): Promise<unknown> {
     const { policy, agent, turnId, ask } = this.#parts;
     const operation = findOperation(policy, call);
     if (operation === undefined) return undefined;
@@ -64,14 +61,7 @@ export class GatedEffects implements Effects {
   }
 }
 
-function isGated(call: EffectCall): call is GatedCall {
-  return call.kind === 'tool' || call.kind === 'code';
-}
-
-function refuse(call: GatedCall, operation: string, { by, value }: FleetAnswer): ToolOutcome | { result: CodeResult } {
+function refuse(call: ActingCall, operation: string, { by, value }: FleetAnswer) {
   const why = typeof value === 'string' && value !== '' ? ` ${value}` : '';
-  const text = `${operation} was rejected by ${by}, so it was not done.${why}`;
-  if (call.kind === 'tool') return { isError: true, text: `Error: ${text}` };
-  const { language = 'text' } = call.input as { readonly language?: string };
-  return { result: describeFailure(text, { language, durationMs: 0 }) };
+  return refuseCall(call, `${operation} was rejected by ${by}, so it was not done.${why}`);
 }

@@ -4,7 +4,6 @@ export { Fleet } from './fleet.ts';
 export type { FleetEnd } from './fleet-end.ts';
 export type { FleetOptions } from './fleet-options.ts';
 export { fleetOptionsFrom } from './fleet-options.ts';
-export type { FleetAnswer, FleetRequest } from './fleet-request.ts';
 export type {
   ContinueFleetOptions,
   ContinueFleetResult,
@@ -15,6 +14,7 @@ export { FleetRestorer } from './fleet-restorer.ts';
 export type { FleetRunOptions, FleetRunResult } from './fleet-run.ts';
 export type { FleetRunnerOptions, ResumeFleetOptions } from './fleet-runner.ts';
 export { FleetRunner } from './fleet-runner.ts';
+export type { FleetAnswer, FleetRequest } from './fleet-state.ts';
 export type { OperationPolicy } from './operation-policy.ts';
 export type { SupervisedFleetResult, SuperviseFleetOptions } from './supervise-fleet.ts';
 export { superviseFleet } from './supervise-fleet.ts';

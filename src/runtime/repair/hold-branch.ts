@@ -6,7 +6,7 @@ import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { SaveOptions } from '../../manager/engine/save-options.ts';
 import type { Session } from '../../manager/session/session.ts';
 import type { AgentRegistry } from '../agent/agent-registry.ts';
-import { SessionEffects } from '../agent/effects.ts';
+import { CHAT } from '../chat/chat-kind.ts';
 import { type ChatRunOptions, type ChatRunResult, holdChat } from '../chat/chat-run.ts';
 import { CheckpointRestorer, CONTINUE, type ContinueOptions, type RestoredChat } from '../chat/checkpoint-restorer.ts';
 import type { GroupChat } from '../chat/group-chat.ts';
@@ -14,6 +14,7 @@ import { type DifferenceReport, decide } from '../run/differences.ts';
 import { openContinuationFiles } from '../run/files/continuation-files.ts';
 import { DEFAULT_ROOT, type SessionFiles } from '../run/files/session-files.ts';
 import { fingerprintOf, type TeamFacts } from '../run/team-facts.ts';
+import { MoveWorks } from '../run/work.ts';
 import { applyTarget } from './apply-target.ts';
 import { INTERVENED } from './chat-path.ts';
 import type { InterventionRecord } from './intervention.ts';
@@ -157,7 +158,7 @@ async function beginBranch(
 
 async function applyAndSave({ chat, session, target, facts }: Beginning, options: InterveneOptions): Promise<string> {
   const { reason, author, signal, onText, mode } = options;
-  const effects = new SessionEffects(session);
+  const effects = new MoveWorks(session, () => CHAT.workOf(chat));
   await applyTarget(chat, target, { effects, reason, author, signal, onText, usesRecordings: mode === 'recorded' });
   chat.reopen(options);
   const fingerprint = fingerprintOf(facts, chat.saveState());

@@ -4,13 +4,14 @@ import { STORAGES } from '../../../test/support/storages.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { StandardAgent } from '../agent/standard-agent.ts';
-import { ChatAnswers } from '../chat/chat-answers.ts';
+import { CHAT } from '../chat/chat-kind.ts';
 import { CheckpointingGroupChatManager } from '../chat/checkpointing-group-chat-manager.ts';
 import { GroupChat } from '../chat/group-chat.ts';
-import { FleetAnswers } from '../fleet/fleet-answers.ts';
+import { FLEET } from '../fleet/fleet-kind.ts';
 import { defineWorkflow } from '../workflow/definition/parse-workflow.ts';
 import { Answers } from '../workflow/step/answers.ts';
 import { WorkflowExecutor } from '../workflow/workflow-executor.ts';
+import { type AnyRequest, RequestAnswers } from './request-answers.ts';
 
 /** Runs until a person is asked; `resume` says whether it went on with a yes. */
 type Begin = (checkpoints: CheckpointManager) => Promise<{
@@ -59,11 +60,21 @@ const beginChat: Begin = async (checkpoints) => {
   };
 };
 
-describe.each([
-  ['[run.1] a conversation', ChatAnswers, beginChat],
-  ['[run.1] a workflow', Answers, beginWorkflow],
-  ['[run.1] a fleet', FleetAnswers, beginFleet],
-] as const)('%s that asks', (_, Inbox, begin) => {
+type Open = (manager: CheckpointManager) => Pick<RequestAnswers<object, AnyRequest>, 'give' | 'giveOrRead' | 'pending'>;
+
+describe.each<[string, Open, Begin]>([
+  [
+    '[run.1] a conversation',
+    (manager) => new RequestAnswers<object, AnyRequest>(manager, CHAT.requests as never),
+    beginChat,
+  ],
+  ['[run.1] a workflow', (manager) => new Answers(manager), beginWorkflow],
+  [
+    '[run.1] a fleet',
+    (manager) => new RequestAnswers<object, AnyRequest>(manager, FLEET.requests as never),
+    beginFleet,
+  ],
+])('%s that asks', (_, open, begin) => {
   test.each(STORAGES)(
     'hears one of many answers from many processes, and the others are told whose (%s)',
     async (_name, create) => {
@@ -73,7 +84,7 @@ describe.each([
       const managers = Array.from({ length: 6 }, () => new CheckpointManager({ storage: reopen?.() ?? storage }));
       const outcomes = await Promise.allSettled(
         managers.map((manager, at) =>
-          new Inbox(manager).give({ ...request, answer: at % 2 === 0 ? 'approve' : 'reject', by: `person ${at}` }),
+          open(manager).give({ ...request, answer: at % 2 === 0 ? 'approve' : 'reject', by: `person ${at}` }),
         ),
       );
       const [heard, ...more] = outcomes.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value] : []));
@@ -85,8 +96,8 @@ describe.each([
       }
       expect(await resume()).toBe(heard?.answer === 'approve');
       const late = { ...request, answer: 'approve', by: 'too late' };
-      await expect(new Inbox(checkpoints).give(late)).rejects.toThrow(`already answered by ${heard?.by}`);
-      expect(await new Inbox(checkpoints).giveOrRead(late)).toEqual(heard);
+      await expect(open(checkpoints).give(late)).rejects.toThrow(`already answered by ${heard?.by}`);
+      expect(await open(checkpoints).giveOrRead(late)).toEqual(heard);
       for (const manager of managers) await manager.close();
       await checkpoints.close();
     },
@@ -97,7 +108,7 @@ describe.each([
     const { request } = await begin(checkpoints);
     const head = await checkpoints.latest({ sessionId: request.sessionId });
     await checkpoints.rewind(head?.id ?? '', { branch: 'what-if' });
-    const inbox = new Inbox(checkpoints);
+    const inbox = open(checkpoints);
     const heard = await inbox.give({ ...request, answer: 'approve', by: 'Ann' });
     expect(await inbox.giveOrRead({ ...request, answer: 'reject', by: 'Bo' })).toEqual(heard);
     const { sessionId } = request;
@@ -109,7 +120,7 @@ describe.each([
     const checkpoints = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
     const { request } = await begin(checkpoints);
     const given = { ...request, requestId: 'constructor', answer: 'approve', by: 'Ann' };
-    await expect(new Inbox(checkpoints).give(given)).rejects.toMatchObject({
+    await expect(open(checkpoints).give(given)).rejects.toMatchObject({
       code: 'NOT_FOUND',
       details: { known: [request.requestId] },
     });

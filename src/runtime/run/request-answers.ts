@@ -33,7 +33,7 @@ const GIVEN: OptionChecks<GivenAnswer> = {
 };
 
 /** What every request has: a name, and what can be answered; no options: any text. */
-type AnyRequest = { readonly id: string; readonly options: readonly string[] };
+export type AnyRequest = { readonly id: string; readonly options: readonly string[] };
 
 /** How a state holds requests and answers. */
 export interface RequestForm<State, Request extends AnyRequest> {
@@ -53,18 +53,18 @@ export interface RequestForm<State, Request extends AnyRequest> {
  */
 export class RequestAnswers<State, Request extends AnyRequest> {
   readonly #manager: CheckpointManager;
-  readonly #form: RequestForm<State, Request>;
+  readonly form: RequestForm<State, Request>;
 
   constructor(manager: CheckpointManager, form: RequestForm<State, Request>) {
     this.#manager = manager;
-    this.#form = form;
+    this.form = form;
   }
 
   /** What people are asked now. */
   async pending(place: RequestPlace): Promise<Request[]> {
     checkOptions(place, { sessionId: GIVEN.sessionId, branch: name }, 'pending()');
     const { sessionId, branch, requests, answers } = await this.#open(place);
-    const open = Object.values(requests).filter(({ id }) => find(answers, id) === undefined);
+    const open = Object.values(requests).filter(({ id }) => findOwn(answers, id) === undefined);
     const found = await Promise.all(open.map(({ id }) => this.read({ sessionId, branch }, id)));
     return open.filter((_, at) => found[at] === undefined);
   }
@@ -75,7 +75,7 @@ export class RequestAnswers<State, Request extends AnyRequest> {
     const { sessionId, branch } = await this.#locate(place);
     const headId = await repository.readRef(sessionId, 'branch', answerBranch(branch, requestId));
     if (headId === undefined) return undefined;
-    return find(this.#form.answersOf(this.#form.parse(await this.#manager.load(headId), sessionId)), requestId);
+    return findOwn(this.form.answersOf(this.form.parse(await this.#manager.load(headId), sessionId)), requestId);
   }
 
   /** Leaves an answer; the second one is a ConflictError that says who was faster. */
@@ -84,7 +84,7 @@ export class RequestAnswers<State, Request extends AnyRequest> {
     const { requestId, answer, by, value } = given;
     const { sessionId, branch, headId, request } = await this.#openRequest(given);
     checkOption(request, answer);
-    this.#form.check?.(request, given);
+    this.form.check?.(request, given);
     const { ports } = this.#manager.engine;
     const said: RequestAnswer = { answer, by, atMs: ports.now(), ...(value !== undefined && { value }) };
     try {
@@ -92,7 +92,7 @@ export class RequestAnswers<State, Request extends AnyRequest> {
         branch: answerBranch(branch, requestId),
         author: by,
         reason: `answer: ${answer.slice(0, 200)}`,
-        edit: (copy) => this.#form.withAnswer(this.#form.parse(copy, sessionId), request, said),
+        edit: (copy) => this.form.withAnswer(this.form.parse(copy, sessionId), request, said),
       });
       return said;
     } catch (error) {
@@ -105,8 +105,9 @@ export class RequestAnswers<State, Request extends AnyRequest> {
   async #openRequest(given: GivenAnswer) {
     const { requestId } = given;
     const { requests, answers, ...place } = await this.#open(given);
-    const request = find(requests, requestId);
-    const known = find(answers, requestId) ?? (request === undefined ? await this.read(place, requestId) : undefined);
+    const request = findOwn(requests, requestId);
+    const known =
+      findOwn(answers, requestId) ?? (request === undefined ? await this.read(place, requestId) : undefined);
     if (known !== undefined) throw alreadyAnswered(requestId, known);
     if (request === undefined) throw unknownRequest(place.sessionId, requestId, Object.keys(requests));
     return { ...place, request };
@@ -147,8 +148,8 @@ export class RequestAnswers<State, Request extends AnyRequest> {
     const headId = await repository.readRef(sessionId, 'branch', branch);
     if (headId === undefined)
       throw new NotFoundError(`Session "${sessionId}" has no branch "${branch}".`, { details: { sessionId, branch } });
-    const state = this.#form.parse(await this.#manager.load(headId), sessionId);
-    const [requests, answers] = [this.#form.requestsOf(state), this.#form.answersOf(state)];
+    const state = this.form.parse(await this.#manager.load(headId), sessionId);
+    const [requests, answers] = [this.form.requestsOf(state), this.form.answersOf(state)];
     return { sessionId, branch, headId, requests, answers };
   }
 }
@@ -164,7 +165,7 @@ function answerBranch(branch: string, requestId: string): string {
 export const isAnswerBranch = (branch: string): boolean => branch.startsWith(ANSWERS);
 
 /** Ids come from people: `constructor` is not one of a request. */
-function find<Value>(values: Readonly<Record<string, Value>>, id: string): Value | undefined {
+export function findOwn<Value>(values: Readonly<Record<string, Value>>, id: string): Value | undefined {
   return Object.hasOwn(values, id) ? values[id] : undefined;
 }
 

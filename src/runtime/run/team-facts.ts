@@ -158,7 +158,11 @@ function compareSettings(
 }
 
 /** The team as the code has it now, with the lives of those whom the checkpoint knows; newcomers get one. */
-export function adoptAgents(saved: AgentStates, code: AgentStates, newcomer: Partial<AgentState>): AgentStates {
+export function adoptAgents(
+  saved: AgentStates,
+  code: AgentStates,
+  newcomer: Partial<AgentState>,
+): Pick<AgentStates, 'order' | 'agents'> {
   const order = [...new Set([...saved.order, ...code.order])].filter((name) => code.agents[name] !== undefined);
   const agents = order.map((name) => {
     const [life, made] = [saved.agents[name], code.agents[name] as AgentState];

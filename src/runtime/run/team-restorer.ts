@@ -1,9 +1,11 @@
+import { isDeepStrictEqual } from 'node:util';
 import { InvalidInputError } from '../../core/errors.ts';
 import { checkOptions, filledString } from '../../core/options.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { ClassCodec } from '../../core/value/class-codec.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { EffectMode } from '../../manager/effect/effect-log.ts';
+import type { Session } from '../../manager/session/session.ts';
 import { checkOverride } from '../agent/agent-checks.ts';
 import type { AgentOverride } from '../agent/agent-options.ts';
 import { AgentRegistry } from '../agent/agent-registry.ts';
@@ -24,8 +26,8 @@ import {
   tellRestored,
 } from './differences.ts';
 import { PARTS } from './run-options.ts';
-import type { SeatPlace } from './seat.ts';
-import { codeOf, findMissingModels, readOrigin, type Team, type TeamKind } from './team.ts';
+import { type SeatPlace, withSeat } from './seat.ts';
+import { codeOf, findMissingModels, readOrigin, type Team, type TeamKind, type TeamTypes } from './team.ts';
 import { compareTeams, digestPrompt, type TeamFacts, type TeamFingerprint } from './team-facts.ts';
 
 /** A checkpoint: by its id, a unique prefix of it, or the file it was written to. */
@@ -68,21 +70,35 @@ export type Rebuilt<Subject> = {
   readonly facts: TeamFacts;
 };
 
-/** How a team of this kind is made of its agents, and how its settings are changed on purpose. */
-export interface RestorableKind<State extends AgentStates, Subject extends Team<State>, Settings>
-  extends TeamKind<State> {
-  make(agents: StandardAgent[], registry: AgentRegistry, state: State): Subject;
-  override(team: Subject, settings: Partial<Settings>): void;
-}
+/** What a team is continued with. */
+type Continuing<Of extends TeamTypes, Result> = {
+  readonly options: RestoreOptions<Of['settings']> &
+    BranchOptions & {
+      readonly metadata?: Readonly<Record<string, unknown>>;
+      readonly prepare?: (team: Of['team']) => void;
+    };
+  /** Lets the team go on as the caller says. */
+  readonly change: (team: Of['team']) => Promise<void>;
+  readonly hold: (team: Of['team'], session: Session, continued: Continued<Of>) => Promise<Result>;
+};
+
+/** A team that goes on from a checkpoint, and whether it was changed before. */
+export type Continued<Of extends TeamTypes> = {
+  readonly opened: Opened<Of['state']>;
+  readonly facts: TeamFacts;
+  readonly differences: readonly Difference[];
+  readonly isChanged: boolean;
+  readonly metadata: Readonly<Record<string, unknown>>;
+};
 
 /** Rebuilds teams from checkpoints, and opens the branches in which they go on. */
-export class TeamRestorer<State extends AgentStates, Subject extends Team<State>, Settings> {
+export class TeamRestorer<Of extends TeamTypes> {
   readonly checkpoints: CheckpointManager;
   readonly registry: AgentRegistry;
-  readonly #kind: RestorableKind<State, Subject, Settings>;
+  readonly #kind: TeamKind<Of>;
   readonly #classes: readonly ClassCodec[] | undefined;
 
-  constructor(kind: RestorableKind<State, Subject, Settings>, parts: RestorerParts) {
+  constructor(kind: TeamKind<Of>, parts: RestorerParts) {
     checkOptions(parts, PARTS, 'a restorer');
     const { checkpoints, registry, classes } = parts;
     this.#kind = kind;
@@ -92,7 +108,7 @@ export class TeamRestorer<State extends AgentStates, Subject extends Team<State>
   }
 
   /** Reads a checkpoint of this kind. */
-  async open(source: CheckpointSource): Promise<Opened<State>> {
+  async open(source: CheckpointSource): Promise<Opened<Of['state']>> {
     if (typeof source === 'string') return this.#openStored(source);
     checkOptions(source, { file: { required: filledString } }, 'a checkpoint that is named by no id');
     const { checkpoint, state } = await readCheckpointFile(source.file, this.#classes);
@@ -100,13 +116,16 @@ export class TeamRestorer<State extends AgentStates, Subject extends Team<State>
     return { checkpoint, state: this.#kind.parse(state), isStored: false };
   }
 
-  async #openStored(idOrPrefix: string): Promise<Opened<State>> {
+  async #openStored(idOrPrefix: string): Promise<Opened<Of['state']>> {
     const checkpoint = await this.checkpoints.open(idOrPrefix);
     return { checkpoint, state: this.#kind.parse(await this.checkpoints.load(checkpoint.id)), isStored: true };
   }
 
   /** Makes the team of a checkpoint. Nothing is written. */
-  async rebuild({ checkpoint, state }: Opened<State>, options: RestoreOptions<Settings>): Promise<Rebuilt<Subject>> {
+  async rebuild(
+    { checkpoint, state }: Opened<Of['state']>,
+    options: RestoreOptions<Of['settings']>,
+  ): Promise<Rebuilt<Of['team']>> {
     const decision = decide(options);
     const { fingerprint } = await readOrigin(this.checkpoints, checkpoint, state);
     const team = this.#kind.make(makeAgents(state, this.registry), this.registry, state);
@@ -126,7 +145,7 @@ export class TeamRestorer<State extends AgentStates, Subject extends Team<State>
   }
 
   /** Code that nobody registered. */
-  #findMissing(team: Subject): Difference[] {
+  #findMissing(team: Of['team']): Difference[] {
     const state = team.saveState();
     const classes = team.agents.flatMap((agent) => this.#findOtherClass(agent, state.agents[agent.name] as AgentState));
     const models = findMissingModels(state, this.registry);
@@ -145,7 +164,10 @@ export class TeamRestorer<State extends AgentStates, Subject extends Team<State>
     return [{ path: `$.agents.${name}.class`, kind: 'changed', text }];
   }
 
-  #override(team: Subject, { agents = {}, settings }: NonNullable<RestoreOptions<Settings>['overrides']> = {}): void {
+  #override(
+    team: Of['team'],
+    { agents = {}, settings }: NonNullable<RestoreOptions<Of['settings']>['overrides']> = {},
+  ): void {
     for (const [name, override] of Object.entries(agents)) {
       const agent = team.agent(name);
       if (agent === undefined) throw unknownAgent(name, team, this.#kind.noun);
@@ -155,8 +177,31 @@ export class TeamRestorer<State extends AgentStates, Subject extends Team<State>
     if (settings !== undefined) this.#kind.override(team, settings);
   }
 
+  /** Goes on from a checkpoint as a new branch; what came after it stays as it is. */
+  async continue<Result>(
+    source: CheckpointSource,
+    { options, change, hold }: Continuing<Of, Result>,
+  ): Promise<Result & { readonly originId: string; readonly report: DifferenceReport }> {
+    const opened = await this.open(source);
+    const { team, report: found, facts } = await this.rebuild(opened, options);
+    await change(team);
+    options.prepare?.(team);
+    const { id, sessionId } = opened.checkpoint;
+    const { works: _, ...before } = opened.state;
+    const continued = {
+      opened,
+      facts,
+      differences: found.differences,
+      isChanged: !isDeepStrictEqual(team.saveState(), before),
+      metadata: { ...options.metadata, continuedFrom: id, continuedFromSession: sessionId },
+    };
+    const place = await this.#openBranch(opened, options);
+    const result = await withSeat(this.checkpoints, place, (session) => hold(team, session, continued));
+    return { ...result, originId: id, report: found };
+  }
+
   /** Begins the branch in which a team goes on from a checkpoint; what came after it stays as it is. */
-  async openBranch(opened: Opened<State>, { mode = 'live', branch, reason }: BranchOptions): Promise<SeatPlace> {
+  async #openBranch(opened: Opened<Of['state']>, { mode = 'live', branch, reason }: BranchOptions): Promise<SeatPlace> {
     const { checkpoint, isStored } = opened;
     if (!isStored) return this.#adoptFile(opened, { mode, reason });
     const named = { ...(branch !== undefined && { branch }), ...(reason !== undefined && { reason }) };
@@ -170,7 +215,7 @@ export class TeamRestorer<State extends AgentStates, Subject extends Team<State>
 
   /** A checkpoint from a file begins a session of its own. */
   async #adoptFile(
-    { checkpoint, state }: Opened<State>,
+    { checkpoint, state }: Opened<Of['state']>,
     { mode, reason }: { readonly mode: EffectMode; readonly reason: string | undefined },
   ): Promise<SeatPlace> {
     if (mode !== 'live') {

@@ -2,9 +2,13 @@ import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { RestoreProblem } from '../../manager/engine/restore-report.ts';
 import type { AgentRegistry } from '../agent/agent-registry.ts';
-import type { AgentState } from '../agent/agent-state.ts';
+import type { AgentState, AgentTotals } from '../agent/agent-state.ts';
+import type { ChatMessage } from '../agent/chat-message.ts';
 import type { AgentStates } from '../agent/load-agents.ts';
+import type { Situation } from '../agent/recall-query.ts';
+import type { Lesson } from '../agent/run-memory.ts';
 import type { StandardAgent } from '../agent/standard-agent.ts';
+import type { TimedRequest } from './asking.ts';
 import {
   addDifferences,
   addProblems,
@@ -14,6 +18,7 @@ import {
   refuse,
   tellRestored,
 } from './differences.ts';
+import type { RequestAnswer, RequestForm } from './request-answers.ts';
 import {
   compareTeams,
   digestPrompt,
@@ -22,29 +27,76 @@ import {
   type TeamFacts,
   type TeamFingerprint,
 } from './team-facts.ts';
+import type { OpenWork } from './work.ts';
 
 /** Agents that work together: a group chat or a fleet. */
 export interface Team<State extends AgentStates> {
   readonly registry: AgentRegistry;
   readonly agents: readonly StandardAgent[];
+  readonly record: { readonly messages: readonly ChatMessage[]; readonly end: object | null };
+  /** What everybody has used. */
+  readonly totals: AgentTotals;
   agent(name: string): StandardAgent | undefined;
   saveState(): State;
   /** Puts a state back; returns what could not be put back. */
   loadState(state: unknown): readonly RestoreProblem[];
 }
 
-/** What the runs of one kind of team need to know of its states. */
-export interface TeamKind<State extends AgentStates> {
+/** The types of one kind of team. */
+export type TeamTypes = {
+  readonly state: AgentStates;
+  readonly team: Team<AgentStates>;
+  readonly settings: object;
+  /** The moments at which it is saved. */
+  readonly trigger: string;
+  readonly end: object;
+  /** What a person is asked, the same in every run; and from the moment it is. */
+  readonly question: { readonly id: string; readonly agent: string };
+  readonly request: TimedRequest;
+  readonly answer: unknown;
+};
+
+/** How teams of one kind are compared with their checkpoints, made of them, and run. */
+export interface TeamKind<Of extends TeamTypes> {
   /** What people call it, such as "conversation". */
   readonly noun: string;
   /** Accepts a state of this kind, or throws. */
-  parse(state: unknown): State;
+  parse(state: unknown): Of['state'];
   /** What the code says of it besides its agents. */
-  settingsOf(state: State): object;
+  settingsOf(state: Of['state']): object;
   /** The state with the agents and settings of the code. */
-  adopt(state: State, code: State): State;
+  adopt(state: Of['state'], code: Of['state']): Of['state'];
   /** Code of the group itself, not of its agents, that nobody registered. */
-  findMissing(state: State, registry: AgentRegistry): readonly Difference[];
+  findMissing(state: Of['state'], registry: AgentRegistry): readonly Difference[];
+  make(agents: StandardAgent[], registry: AgentRegistry, state: Of['state']): Of['team'];
+  /** Changes its settings on purpose. */
+  override(team: Of['team'], settings: Partial<Of['settings']>): void;
+
+  /** The name of its next move: the work that calls belong to. It follows from the state. */
+  workOf(team: Of['team']): string;
+  /** What a state of this kind holds of a move that was under way. */
+  worksOf(state: unknown): readonly OpenWork[];
+  /** What was said last, and where a checkpoint stands, for lists. */
+  describe(
+    team: Of['team'],
+    end: Of['end'] | undefined,
+  ): { readonly last: ChatMessage | undefined; readonly place: Readonly<Record<string, unknown>> };
+  /** What it works on, for questions to long-term memory. */
+  situation(team: Of['team']): Omit<Situation, 'heard'>;
+  /** What a person asked that a checkpoint was saved for, besides the messages. */
+  requested(team: Of['team'], trigger: string | undefined): readonly Lesson[];
+  isTaught(lesson: Lesson): boolean;
+  /** The moment at which it is saved for the last message. */
+  readonly spoken: Of['trigger'];
+
+  readonly requests: RequestForm<Of['state'], Of['request']>;
+  /** Whether a request is in a checkpoint before somebody in this process is asked, so that others may be faster. */
+  readonly announces: boolean;
+  toRequest(question: Of['question'], team: Of['team'], nowMs: number): Of['request'];
+  toAnswer(given: RequestAnswer): Of['answer'];
+  /** Notes that a request is open, and that it is not any more. */
+  asks(team: Of['team'], request: Of['request']): void;
+  answered(team: Of['team'], id: string, answer: Of['answer']): void;
 }
 
 /** A team as its code made it, with its tools as models would be told of them now. */
@@ -70,9 +122,9 @@ export function configureTeam<State extends AgentStates>(team: Team<State>, chan
 export type MadeTeam<State> = { readonly code: State; readonly facts: TeamFacts };
 
 /** What was made, before it begins or goes on. */
-export function madeOf<State extends AgentStates>(kind: TeamKind<State>, team: Team<State>): MadeTeam<State> {
-  const code = codeOf(team);
-  const own = (unconfigured.get(team) as State | undefined) ?? code;
+export function madeOf<Of extends TeamTypes>(kind: TeamKind<Of>, team: Of['team']): MadeTeam<Of['state']> {
+  const code: Of['state'] = codeOf(team);
+  const own = unconfigured.get(team) ?? code;
   return { code, facts: factsOf(own, kind.settingsOf(own)) };
 }
 
@@ -114,8 +166,8 @@ type Resumption = {
 };
 
 /** A team that the code made, as it was made, and where its checkpoints are. */
-type Made<State extends AgentStates> = MadeTeam<State> & {
-  readonly team: Team<State>;
+type Made<Of extends TeamTypes> = MadeTeam<Of['state']> & {
+  readonly team: Of['team'];
   readonly checkpoints: CheckpointManager;
 };
 
@@ -127,9 +179,9 @@ export type Resumed = {
 };
 
 /** Puts a state into the team that the code made, as was decided, and tells. Refuses before anything changes. */
-export async function resumeTeam<State extends AgentStates>(
-  kind: TeamKind<State>,
-  { team, code, facts: now, checkpoints }: Made<State>,
+export async function resumeTeam<Of extends TeamTypes>(
+  kind: TeamKind<Of>,
+  { team, code, facts: now, checkpoints }: Made<Of>,
   { head, decision, isGiven, ...given }: Resumption,
 ): Promise<Resumed> {
   const { state: saved, fingerprint } = await readOrigin(checkpoints, head, kind.parse(given.state));

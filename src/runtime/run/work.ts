@@ -25,7 +25,12 @@ export type OpenWork = {
   /** How often it was begun. */
   readonly attempt: number;
   readonly done: readonly DoneCall[];
+  /** Finished calls as an older version held them, in order. */
+  readonly former?: readonly FormerCall[];
 };
+
+/** A finished call in the form of an older version: known by its place, and a digest of kind, name and input. */
+export type FormerCall = { readonly digest: string; readonly result: unknown };
 
 /** A call of a work. Several of one name are told apart by their inputs, or else by their order. */
 export type WorkCall = {
@@ -61,12 +66,16 @@ export class Work implements Effects {
   readonly #taken = new Map<string, Set<number>>();
   /** What earlier attempts called in this process, whatever came of it. */
   readonly #called = new Set<string>();
+  #former: readonly FormerCall[];
+  /** Results that were recorded by an earlier process: what was secret in them was left out. */
+  readonly replayed: unknown[] = [];
 
-  private constructor(session: WorkSession, { name, origin, attempt, done }: OpenWork) {
+  private constructor(session: WorkSession, { name, origin, attempt, done, former = [] }: OpenWork) {
     this.name = name;
     this.#session = session;
     this.#origin = origin;
     this.#attempt = attempt;
+    this.#former = former;
     for (const call of done) this.#note(call);
   }
 
@@ -86,13 +95,20 @@ export class Work implements Effects {
 
   /** What a checkpoint that is taken now must hold of it. */
   get record(): OpenWork {
-    return { name: this.name, origin: this.#origin, attempt: this.#attempt, done: [...this.#done.values()] };
+    const former = this.#former.length > 0 && { former: this.#former };
+    return { name: this.name, origin: this.#origin, attempt: this.#attempt, done: [...this.#done.values()], ...former };
   }
 
   async run<Result>(call: EffectCall, perform: (attempt: StepAttempt) => Promise<Result>): Promise<Result> {
     const { kind, name, input, signal } = call;
     const formerly = `${kind}:${name}`;
-    return this.call({ name: formerly, input, signal, formerly }, perform);
+    const place = { name: formerly, input, signal, formerly };
+    const [known, ...rest] = this.#former;
+    if (known === undefined) return this.call(place, perform);
+    const isSame = known.digest === digestText(JSON.stringify([kind, name, input])).slice(0, 32);
+    this.#former = isSame ? rest : []; // otherwise the work takes another way from here on
+    if (isSame) this.#note({ ...this.#identify(place), result: known.result });
+    return this.call(place, perform);
   }
 
   /** Makes a call, unless it has ended before: then its result is returned, frozen. */
@@ -119,7 +135,9 @@ export class Work implements Effects {
   ): Promise<Result> {
     const { name, digest, nth } = identity;
     const note = (result: Result): void => this.#note({ ...identity, ...(label !== undefined && { label }), result });
+    let isReplayed = true;
     const performAndNote = async (attempt: StepAttempt): Promise<Result> => {
+      isReplayed = false;
       const result = await perform(attempt);
       this.#session.digestOf(result); // what cannot be saved must not be in a checkpoint that is taken meanwhile
       // Noted before it is recorded: a checkpoint taken in between has it one way or the other.
@@ -131,6 +149,7 @@ export class Work implements Effects {
       work: { name: this.name, digest, nth, key: this.#keyOf([name, digest, nth]), formerly },
     });
     note(result);
+    if (isReplayed) this.replayed.push(result);
     return result;
   }
 
@@ -219,6 +238,45 @@ export class Work implements Effects {
 
   #keyOf(place: readonly unknown[]): string {
     return `eff_${digestText(JSON.stringify([this.#session.id, this.#origin, this.name, ...place])).slice(0, 32)}`;
+  }
+}
+
+/** The works of a run that makes one move after the other: calls belong to the move that the state says is next. */
+export class MoveWorks implements Effects {
+  readonly #session: WorkSession;
+  readonly #nameOf: () => string;
+  #saved: readonly OpenWork[];
+  #work: Work | undefined;
+
+  constructor(session: WorkSession, nameOf: () => string, saved: readonly OpenWork[] = []) {
+    this.#session = session;
+    this.#nameOf = nameOf;
+    this.#saved = saved;
+  }
+
+  /** The work of the move under way. That of the move before is over: what came of it is in the state. */
+  get current(): Work {
+    const name = this.#nameOf();
+    if (this.#work !== undefined && this.#work.name !== name) this.settle();
+    this.#work ??= Work.open(this.#session, this.#saved.find((work) => work.name === name) ?? name);
+    return this.#work;
+  }
+
+  /** What a checkpoint that is taken before the move is over must hold. */
+  get open(): readonly OpenWork[] {
+    const { record } = this.current;
+    return record.done.length > 0 || record.former !== undefined ? [record] : [];
+  }
+
+  async run<Result>(call: EffectCall, perform: (attempt: StepAttempt) => Promise<Result>): Promise<Result> {
+    return this.current.run(call, perform);
+  }
+
+  /** Ends the move. */
+  settle(): void {
+    this.#work?.settle();
+    this.#work = undefined;
+    this.#saved = [];
   }
 }
 

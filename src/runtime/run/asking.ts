@@ -1,0 +1,102 @@
+import { withDeadline } from '../../core/time/deadline.ts';
+import type { ManagerPorts } from '../../manager/engine/ports.ts';
+import { type AnyRequest, findOwn, REJECT, type RequestAnswer, type RequestAnswers } from './request-answers.ts';
+
+/** What a request may say of its time. */
+export type TimedRequest = AnyRequest & {
+  readonly agent: string;
+  readonly deadlineMs?: number;
+  readonly onTimeout?: 'wait' | 'reject';
+};
+
+/** Asks a person now; undefined if there is no answer yet: then the run stops, and goes on when there is one. */
+export type AskNow<Request> = (
+  request: Request,
+  options: { readonly signal: AbortSignal },
+) => Promise<(Pick<RequestAnswer, 'answer' | 'value'> & { readonly by?: string }) | undefined>;
+
+type AskingParts<State, Request extends TimedRequest> = {
+  readonly inbox: RequestAnswers<State, Request>;
+  readonly place: { readonly sessionId: string; readonly branch: string };
+  readonly ports: ManagerPorts;
+  /** Who answers for an `ask` that does not say. */
+  readonly by: string;
+  readonly ask: AskNow<Request> | undefined;
+  readonly state: () => State;
+  /** Puts a request into a checkpoint: from then on it can be answered from anywhere. */
+  readonly open: (request: Request) => Promise<void>;
+};
+
+/** A run stops here until someone answers. */
+export class WaitingForInput extends Error {
+  readonly request: AnyRequest;
+
+  constructor(request: TimedRequest) {
+    super(`Waiting for ${request.agent} to answer "${request.id}".`);
+    this.name = 'WaitingForInput';
+    this.request = request;
+  }
+}
+
+/** Whether an error says that a run waits; also if it comes from a recording, where its class is lost. */
+export function isWaitingForInput(error: unknown): error is WaitingForInput {
+  return error instanceof Error && error.name === 'WaitingForInput' && 'request' in error;
+}
+
+/** Asks people, once each: whoever answers first, here or elsewhere, is heard. */
+export class Asking<State, Request extends TimedRequest> {
+  readonly #parts: AskingParts<State, Request>;
+
+  constructor(parts: AskingParts<State, Request>) {
+    this.#parts = parts;
+  }
+
+  /** The answer; throws WaitingForInput if there is none yet. `isAnnounced`: others may answer while it is asked for here. */
+  async find(
+    request: Request,
+    { isAnnounced, signal }: { readonly isAnnounced: boolean; readonly signal: AbortSignal | undefined },
+  ): Promise<RequestAnswer> {
+    const { inbox, place, state, open } = this.#parts;
+    const known = findOwn(inbox.form.answersOf(state()), request.id) ?? (await inbox.read(place, request.id));
+    if (known !== undefined) return known;
+    const opened = findOwn(inbox.form.requestsOf(state()), request.id);
+    if (opened === undefined && isAnnounced) await open(request);
+    const isOpen = opened !== undefined || isAnnounced;
+    const asked = opened ?? request;
+    const answer = (await this.#askNow(asked, isOpen, signal)) ?? (await this.#timeOut(asked));
+    if (answer !== undefined) return answer;
+    // Saved while the call is in flight: the answer takes its place in the recording, and a replay waits for nobody.
+    if (!isOpen) await open(request);
+    throw new WaitingForInput(asked);
+  }
+
+  async #askNow(request: Request, isOpen: boolean, signal: AbortSignal | undefined) {
+    const { ask, ports, by } = this.#parts;
+    if (ask === undefined || this.#isLate(request)) return undefined;
+    const { onTimeout = 'wait', deadlineMs = 0 } = request;
+    const timeoutMs = onTimeout === 'wait' ? Number.POSITIVE_INFINITY : deadlineMs - ports.now();
+    const late = new Error('Nobody answered in time.');
+    try {
+      const deadline = { signal, timeoutMs, onTimeout: () => late };
+      const said = await withDeadline(deadline, (aborted) => ask(request, { signal: aborted }));
+      if (said === undefined) return undefined;
+      return isOpen ? await this.#give(request, { by, ...said }) : { by, ...said, atMs: ports.now() };
+    } catch (error) {
+      if (error !== late) throw error;
+      return undefined;
+    }
+  }
+
+  #isLate({ onTimeout, deadlineMs }: TimedRequest): boolean {
+    return onTimeout === 'reject' && deadlineMs !== undefined && this.#parts.ports.now() >= deadlineMs;
+  }
+
+  async #timeOut(request: Request): Promise<RequestAnswer | undefined> {
+    return this.#isLate(request) ? this.#give(request, { answer: REJECT, by: 'timeout' }) : undefined;
+  }
+
+  async #give({ id }: Request, said: Omit<RequestAnswer, 'atMs'>): Promise<RequestAnswer> {
+    const { inbox, place } = this.#parts;
+    return inbox.giveOrRead({ ...place, requestId: id, ...said });
+  }
+}
