@@ -306,7 +306,7 @@ class TeamRun<Of extends TeamTypes> implements World<Of> {
     const { kind, team, files } = this.#hold;
     await files?.add(head);
     const { messages } = team.record;
-    const said = messages.slice(messages.findLastIndex((message) => message === this.#taught) + 1);
+    const said = messages.slice((this.#taught === undefined ? -1 : messages.lastIndexOf(this.#taught)) + 1);
     await this.#teach([...kind.requested(team, head.trigger), ...this.#lessons(said)], head);
     this.#taught = messages.at(-1);
     await this.#options.onCheckpoint?.(head, team);
