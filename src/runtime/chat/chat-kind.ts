@@ -83,7 +83,10 @@ export const CHAT: TeamKind<ChatTypes> = {
   announces: false,
   toRequest: (question) => ({ ...question, options: [] }),
   toAnswer: ({ answer }) => answer.trim(),
-  asks: (chat, { options: _, ...request }) => chat.change({ pendingInput: request }),
+  asks: (chat, asked) => {
+    const { options: _, ...request } = asked;
+    chat.change({ pendingInput: request });
+  },
   answered: (chat) => {
     if (chat.record.pendingInput !== null) chat.change({ pendingInput: null });
   },

@@ -71,9 +71,9 @@ export class FleetRestorer {
         if (options.prompt !== undefined) fleet.addPrompt(options.prompt);
         if (options.rounds !== undefined) fleet.grantRounds(options.rounds);
       },
-      hold: (fleet, session, { isChanged, metadata, opened: _, ...code }) => {
+      hold: (fleet, session, { isChanged, metadata, facts, differences }) => {
         const first = firstTrigger(options) ?? (isChanged ? 'fleet_continued' : undefined);
-        return holdFleet(fleet, { checkpoints, session, first, ...code }, { ...options, metadata });
+        return holdFleet(fleet, { checkpoints, session, first, facts, differences }, { ...options, metadata });
       },
     });
   }

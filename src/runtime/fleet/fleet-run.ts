@@ -3,7 +3,7 @@ import { type Hold, holdTeam, type RunOptions, type RunResult } from '../run/tea
 import type { Fleet } from './fleet.ts';
 import { FLEET, type FleetTypes } from './fleet-kind.ts';
 import { type FleetCallbacks, FleetLoop, type FleetTrigger } from './fleet-loop.ts';
-import type { FleetRequest, TaskLedger } from './fleet-state.ts';
+import type { FleetCallbackFlags, FleetRequest, TaskLedger } from './fleet-state.ts';
 import type { ProgressLedger } from './progress-ledger.ts';
 
 /** What a run may use besides its fleet. */
@@ -41,20 +41,25 @@ export function firstTrigger({
 
 /** Lets a fleet work in a session: every round is saved, every outside call recorded. */
 export async function holdFleet(fleet: Fleet, hold: FleetHold, options: FleetRunOptions): Promise<FleetRunResult> {
-  const { callbacks } = fleet.record.settings;
-  const { ask, onTaskLedger, onProgressLedger, onToolCall, onText, ...run } = options;
-  const told = {
-    ...(onTaskLedger !== undefined && { onTaskLedger }),
-    ...(onProgressLedger !== undefined && callbacks.progressLedger && { onProgressLedger }),
-    ...(onToolCall !== undefined && callbacks.toolCalls && { onToolCall }),
-  };
+  const { ask, ...given } = withoutUnwanted(options, fleet.record.settings.callbacks);
   const result = await holdTeam<FleetTypes>(
-    { ...hold, kind: FLEET, team: fleet, ask, script: (world) => new FleetLoop(fleet, world, told) },
-    { ...run, ...(onText !== undefined && callbacks.streaming && { onText }) },
+    { ...hold, kind: FLEET, team: fleet, ask, script: (world) => new FleetLoop(fleet, world, given) },
+    given,
   );
   const { taskLedger, progressLedger, rounds, stalls, resets } = fleet.record;
   const request = result.status === 'waiting' ? result.request : undefined;
   const wakeAtMs = request?.onTimeout === 'reject' ? request.deadlineMs : undefined;
   const wake = wakeAtMs === undefined ? {} : { wakeAtMs };
   return { ...result, taskLedger, progressLedger, rounds, stalls, resets, ...wake };
+}
+
+/** What the settings of a fleet say that the caller is not told of is left out. */
+function withoutUnwanted(options: FleetRunOptions, callbacks: FleetCallbackFlags): FleetRunOptions {
+  const { onText, onProgressLedger, onToolCall, ...rest } = options;
+  return {
+    ...rest,
+    ...(onText !== undefined && callbacks.streaming && { onText }),
+    ...(onProgressLedger !== undefined && callbacks.progressLedger && { onProgressLedger }),
+    ...(onToolCall !== undefined && callbacks.toolCalls && { onToolCall }),
+  };
 }
