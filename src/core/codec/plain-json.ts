@@ -13,7 +13,7 @@ export function copyPlainJson(value: unknown, depth = 0): JsonValue | undefined 
     case 'number':
       return Number.isFinite(value) && !Object.is(value, -0) ? value : undefined;
     case 'object':
-      return value === null ? null : copyContainer(value as Fields, depth + 1);
+      return value === null ? null : copyContainer(value, depth + 1);
     default:
       return undefined;
   }
@@ -21,23 +21,31 @@ export function copyPlainJson(value: unknown, depth = 0): JsonValue | undefined 
 
 type Fields = { readonly [key: string]: unknown };
 
-function copyContainer(value: Fields, depth: number): JsonValue | undefined {
+function copyContainer(value: object, depth: number): JsonValue | undefined {
+  if (depth > MAX_DEPTH || Object.getOwnPropertySymbols(value).length > 0) return undefined;
   const keys = Object.keys(value);
-  const copy = emptyCopy(value, keys);
-  if (copy === undefined || depth > MAX_DEPTH) return undefined;
-  for (const key of keys) {
-    const part = copyPlainJson(value[key], depth);
-    if (part === undefined || key === '__proto__') return undefined;
-    copy[key] = part;
-  }
-  return copy;
+  const prototype: object | null = Object.getPrototypeOf(value);
+  if (prototype === Array.prototype) return copyArray(value as unknown[], keys.length, depth);
+  const isPlain = prototype === Object.prototype && keys[0] !== '$' && !hasOddKey(keys);
+  return isPlain ? copyObject(value as Fields, keys, depth) : undefined;
 }
 
-/** An empty array or object; undefined for what JSON holds as neither. */
-function emptyCopy(value: object, keys: readonly string[]): { [key: string]: JsonValue } | undefined {
-  if (Object.getOwnPropertySymbols(value).length > 0) return undefined;
-  const prototype: object | null = Object.getPrototypeOf(value);
-  if (prototype === Array.prototype)
-    return keys.length === (value as unknown[]).length ? ([] as unknown as { [key: string]: JsonValue }) : undefined;
-  return prototype === Object.prototype && keys[0] !== '$' && !hasOddKey(keys) ? {} : undefined;
+function copyArray(items: readonly unknown[], keys: number, depth: number): JsonValue | undefined {
+  const copies: JsonValue[] = [];
+  for (const item of items) {
+    const copy = copyPlainJson(item, depth);
+    if (copy === undefined) return undefined;
+    copies.push(copy);
+  }
+  return keys === items.length ? copies : undefined;
+}
+
+function copyObject(fields: Fields, keys: readonly string[], depth: number): JsonValue | undefined {
+  const copies: { [key: string]: JsonValue } = {};
+  for (const key of keys) {
+    const copy = copyPlainJson(fields[key], depth);
+    if (copy === undefined || key === '__proto__') return undefined;
+    copies[key] = copy;
+  }
+  return copies;
 }
