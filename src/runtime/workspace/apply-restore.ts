@@ -1,10 +1,11 @@
+import { lstat, readlink } from 'node:fs/promises';
+import { isAbsolute, join, relative } from 'node:path';
 import { ConflictError, messageOf, StorageError } from '../../core/errors.ts';
 import { signal as abortSignal, checkOptions, flag, type OptionChecks } from '../../core/options.ts';
 import { makeFolder } from '../../storage/make-folder.ts';
 import { FolderWriter } from './folder-writer.ts';
-import { leadsInside } from './leads-inside.ts';
 import { errnoOf, OpenFolder } from './open-folder.ts';
-import { rootStamp, stampsOf, surveyFolder } from './survey-folder.ts';
+import { rootStamp, stampsOf, surveyFolder } from './scan-folder.ts';
 import { ancestorsOf, comparePaths } from './workspace-path.ts';
 import type { FailedChange, PlannedChange, WorkspacePlan, WorkspaceReport } from './workspace-plan.ts';
 
@@ -132,5 +133,39 @@ class Restore {
         this.failed.push({ path: change.path, action: change.action, problem: messageOf(error) });
       }
     }
+  }
+}
+
+/** More links than the system follows lead nowhere. */
+const MAX_LINKS = 40;
+
+const NO_NAMES = new Set(['', '.', '..']);
+
+/** Whether a link ends up inside the folder, through whatever other links it leads, also if there is nothing at its end. */
+async function leadsInside(folder: string, linkPath: string): Promise<boolean> {
+  const pending = linkPath.split('/');
+  const reached: string[] = [];
+  let links = 0;
+  while (pending.length > 0 && links <= MAX_LINKS) {
+    const part = pending.shift() ?? '';
+    if (part === '..' && reached.pop() === undefined) return false;
+    if (NO_NAMES.has(part)) continue;
+    const target = await readTarget(join(folder, ...reached, part));
+    if (target === undefined) {
+      reached.push(part);
+      continue;
+    }
+    links++;
+    if (isAbsolute(target)) reached.length = 0;
+    pending.unshift(...(isAbsolute(target) ? relative(folder, target) : target).split('/'));
+  }
+  return true;
+}
+
+async function readTarget(path: string): Promise<string | undefined> {
+  try {
+    return (await lstat(path)).isSymbolicLink() ? await readlink(path) : undefined;
+  } catch {
+    return undefined; // nothing is there, so nothing leads on
   }
 }

@@ -4,8 +4,7 @@ import { signal as abortSignal, checkOptions, listOf, type OptionChecks, record,
 import { IgnoreList } from './ignore-list.ts';
 import { readWholeFile } from './read-whole-file.ts';
 import { RestorePlanner } from './restore-planner.ts';
-import type { FoundPath } from './scan-folder.ts';
-import { type FolderSurvey, ignoresCase, stampsOf, surveyFolder } from './survey-folder.ts';
+import { type FolderSurvey, type FoundPath, ignoresCase, stampsOf, surveyFolder } from './scan-folder.ts';
 import type { WorkspaceCache } from './workspace-cache.ts';
 import { resolveWorkspaceOptions, type WorkspaceOptions } from './workspace-options.ts';
 import type { WorkspacePlan } from './workspace-plan.ts';

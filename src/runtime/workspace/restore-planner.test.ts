@@ -2,7 +2,7 @@ import { lstatSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { IgnoreList } from './ignore-list.ts';
 import { type PlannerInput, RestorePlanner } from './restore-planner.ts';
-import type { SurveyedPath } from './survey-folder.ts';
+import type { SurveyedPath } from './scan-folder.ts';
 import { checkWorkspaceState, digestContent } from './workspace-state.ts';
 
 const fileEntry = (content: string) => ({

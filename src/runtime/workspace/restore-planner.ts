@@ -1,6 +1,5 @@
 import type { IgnoreList } from './ignore-list.ts';
-import { modeOf } from './scan-folder.ts';
-import type { FolderSurvey, SurveyedPath } from './survey-folder.ts';
+import { type FolderSurvey, modeOf, type SurveyedPath } from './scan-folder.ts';
 import { ancestorsOf, comparePaths, findReservedName, foldCase, staysInside } from './workspace-path.ts';
 import type { LeftPath, LeftReason, PlannedChange, PlannedContent, WorkspacePlan } from './workspace-plan.ts';
 import { type CheckedEntry, type CheckedState, digestContent } from './workspace-state.ts';
