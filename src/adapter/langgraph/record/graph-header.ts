@@ -18,7 +18,6 @@ export type GraphHeader = {
   readonly deltas?: readonly string[] | undefined;
   /** Which generation of the parent's writes made this checkpoint; undefined if none did. */
   readonly generation?: number | undefined;
-  readonly runId?: string | undefined;
   /** LangGraph's format of the checkpoint, if it is an old one whose sends are pending at its parent. */
   readonly oldFormat?: number | undefined;
   /** The earlier record of a checkpoint that was put again with other content. */

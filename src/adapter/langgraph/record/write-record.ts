@@ -146,21 +146,11 @@ export function decodeWrites(codec: StateCodec, { result, writes }: StoredWrites
   });
 }
 
-/** A row whose values are gone; its place in the log stays. */
-export function emptyWrites(row: EffectRow): EffectRow {
-  const { writes: _, ...record } = readRecord(row);
-  return formatEffect({ sessionId: row.sessionId, branch: row.branch }, record);
-}
-
 /** The same row for another checkpoint. */
 export function moveWrites(
   row: EffectRow,
   place: { readonly sessionId: SessionId; readonly branch: string },
 ): EffectRow {
-  return formatEffect(place, readRecord(row), row.result);
-}
-
-function readRecord(row: EffectRow): WriteRecord {
   const { branch: _, result: __, ...record } = parseEffect(row);
-  return record as WriteRecord;
+  return formatEffect(place, record as WriteRecord, row.result);
 }

@@ -145,11 +145,11 @@ export class CheckpointWriter {
     return writer.write(place, { described, encoded, chunks });
   }
 
-  #describe(lane: SessionLane, { call, runId, encoded }: PlacedPut, graph: GraphLinks) {
+  #describe(lane: SessionLane, { call, encoded }: PlacedPut, graph: GraphLinks) {
     const { id, v } = call.checkpoint;
     const channels = encodedKeys(encoded, ['channel_values']);
     const oldFormat = v < SENDS_INSIDE_SINCE ? v : undefined;
-    const header: GraphHeader = { place: lane.place, id, channels, runId, oldFormat, ...graph };
+    const header: GraphHeader = { place: lane.place, id, channels, oldFormat, ...graph };
     const metadata = withGraphHeader(call.metadata, header);
     return describeCheckpoint({ type: 'auto', trigger: call.metadata.source, metadata }, this.#engine.codec);
   }

@@ -23,19 +23,16 @@ type Listing = {
   readonly query: Omit<CheckpointQuery, 'limit'>;
 };
 
-/** What may be asked of a list. `includeReplaced`: also earlier records of checkpoints that were put again. */
-type GraphListOptions = CheckpointListOptions & { readonly includeReplaced?: boolean };
-
 /** LangGraph's checkpoints that fit, newest first, without their states. Reads a page at a time. */
 export async function* listGraphCheckpoints(
   engine: Engine,
   config: RunnableConfig,
-  options: GraphListOptions = {},
+  options: CheckpointListOptions = {},
 ): AsyncGenerator<GraphCheckpoint> {
   const listing = parseListing(engine, config, options);
   if (listing.limit <= 0) return;
   let left = listing.limit;
-  for await (const found of readGraphs(engine, listing, options)) {
+  for await (const found of readGraphs(engine, listing)) {
     if (!isAsked(found.graph, listing)) continue;
     yield found;
     if (--left === 0) return;
@@ -43,17 +40,13 @@ export async function* listGraphCheckpoints(
 }
 
 /** What LangGraph saved among the rows, of each checkpoint the newest record. */
-async function* readGraphs(
-  engine: Engine,
-  listing: Listing,
-  { includeReplaced = false }: GraphListOptions,
-): AsyncGenerator<GraphCheckpoint> {
+async function* readGraphs(engine: Engine, listing: Listing): AsyncGenerator<GraphCheckpoint> {
   const replaced = new Set<CheckpointId>();
   for await (const row of await openRows(engine, listing)) {
     const checkpoint = parseRow(row);
     const graph = findGraphHeader(checkpoint);
     if (graph === undefined) continue;
-    if (graph.replaces !== undefined && !includeReplaced) replaced.add(graph.replaces);
+    if (graph.replaces !== undefined) replaced.add(graph.replaces);
     if (!replaced.has(row.id)) yield { checkpoint, graph };
   }
 }

@@ -15,7 +15,6 @@ import type { SessionLane } from './session-lanes.ts';
 export type CapturedPut = {
   readonly call: Omit<PutCall, 'checkpoint'> & { readonly checkpoint: Pick<PutCall['checkpoint'], 'id' | 'v'> };
   readonly parentId: string | undefined;
-  readonly runId: string | undefined;
   /** The run was told to begin at a certain checkpoint, so a branch there is what its user wants. */
   readonly isTimeTravel: boolean;
   /** Set if the parent was remembered: then the state was captured against it. */
@@ -41,7 +40,6 @@ export function capturePut(
   const about = {
     call: { checkpoint: { id, v }, metadata: copyMetadata(metadata, codec), newVersions: { ...newVersions } },
     parentId,
-    runId: runOf(config, call),
     isTimeTravel: isTimeTravel(config, lane, parentId),
   };
   if (parentId === undefined) return { ...about, parent: undefined, state: codec.capture(rootState(call)) };
@@ -54,12 +52,6 @@ export function capturePut(
 function copyMetadata(metadata: CheckpointMetadata, codec: StateCodec): CheckpointMetadata {
   const copy = copyPlainJson(metadata) ?? codec.decodeJson(codec.encodeJson(metadata));
   return copy as unknown as CheckpointMetadata;
-}
-
-function runOf({ metadata, configurable, runId }: RunnableConfig, call: PutCall): string | undefined {
-  const given = { ...metadata, ...call.metadata } as { run_id?: unknown };
-  const found = given.run_id ?? configurable?.run_id ?? runId;
-  return typeof found === 'string' ? found : undefined;
 }
 
 /** LangChain repeats among the metadata what the user gave as `configurable`. Subgraphs go back along with the graph around them. */

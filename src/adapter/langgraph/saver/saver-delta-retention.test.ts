@@ -125,9 +125,7 @@ describe('[langgraph.4] delta channels survive', () => {
         await manager.prune({ policy: KEEP_ONE });
         expect(await messagesAt(deltaGraph(new SavestateSaver(storage), frequency))).toEqual(expected);
       }
-      const saver = new SavestateSaver(storage);
-      const expected = await messagesAt(deltaGraph(saver, frequency));
-      await saver.prune(['thread']);
+      const expected = await messagesAt(deltaGraph(new SavestateSaver(storage), frequency));
       await expectWhole(storage, expected, frequency);
     },
   );
@@ -182,7 +180,7 @@ describe('[langgraph.4] delta channels survive', () => {
   });
 });
 
-test('[langgraph.12] prune of the saver keeps what the delta channels of a tagged checkpoint need', async () => {
+test('[langgraph.4] prune keeps what the delta channels of a tagged checkpoint need', async () => {
   const storage = new InMemoryCheckpointStorage();
   const saver = new SavestateSaver(storage);
   const graph = deltaGraph(saver, 5);
@@ -192,7 +190,7 @@ test('[langgraph.12] prune of the saver keeps what the delta channels of a tagge
   await manager.tag(checkpoints[11]?.id ?? '', 'v1');
   const tagged = (await tuples(saver)).at(-12);
   const before = await messagesAt(graph, tagged?.config);
-  await saver.prune(['thread']);
+  await manager.prune({ policy: KEEP_ONE });
   expect((await storage.stats()).checkpoints).toBeLessThan(checkpoints.length);
   expect(await messagesAt(graph, tagged?.config)).toEqual(before);
   await expectWhole(storage, dialogue(9), 5);

@@ -5,6 +5,8 @@ import { describe, expect, test } from 'vitest';
 import { contents, deltaGraph, putValues, ROOT, tuples } from '../../../../test/support/langgraph.ts';
 import { STORAGES } from '../../../../test/support/storages.ts';
 import { CheckpointManager } from '../../../manager/checkpoint-manager.ts';
+import { engineOf } from '../../../manager/engine/engine.ts';
+import { deleteCheckpoints } from '../../../manager/retention/retention-records.ts';
 import type { ChunkStorage } from '../../../storage/contract.ts';
 import { InMemoryCheckpointStorage } from '../../../storage/memory/memory-storage.ts';
 import { SavestateSaver } from './savestate-saver.ts';
@@ -115,11 +117,13 @@ describe('[langgraph.4] the history of delta channels', () => {
     const storage = new InMemoryCheckpointStorage();
     const saver = new SavestateSaver(storage);
     const graph = deltaGraph(saver);
-    for (const run_id of ['a', 'b', 'c'])
-      await graph.invoke({ messages: [human(run_id)] }, { ...ROOT, metadata: { run_id } });
-    await saver.deleteForRuns(['b']);
+    for (const text of ['a', 'b', 'c']) await graph.invoke({ messages: [human(text)] }, ROOT);
+    const manager = new CheckpointManager({ storage });
+    const { checkpoints } = await manager.list({ sessionId: 'lg/thread' }, { order: 'oldest' });
+    const doomed = checkpoints.slice(3, 6).map(({ id }) => ({ id, reason: 'the second run' }));
+    await deleteCheckpoints(engineOf(manager), doomed, { force: true });
     await expect(deltaGraph(new SavestateSaver(storage)).getState(ROOT)).rejects.toMatchObject({ code: 'NOT_FOUND' });
-    const { status, findings, damagedCheckpoints } = await new CheckpointManager({ storage }).verify();
+    const { status, findings, damagedCheckpoints } = await manager.verify();
     expect({ status, problems: findings.map(({ problem }) => problem) }).toEqual({
       status: 'damaged',
       problems: [expect.stringMatching(/cannot be read whole: it needs its parent chk_\w+, which was deleted/)],

@@ -25,7 +25,7 @@ import { listGraphCheckpoints } from './graph-listing.ts';
 import { PendingWrites } from './pending-writes.ts';
 import { capturePut } from './put-capture.ts';
 import { type SessionLane, SessionLanes } from './session-lanes.ts';
-import { type PruneStrategy, ThreadAdmin } from './thread-admin.ts';
+import { copyThread, deleteThread } from './thread-copy.ts';
 import { TupleReader } from './tuple-reader.ts';
 
 /** One checkpoint of a history, without its state. */
@@ -49,7 +49,6 @@ export class SavestateSaver extends BaseCheckpointSaver {
   readonly #writes: PendingWrites;
   readonly #writer: CheckpointWriter;
   readonly #reader: TupleReader;
-  readonly #admin: ThreadAdmin;
 
   constructor(storageOrOptions: ChunkStorage | SavestateSaverOptions) {
     super();
@@ -64,7 +63,6 @@ export class SavestateSaver extends BaseCheckpointSaver {
       onConflict: options.onConflict ?? 'branch',
     });
     this.#reader = new TupleReader(this.#engine, this.#writes, () => this.getNextVersion(undefined));
-    this.#admin = new ThreadAdmin(this.#engine, this.#lanes);
   }
 
   override async getTuple(config: RunnableConfig): Promise<CheckpointTuple | undefined> {
@@ -178,37 +176,12 @@ export class SavestateSaver extends BaseCheckpointSaver {
 
   /** Deletes a thread with all its namespaces and writes, and gives the space back. */
   override async deleteThread(threadId: string): Promise<void> {
-    await this.#admin.deleteThread(parseThreadId(threadId));
+    await deleteThread(this.#engine, this.#lanes, parseThreadId(threadId));
   }
 
   /** Copies all checkpoints and writes of a thread to a new one, which shares its states. */
   async copyThread(sourceThreadId: string, targetThreadId: string): Promise<void> {
-    await this.#admin.copyThread(parseThreadId(sourceThreadId), parseThreadId(targetThreadId));
+    const [from, to] = [parseThreadId(sourceThreadId), parseThreadId(targetThreadId)];
+    await copyThread(this.#engine, this.#lanes, { from, to });
   }
-
-  /**
-   * Thins threads out: `keep_latest` (default) leaves of each namespace the latest checkpoint, what its delta channels need, and what
-   * has a tag or pin; `delete` leaves nothing.
-   */
-  async prune(threadIds: readonly string[], options: { readonly strategy?: PruneStrategy } = {}): Promise<void> {
-    const { strategy = 'keep_latest' } = options;
-    if (strategy !== 'keep_latest' && strategy !== 'delete')
-      throw new InvalidInputError(`The strategy must be "keep_latest" or "delete"; found ${JSON.stringify(strategy)}.`);
-    await this.#admin.prune(parseIds(threadIds, 'thread ids').map(parseThreadId), strategy);
-  }
-
-  /**
-   * Deletes all checkpoints and writes that the given runs saved. Runs are known by `run_id` in the metadata or `configurable` of
-   * their config; LangChain's `runId` is not enough, because LangGraph does not pass it on to savers.
-   */
-  async deleteForRuns(runIds: readonly string[]): Promise<void> {
-    await this.#admin.deleteForRuns(parseIds(runIds, 'run ids'));
-  }
-}
-
-function parseIds(given: unknown, what: string): readonly string[] {
-  if (Array.isArray(given) && given.every((id) => typeof id === 'string' || typeof id === 'number'))
-    return given.map(String);
-  const found = Array.isArray(given) ? 'one with something else in it' : typeof given;
-  throw new InvalidInputError(`The ${what} must be given as an array of texts; found ${found}. Nothing was deleted.`);
 }

@@ -1,4 +1,4 @@
-import { ConflictError } from '../../../core/errors.ts';
+import { ConflictError, InvalidInputError, NotFoundError } from '../../../core/errors.ts';
 import { Checkpoint } from '../../../core/record/checkpoint.ts';
 import { type CheckpointHeader, digestCheckpoint } from '../../../core/record/checkpoint-header.ts';
 import { type CheckpointId, formatCheckpointId, idAfter, type SessionId } from '../../../core/record/id.ts';
@@ -6,13 +6,16 @@ import { type Chunk, digestText } from '../../../core/tree/chunk.ts';
 import type { Engine } from '../../../manager/engine/engine.ts';
 import { claimSession, type ImportClaim, settleImport } from '../../../manager/engine/import-claim.ts';
 import { readSession } from '../../../manager/engine/lineage.ts';
+import { deleteSession } from '../../../manager/retention/forgetting.ts';
 import type { EffectRow, RefChange } from '../../../storage/contract.ts';
 import { checkRef } from '../../../storage/ref.ts';
 import { deriveCheckpointId } from '../record/checkpoint-id.ts';
 import { findGraphHeader, type GraphHeader, metadataOf, withGraphHeader } from '../record/graph-header.ts';
 import { aliasOf, type GraphCheckpoint } from '../record/graph-rows.ts';
-import { type Place, sessionOf } from '../record/thread-session.ts';
+import { type Place, placeOf, sessionOf } from '../record/thread-session.ts';
+import { sessionsOfThread } from '../record/thread-sessions.ts';
 import { bucketOf, moveWrites } from '../record/write-record.ts';
+import type { SessionLanes } from './session-lanes.ts';
 
 /** 60 bits. */
 const TAIL_HEX_CHARS = 15;
@@ -20,8 +23,45 @@ const TAIL_HEX_CHARS = 15;
 /** The refs a copy has too; the others are about the session it was copied from. */
 const COPIED_KINDS: ReadonlySet<string> = new Set(['branch', 'tag', 'pin', 'current']);
 
+/** Deletes every namespace of a thread, and gives the space back. */
+export async function deleteThread(engine: Engine, lanes: SessionLanes, threadId: string): Promise<void> {
+  for (const sessionId of await sessionsOfThread(engine.storage, threadId))
+    await lanes.alone(sessionId, () => deleteSession(engine, sessionId));
+  await engine.storage.collect();
+}
+
+/** Copies every namespace of a thread; states are shared, not copied. */
+export async function copyThread(
+  engine: Engine,
+  lanes: SessionLanes,
+  { from, to }: { readonly from: string; readonly to: string },
+): Promise<void> {
+  if (from === to)
+    throw new InvalidInputError(`Thread "${from}" cannot be copied onto itself.`, { details: { sourceId: from } });
+  let isFound = false;
+  for (const session of await sessionsOfThread(engine.storage, from)) {
+    const place = await findSessionPlace(engine, session);
+    if (place === undefined) continue;
+    isFound = true;
+    const target: Place = { threadId: to, namespace: place.namespace };
+    await lanes.alone(sessionOf(target), () => copySession(engine, session, target));
+  }
+  if (isFound) return;
+  throw new NotFoundError(`There is no thread "${from}" in this storage, so nothing was copied. Check its id.`, {
+    details: { threadId: from },
+  });
+}
+
+/** The place of a session; undefined if LangGraph has nothing there. */
+async function findSessionPlace({ storage, repository }: Engine, sessionId: SessionId): Promise<Place | undefined> {
+  const [row] = await storage.listCheckpoints({ sessionId, limit: 1 });
+  if (row === undefined) return undefined;
+  const { checkpoint } = await repository.open(row.id);
+  return findGraphHeader(checkpoint)?.place ?? placeOf(sessionId);
+}
+
 /** Copies a session, oldest checkpoint first. Chunks are shared; what is left of deleted checkpoints stays behind. */
-export async function copySession(engine: Engine, from: SessionId, place: Place): Promise<void> {
+async function copySession(engine: Engine, from: SessionId, place: Place): Promise<void> {
   const target = sessionOf(place);
   await settleImport(engine, target);
   await checkFree(engine, target, place);
