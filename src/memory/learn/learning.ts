@@ -1,5 +1,6 @@
 import { ConflictError, messageOf } from '../../core/errors.ts';
 import { checkOptions } from '../../core/options.ts';
+import { Serial } from '../../core/time/serial.ts';
 import { parseQuery } from '../find/query.ts';
 import { rank } from '../find/ranking.ts';
 import { currentAt } from '../log/current.ts';
@@ -51,7 +52,7 @@ const SHOWN_TO_EXTRACTOR = 10;
 /** Turns what was said into events. */
 export class Learning {
   readonly #context: MemoryContext;
-  #storing: Promise<unknown> = Promise.resolve();
+  readonly #storing = new Serial();
 
   constructor(context: MemoryContext) {
     this.#context = context;
@@ -82,9 +83,7 @@ export class Learning {
     context: ProposalContext,
     more: readonly IndexedEvent[] = [],
   ): Promise<Stored> {
-    const storing = this.#storing.then(() => this.#decideAndAppend(proposals, context, more));
-    this.#storing = storing.catch(() => undefined);
-    return storing;
+    return this.#storing.run(() => this.#decideAndAppend(proposals, context, more));
   }
 
   /** Decides and appends; again if another process was faster with the same source. */

@@ -1,3 +1,4 @@
+import { Serial } from '../../core/time/serial.ts';
 import type { MemoryFields, MemoryScope } from '../storage/memory-record.ts';
 import type { EventPlace, MemoryEvent, MemoryStorage } from '../storage/memory-storage.ts';
 import { applyEvent, type FoldedMemory } from './fold.ts';
@@ -45,7 +46,7 @@ class ScopeLog {
   readonly lastPlaces = new Map<string, EventPlace>();
   #events: MemoryEvent[] = [];
   #epoch: number | undefined;
-  #reading: Promise<void> = Promise.resolve();
+  readonly #reading = new Serial();
 
   constructor(storage: MemoryStorage, scope: MemoryScope) {
     this.#storage = storage;
@@ -58,9 +59,7 @@ class ScopeLog {
 
   /** Reads what was appended since, by whomever. One reading at a time: an older answer must not follow a newer one. */
   async refresh(): Promise<void> {
-    const reading = this.#reading.then(() => this.#readOn());
-    this.#reading = reading.catch(() => undefined);
-    return reading;
+    return this.#reading.run(() => this.#readOn());
   }
 
   async #readOn(): Promise<void> {

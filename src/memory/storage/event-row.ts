@@ -132,13 +132,3 @@ export function toToken(term: string): string {
   const token = /^[a-z0-9]+$/.test(term) ? term : `x${Buffer.from(term).toString('hex')}`;
   return token.slice(0, MAX_TOKEN_CHARS);
 }
-
-/** The events of several reads, one after the other, each event once, least `seq` first. */
-export async function uniteEvents<Where>(
-  wanted: readonly Where[],
-  select: (where: Where) => Promise<readonly MemoryEvent[]>,
-): Promise<MemoryEvent[]> {
-  const found = new Map<number, MemoryEvent>();
-  for (const where of wanted) for (const event of await select(where)) found.set(event.seq, event);
-  return [...found.values()].sort((a, b) => a.seq - b.seq);
-}

@@ -115,9 +115,3 @@ export interface MemoryStorage {
   reset(): Promise<void>;
   close(): Promise<void>;
 }
-
-/** Of each part of a related query at most this many events are wanted, the newest. */
-export const MAX_RELATED = 100;
-
-/** Of a series fewer will do: the last turn that is visible is wanted, and it is nearly always the last one. */
-export const MAX_SERIES = 4;

@@ -1,35 +1,21 @@
 import { anything, type OptionChecks } from '../../../core/options.ts';
 import { Conditions } from '../../../storage/database/conditions.ts';
-import { DatabaseStorage } from '../../../storage/database/database-storage.ts';
 import type { Query } from '../../../storage/database/postgres-database.ts';
 import { checkServerOptions, SERVER_CHECKS, type ServerOptions } from '../../../storage/database/server-options.ts';
-import {
-  EVENT_COLUMNS,
-  type EventRow,
-  fromRow,
-  scopeColumns,
-  scopeTokens,
-  toRow,
-  toToken,
-  uniteEvents,
-} from '../event-row.ts';
+import { EVENT_COLUMNS, type EventRow, fromRow, scopeColumns, scopeTokens, toRow, toToken } from '../event-row.ts';
 import type { MemoryScope } from '../memory-record.ts';
-import {
-  type AppendResult,
-  type EventQuery,
-  type EventVector,
-  type Expectation,
-  type IndexedEvent,
-  MAX_RELATED,
-  MAX_SERIES,
-  type MemoryEvent,
-  type MemoryStorage,
-  type NewMemoryEvent,
-  type RelatedQuery,
-  type SeriesQuery,
-  type StoredVector,
-  type VectorQuery,
+import type {
+  AppendResult,
+  EventVector,
+  Expectation,
+  IndexedEvent,
+  MemoryEvent,
+  MemoryStorage,
+  NewMemoryEvent,
+  StoredVector,
+  VectorQuery,
 } from '../memory-storage.ts';
+import { SqlMemoryReader } from '../sql-memory-reader.ts';
 import { PostgresMemoryDatabase } from './postgres-memory-database.ts';
 
 const OPTIONS = { ...SERVER_CHECKS, tenant: { required: anything } } satisfies OptionChecks<PostgresMemoryOptions>;
@@ -52,7 +38,7 @@ export type PostgresMemoryOptions = ServerOptions & {
 };
 
 /** Memory events on a PostgreSQL server, for any number of processes and machines. */
-export class PostgresMemoryStorage extends DatabaseStorage<PostgresMemoryDatabase> implements MemoryStorage {
+export class PostgresMemoryStorage extends SqlMemoryReader<PostgresMemoryDatabase> implements MemoryStorage {
   readonly #tenant: string;
 
   constructor(options: PostgresMemoryOptions) {
@@ -90,36 +76,20 @@ export class PostgresMemoryStorage extends DatabaseStorage<PostgresMemoryDatabas
     return scopeTokens(scope).map((token) => `${this.#tenant}:${token}`);
   }
 
-  async readEvents({ scope = {}, afterSeq = 0, memoryIds, sessionId }: EventQuery): Promise<MemoryEvent[]> {
-    const where = this.#where(scope).add('seq > ?', afterSeq);
-    return this.#select(where.add('memory_id = ANY(?)', memoryIds).add('session_id = ?', sessionId), 'ORDER BY seq');
-  }
-
-  async readRelated({ scope, keys, hashes, slots, kinds }: RelatedQuery): Promise<MemoryEvent[]> {
-    const about = (subject: string) => this.#where(scope).add('subject = ?', subject).addPlain("kind <> 'episode'");
-    const wanted = [
-      ...(keys.length > 0 ? [this.#where({}).add('key = ANY(?)', keys)] : []),
-      ...(hashes.length > 0 ? [this.#where(scope).add('hash = ANY(?)', hashes)] : []),
-      ...slots.map(({ subject, slot }) => about(subject).add('slot = ?', slot)),
-      ...kinds.map(({ subject, kind }) => about(subject).add('kind = ?', kind)),
-    ];
-    const limit = MAX_RELATED + keys.length + hashes.length;
-    return uniteEvents(wanted, (where) => this.#select(where, `ORDER BY seq DESC LIMIT ${limit}`));
-  }
-
-  async readSeries({ scope, sessionId }: SeriesQuery): Promise<MemoryEvent[]> {
-    const where = this.#where(scope).addPlain("kind = 'episode'").add('session_id = ?', sessionId);
-    if (sessionId === undefined) where.addPlain('session_id IS NULL');
-    return this.#select(where, `ORDER BY seq DESC LIMIT ${MAX_SERIES}`);
-  }
-
-  #where(scope: MemoryScope, table = ''): Conditions<unknown> {
+  /** @internal */
+  protected where(scope: MemoryScope, table = ''): Conditions<unknown> {
     const where = new Conditions<unknown>('$').add(`${table}tenant = ?`, this.#tenant);
     for (const { column, value } of scopeColumns(scope)) where.add(`${column} = ?`, value);
     return where;
   }
 
-  async #select(where: Conditions<unknown>, order: string): Promise<MemoryEvent[]> {
+  /** @internal */
+  protected among(where: Conditions<unknown>, column: string, values: readonly string[]): Conditions<unknown> {
+    return where.add(`${column} = ANY(?)`, values);
+  }
+
+  /** @internal */
+  protected async select(where: Conditions<unknown>, order: string): Promise<MemoryEvent[]> {
     const rows = await this.connection.read<EventRow & { seq: number }>(
       `${SELECT} ${where.sql} ${order}`,
       where.values,
@@ -142,7 +112,7 @@ export class PostgresMemoryStorage extends DatabaseStorage<PostgresMemoryDatabas
   }
 
   async readVectors(model: string, { scope, afterPosition }: VectorQuery): Promise<StoredVector[]> {
-    const where = this.#where(scope, 'e.').add('model = ?', model).add('position > ?', afterPosition);
+    const where = this.where(scope, 'e.').add('model = ?', model).add('position > ?', afterPosition);
     const rows = await this.connection.read<{ position: number; seq: number; vector: Buffer }>(
       `SELECT position::float8 AS position, seq::float8 AS seq, vector FROM {s}.memory_vector v JOIN {s}.memory_event e USING (seq)
         ${where.sql} ORDER BY position`,

@@ -1,35 +1,21 @@
 import { checkOptions } from '../../../core/options.ts';
 import { Conditions } from '../../../storage/database/conditions.ts';
-import { DatabaseStorage } from '../../../storage/database/database-storage.ts';
 import { SQLITE_CHECKS, SqliteConnection, type SqliteOptions } from '../../../storage/database/sqlite-connection.ts';
 import type { SqlValue } from '../../../storage/database/sqlite-driver.ts';
-import {
-  EVENT_COLUMNS,
-  type EventRow,
-  fromRow,
-  scopeColumns,
-  scopeTokens,
-  toRow,
-  toToken,
-  uniteEvents,
-} from '../event-row.ts';
+import { EVENT_COLUMNS, type EventRow, fromRow, scopeColumns, scopeTokens, toRow, toToken } from '../event-row.ts';
 import type { MemoryScope } from '../memory-record.ts';
-import {
-  type AppendResult,
-  type EventQuery,
-  type EventVector,
-  type Expectation,
-  type IndexedEvent,
-  MAX_RELATED,
-  MAX_SERIES,
-  type MemoryEvent,
-  type MemoryStorage,
-  type NewMemoryEvent,
-  type RelatedQuery,
-  type SeriesQuery,
-  type StoredVector,
-  type VectorQuery,
+import type {
+  AppendResult,
+  EventVector,
+  Expectation,
+  IndexedEvent,
+  MemoryEvent,
+  MemoryStorage,
+  NewMemoryEvent,
+  StoredVector,
+  VectorQuery,
 } from '../memory-storage.ts';
+import { SqlMemoryReader } from '../sql-memory-reader.ts';
 import { memoryTables } from './memory-schema.ts';
 
 const INSERT = `INSERT INTO memory_event(${EVENT_COLUMNS.join(', ')}) VALUES (${EVENT_COLUMNS.map(() => '?').join(', ')})
@@ -52,7 +38,7 @@ export type SqliteMemoryOptions = SqliteOptions & {
 };
 
 /** Memory events in one SQLite file, which any number of processes may use at once. */
-export class SqliteMemoryStorage extends DatabaseStorage<SqliteConnection> implements MemoryStorage {
+export class SqliteMemoryStorage extends SqlMemoryReader<SqliteConnection> implements MemoryStorage {
   constructor(options: SqliteMemoryOptions = {}) {
     checkOptions(options, SQLITE_CHECKS, 'SqliteMemoryStorage');
     const { path = DEFAULT_PATH, ...settings } = options;
@@ -87,41 +73,23 @@ export class SqliteMemoryStorage extends DatabaseStorage<SqliteConnection> imple
     return { ...event, seq };
   }
 
-  async readEvents({ scope = {}, afterSeq = 0, memoryIds, sessionId }: EventQuery): Promise<MemoryEvent[]> {
-    const where = new Conditions<SqlValue>('?').add('seq > ?', afterSeq);
-    for (const { column, value } of scopeColumns(scope)) where.add(`${column} = ?`, value);
-    where.add(inList('memory_id'), memoryIds && JSON.stringify(memoryIds)).add('session_id = ?', sessionId);
-    return this.#select(where, 'ORDER BY seq');
+  /** `+` keeps SQLite from walking through all that a user ever said. @internal */
+  protected where(scope: MemoryScope): Conditions<unknown> {
+    const where = new Conditions<unknown>('?');
+    for (const { column, value } of scopeColumns(scope)) where.add(`+${column} = ?`, value);
+    return where;
   }
 
-  async readRelated({ scope, keys, hashes, slots, kinds }: RelatedQuery): Promise<MemoryEvent[]> {
-    const about = (subject: string) =>
-      inScope(scope).add('subject = ?', subject).addPlain("kind IS NOT NULL AND kind <> 'episode'");
-    const wanted = [
-      ...(keys.length > 0 ? [inScope({}).add(inList('key'), JSON.stringify(keys))] : []),
-      ...(hashes.length > 0 ? [inScope(scope).add(inList('hash'), JSON.stringify(hashes))] : []),
-      ...slots.map(({ subject, slot }) => about(subject).add('slot = ?', slot)),
-      ...kinds.map(({ subject, kind }) => about(subject).add('kind = ?', kind)),
-    ];
-    const limit = MAX_RELATED + keys.length + hashes.length;
-    return uniteEvents(wanted, (where) => this.#select(where, `ORDER BY seq DESC LIMIT ${limit}`));
+  /** @internal */
+  protected among(where: Conditions<unknown>, column: string, values: readonly string[]): Conditions<unknown> {
+    return where.add(`${column} IN (SELECT value FROM json_each(?))`, JSON.stringify(values));
   }
 
-  async readSeries({ scope, sessionId }: SeriesQuery): Promise<MemoryEvent[]> {
-    const { runId, ...owner } = scope;
-    const where =
-      sessionId === undefined
-        ? inScope(owner)
-            .add('run_id = ?', runId ?? null)
-            .addPlain('session_id IS NULL')
-        : inScope(scope).add('session_id = ?', sessionId);
-    return this.#select(where.addPlain("kind = 'episode'"), `ORDER BY seq DESC LIMIT ${MAX_SERIES}`);
-  }
-
-  async #select(where: Conditions<SqlValue>, order: string): Promise<MemoryEvent[]> {
+  /** @internal */
+  protected async select(where: Conditions<unknown>, order: string): Promise<MemoryEvent[]> {
     const { connection } = this;
     const rows = await connection.read(() =>
-      connection.prepare(`${SELECT} ${where.sql} ${order}`).all(...where.values),
+      connection.prepare(`${SELECT} ${where.sql} ${order}`).all(...(where.values as SqlValue[])),
     );
     return (rows as (EventRow & { seq: number })[]).map(fromRow);
   }
@@ -209,12 +177,3 @@ function toBytes({ buffer, byteOffset, byteLength }: Float32Array): Uint8Array {
 function fromBytes(bytes: Uint8Array): Float32Array {
   return new Float32Array(bytes.slice().buffer);
 }
-
-/** Conditions on rows that another index finds: `+` keeps SQLite from walking through all that a user ever said. */
-function inScope(scope: MemoryScope): Conditions<SqlValue> {
-  const where = new Conditions<SqlValue>('?');
-  for (const { column, value } of scopeColumns(scope)) where.add(`+${column} = ?`, value);
-  return where;
-}
-
-const inList = (column: string) => `${column} IN (SELECT value FROM json_each(?))`;
