@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import type { DriftSnapshot } from './drift-detector.ts';
 import { DriftDetector } from './drift-detector.ts';
+import type { DriftOptions } from './drift-options.ts';
 import type { DriftEvent } from './step/drift-event.ts';
-import type { DriftOptions } from './step/drift-options.ts';
 import type { JudgeQuestion, JudgeVerdict } from './step/judge.ts';
 
 const turn = (agent: string, name: string, text: string): DriftEvent[] => [

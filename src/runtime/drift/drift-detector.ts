@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import { InvalidInputError } from '../../core/errors.ts';
 import { isRecord } from '../../core/options.ts';
+import { type DriftOptions, type ReadDriftOptions, readDriftOptions } from './drift-options.ts';
 import { type Account, Ledger, type LedgerState, ledgerState } from './ledger.ts';
 import { createSignals, signalStates } from './signals/signal-types.ts';
-import { boundText } from './step/bounded-text.ts';
+import { boundText } from './step/bounded.ts';
 import { type DriftEvent, type ReadEvent, readEvent } from './step/drift-event.ts';
-import { type DriftOptions, type ReadDriftOptions, readDriftOptions } from './step/drift-options.ts';
 import { askJudge, clipEvent, type HeardVerdict, keptEvent, problemOf } from './step/judge.ts';
 import { count, type DriftEvidence, type DriftKind, type Signal, type SignalFinding, text } from './step/signal.ts';
 import { StepTracker, type StepTrackerState, stepTrackerState } from './step/step-tracker.ts';

@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { DriftSnapshot } from './drift-detector.ts';
 import { DriftDetector } from './drift-detector.ts';
+import type { DriftOptions } from './drift-options.ts';
 import type { DriftEvent } from './step/drift-event.ts';
-import type { DriftOptions } from './step/drift-options.ts';
 
 const OPTIONS: DriftOptions = { judge: () => Promise.resolve({ unproductive: 0.5 }), expectedCycles: 2 };
 

@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { boundedJson, sortFields } from '../step/bounded-json.ts';
-import { shortDigest } from '../step/bounded-text.ts';
+import { boundedJson, shortDigest, sortFields } from '../step/bounded.ts';
 import type { ReadEvent } from '../step/drift-event.ts';
 import { count, mapOf, remember, type SignalType, signal, text } from '../step/signal.ts';
 import type { Step, StepReading } from '../step/step.ts';

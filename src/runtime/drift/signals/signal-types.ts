@@ -1,12 +1,11 @@
 import { z } from 'zod';
-import type { ReadDriftOptions, SignalName } from '../step/drift-options.ts';
-import type { Signal, SignalType } from '../step/signal.ts';
+import type { Signal, SignalOptions, SignalType } from '../step/signal.ts';
 import { goalAdherence, unfoundedAnswer } from './goal.ts';
 import { contextGrowth, cycleCount, cycleTime, errorRate, idleSteps } from './pace.ts';
 import { alternation, nearDuplicate, progress, reAsking, repetition, stateRecurrence } from './repetition.ts';
 import { chant, monologue, stall } from './talk.ts';
 
-const SIGNAL_TYPES: Readonly<Record<SignalName, SignalType>> = {
+const SIGNAL_TYPES = {
   repetition,
   'near-duplicate': nearDuplicate,
   're-asking': reAsking,
@@ -23,7 +22,11 @@ const SIGNAL_TYPES: Readonly<Record<SignalName, SignalType>> = {
   'context-growth': contextGrowth,
   'unfounded-answer': unfoundedAnswer,
   'goal-adherence': goalAdherence,
-};
+} satisfies Readonly<Record<string, SignalType>>;
+
+/** One of the built-in signals, as evidence names it. */
+export type SignalName = keyof typeof SIGNAL_TYPES;
+export const SIGNAL_NAMES = Object.keys(SIGNAL_TYPES) as SignalName[];
 
 /** What the signals remember, by name. One that was left out when that was saved begins anew. */
 export const signalStates = z
@@ -31,7 +34,7 @@ export const signalStates = z
   .partial();
 
 /** Makes the signals that the options leave in, each anew or from what it remembered. */
-export function createSignals(options: ReadDriftOptions, states: Readonly<Record<string, unknown>> = {}): Signal[] {
+export function createSignals(options: SignalOptions, states: Readonly<Record<string, unknown>> = {}): Signal[] {
   const left = new Set<string>(options.without);
   const types = Object.entries(SIGNAL_TYPES).filter(([name]) => !left.has(name));
   return types.map(([name, type]) => type.create(name, options, states[name]));

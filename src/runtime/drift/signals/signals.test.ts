@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { DriftDetector } from '../drift-detector.ts';
+import type { DriftOptions } from '../drift-options.ts';
 import type { DriftEvent } from '../step/drift-event.ts';
-import type { DriftOptions, SignalName } from '../step/drift-options.ts';
+import type { SignalName } from './signal-types.ts';
 
 const call = (name: string, input: unknown, more: DriftEvent = {}): DriftEvent => ({
   kind: 'call',

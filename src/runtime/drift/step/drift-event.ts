@@ -1,4 +1,4 @@
-import { boundName } from './bounded-text.ts';
+import { boundName } from './bounded.ts';
 
 /** What an event is about; anything else is read as `message`. */
 const EVENT_KINDS = [

@@ -1,8 +1,7 @@
 import { z } from 'zod';
 import { withoutUndefined } from '../../../core/defined.ts';
 import { withDeadline } from '../../../core/time/deadline.ts';
-import { boundedJson } from './bounded-json.ts';
-import { boundText, detach } from './bounded-text.ts';
+import { boundedJson, boundText, detach } from './bounded.ts';
 import { type DriftEvent, fieldsOf, nameField, numberField, textField, textOf } from './drift-event.ts';
 import type { DriftEvidence } from './signal.ts';
 

@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import type { ReadEvent } from './drift-event.ts';
-import type { ReadDriftOptions } from './drift-options.ts';
 import type { StepReading } from './step.ts';
 
 /** The ways of drifting that are told apart. */
@@ -24,18 +23,27 @@ export type DriftEvidence = {
 /** What a signal found; who it is, the detector knows. */
 export type SignalFinding = Omit<DriftEvidence, 'signal' | 'kind'>;
 
+/** What the signals are told once. */
+export type SignalOptions = {
+  readonly without: readonly string[];
+  readonly goal?: string | undefined;
+  readonly maxIdleSteps: number;
+  readonly expectedCycles?: number | undefined;
+  readonly contextLimitTokens: number;
+};
+
 /** An event, and the step it begins or completes. */
 type SignalInput = {
   readonly event: ReadEvent;
   readonly reading: StepReading | undefined;
-  readonly options: ReadDriftOptions;
+  readonly options: SignalOptions;
 };
 
 /** What one thing to watch for is made of. Its work and its memory per event are bounded. */
 type SignalForm<State> = {
   readonly kind: DriftKind;
   /** What it remembers between events, if anything: the form in which that is saved, and how it begins. */
-  readonly memory?: { readonly form: z.ZodType<State>; begin(options: ReadDriftOptions): State };
+  readonly memory?: { readonly form: z.ZodType<State>; begin(options: SignalOptions): State };
   /** Looks at an event, and changes what it remembers in place. */
   observe(input: SignalInput, state: State): SignalFinding | undefined;
 };
@@ -52,7 +60,7 @@ export type Signal = {
 /** A signal that can be made, anew or from what it remembered. */
 export type SignalType = {
   readonly form: z.ZodType;
-  create(name: string, options: ReadDriftOptions, saved?: unknown): Signal;
+  create(name: string, options: SignalOptions, saved?: unknown): Signal;
 };
 
 /** Makes a signal of its form: what it remembers is saved, checked and read again in the same way for all. */

@@ -1,9 +1,8 @@
 import { z } from 'zod';
-import { AgentMemory, agentMemoryState, type BareStep } from './agent-memory.ts';
 import { leavesOf, type ReadEvent } from './drift-event.ts';
 import { Knowledge, knowledgeState } from './knowledge.ts';
 import { remember } from './signal.ts';
-import { type Step, type StepReading, stepSchema } from './step.ts';
+import { AgentMemory, agentMemoryState, type BareStep, type Step, type StepReading, stepSchema } from './step.ts';
 
 /** The plain data of a tracker. */
 export const stepTrackerState = z.object({

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { RecentSet, recentSetState } from './recent-set.ts';
+import { RecentSet, recentSetState } from './knowledge.ts';
 import { addition, learn, novelty, resemblance, sketchText } from './text-sketch.ts';
 
 const words = (from: number, to: number) => Array.from({ length: to - from }, (_, at) => `word${from + at}`).join(' ');

@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import type { RecentSet } from './recent-set.ts';
 
 const BUCKETS = 64;
 const EMPTY = -1;
@@ -34,7 +33,8 @@ const MAX_HEAD_CHARS = 3000;
 const MAX_TAIL_CHARS = 1000;
 
 /** Where the words of a text are looked up and kept: new is what the first does not hold. */
-type WordMemory = { readonly known: RecentSet; readonly also?: RecentSet };
+type WordMemory = { readonly known: WordSet; readonly also?: WordSet };
+type WordSet = { has(word: number): boolean; add(word: number): void };
 
 /** Reads a text once into its sketch, and its words into a memory. */
 export function sketchText(text: string, memory?: WordMemory): ReadText {
@@ -115,8 +115,8 @@ class SketchReader {
   #count = 0;
   #all = 0x811c9dc5;
   #newWords = 0;
-  readonly #known: RecentSet | undefined;
-  readonly #also: RecentSet | undefined;
+  readonly #known: WordSet | undefined;
+  readonly #also: WordSet | undefined;
 
   constructor(memory: WordMemory | undefined) {
     this.#known = memory?.known;

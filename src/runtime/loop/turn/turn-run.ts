@@ -7,7 +7,7 @@ import { findLeftOut, marksIn } from '../../../core/secret/left-out.ts';
 import { digestText } from '../../../core/tree/chunk.ts';
 import type { StepAttempt } from '../../../manager/effect/effect-log.ts';
 import type { DriftEvent } from '../../drift/index.ts';
-import { boundedJson } from '../../drift/step/bounded-json.ts';
+import { boundedJson } from '../../drift/step/bounded.ts';
 import type { Work, WorkCall } from '../../run/work.ts';
 import type { AgentMind } from '../state/agent-state.ts';
 import { errorOf, errorText, secretLeftOut } from '../state/error-text.ts';

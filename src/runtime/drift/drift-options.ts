@@ -1,4 +1,4 @@
-import { type Defined, withoutUndefined } from '../../../core/defined.ts';
+import { type Defined, withoutUndefined } from '../../core/defined.ts';
 import {
   accepts,
   callback,
@@ -11,33 +11,12 @@ import {
   positive,
   string,
   wholeFrom,
-} from '../../../core/options.ts';
-import { MAX_DELAY_MS } from '../../../core/time/timer.ts';
-import { boundName } from './bounded-text.ts';
-import type { DriftJudge } from './judge.ts';
-
-/** The names of the signals, as evidence carries them. */
-export const SIGNAL_NAMES = [
-  'repetition',
-  'near-duplicate',
-  're-asking',
-  'progress',
-  'alternation',
-  'state-recurrence',
-  'monologue',
-  'chant',
-  'stall',
-  'idle-steps',
-  'cycle-count',
-  'error-rate',
-  'cycle-time',
-  'context-growth',
-  'unfounded-answer',
-  'goal-adherence',
-] as const;
-
-/** One of the built-in signals. */
-export type SignalName = (typeof SIGNAL_NAMES)[number];
+} from '../../core/options.ts';
+import { MAX_DELAY_MS } from '../../core/time/timer.ts';
+import { SIGNAL_NAMES, type SignalName } from './signals/signal-types.ts';
+import { boundName } from './step/bounded.ts';
+import type { DriftJudge } from './step/judge.ts';
+import type { SignalOptions } from './step/signal.ts';
 
 /** How a detector judges; every field has a default. */
 export type DriftOptions = {
@@ -61,11 +40,12 @@ export type DriftOptions = {
 };
 
 /** Options with every default filled in. */
-export type ReadDriftOptions = Required<Defined<Omit<DriftOptions, 'goal' | 'judge' | 'expectedCycles'>>> &
-  Pick<DriftOptions, 'goal' | 'judge' | 'expectedCycles'>;
+export type ReadDriftOptions = SignalOptions &
+  Required<Defined<Pick<DriftOptions, 'alarmNats' | 'pollingTools' | 'judgeTimeoutMs'>>> &
+  Pick<DriftOptions, 'judge'>;
 
 /** What holds where nothing else is said. */
-export const DEFAULT_DRIFT_OPTIONS = Object.freeze({
+const DEFAULT_DRIFT_OPTIONS = Object.freeze({
   alarmNats: 4.6,
   without: Object.freeze([]),
   pollingTools: Object.freeze([]),
