@@ -55,12 +55,10 @@ async function write(context: Context, input: CommandInput, { sessionId, text }:
 /** The file appears when it is whole: a command that was stopped leaves none. */
 async function writeWhole(context: Context, file: string, text: Content['text']): Promise<number> {
   const draft = `${file}.part`;
-  const bar = context.progress({ noun: 'lines', total: undefined });
-  let [bytes, lines] = [0, 0];
+  let bytes = 0;
   const counted = async function* () {
-    for await (const part of text) {
+    for await (const part of context.watch(text, { noun: 'lines', total: undefined })) {
       bytes += Buffer.byteLength(part);
-      bar.show(++lines);
       yield part;
     }
   };
@@ -69,7 +67,6 @@ async function writeWhole(context: Context, file: string, text: Content['text'])
     await rename(draft, file);
     return bytes;
   } finally {
-    bar.end();
     await rm(draft, { force: true });
   }
 }

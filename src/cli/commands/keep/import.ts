@@ -1,7 +1,6 @@
 import { createReadStream, existsSync } from 'node:fs';
 import { NotFoundError } from '../../../core/errors.ts';
 import type { Command } from '../../base/command.ts';
-import type { Context } from '../../base/context.ts';
 import { formatCount } from '../../terminal/format.ts';
 
 /** Reads an exported session. */
@@ -18,7 +17,9 @@ export const command: Command = {
     if (file !== '-' && !existsSync(file)) throw new NotFoundError(`There is no file ${file}.`);
     const { manager } = await context.open({ create: true });
     const source = file === '-' ? process.stdin : createReadStream(file);
-    const { sessionId, checkpoints, chunks, effects } = await manager.importSession(watch(context, source));
+    const { sessionId, checkpoints, chunks, effects } = await manager.importSession(
+      context.watch<Uint8Array | string>(source, { noun: 'blocks', total: undefined }),
+    );
     await context.answer(
       { sessionId, checkpoints, chunks, effects },
       () => `Session "${sessionId}": ${formatCount(checkpoints, 'checkpoint')}, ${formatCount(effects, 'effect')}.\n`,
@@ -26,18 +27,3 @@ export const command: Command = {
     context.say(`See it: savestate log -s ${JSON.stringify(sessionId)}`);
   },
 };
-
-async function* watch(
-  context: Context,
-  source: AsyncIterable<Uint8Array | string>,
-): AsyncGenerator<Uint8Array | string> {
-  const bar = context.progress({ noun: 'kB', total: undefined });
-  let bytes = 0;
-  for await (const part of source) {
-    await context.checkStop();
-    bytes += part.length;
-    bar.show(Math.round(bytes / 1_000));
-    yield part;
-  }
-  bar.end();
-}

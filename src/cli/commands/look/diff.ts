@@ -65,26 +65,27 @@ async function resolveBoth(opened: OpenStorage, a: string, b: string): Promise<[
 
 function toDiffOutput(comparison: CheckpointComparison, path: string | undefined): DiffOutput {
   const isWanted = createPathFilter(path);
-  const added = comparison.added.filter(({ path: at }) => isWanted(at));
-  const removed = comparison.removed.filter(({ path: at }) => isWanted(at));
-  const modified = comparison.modified.filter(({ path: at }) => isWanted(at));
-  const moved = comparison.moved.filter(({ path: at }) => isWanted(at)).map((move) => ({ ...move }));
-  const { total, fields } = comparison.counts;
-  const counts = { added: added.length, removed: removed.length, modified: modified.length, moved: moved.length };
+  const pick = <Change extends { readonly path: string }>(changes: readonly Change[]): Change[] =>
+    changes.filter((change) => isWanted(change.path)).map(toJsonChange);
+  const { before, after, counts } = comparison;
+  const [added, removed] = [pick(comparison.added), pick(comparison.removed)];
+  const [modified, moved] = [pick(comparison.modified), pick(comparison.moved)];
+  const total = { added: added.length, removed: removed.length, modified: modified.length, moved: moved.length };
   return {
-    before: toOutput(comparison.before),
-    after: toOutput(comparison.after),
-    hasChanges: Object.values(counts).some((count) => count > 0),
-    counts: path === undefined ? { total, fields: { ...fields } } : { total: counts, fields: {} },
-    added: added.map(({ path: at, newValue }) => ({ path: at, newValue: toJsonForm(newValue) ?? null })),
-    removed: removed.map(({ path: at, oldValue }) => ({ path: at, oldValue: toJsonForm(oldValue) ?? null })),
-    modified: modified.map((change) => ({
-      path: change.path,
-      oldValue: toJsonForm(change.oldValue) ?? null,
-      newValue: toJsonForm(change.newValue) ?? null,
-    })),
+    before: toOutput(before),
+    after: toOutput(after),
+    hasChanges: Object.values(total).some((count) => count > 0),
+    counts: path === undefined ? counts : { total, fields: {} },
+    added,
+    removed,
+    modified,
     moved,
   };
+}
+
+function toJsonChange<Change extends object>(change: Change): Change {
+  const fields = Object.entries(change).map(([name, value]) => [name, toJsonForm(value) ?? null]);
+  return Object.fromEntries(fields) as Change;
 }
 
 /** Whether a change is at the path, below it, or holds it. */

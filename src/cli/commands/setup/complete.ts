@@ -5,23 +5,9 @@ import { listRevisions } from '../../revision/resolve-revision.ts';
 
 const SHELLS = ['bash', 'zsh', 'fish'];
 
-const WITH_REVISIONS = new Set([
-  'log',
-  'show',
-  'diff',
-  'resume',
-  'trial',
-  'fork',
-  'rewind',
-  'forget',
-  'export',
-  'switch',
-  'branch',
-  'tag',
-  'blame',
-  'grep',
-  'bisect',
-]);
+const WITH_REVISIONS = new Set(
+  'log show diff resume trial fork rewind forget export switch branch tag blame grep bisect'.split(' '),
+);
 
 /** Says what may come next; completion scripts call it. */
 export const command: Command = {

@@ -39,20 +39,12 @@ export const command: Command = {
   },
 };
 
-function formatConfig({
-  storage,
-  tenant,
-  schema,
-}: {
-  storage: string;
-  tenant: string | undefined;
-  schema: string | undefined;
-}): string {
+function formatConfig(values: Readonly<Record<string, string | undefined>>): string {
   const lines = [
     '# Where the checkpoints are: sqlite:<file>, file:<folder> or postgres://<server>/<database>; relative to this file.',
-    `storage: ${JSON.stringify(storage)}`,
-    ...(tenant === undefined ? [] : [`tenant: ${JSON.stringify(tenant)}`]),
-    ...(schema === undefined ? [] : [`schema: ${JSON.stringify(schema)}`]),
+    ...Object.entries(values).flatMap(([key, value]) =>
+      value === undefined ? [] : `${key}: ${JSON.stringify(value)}`,
+    ),
     '# The session that commands are about when none is named:',
     '# session: chat-42',
     '# What "savestate prune" keeps when it is not told:',
