@@ -33,7 +33,7 @@ export class SavestateError extends Error {
 }
 
 /** The base of the errors that have a code. */
-function errorWith(code: ErrorCode) {
+function errorWith(code: ErrorCode): new (message: string, options?: ErrorOptions) => SavestateError {
   return class extends SavestateError {
     constructor(message: string, options?: ErrorOptions) {
       super(code, message, options);
