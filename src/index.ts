@@ -12,22 +12,23 @@ export type { CheckpointPage, ListFilter, ListPage, SessionTree } from './manage
 export { CheckpointManager } from './manager/checkpoint-manager.ts';
 export type { StepAttempt, StepOptions } from './manager/effect/effect-log.ts';
 export type { ManagerEvents } from './manager/engine/events.ts';
-export type { Migration } from './manager/engine/migrations.ts';
-export type { RestoreProblem, RestoreReport } from './manager/engine/restore-report.ts';
+export type { Migration, RestoreProblem, RestoreReport } from './manager/engine/loading.ts';
 export type { SaveOptions } from './manager/engine/save-options.ts';
 export type { SaveGroupOptions } from './manager/group/group.ts';
 export type { GroupMember, MemberState } from './manager/group/group-member.ts';
 export type { GroupMembership, JoinOptions } from './manager/group/group-membership.ts';
 export type { RestoredGroup, RestoreGroupOptions } from './manager/group/group-restoring.ts';
-export type { GroupState } from './manager/group/group-state.ts';
-export type { InFlightMessage } from './manager/group/in-flight.ts';
-export type { Lease } from './manager/lease/lease.ts';
-export type { LeaseOptions } from './manager/lease/lease-acquisition.ts';
+export type { GroupState, InFlightMessage } from './manager/group/group-state.ts';
+export type { Lease, LeaseOptions } from './manager/lease/lease.ts';
 export type { CheckpointManagerOptions } from './manager/manager-options.ts';
 export { open } from './manager/open.ts';
 export type { AbandonedSession } from './manager/recovery/abandoned.ts';
-export type { Recovery, RecoveryHandler, RecoveryOptions } from './manager/recovery/recovery-options.ts';
-export type { RecoveryReport } from './manager/recovery/recovery-report.ts';
+export type {
+  Recovery,
+  RecoveryHandler,
+  RecoveryOptions,
+  RecoveryReport,
+} from './manager/recovery/recovery-options.ts';
 export type { RetentionPolicy, Verdict } from './manager/retention/retention.ts';
 export type { PruneResult } from './manager/retention/retention-runner.ts';
 export type { Session, SessionOptions } from './manager/session/session.ts';

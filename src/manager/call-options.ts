@@ -31,7 +31,7 @@ import { SAVE_CHECKS } from './engine/save-options.ts';
 import type { SaveGroupOptions } from './group/group.ts';
 import type { JoinOptions } from './group/group-membership.ts';
 import type { RestoreGroupOptions } from './group/group-restoring.ts';
-import { LEASE_CHECKS, owner } from './lease/lease-acquisition.ts';
+import { LEASE_CHECKS, owner } from './lease/lease.ts';
 import type { CheckpointManagerOptions } from './manager-options.ts';
 import type { AbandonedOptions } from './recovery/abandoned.ts';
 import type { Backoff, RecoveryOptions } from './recovery/recovery-options.ts';

@@ -20,10 +20,9 @@ import { checkCall, takeNoOptions } from './call-options.ts';
 import { dropAllRecordings, dropRecordings } from './effect/recording-drop.ts';
 import { Engine } from './engine/engine.ts';
 import type { EventHandler, EventName } from './engine/events.ts';
-import type { LineageEntry } from './engine/lineage.ts';
-import { readState } from './engine/loading.ts';
+import { type RestoreReport, readState } from './engine/loading.ts';
+import type { LineageEntry } from './engine/records.ts';
 import type { StoredCheckpoint } from './engine/repository.ts';
-import type { RestoreReport } from './engine/restore-report.ts';
 import type { SaveOptions } from './engine/save-options.ts';
 import { Groups, type SaveGroupOptions } from './group/group.ts';
 import type { GroupMember } from './group/group-member.ts';
@@ -32,8 +31,7 @@ import type { RestoredGroup, RestoreGroupOptions } from './group/group-restoring
 import type { CheckpointManagerOptions } from './manager-options.ts';
 import { type AbandonedOptions, type AbandonedSession, listAbandoned, retryPoisoned } from './recovery/abandoned.ts';
 import { RecoveryLoop } from './recovery/recovery-loop.ts';
-import type { RecoveryHandler, RecoveryOptions } from './recovery/recovery-options.ts';
-import type { RecoveryReport } from './recovery/recovery-report.ts';
+import type { RecoveryHandler, RecoveryOptions, RecoveryReport } from './recovery/recovery-options.ts';
 import { clearUserHistory, deleteSession } from './retention/forgetting.ts';
 import { type PruneOptions, type PruneResult, RetentionRunner } from './retention/retention-runner.ts';
 import { type Subscription, watchSaves } from './session/remote-saves.ts';
@@ -67,7 +65,7 @@ export class CheckpointManager {
     this.#branching = new Branching(this.engine);
     this.#sessions = new SessionOpener(this.engine, this.#branching);
     this.#saving = new AgentSaving(this.engine, this.#sessions, options.agents);
-    this.#groups = new Groups(this.engine, { saving: this.#saving, branching: this.#branching });
+    this.#groups = new Groups({ engine: this.engine, saving: this.#saving }, this.#branching);
     registerHandle(this);
   }
 

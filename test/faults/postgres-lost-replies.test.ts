@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { CheckpointManager } from '../../src/manager/checkpoint-manager.ts';
-import { parseRow } from '../../src/manager/engine/repository.ts';
-import { formatTombstone } from '../../src/manager/engine/tombstone.ts';
+import { formatTombstone, parseRow } from '../../src/manager/engine/records.ts';
 import type { PostgresCheckpointStorage } from '../../src/storage/postgres/postgres-storage.ts';
 import { freshSchema } from '../support/postgres.ts';
 import { openProxied } from '../support/proxied-postgres.ts';

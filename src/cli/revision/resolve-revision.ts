@@ -1,7 +1,7 @@
 import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointId } from '../../core/record/id.ts';
-import { readPath } from '../../manager/engine/lineage.ts';
+import { readPath } from '../../manager/engine/records.ts';
 import { Repository } from '../../manager/engine/repository.ts';
 import { isAnswerBranch } from '../../runtime/run/request-answers.ts';
 import type { OpenStorage } from '../base/open-storage.ts';

@@ -3,7 +3,7 @@ import { withoutUndefined } from '../../core/defined.ts';
 import { messageOf, NotFoundError } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { EffectMode } from '../../manager/effect/effect-log.ts';
-import { createPorts } from '../../manager/engine/ports.ts';
+import { createPorts } from '../../manager/engine/engine.ts';
 import type { Recovery } from '../../manager/recovery/recovery-options.ts';
 import type { Session } from '../../manager/session/session.ts';
 import type { HumanRequest } from '../../runtime/agent/human.ts';

@@ -2,7 +2,7 @@ import type { StateCodec } from '../../core/codec/state-codec.ts';
 import { InvalidInputError, messageOf } from '../../core/errors.ts';
 import { describeValue, isRecord } from '../../core/options.ts';
 import { formatPath } from '../../core/path.ts';
-import { findLeftOutSecrets, type RestoreProblem } from '../engine/restore-report.ts';
+import { findLeftOutSecrets, type RestoreProblem } from '../engine/loading.ts';
 import { COMPARES_CODE, type CodeComparing, hasMethod, type StatefulAgent, stateOf } from './agent.ts';
 import { keptField, putFields } from './put-fields.ts';
 

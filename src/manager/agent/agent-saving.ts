@@ -11,18 +11,31 @@ import {
   parseSessionId,
   type SessionId,
 } from '../../core/record/id.ts';
-import { DEFAULT_BRANCH } from '../engine/current-branch.ts';
 import type { Engine } from '../engine/engine.ts';
-import { type LoadedState, loadState } from '../engine/loading.ts';
+import {
+  createReport,
+  findLeftOutSecrets,
+  type LoadedState,
+  loadState,
+  type RestoreProblem,
+  type RestoreReport,
+} from '../engine/loading.ts';
+import { DEFAULT_BRANCH } from '../engine/records.ts';
 import type { StoredCheckpoint } from '../engine/repository.ts';
-import { createReport, findLeftOutSecrets, type RestoreProblem, type RestoreReport } from '../engine/restore-report.ts';
 import type { SaveOptions } from '../engine/save-options.ts';
 import type { SessionOpener } from '../session/session-opener.ts';
-import { type AgentFactory, AgentTypes, COMPARES_CODE, checkMade, stateOf } from './agent.ts';
+import {
+  type AgentFactory,
+  AgentTypes,
+  COMPARES_CODE,
+  checkMade,
+  isSelfSaving,
+  readOwnSave,
+  stateOf,
+} from './agent.ts';
 import { type AgentIdentity, describeAgent, identifyAgent } from './agent-description.ts';
 import { liveState, loadInto } from './agent-loading.ts';
 import { AgentSessions, type Assignment } from './agent-sessions.ts';
-import { isSelfSaving, readOwnSave } from './self-saving.ts';
 
 /** Where a state is put on restore; without either, the checkpoint's agent type is looked up. */
 export type RestoreOptions = {

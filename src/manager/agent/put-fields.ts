@@ -1,9 +1,10 @@
+import { findIn, type StateCodec } from '../../core/codec/state-codec.ts';
 import { messageOf } from '../../core/errors.ts';
 import { describeValue, isRecord } from '../../core/options.ts';
 import { formatPath, type PathStep } from '../../core/path.ts';
 import { SecretRef } from '../../core/value/secret-ref.ts';
-import { findLeftOutSecrets, isSecretSet, type RestoreProblem } from '../engine/restore-report.ts';
-import { isHandle } from './agent.ts';
+import { findLeftOutSecrets, isSecretSet, type RestoreProblem } from '../engine/loading.ts';
+import { hasMethod, isHandle, type StatefulAgent } from './agent.ts';
 
 /** How fields are put into an agent: what it has now, and when two values are the same. */
 export type Putting = {
@@ -287,4 +288,40 @@ function kindOfProperty({ get, set, value }: PropertyDescriptor): FieldKind {
   if (set !== undefined) return 'setter';
   if (get !== undefined) return 'computed';
   return typeof value === 'function' ? 'method' : 'field';
+}
+
+/** Notes what a live agent is now; returns how to make it that again. Throws if its state cannot be copied. */
+export function captureAgent(agent: object, codec: StateCodec): () => Promise<unknown> {
+  if (!hasMethod(agent, 'saveState') || !hasMethod(agent, 'loadState')) return captureFields(agent);
+  const stateful = agent as StatefulAgent;
+  const { root, chunks } = codec.encode(stateful.saveState());
+  const find = findIn(new Map(chunks.map((chunk) => [chunk.digest, chunk])));
+  return async () => stateful.loadState(codec.decode(root, find));
+}
+
+/** Data is replaced by a restore and not changed; what has code is written to, so that its fields are noted. */
+function captureFields(agent: object): () => Promise<void> {
+  const undos = [...objectsWithCode(agent)].map(captureObject);
+  return async () => {
+    for (const undo of undos) undo();
+  };
+}
+
+function captureObject(target: object): () => void {
+  const before = Object.getOwnPropertyDescriptors(target);
+  const set = settable(target).map((key) => [key, Reflect.get(target, key)] as const);
+  return () => {
+    for (const key of Object.keys(target)) if (!Object.hasOwn(before, key)) Reflect.deleteProperty(target, key);
+    Object.defineProperties(target, before);
+    for (const [key, value] of set) Reflect.set(target, key, value);
+  };
+}
+
+/** The names of what an object lets be read and set by code of its own. */
+function settable(target: object): string[] {
+  const names: string[] = [];
+  for (let at: object | null = target; at !== null && at !== Object.prototype; at = Object.getPrototypeOf(at))
+    for (const [key, found] of Object.entries(Object.getOwnPropertyDescriptors(at)))
+      if (found.get !== undefined && found.set !== undefined) names.push(key);
+  return names;
 }

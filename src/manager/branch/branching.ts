@@ -5,10 +5,9 @@ import { type CheckpointId, parseName, parseSessionId, type SessionId } from '..
 import type { RefChange, RefKind } from '../../storage/contract.ts';
 import { checkRef } from '../../storage/ref.ts';
 import { isRefused } from '../../storage/refusal.ts';
-import { makeCurrent } from '../engine/current-branch.ts';
 import type { Engine } from '../engine/engine.ts';
-import { readPath } from '../engine/lineage.ts';
 import { loadState } from '../engine/loading.ts';
+import { makeCurrent, readPath } from '../engine/records.ts';
 import type { StoredCheckpoint } from '../engine/repository.ts';
 import { describeCheckpoint, type SaveOptions } from '../engine/save-options.ts';
 import type { WriteContent, Writer } from '../engine/writer.ts';

@@ -13,8 +13,7 @@ import type { CheckpointQuery } from '../../storage/contract.ts';
 import { checkRef } from '../../storage/ref.ts';
 import type { Engine } from '../engine/engine.ts';
 import { PendingImports } from '../engine/import-claim.ts';
-import { type LineageEntry, readPath, readSession } from '../engine/lineage.ts';
-import { parseRow, parseRows } from '../engine/repository.ts';
+import { type LineageEntry, parseRow, parseRows, readPath, readSession } from '../engine/records.ts';
 
 /** Which checkpoints a list is about; conditions are combined with "and", names match exactly. */
 export type ListFilter = {

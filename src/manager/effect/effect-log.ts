@@ -9,8 +9,7 @@ import { parseOpenName } from '../engine/save-options.ts';
 import type { HeldLease } from '../lease/lease.ts';
 import { type EffectRecord, effectKey, formatEffect, parseEffect, type RecordedEffect } from './effect-record.ts';
 import { digestInput, type InputDigest } from './input-digest.ts';
-import { describeMismatch } from './replay-mismatch.ts';
-import { type StepIdentity, StepRecordings } from './step-recordings.ts';
+import { describeMismatch, type StepIdentity, StepRecordings } from './step-recordings.ts';
 
 /**
  * `live`: run, except what a crash left finished. `recorded`: use recordings while inputs match, then go live.

@@ -1,9 +1,8 @@
-import type { Checkpoint } from '../../core/record/checkpoint.ts';
-import type { CheckpointId, SessionId } from '../../core/record/id.ts';
+import type { SessionId } from '../../core/record/id.ts';
 import { digestText } from '../../core/tree/chunk.ts';
-import type { ChunkStorage, EffectRow } from '../../storage/contract.ts';
+import type { EffectRow } from '../../storage/contract.ts';
 import type { Engine } from '../engine/engine.ts';
-import { parseRow } from '../engine/repository.ts';
+import { parseRow, readPages } from '../engine/records.ts';
 import { formatEffect, parseEffect } from './effect-record.ts';
 
 const BATCH = 200;
@@ -48,24 +47,16 @@ async function readFloors({ storage, repository }: Engine, sessionId: SessionId)
   const needed = (branch: string, ordinal: number) =>
     floors.set(branch, Math.min(floors.get(branch) ?? Number.POSITIVE_INFINITY, ordinal));
   const branchOf = new Map<string, string>();
-  for await (const { id, header } of readKept(storage, sessionId)) {
-    const { branch, effectCount = 0, effectsInFlight = [] } = header;
-    branchOf.set(id, branch);
-    needed(branch, Math.min(effectCount, ...effectsInFlight));
-  }
+  for await (const rows of readPages(storage, { sessionId }))
+    for (const { id, header } of rows.map(parseRow)) {
+      const { branch, effectCount = 0, effectsInFlight = [] } = header;
+      branchOf.set(id, branch);
+      needed(branch, Math.min(effectCount, ...effectsInFlight));
+    }
   const branches = await repository.readRefs({ sessionId, kind: 'branch' });
   // A branch whose head is still that of another one has all its recordings before it.
   for (const { name, target } of branches) if (branchOf.get(target) !== name) needed(name, 0);
   return branches.map(({ name }) => ({ branch: name, ordinal: floors.get(name) ?? 0 }));
-}
-
-async function* readKept(storage: ChunkStorage, sessionId: SessionId): AsyncGenerator<Checkpoint> {
-  let after: CheckpointId | undefined;
-  do {
-    const rows = await storage.listCheckpoints({ sessionId, limit: PAGE, ...(after !== undefined && { after }) });
-    for (const row of rows) yield parseRow(row);
-    after = rows.length < PAGE ? undefined : rows.at(-1)?.id;
-  } while (after !== undefined);
 }
 
 /** What is dropped of a branch now, and where it is noted. */

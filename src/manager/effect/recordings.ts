@@ -2,7 +2,7 @@ import { CorruptError } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { SessionId } from '../../core/record/id.ts';
 import type { Engine } from '../engine/engine.ts';
-import { readPath } from '../engine/lineage.ts';
+import { readPath } from '../engine/records.ts';
 import { type EffectMode, readEffects } from './effect-log.ts';
 import type { RecordedEffect } from './effect-record.ts';
 

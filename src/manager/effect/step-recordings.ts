@@ -1,4 +1,4 @@
-import { UnsupportedError } from '../../core/errors.ts';
+import { ReplayMismatchError, UnsupportedError } from '../../core/errors.ts';
 import { WholeCheckpointStorage } from '../../storage/whole/whole-storage.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { RecordedEffect } from './effect-record.ts';
@@ -124,4 +124,36 @@ export function checkRecordsSteps({ storage }: Engine, what: string): void {
   throw new UnsupportedError(
     `${what} needs a storage that records steps, and one of three methods (save, load, listByUser) does not. Use one of the built-in storages.`,
   );
+}
+
+/** Says why a step cannot be replayed. */
+export function describeMismatch(
+  name: string,
+  recorded: RecordedEffect | undefined,
+  inputDigest: InputDigest | undefined,
+): ReplayMismatchError {
+  const details = { name, recordedInput: recorded?.inputDigest ?? null, input: inputDigest ?? null };
+  if (recorded === undefined)
+    return new ReplayMismatchError(`Step "${name}" has no recording left to replay.`, { details });
+  if (recorded.status === 'dropped')
+    return new ReplayMismatchError(
+      `The result of step "${name}" (effect ${recorded.ordinal}) was dropped. Go on from a checkpoint that is kept, not from the start.`,
+      { details },
+    );
+  if (recorded.status === 'started')
+    return new ReplayMismatchError(`Step "${name}" was still running when the recording ends.`, { details });
+  return new ReplayMismatchError(
+    `Step "${name}" (effect ${recorded.ordinal}) got another ${compare(inputDigest, recorded.inputDigest)}.`,
+    { details },
+  );
+}
+
+function compare(given: InputDigest | undefined, recorded: InputDigest | undefined): string {
+  return given !== undefined && recorded !== undefined && withoutMarks(given) === withoutMarks(recorded)
+    ? 'secret in its input than the recording'
+    : `input than the recording: ${short(given)} instead of ${short(recorded)}`;
+}
+
+function short(digest: InputDigest | undefined): string {
+  return digest === undefined ? 'none' : digest.slice(0, 12);
 }

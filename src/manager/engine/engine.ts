@@ -1,21 +1,20 @@
+import { randomBytes } from 'node:crypto';
 import { StateCodec } from '../../core/codec/state-codec.ts';
 import { InvalidInputError } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
-import type { CheckpointId, SessionId } from '../../core/record/id.ts';
+import { type CheckpointId, type CheckpointIds, createCheckpointIds, type SessionId } from '../../core/record/id.ts';
 import { createRedactor, type RedactionOptions } from '../../core/secret/redaction.ts';
-import type { SetTimer } from '../../core/time/timer.ts';
+import { type SetTimer, setProcessTimer } from '../../core/time/timer.ts';
 import type { ClassCodec, UnknownClasses } from '../../core/value/class-codec.ts';
 import type { ValueLimits } from '../../core/value/format.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
 import { type CheckpointStorage, isCheckpointStorage } from '../../storage/whole/checkpoint-storage.ts';
 import { WholeCheckpointStorage } from '../../storage/whole/whole-storage.ts';
-import { DEFAULT_BRANCH, readCurrentBranch } from './current-branch.ts';
 import { Events, type FailureSource } from './events.ts';
-import { type Migration, Migrations } from './migrations.ts';
-import { createPorts, type ManagerPorts } from './ports.ts';
+import { type Migration, Migrations } from './loading.ts';
+import { CURRENT, DEFAULT_BRANCH } from './records.ts';
 import { Repository } from './repository.ts';
 import { REPORT_TYPE } from './save-options.ts';
-import { ShadowBudget } from './shadow-budget.ts';
 import { Writer } from './writer.ts';
 
 const DEFAULT_SHADOW_BUDGET_BYTES = 256 * 1024 * 1024;
@@ -138,8 +137,8 @@ export class Engine {
   }
 
   /** The branch that a session is opened on when none is named. */
-  currentBranch(sessionId: SessionId): Promise<string> {
-    return readCurrentBranch(this.repository, sessionId);
+  async currentBranch(sessionId: SessionId): Promise<string> {
+    return (await this.repository.readRef(sessionId, CURRENT.kind, CURRENT.name)) ?? DEFAULT_BRANCH;
   }
 
   /** What cleans up behind saves from now on. Until this is called everything is kept. */
@@ -204,4 +203,61 @@ function warnAboutFailure(error: unknown, source: FailureSource): void {
     `${what}: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
     'SavestateWarning',
   );
+}
+
+/** What the manager takes from the outside world; injected in tests, so that time and ids can be told. */
+export type ManagerPorts = {
+  readonly now: () => number;
+  readonly nextId: CheckpointIds;
+  readonly setTimer: SetTimer;
+};
+
+/** The real clock, randomness and timers, where the caller gave none. */
+export function createPorts({
+  now = Date.now,
+  random = randomBytes,
+  setTimer = setProcessTimer,
+}: Pick<EngineOptions, 'now' | 'random' | 'setTimer'> = {}): ManagerPorts {
+  return { now, nextId: createCheckpointIds({ now, randomBytes: random }), setTimer };
+}
+
+/** Something that remembers a state only to make the next save cheap, and can do without. */
+export interface ShadowHolder {
+  forgetShadow(): void;
+}
+
+/** Shadows take at most about this many bytes for each byte of state (measured: 5,000 messages of 1.3 KB, 2.3). */
+const BYTES_PER_STATE_BYTE = 2.4;
+
+/** Bounds the memory that shadows of all sessions take together; forgets the least recently used first. */
+export class ShadowBudget {
+  readonly #maxBytes: number;
+  readonly #sizes = new Map<ShadowHolder, number>();
+  #totalBytes = 0;
+
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes;
+  }
+
+  get totalBytes(): number {
+    return this.#totalBytes;
+  }
+
+  /** Notes that a holder has just used a shadow of a state this large. */
+  touch(holder: ShadowHolder, stateBytes: number): void {
+    this.release(holder);
+    const bytes = stateBytes * BYTES_PER_STATE_BYTE;
+    this.#sizes.set(holder, bytes);
+    this.#totalBytes += bytes;
+    for (const oldest of this.#sizes.keys()) {
+      if (this.#totalBytes <= this.#maxBytes || oldest === holder) break;
+      this.release(oldest);
+      oldest.forgetShadow();
+    }
+  }
+
+  release(holder: ShadowHolder): void {
+    this.#totalBytes -= this.#sizes.get(holder) ?? 0;
+    this.#sizes.delete(holder);
+  }
 }

@@ -1,7 +1,7 @@
 import { callback, checkValue, unknownKey } from '../../core/options.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
-import type { RestoreReport } from './restore-report.ts';
+import type { RestoreReport } from './loading.ts';
 
 /** What each event hands to its handlers. */
 export type ManagerEvents = {

@@ -3,8 +3,7 @@ import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import { sleep } from '../../core/time/timer.ts';
 import type { CheckpointRow, ChunkStorage, Ref, RefChange } from '../../storage/contract.ts';
 import type { Engine } from './engine.ts';
-import { parseRow } from './repository.ts';
-import { formatTombstone } from './tombstone.ts';
+import { formatTombstone, parseRow } from './records.ts';
 
 /** The name of the claim among the refs of a session. */
 const CLAIM = { kind: 'import', name: 'import' } as const;

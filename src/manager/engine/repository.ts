@@ -1,15 +1,14 @@
 import type { FindChunk } from '../../core/codec/decode.ts';
 import { findIn } from '../../core/codec/state-codec.ts';
-import { CorruptError, hasErrorCode, NotFoundError } from '../../core/errors.ts';
+import { CorruptError, NotFoundError } from '../../core/errors.ts';
 import { checkValue, string } from '../../core/options.ts';
-import { Checkpoint, parseCheckpointBody } from '../../core/record/checkpoint.ts';
-import type { CheckpointHeader } from '../../core/record/checkpoint-header.ts';
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { type CheckpointId, isCheckpointId, isCheckpointIdPart } from '../../core/record/id.ts';
-import { type Chunk, type ChunkContent, checkChunk, createChunk, type Digest } from '../../core/tree/chunk.ts';
+import { type Chunk, type ChunkContent, checkChunk, type Digest } from '../../core/tree/chunk.ts';
 import { Breather } from '../../storage/breather.ts';
 import type { CheckpointRow, ChunkStorage, Ref, RefKind } from '../../storage/contract.ts';
 import { checkRef } from '../../storage/ref.ts';
-import { parseTombstone } from './tombstone.ts';
+import { parseRoot, parseRow, parseTombstone } from './records.ts';
 
 /** A checkpoint and the root chunk of its state, both checked. */
 export type StoredCheckpoint = { readonly checkpoint: Checkpoint; readonly root: Chunk };
@@ -99,44 +98,6 @@ export class Repository {
     await this.readRefs({ sessionId, name });
     return undefined;
   }
-}
-
-/** Checks a row and reads its header. */
-export function parseRow(row: CheckpointRow): Checkpoint {
-  const header: CheckpointHeader = parseCheckpointBody(row.body, row.digest);
-  if (header.id !== row.id || header.sessionId !== row.sessionId) {
-    throw new CorruptError(`The record stored as ${row.id} says it is ${header.id}. Run verify.`, {
-      details: { id: row.id },
-    });
-  }
-  return new Checkpoint(header, row.digest);
-}
-
-/** Reads rows of many sessions. Damaged ones are left out, so that the rest stays usable; verify names them. */
-export async function parseRows(rows: readonly CheckpointRow[]): Promise<{
-  readonly checkpoints: Checkpoint[];
-  readonly damaged: CheckpointRow[];
-}> {
-  const checkpoints: Checkpoint[] = [];
-  const damaged: CheckpointRow[] = [];
-  await new Breather().each(rows, (row) => {
-    try {
-      checkpoints.push(parseRow(row));
-    } catch (error) {
-      if (!hasErrorCode(error, 'CORRUPT')) throw error;
-      damaged.push(row);
-    }
-  });
-  return { checkpoints, damaged };
-}
-
-/** Checks the root of a checkpoint's state. */
-export function parseRoot({ id, stateDigest }: Checkpoint, content: ChunkContent): Chunk {
-  const root = createChunk(content);
-  if (root.digest === stateDigest) return root;
-  throw new CorruptError(`The state of checkpoint ${id} is damaged: its root does not match its digest. Run verify.`, {
-    details: { id },
-  });
 }
 
 function deletedError(row: CheckpointRow): NotFoundError {

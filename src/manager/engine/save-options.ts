@@ -2,7 +2,7 @@ import type { StateCodec } from '../../core/codec/state-codec.ts';
 import { InvalidInputError } from '../../core/errors.ts';
 import { anything, flag, type OptionChecks, oneOf, record, signal } from '../../core/options.ts';
 import type { CheckpointHeader } from '../../core/record/checkpoint-header.ts';
-import { type GivenId, parseId, parseName } from '../../core/record/id.ts';
+import { type GivenId, MAX_NAME_CHARS, parseId, parseName } from '../../core/record/id.ts';
 
 /** The type of group checkpoints. */
 export const GROUP_TYPE = 'group';
@@ -43,74 +43,81 @@ export type SaveOptions = {
   /** A save that is repeated with the same key is stored once. */
   readonly idempotencyKey?: string | undefined;
   readonly signal?: AbortSignal | undefined;
+  /** @internal The state is read at once, and stored when this resolves; if it rejects, nothing is stored. */
+  readonly after?: Promise<unknown> | undefined;
 };
-
-// What a checkpoint says of itself is checked where it is brought into its stored form.
-export const SAVE_CHECKS: OptionChecks<SaveOptions> = {
-  type: anything,
-  trigger: anything,
-  status: anything,
-  name: anything,
-  note: anything,
-  metadata: record,
-  agentId: anything,
-  agentType: anything,
-  userId: anything,
-  author: anything,
-  reason: anything,
-  collectedFields: anything,
-  requiredFields: anything,
-  contextSummary: anything,
-  fingerprint: anything,
-  effects: oneOf('seen', 'of_parent'),
-  ifChanged: flag,
-  idempotencyKey: anything,
-  signal,
-};
-
-/** The part of a header that comes from the caller. */
-export type DescribedHeader = Pick<
-  CheckpointHeader,
-  | 'type'
-  | 'trigger'
-  | 'agentId'
-  | 'agentType'
-  | 'userId'
-  | 'status'
-  | 'name'
-  | 'note'
-  | 'author'
-  | 'reason'
-  | 'metadata'
-  | 'collectedFields'
-  | 'requiredFields'
-  | 'contextSummary'
-  | 'fingerprint'
-  | 'idempotencyKey'
->;
-
-type Field = Exclude<keyof DescribedHeader, 'type'>;
-type ReadField = (value: unknown, field: Field, codec: StateCodec) => unknown;
-
-/** How what the caller gives for each field comes into its stored form. */
-const READERS: readonly (readonly [ReadField, readonly Field[]])[] = [
-  [parseId, ['agentId', 'userId']],
-  [parseName, ['agentType']],
-  [parseOpenName, ['idempotencyKey']],
-  [(value, field, codec) => redactText(parseName(value, field), codec), ['trigger', 'status', 'name']],
-  [(value, field, codec) => redactText(parseText(value, field), codec), ['note', 'author', 'reason', 'contextSummary']],
-  [encodeValue, ['metadata', 'collectedFields', 'requiredFields', 'fingerprint']],
-];
 
 /** A header is read for every list entry, so what callers put into it is bounded; long things belong into the state. */
 export const MAX_TEXT_CHARS = 16_384;
 export const MAX_VALUE_CHARS = 65_536;
 
+type ReadField = (value: unknown, field: string, codec: StateCodec) => unknown;
+
+/** How what the caller gives comes into its stored form. */
+const READERS = {
+  id: parseId,
+  name: parseName,
+  key: parseOpenName,
+  label: (value, field, codec) => redactText(parseName(value, field), codec),
+  text: (value, field, codec) => redactText(parseText(value, field), codec),
+  value: encodeValue,
+} satisfies { readonly [kind: string]: ReadField };
+
+/** How many characters of a kind are taken. */
+export const MAX_CHARS = {
+  id: MAX_NAME_CHARS,
+  name: MAX_NAME_CHARS,
+  key: MAX_NAME_CHARS,
+  label: MAX_NAME_CHARS,
+  text: MAX_TEXT_CHARS,
+  value: MAX_VALUE_CHARS,
+} satisfies { readonly [Kind in keyof typeof READERS]: number };
+
+/** What callers say in a header, and of which kind it is. */
+export const SAID_FIELDS = {
+  agentId: 'id',
+  userId: 'id',
+  agentType: 'name',
+  idempotencyKey: 'key',
+  trigger: 'label',
+  status: 'label',
+  name: 'label',
+  note: 'text',
+  author: 'text',
+  reason: 'text',
+  contextSummary: 'text',
+  metadata: 'value',
+  collectedFields: 'value',
+  requiredFields: 'value',
+  fingerprint: 'value',
+} as const satisfies { readonly [Field in keyof CheckpointHeader]?: keyof typeof READERS };
+
+type SaidField = keyof typeof SAID_FIELDS;
+
+export const SAID_FIELD_NAMES = Object.keys(SAID_FIELDS) as readonly SaidField[];
+
+/** The part of a header that comes from the caller. */
+export type DescribedHeader = Pick<CheckpointHeader, 'type' | SaidField>;
+
+// What a checkpoint says of itself is checked where it is brought into its stored form.
+export const SAVE_CHECKS = {
+  ...(Object.fromEntries(['type', ...SAID_FIELD_NAMES].map((field) => [field, anything])) as OptionChecks<
+    Pick<SaveOptions, 'type' | SaidField>
+  >),
+  metadata: record,
+  effects: oneOf('seen', 'of_parent'),
+  ifChanged: flag,
+  signal,
+  after: anything,
+} satisfies OptionChecks<SaveOptions>;
+
 /** Checks what the caller said and brings it into the stored form. */
 export function describeCheckpoint(options: SaveOptions, codec: StateCodec): DescribedHeader {
   const header: Record<string, unknown> = { type: parseType(options.type ?? 'manual') };
-  for (const [read, fields] of READERS)
-    for (const field of fields) if (options[field] !== undefined) header[field] = read(options[field], field, codec);
+  for (const field of SAID_FIELD_NAMES) {
+    const said = options[field];
+    if (said !== undefined) header[field] = READERS[SAID_FIELDS[field]](said, field, codec);
+  }
   return header as DescribedHeader;
 }
 
@@ -146,19 +153,11 @@ export function redactText(text: string, codec: StateCodec): string {
 }
 
 function encodeValue(value: unknown, field: string, codec: StateCodec): unknown {
-  if (field === 'metadata' && (typeof value !== 'object' || value === null || Array.isArray(value))) {
-    throw new InvalidInputError(
-      `metadata must be an object; found ${Array.isArray(value) ? 'an array' : typeof value}.`,
-      { details: { field } },
-    );
-  }
   const json = codec.encodeJson(value);
   const chars = JSON.stringify(json).length;
   if (chars <= MAX_VALUE_CHARS) return json;
   throw new InvalidInputError(
     `${field} has ${chars} characters as JSON, and the limit is ${MAX_VALUE_CHARS}. Put it into the state.`,
-    {
-      details: { field, chars },
-    },
+    { details: { field, chars } },
   );
 }

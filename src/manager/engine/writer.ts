@@ -9,7 +9,8 @@ import type { Chunk } from '../../core/tree/chunk.ts';
 import type { ChunkStorage, Commit, CommitResult, RefChange } from '../../storage/contract.ts';
 import { isRefused } from '../../storage/refusal.ts';
 import type { Engine } from './engine.ts';
-import { parseRow, type StoredCheckpoint } from './repository.ts';
+import { parseRow } from './records.ts';
+import type { StoredCheckpoint } from './repository.ts';
 import type { DescribedHeader } from './save-options.ts';
 
 /** Where a new checkpoint goes. */

@@ -21,8 +21,16 @@ import type { AgentSaving } from '../agent/agent-saving.ts';
 import type { Engine } from '../engine/engine.ts';
 import { SAVE_CHECKS, type SaveOptions } from '../engine/save-options.ts';
 import type { Session } from '../session/session.ts';
-import type { MemberSave } from './group-report.ts';
-import { type Channels, type GivenChannels, parseChannels } from './in-flight.ts';
+import type { MemberSave } from './cut.ts';
+import type { Channels, SentMessages } from './group-state.ts';
+
+/** What a member says about its messages at a cut; a member without channels says nothing. */
+export type GivenChannels = {
+  /** By the name of the member they went to. */
+  readonly sent?: { readonly [to: string]: SentMessages } | undefined;
+  /** The number of the last message that arrived, by the name of the member it came from. */
+  readonly received?: { readonly [from: string]: number } | undefined;
+};
 
 /** What a member brings to a cut: its agent, or a state and the session it is saved in; and its messages. */
 export type MemberState = GivenChannels &
@@ -57,13 +65,22 @@ const session: OptionCheck = (value) =>
     ? undefined
     : `must be a session, as manager.session() returns it; found ${describeValue(value)}`;
 
+const messages = options({ count: { required: wholeFrom(0) }, unconfirmed: { required: listOf(anything) } });
+
+const sent: OptionCheck = (value) => {
+  const problem = messages(value);
+  if (problem !== undefined) return problem;
+  const { count, unconfirmed } = value as SentMessages;
+  return unconfirmed.length <= count ? undefined : `has ${unconfirmed.length} unconfirmed messages, and sent ${count}`;
+};
+
 const MEMBER: OptionChecks<GivenMember> = {
   agent: accepts('an agent or a state', (value) => value !== null),
   sessionId: name,
   session,
   state: anything,
   options: options(SAVE_CHECKS),
-  sent: recordOf(options({ count: { required: wholeFrom(0) }, unconfirmed: { required: listOf(anything) } })),
+  sent: recordOf(sent),
   received: recordOf(wholeFrom(0)),
 };
 
@@ -120,28 +137,20 @@ function checkDifferent(members: readonly (GivenMember & { readonly name: string
 }
 
 /** Saves a member for a cut. Its state and its messages are read before this gives way. */
-export async function saveMember(
-  { engine, saving }: MemberSaving,
-  name: string,
-  member: GivenMember,
-): Promise<MemberSave> {
-  const channels = captureChannels(engine, name, member);
-  const options: SaveOptions = {
-    type: 'group_member',
-    trigger: 'group_cut',
-    ...withoutUndefined(member.options ?? {}),
-  };
+export async function saveMember({ engine, saving }: MemberSaving, member: GivenMember): Promise<MemberSave> {
+  const channels = captureChannels(engine, member);
+  const said = withoutUndefined(member.options ?? {});
+  const options: SaveOptions = { type: 'group_member', trigger: 'group_cut', ...said };
   const { agent, sessionId, session, state } = member;
   const save = session === undefined ? saving.save(agent, { ...options, sessionId }) : session.save(state, options);
   return { checkpointId: await save, channels };
 }
 
 /** A copy of the messages without secrets: the caller may go on changing them. */
-function captureChannels({ codec }: Engine, name: string, given: GivenChannels): Channels {
-  const { sent, received } = parseChannels(name, given);
+function captureChannels({ codec }: Engine, { sent = {}, received = {} }: GivenChannels): Channels {
   const copy = <Value>(value: Value): Value => codec.decodeJson(codec.encodeJson(value)) as Value;
-  return {
-    sent: new Map([...sent].map(([to, { count, unconfirmed }]) => [to, { count, unconfirmed: copy(unconfirmed) }])),
-    received,
-  };
+  const copied = Object.entries(withoutUndefined(sent)).map(([to, { count, unconfirmed }]) => {
+    return [to, { count, unconfirmed: copy(unconfirmed) }] as const;
+  });
+  return { sent: new Map(copied), received: new Map(Object.entries(withoutUndefined(received))) };
 }

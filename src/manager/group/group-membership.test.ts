@@ -4,9 +4,8 @@ import { hasErrorCode } from '../../core/errors.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
 import { type FaultPlan, faultyStorage } from '../../testing/faulty-storage.ts';
 import { CheckpointManager } from '../checkpoint-manager.ts';
-import type { CutOutcome } from './group-cut.ts';
 import type { MemberState } from './group-member.ts';
-import type { GroupCut, GroupMembership } from './group-membership.ts';
+import type { CutOutcome, GroupCut, GroupMembership } from './group-membership.ts';
 import type { GroupState } from './group-state.ts';
 
 const groupId = 'team-1';

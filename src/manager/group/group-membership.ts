@@ -1,9 +1,13 @@
 import { InvalidInputError, messageOf } from '../../core/errors.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import { sleep } from '../../core/time/timer.ts';
-import { abortCut, type Cut, type CutOutcome, isOverdue, readCut } from './group-cut.ts';
+import { abortCut, type Cut, deleteReports, isOverdue, readCuts, storeReport } from './cut.ts';
 import { checkMember, type MemberSaving, type MemberState, saveMember } from './group-member.ts';
-import { deleteReports, type MemberReport, storeReport } from './group-report.ts';
+
+/** How a cut ended. */
+export type CutOutcome =
+  | { readonly isCommitted: true; readonly checkpointId: CheckpointId }
+  | { readonly isCommitted: false; readonly reason: string };
 
 /** A cut as one of its members sees it. */
 export type GroupCut = {
@@ -60,7 +64,7 @@ export class GroupMembership {
     const end = signal === undefined ? this.#closing.signal : AbortSignal.any([signal, this.#closing.signal]);
     while (!end.aborted) {
       try {
-        const cut = await readCut(this.#parts.engine, this.groupId);
+        const [cut] = await readCuts(this.#parts.engine, { sessionId: this.groupId });
         if (cut?.members.includes(this.name) && cut.id !== this.#answered) await this.#takePart(cut, pollMs);
       } catch (error) {
         this.#options.onError(error);
@@ -119,9 +123,11 @@ class CutPart {
   async #save(member: MemberState): Promise<CutOutcome> {
     if (this.#isAnswered) throw new InvalidInputError('A member saves once for a cut.');
     this.#isAnswered = true;
+    const { engine } = this.#parts;
     try {
       checkMember(member, `member "${this.#member}" of cut.save()`);
-      await this.#report(await saveMember(this.#parts, this.#member, member));
+      const report = await saveMember(this.#parts, member);
+      await storeReport(engine, this.#cut, { member: this.#member, report });
     } catch (error) {
       await Promise.allSettled([this.#reportFailure(error)]); // else the coordinator waits until the deadline
       throw error;
@@ -137,26 +143,21 @@ class CutPart {
   }
 
   async #reportFailure(error: unknown): Promise<void> {
-    await this.#report({ failure: messageOf(error) });
-  }
-
-  async #report(report: MemberReport): Promise<void> {
+    const report = { failure: messageOf(error) };
     await storeReport(this.#parts.engine, this.#cut, { member: this.#member, report });
   }
 
   /** Waits until the cut is over. Past its deadline its coordinator may be dead, and anyone may abort it. */
   async awaitEnd(): Promise<CutOutcome> {
     const { engine } = this.#parts;
-    while ((await readCut(engine, this.#cut.groupId))?.id === this.#cut.id) {
+    const { id, groupId: sessionId } = this.#cut;
+    while ((await readCuts(engine, { sessionId }))[0]?.id === id) {
       if (await isOverdue(engine, this.#cut)) await abortCut(engine, this.#cut);
       else await sleep(engine.ports, this.#pollMs);
     }
-    const row = await engine.storage.readCheckpoint(this.#cut.id);
-    return row === undefined
-      ? {
-          isCommitted: false,
-          reason: 'The cut was aborted: a member failed or did not answer, or it was not consistent.',
-        }
-      : { isCommitted: true, checkpointId: row.id };
+    const isCommitted = (await engine.storage.readCheckpoint(id)) !== undefined;
+    return isCommitted ? { isCommitted, checkpointId: id } : { isCommitted, reason: ABORTED };
   }
 }
+
+const ABORTED = 'The cut was aborted: a member failed or did not answer, or it was not consistent.';

@@ -1,10 +1,8 @@
 import { type CheckpointId, type SessionId, timeOfId } from '../../core/record/id.ts';
 import type { Ref } from '../../storage/contract.ts';
 import type { Engine } from '../engine/engine.ts';
-import { forEachMember } from './each-member.ts';
-import { abortCut, isOverdue, readCuts } from './group-cut.ts';
-import { deleteReports } from './group-report.ts';
-import type { SavedMember } from './group-state.ts';
+import { abortCut, deleteReports, isOverdue, readCuts } from './cut.ts';
+import { forEachMember, type SavedMember } from './group-state.ts';
 
 const PIN_NAME = /^group:(chk_\w{22}):/;
 
@@ -19,41 +17,33 @@ export function groupOfPin({ name }: Pick<Ref, 'name'>): CheckpointId | undefine
 }
 
 /** Protects the checkpoints of a group's members from retention. Made while the cut is open, so that none is ever missing. */
-export async function pinMembers(
-  { storage }: Engine,
-  groupId: CheckpointId,
-  members: readonly SavedMember[],
-): Promise<void> {
+export async function pinMembers(engine: Engine, groupId: CheckpointId, members: Members): Promise<void> {
   await forEachMember('The checkpoint of a member cannot be kept.', members, ({ checkpoint: { id, sessionId } }) => {
     const refs = [{ kind: 'pin' as const, name: formatPin(groupId, id), target: id }];
-    return storage.commit({ sessionId, refs, requires: [id] });
+    return engine.storage.commit({ sessionId, refs, requires: [id] });
   });
 }
 
 /** Takes the pins of a cut back that was aborted. */
-export async function unpinMembers(
-  { storage }: Engine,
-  groupId: CheckpointId,
-  members: readonly SavedMember[],
-): Promise<void> {
-  await forEachMember('The pin of a member is left over.', members, ({ checkpoint: { id, sessionId } }) => {
-    const refs = [{ kind: 'pin' as const, name: formatPin(groupId, id), target: null }];
-    return storage.commit({ sessionId, refs });
-  });
+export async function unpinMembers(engine: Engine, groupId: CheckpointId, members: Members): Promise<void> {
+  await forEachMember('The pin of a member is left over.', members, ({ checkpoint: { id, sessionId } }) =>
+    removePin(engine, { sessionId, name: formatPin(groupId, id) }),
+  );
 }
+
+type Members = readonly SavedMember[];
 
 /** Removes the pins of group checkpoints that are gone; returns them. */
 export async function unpinGroups(engine: Engine, groups: ReadonlySet<CheckpointId>): Promise<readonly Ref[]> {
   if (groups.size === 0) return [];
   const pins = await engine.repository.readRefs({ kind: 'pin' });
   const stale = pins.filter((pin) => groups.has(groupOfPin(pin) as CheckpointId));
-  await removePins(engine, stale);
+  for (const pin of stale) await removePin(engine, pin);
   return stale;
 }
 
-async function removePins({ storage }: Engine, pins: readonly Ref[]): Promise<void> {
-  for (const { sessionId, name } of pins)
-    await storage.commit({ sessionId, refs: [{ kind: 'pin', name, target: null }] });
+async function removePin({ storage }: Engine, { sessionId, name }: Pick<Ref, 'sessionId' | 'name'>): Promise<void> {
+  await storage.commit({ sessionId, refs: [{ kind: 'pin', name, target: null }] });
 }
 
 /** What pins are looked at for, and which checkpoints are known to be there. */
@@ -79,7 +69,7 @@ export async function releaseStalePins(engine: Engine, { sessionId, dryRun, live
     if (groupId !== undefined && !live.has(groupId) && !open.has(groupId) && !(await isLive(engine, groupId)))
       gone.add(groupId);
   const stale = pins.filter((pin) => gone.has(groupOfPin(pin)));
-  if (!dryRun) await removePins(engine, stale);
+  if (!dryRun) for (const pin of stale) await removePin(engine, pin);
   const cutsSinceMs = Math.min(...[...open].map((id) => timeOfId(id) - CUT_MARGIN_MS));
   return { stale: new Set(stale.map(({ name }) => name)), cutsSinceMs };
 }

@@ -1,14 +1,20 @@
 import { CorruptError, InvalidInputError } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { AgentFactory } from '../agent/agent.ts';
-import type { AgentSaving, PreparedRestore, RestoreOptions } from '../agent/agent-saving.ts';
-import { captureAgent } from '../agent/agent-undo.ts';
-import type { Engine } from '../engine/engine.ts';
-import { readState } from '../engine/loading.ts';
-import type { RestoreProblem, RestoreReport } from '../engine/restore-report.ts';
-import { forEachMember, memberError, tellFailure } from './each-member.ts';
-import { checkGroupState, checkIsGroup, type GroupState, type MemberEntry } from './group-state.ts';
-import type { InFlightMessage } from './in-flight.ts';
+import type { PreparedRestore } from '../agent/agent-saving.ts';
+import { captureAgent } from '../agent/put-fields.ts';
+import { type RestoreProblem, type RestoreReport, readState } from '../engine/loading.ts';
+import { GROUP_TYPE } from '../engine/save-options.ts';
+import type { MemberSaving } from './group-member.ts';
+import {
+  checkGroupState,
+  forEachMember,
+  type GroupState,
+  type InFlightMessage,
+  type MemberEntry,
+  memberError,
+  tellFailure,
+} from './group-state.ts';
 
 /** Where the states of a group's members go, by their names; what is not said is as with `restore`. */
 export type RestoreGroupOptions = {
@@ -49,73 +55,75 @@ type PreparedMember = PreparedRestore & {
 
 const UNCHANGED = 'The group was not restored, and no agent was changed.';
 
-/** Brings the members of a group checkpoint back, all of them or none. */
-export class GroupRestoring {
-  readonly #engine: Engine;
-  readonly #saving: AgentSaving;
-
-  constructor(engine: Engine, saving: AgentSaving) {
-    this.#engine = engine;
-    this.#saving = saving;
+/**
+ * Brings the members of a group checkpoint back, all of them or none. Reads and checks everything before it touches an agent; puts back
+ * what it touched if one does not take its state.
+ */
+export async function restoreGroup(
+  parts: MemberSaving,
+  idOrPrefix: string,
+  options: RestoreGroupOptions,
+): Promise<RestoredGroup> {
+  const stored = await parts.engine.repository.open(idOrPrefix);
+  const { checkpoint } = stored;
+  checkIsGroup(checkpoint);
+  const state = checkGroupState(await readState(parts.engine, stored));
+  const entries = selectMembers(state, options);
+  const members = await forEachMember(UNCHANGED, entries, (entry) => prepare(parts, entry, options));
+  const problems = await loadAll(parts, members);
+  const restored = new Map<string, RestoredMember>();
+  for (const member of members) {
+    const { name, sent, received } = member.entry;
+    const { restored: agent, report } = await parts.saving.finish(member, problems.get(name) ?? []);
+    const inFlight = state.inFlight.filter(({ to }) => to === name);
+    const { checkpoint, loaded } = member;
+    restored.set(name, { agent, state: loaded.state, checkpoint, report, sent, received, inFlight });
   }
-
-  /** Reads and checks everything before it touches an agent; puts back what it touched if one does not take its state. */
-  async restore(idOrPrefix: string, options: RestoreGroupOptions): Promise<RestoredGroup> {
-    const stored = await this.#engine.repository.open(idOrPrefix);
-    checkIsGroup(stored.checkpoint);
-    const state = checkGroupState(await readState(this.#engine, stored));
-    const entries = selectMembers(state, options);
-    const members = await forEachMember(UNCHANGED, entries, (entry) => this.#prepare(entry, options));
-    const problems = await this.#loadAll(members);
-    const restored = new Map<string, RestoredMember>();
-    for (const member of members) {
-      const { name, checkpoint, loaded, entry } = member;
-      const { restored: agent, report } = await this.#saving.finish(member, problems.get(name) ?? []);
-      const { sent, received } = entry;
-      const inFlight = state.inFlight.filter(({ to }) => to === name);
-      restored.set(name, { agent, state: loaded.state, checkpoint, report, sent, received, inFlight });
-    }
-    return { checkpoint: stored.checkpoint, members: restored };
-  }
-
-  async #prepare(entry: MemberEntry, { into, factory, allowOther }: RestoreGroupOptions): Promise<PreparedMember> {
-    const stored = await this.#engine.repository.open(entry.checkpointId);
-    if (stored.checkpoint.digest !== entry.digest)
-      throw new CorruptError(`Checkpoint ${entry.checkpointId} is not the one that the group was saved with.`);
-    const live = ownValue(into, entry.name);
-    const make = ownValue(factory, entry.name);
-    const options: RestoreOptions = {
-      ...(live !== undefined && { into: live }),
-      ...(make !== undefined && { factory: make }),
-      ...(allowOther !== undefined && { allowOther }),
-    };
-    const prepared = await this.#saving.prepare(stored, options);
-    return { ...prepared, name: entry.name, entry, isLive: live !== undefined };
-  }
-
-  /** Puts every state into its agent; if one does not take it, the live ones get back what they had. */
-  async #loadAll(members: readonly PreparedMember[]): Promise<Map<string, readonly RestoreProblem[]>> {
-    const undos = await forEachMember(UNCHANGED, members, async ({ agent, isLive }) =>
-      isLive && agent !== undefined ? captureAgent(agent, this.#engine.plainCodec) : doNothing,
-    );
-    const problems = new Map<string, readonly RestoreProblem[]>();
-    for (const [at, member] of members.entries()) {
-      const { name } = member;
-      try {
-        problems.set(name, await this.#saving.load(member));
-      } catch (error) {
-        const touched = undos.slice(0, at + 1).map((undo, nth) => ({ name: members[nth]?.name ?? '', undo }));
-        const changed = `The group was not restored (${tellFailure({ name, error })}), and agents are left changed.`;
-        await forEachMember(changed, touched, ({ undo }) => undo());
-        throw memberError(UNCHANGED, [{ name, error }]);
-      }
-    }
-    return problems;
-  }
+  return { checkpoint, members: restored };
 }
 
-async function doNothing(): Promise<void> {
-  // An agent that was made for this restore is thrown away with it.
+function checkIsGroup({ id, type }: Checkpoint): void {
+  if (type === GROUP_TYPE) return;
+  throw new InvalidInputError(`Checkpoint ${id} is not a group checkpoint but of type "${type}". Use restore.`, {
+    details: { id, type },
+  });
+}
+
+async function prepare(
+  { engine, saving }: MemberSaving,
+  entry: MemberEntry,
+  { into, factory, allowOther }: RestoreGroupOptions,
+): Promise<PreparedMember> {
+  const stored = await engine.repository.open(entry.checkpointId);
+  if (stored.checkpoint.digest !== entry.digest)
+    throw new CorruptError(`Checkpoint ${entry.checkpointId} is not the one that the group was saved with.`);
+  const live = ownValue(into, entry.name);
+  const options = { into: live, factory: ownValue(factory, entry.name), allowOther };
+  return { ...(await saving.prepare(stored, options)), name: entry.name, entry, isLive: live !== undefined };
+}
+
+/** Puts every state into its agent; if one does not take it, the live ones get back what they had. */
+async function loadAll(
+  { engine, saving }: MemberSaving,
+  members: readonly PreparedMember[],
+): Promise<Map<string, readonly RestoreProblem[]>> {
+  const undos = await forEachMember(UNCHANGED, members, async ({ name, agent, isLive }) => {
+    // An agent that was made for this restore is thrown away with it.
+    const undo = isLive && agent !== undefined ? captureAgent(agent, engine.plainCodec) : undefined;
+    return { name, undo };
+  });
+  const problems = new Map<string, readonly RestoreProblem[]>();
+  for (const [at, member] of members.entries()) {
+    const { name } = member;
+    try {
+      problems.set(name, await saving.load(member));
+    } catch (error) {
+      const changed = `The group was not restored (${tellFailure({ name, error })}), and agents are left changed.`;
+      await forEachMember(changed, undos.slice(0, at + 1), async ({ undo }) => undo?.());
+      throw memberError(UNCHANGED, [{ name, error }]);
+    }
+  }
+  return problems;
 }
 
 /** The members that are asked for; throws if a name in the options is not one of the group's. */

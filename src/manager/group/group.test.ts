@@ -348,6 +348,26 @@ test.each<[string, (world: { session: Session; agent: object }) => unknown, RegE
   expect(await manager.stats()).toMatchObject({ checkpoints: 0 });
 });
 
+test('[group.3] with the session of something else for a group, nothing is saved of the members', async () => {
+  const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
+  await manager.save({ lines: [] }, { sessionId: 'chat' });
+  const opened = await manager.session('notes');
+  await opened.save({ n: 0 });
+  const members: GroupMember[] = [
+    { name: 'one', agent: { n: 1 }, sessionId: 'one' },
+    { name: 'notes', session: opened, state: { n: 1 } },
+  ];
+  await expect(manager.saveGroup(members, { groupId: 'chat' })).rejects.toMatchObject({
+    code: 'INVALID_INPUT',
+    message: expect.stringContaining('Session "chat" is not a group'),
+  });
+  expect((await manager.list()).checkpoints.map(({ sessionId }) => sessionId).toSorted()).toEqual(['chat', 'notes']);
+  expect(opened.state).toEqual({ n: 0 });
+  expect(await manager.load(await opened.save({ n: 2 }))).toEqual({ n: 2 });
+  await manager.saveGroup(members, { groupId });
+  await manager.close();
+});
+
 test('[group.2] migrations are for the members, not for the record of the group', async () => {
   const storage = new InMemoryCheckpointStorage();
   const old = new CheckpointManager({ storage, schemaVersion: 1 });

@@ -1,7 +1,7 @@
 import { InvalidInputError } from '../../core/errors.ts';
 import type { SessionId } from '../../core/record/id.ts';
-import type { Lease } from '../lease/lease.ts';
-import { type ClaimTerms, toTerms } from '../lease/lease-acquisition.ts';
+import { backoff } from '../../core/time/backoff.ts';
+import { type ClaimTerms, type Lease, toTerms } from '../lease/lease.ts';
 import type { IsGone, LeasePlace } from '../lease/lease-refs.ts';
 import type { Session, SessionOptions } from '../session/session.ts';
 
@@ -82,15 +82,12 @@ export function parseRecoveryOptions(options: RecoveryOptions): RecoveryTerms {
   return {
     lease: toTerms(options),
     maxAttempts,
-    backoffMs: (attempt) => checkDelay(typeof backoffMs === 'function' ? backoffMs(attempt) : grow(backoffMs, attempt)),
+    backoffMs: (attempt) =>
+      checkDelay(typeof backoffMs === 'function' ? backoffMs(attempt) : backoff(attempt, backoffMs)),
     concurrency,
     session: options.session ?? {},
     isGone: options.isGone,
   };
-}
-
-function grow({ firstMs, factor, maxMs }: Backoff, attempt: number): number {
-  return Math.min(maxMs, firstMs * factor ** (attempt - 1));
 }
 
 function checkDelay(delayMs: number): number {
@@ -98,4 +95,38 @@ function checkDelay(delayMs: number): number {
   throw new InvalidInputError(`backoffMs must give a number from 0 to ${MAX_BACKOFF_MS}; found ${String(delayMs)}.`, {
     details: { option: 'backoffMs' },
   });
+}
+
+/** How a recovery ended: done, to be tried again, given up, or taken over by another worker meanwhile. */
+export type RecoveryEnd = 'recovered' | 'failed' | 'poisoned' | 'lost';
+
+/** What was recovered and what was not: how many, and the last 100 of each, oldest first. */
+export type RecoveryReport = {
+  readonly counts: { readonly [End in RecoveryEnd]: number };
+} & { readonly [End in RecoveryEnd]: readonly RecoveryOutcome[] };
+
+/** A loop goes on for months; its report must not grow with it. */
+const KEPT_OUTCOMES = 100;
+
+/** Collects outcomes into a report of bounded size. */
+export class RecoveryReporter {
+  readonly #counts = { recovered: 0, failed: 0, poisoned: 0, lost: 0 };
+  readonly #outcomes: { readonly [End in RecoveryEnd]: RecoveryOutcome[] } = {
+    recovered: [],
+    failed: [],
+    poisoned: [],
+    lost: [],
+  };
+
+  add(end: RecoveryEnd, outcome: RecoveryOutcome): void {
+    this.#counts[end]++;
+    const outcomes = this.#outcomes[end];
+    outcomes.push(outcome);
+    if (outcomes.length > KEPT_OUTCOMES) outcomes.shift();
+  }
+
+  report(): RecoveryReport {
+    const { recovered, failed, poisoned, lost } = this.#outcomes;
+    return { counts: { ...this.#counts }, recovered, failed, poisoned, lost };
+  }
 }

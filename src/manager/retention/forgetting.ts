@@ -3,14 +3,11 @@ import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { type CheckpointId, parseSessionId, type SessionId } from '../../core/record/id.ts';
 import type { CheckpointRow, Ref } from '../../storage/contract.ts';
 import type { Engine } from '../engine/engine.ts';
-import { type LineageEntry, readSession } from '../engine/lineage.ts';
-import { parseRow } from '../engine/repository.ts';
+import { type LineageEntry, parseRow, readPages, readSession } from '../engine/records.ts';
 import { GROUP_TYPE } from '../engine/save-options.ts';
 import { groupOfPin, unpinGroups } from '../group/group-pins.ts';
 import { deleteCheckpoints } from './retention-records.ts';
 import type { RetentionRunner } from './retention-runner.ts';
-
-const PAGE = 500;
 
 /**
  * Deletes everything of a user: whole sessions where they are the user's alone, else the user's checkpoints in them; and the group
@@ -31,12 +28,7 @@ export async function clearUserHistory(engine: Engine, userId: string): Promise<
 
 async function sessionsOf({ storage }: Engine, userId: string): Promise<Set<SessionId>> {
   const sessions = new Set<SessionId>();
-  let after: CheckpointId | undefined;
-  do {
-    const rows = await storage.listCheckpoints({ userId, limit: PAGE, ...(after !== undefined && { after }) });
-    for (const row of rows) sessions.add(row.sessionId);
-    after = rows.length < PAGE ? undefined : rows.at(-1)?.id;
-  } while (after !== undefined);
+  for await (const rows of readPages(storage, { userId })) for (const row of rows) sessions.add(row.sessionId);
   return sessions;
 }
 

@@ -8,7 +8,7 @@ import type { Digest } from '../../core/tree/chunk.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { CheckpointManager } from '../checkpoint-manager.ts';
-import { formatTombstone } from '../engine/tombstone.ts';
+import { formatTombstone } from '../engine/records.ts';
 import { judge, type RetentionCase, type RetentionPolicy } from './retention.ts';
 
 const HOUR_MS = 3_600_000;

@@ -1,8 +1,8 @@
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import { Breather } from '../../storage/breather.ts';
 import type { Ref } from '../../storage/contract.ts';
-import { findCurrentBranch } from '../engine/current-branch.ts';
 import type { Engine } from '../engine/engine.ts';
+import { findCurrentBranch } from '../engine/records.ts';
 import { groupOfPin } from '../group/group-pins.ts';
 import { parseDue, parseHolder } from '../lease/lease-refs.ts';
 import type { RetentionCase } from './retention.ts';
@@ -17,15 +17,15 @@ export type Protections = Required<
   readonly refs: ReadonlyMap<SessionId, readonly Ref[]>;
 };
 
-/** Reads what protects checkpoints. Pins of the given names protect nothing any more. */
+/** Reads what protects checkpoints of some sessions, or of all (`undefined`). Pins of the given names protect nothing any more. */
 export async function readProtections(
   { repository, ports }: Engine,
-  sessionIds: readonly SessionId[] | undefined,
-  stalePins: ReadonlySet<string> = new Set(),
+  sessionIds: Iterable<SessionId | undefined>,
+  stalePins: ReadonlySet<string>,
 ): Promise<Protections> {
   const breather = new Breather();
   const found = new ProtectionReader(ports.now(), stalePins);
-  for (const sessionId of sessionIds ?? [undefined]) {
+  for (const sessionId of sessionIds) {
     const refs = await repository.readRefs(sessionId === undefined ? {} : { sessionId });
     await breather.each(refs, (ref) => found.add(ref));
   }

@@ -1,53 +1,68 @@
-import { hasErrorCode } from '../../core/errors.ts';
+import { ConflictError, hasErrorCode } from '../../core/errors.ts';
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointHeader } from '../../core/record/checkpoint-header.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import { Breather } from '../../storage/breather.ts';
-import type { CheckpointQuery } from '../../storage/contract.ts';
+import type { CheckpointQuery, ChunkStorage } from '../../storage/contract.ts';
+import { isProtecting } from '../../storage/ref.ts';
 import type { Engine } from '../engine/engine.ts';
-import { parseRow, parseRows } from '../engine/repository.ts';
-import { formatTombstone } from '../engine/tombstone.ts';
+import { formatTombstone, parseRow, parseRows, readPages, readSession } from '../engine/records.ts';
 
-const PAGE = 500;
+const DELETE_BATCH = 200;
+/** Sessions of which it is remembered that nothing in them needs its parent; of the others a scan tells again. */
+const MAX_QUIET_SESSIONS = 1000;
+
+/** What a lineage is made of, and what the need for a parent is read from. */
+type Link = Pick<CheckpointHeader, 'id' | 'parentId' | 'needsParent'>;
 
 /** A checkpoint to delete, and why. */
-type Doomed = { readonly id: CheckpointId; readonly reason: string };
+export type Doomed = { readonly id: CheckpointId; readonly reason: string };
 
 /** All that fit. Sessions with damage are left out: what they need is not known. */
 export async function readHeaders(engine: Engine, filter: Omit<CheckpointQuery, 'limit'>): Promise<CheckpointHeader[]> {
   const headers: CheckpointHeader[] = [];
   const damaged = new Set<SessionId>();
-  const breather = new Breather();
-  let after: CheckpointId | undefined;
-  do {
-    const page = { ...filter, limit: PAGE, ...(after !== undefined && { after }) };
-    const rows = await engine.storage.listCheckpoints(page);
+  for await (const rows of readPages(engine.storage, filter)) {
     const parsed = await parseRows(rows);
     for (const { header } of parsed.checkpoints) headers.push(header);
     for (const { sessionId } of parsed.damaged) damaged.add(sessionId);
-    after = rows.length < PAGE ? undefined : rows.at(-1)?.id;
-    await breather.breathe();
-  } while (after !== undefined);
+  }
   return damaged.size === 0 ? headers : headers.filter(({ sessionId }) => !damaged.has(sessionId));
 }
 
-/** Turns checkpoints into tombstones and says so; answers those that were deleted now. */
+/**
+ * Turns checkpoints into tombstones and says so; returns those that were deleted now. Newest first: where this is cut short, nothing is
+ * left without an ancestor that it needs.
+ */
 export async function deleteCheckpoints(
   engine: Engine,
   doomed: readonly Doomed[],
   options: { readonly force?: boolean } = {},
 ): Promise<CheckpointId[]> {
-  const deletedAtMs = engine.ports.now();
-  const deletions = await Promise.all(
-    doomed.map(async ({ id, reason }) => {
-      const row = await engine.storage.readCheckpoint(id);
-      return row === undefined || row.isDeleted
-        ? []
-        : [{ id, body: formatTombstone(parseRow(row), deletedAtMs, reason) }];
-    }),
-  );
-  const deleted = await engine.storage.deleteCheckpoints(deletions.flat(), options);
+  const newestFirst = doomed.toSorted((a, b) => (a.id < b.id ? 1 : -1));
+  const deleted: CheckpointId[] = [];
+  const breather = new Breather();
+  for (let at = 0; at < newestFirst.length; at += DELETE_BATCH) {
+    deleted.push(...(await deleteBatch(engine, newestFirst.slice(at, at + DELETE_BATCH), options)));
+    await breather.breathe();
+  }
+  return deleted;
+}
+
+async function deleteBatch(
+  { storage, ports, events }: Engine,
+  doomed: readonly Doomed[],
+  options: { readonly force?: boolean },
+): Promise<CheckpointId[]> {
+  const deletedAtMs = ports.now();
   const reasons = new Map(doomed.map(({ id, reason }) => [id, reason]));
-  for (const id of deleted) await engine.events.emit('checkpoint_deleted', id, reasons.get(id) ?? '');
+  const rows = await Promise.all(doomed.map(({ id }) => storage.readCheckpoint(id)));
+  const deletions = rows.flatMap((row) => {
+    if (row === undefined || row.isDeleted) return [];
+    return [{ id: row.id, body: formatTombstone(parseRow(row), deletedAtMs, reasons.get(row.id) ?? '') }];
+  });
+  const deleted = await storage.deleteCheckpoints(deletions, options);
+  for (const id of deleted) await events.emit('checkpoint_deleted', id, reasons.get(id) ?? '');
   return deleted;
 }
 
@@ -58,5 +73,82 @@ export async function orIfDamaged<Result>(work: Promise<Result>, result: Result)
   } catch (error) {
     if (hasErrorCode(error, 'CORRUPT')) return result;
     throw error;
+  }
+}
+
+/**
+ * The ancestors without which what is kept could not be read whole, each with the newest kept checkpoint that needs it. One pass,
+ * because a parent's id is smaller than its child's.
+ */
+export function findNeeded(
+  newestFirst: Iterable<Link>,
+  isKept: (id: CheckpointId) => boolean,
+): Map<CheckpointId, CheckpointId> {
+  const needed = new Map<CheckpointId, CheckpointId>();
+  for (const { id, parentId, needsParent } of newestFirst) {
+    const keeper = needed.get(id) ?? (isKept(id) ? id : undefined);
+    if (keeper === undefined || needsParent !== true || parentId === undefined || needed.has(parentId)) continue;
+    needed.set(parentId, keeper);
+  }
+  return needed;
+}
+
+/** Throws a ConflictError if another checkpoint could not be read whole without this one. */
+export async function checkUnneeded(storage: ChunkStorage, { id, sessionId }: Checkpoint): Promise<void> {
+  for await (const entry of readSession(storage, sessionId)) {
+    if (entry.id <= id) return; // a child's id is greater
+    if (entry.parentId !== id || entry.checkpoint?.header.needsParent !== true) continue;
+    throw new ConflictError(
+      `Checkpoint ${id} was not deleted: ${entry.id} cannot be read whole without it. Delete that first, and what needs it in turn; or use prune, which keeps what is needed.`,
+      { details: { id, neededBy: entry.id } },
+    );
+  }
+}
+
+/** Finds what is needed in sessions of which only a part was judged. */
+export class SessionNeeds {
+  readonly #storage: ChunkStorage;
+  /** Up to where nothing needs its parent, so that a save into a long session does not read all of it. */
+  readonly #quietUntil = new Map<SessionId, CheckpointId>();
+
+  constructor(storage: ChunkStorage) {
+    this.#storage = storage;
+  }
+
+  /**
+   * Which checkpoints must stay although these are to go, because of what stays. Heads are among them: when the storage looks,
+   * they may be heads no more, but parents.
+   */
+  async find(sessionId: SessionId, doomed: ReadonlySet<CheckpointId>): Promise<Iterable<CheckpointId>> {
+    if (!(await this.#hasNeeds(sessionId))) return [];
+    const refs = await this.#storage.readRefs({ sessionId });
+    const held = new Set(refs.flatMap(({ kind, target }) => (isProtecting(kind) ? [target as CheckpointId] : [])));
+    const oldestFirst: Link[] = [];
+    for await (const header of this.#readLive(sessionId)) oldestFirst.push(header);
+    const needed = findNeeded(oldestFirst.toReversed(), (id) => !doomed.has(id) || held.has(id));
+    return [...held, ...needed.keys()];
+  }
+
+  async #hasNeeds(sessionId: SessionId): Promise<boolean> {
+    let last = this.#quietUntil.get(sessionId);
+    for await (const { id, needsParent } of this.#readLive(sessionId, last)) {
+      if (needsParent === true) return true;
+      last = id;
+    }
+    if (last !== undefined) this.#remember(sessionId, last);
+    return false;
+  }
+
+  /** What is not deleted, oldest first: what was is no part of the cost. */
+  async *#readLive(sessionId: SessionId, after?: CheckpointId): AsyncGenerator<Link> {
+    const place = { sessionId, order: 'oldest', ...(after !== undefined && { after }) } as const;
+    for await (const rows of readPages(this.#storage, place)) for (const row of rows) yield parseRow(row).header;
+  }
+
+  #remember(sessionId: SessionId, until: CheckpointId): void {
+    this.#quietUntil.delete(sessionId);
+    this.#quietUntil.set(sessionId, until);
+    const [oldest] = this.#quietUntil.keys();
+    if (oldest !== undefined && this.#quietUntil.size > MAX_QUIET_SESSIONS) this.#quietUntil.delete(oldest);
   }
 }

@@ -2,9 +2,15 @@ import type { CheckpointHeader } from '../../core/record/checkpoint-header.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import { Breather } from '../../storage/breather.ts';
 import { GroupTies, MAX_REASONS } from './retention-groups.ts';
-import { findKept, hasKeepRule, type Kept } from './retention-keep.ts';
-import { findNeeded } from './retention-needs.ts';
-import { DAY_MS, type RetentionPolicy, type TypeRetention } from './retention-policy.ts';
+import {
+  DAY_MS,
+  findKept,
+  hasKeepRule,
+  type Kept,
+  type RetentionPolicy,
+  type TypeRetention,
+} from './retention-policy.ts';
+import { findNeeded } from './retention-records.ts';
 
 export {
   DEFAULT_RETENTION,

@@ -6,10 +6,9 @@ import type { Chunk, Digest } from '../../core/tree/chunk.ts';
 import type { Commit, CommitResult } from '../../storage/contract.ts';
 import { isRefused } from '../../storage/refusal.ts';
 import type { Engine } from '../engine/engine.ts';
-import type { DescribedHeader } from '../engine/save-options.ts';
+import { type DescribedHeader, SAID_FIELD_NAMES } from '../engine/save-options.ts';
 import type { WritePlace, Writer } from '../engine/writer.ts';
-import type { HeldLease, Lease } from '../lease/lease.ts';
-import { acquireLease, type LeaseOptions } from '../lease/lease-acquisition.ts';
+import { acquireLease, type HeldLease, type Lease, type LeaseOptions } from '../lease/lease.ts';
 
 /** Where a line begins. */
 export type BranchStart = {
@@ -205,18 +204,9 @@ export class BranchLine {
   }
 }
 
-/** What a checkpoint says of its agent. Why it was saved does not count. */
-const ABOUT_AGENT = [
-  'agentId',
-  'agentType',
-  'userId',
-  'status',
-  'contextSummary',
-  'collectedFields',
-  'requiredFields',
-  'metadata',
-  'fingerprint',
-] as const;
+/** What a checkpoint says of its saving, and not of its agent. */
+const OF_SAVING = new Set<string>(['idempotencyKey', 'trigger', 'name', 'note', 'author', 'reason']);
+const ABOUT_AGENT = SAID_FIELD_NAMES.filter((field) => !OF_SAVING.has(field));
 
 function isUnchanged({ described, encoded }: PendingSave, { header }: Checkpoint): boolean {
   const about = (said: DescribedHeader): string => JSON.stringify(ABOUT_AGENT.map((field) => said[field] ?? null));

@@ -3,7 +3,7 @@ import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointRow } from '../../storage/contract.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { EventHandler } from '../engine/events.ts';
-import { parseRow } from '../engine/repository.ts';
+import { parseRow } from '../engine/records.ts';
 import { REPORT_TYPE } from '../engine/save-options.ts';
 
 /** Own saves come twice, from the save and from the storage, in either order; so the last ones told are remembered. */

@@ -18,8 +18,7 @@ import { digestInput, type InputDigest } from '../effect/input-digest.ts';
 import type { Engine } from '../engine/engine.ts';
 import { describeCheckpoint, SAVE_CHECKS, type SaveOptions } from '../engine/save-options.ts';
 import type { Writer } from '../engine/writer.ts';
-import type { Lease } from '../lease/lease.ts';
-import { LEASE_CHECKS, type LeaseOptions } from '../lease/lease-acquisition.ts';
+import { LEASE_CHECKS, type Lease, type LeaseOptions } from '../lease/lease.ts';
 import { BranchLine, type BranchStart, type PendingSave } from './branch-line.ts';
 
 /** How a session is opened. */
@@ -129,13 +128,17 @@ export class Session {
       options.signal?.throwIfAborted();
       const described = describeCheckpoint(options, this.#engine.codec);
       const effects = options.effects === 'of_parent' ? this.#parentEffects() : this.#effects.position;
-      const { signal, ifChanged = false } = options;
+      const { signal, ifChanged = false, after } = options;
       const pending = { described, encoded: capture(), effects, signal, ifChanged, life };
       const log = this.#effects;
       const takeBack = (): void => {
         if (this.#encoded === pending.encoded) this.#state = stateBefore;
       };
-      const checkpoint = await this.#inOrder(() => this.#store(writer, this.#update(pending, log)), takeBack);
+      const store = async (): Promise<Checkpoint> => {
+        if (after !== undefined) await after;
+        return this.#store(writer, this.#update(pending, log));
+      };
+      const checkpoint = await this.#inOrder(store, takeBack);
       if (checkpoint.id !== this.head?.id) takeBack();
       return checkpoint.id;
     };

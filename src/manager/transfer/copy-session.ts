@@ -4,9 +4,8 @@ import type { Chunk } from '../../core/tree/chunk.ts';
 import { Breather } from '../../storage/breather.ts';
 import type { ChunkStorage, Commit, EffectRow, Ref, RefChange } from '../../storage/contract.ts';
 import { parseEffect } from '../effect/effect-record.ts';
-import type { ExportLine } from './export.ts';
+import { type ExportLine, TransferChunks, toRecord } from './export.ts';
 import { RecordReader } from './record-reader.ts';
-import { TransferChunks, toRecord } from './record-writer.ts';
 
 /** What a copy of one session did. */
 export type CopyCounts = { checkpoints: number; present: number };

@@ -1,13 +1,13 @@
 import { CorruptError, NotFoundError } from '../../core/errors.ts';
-import { Checkpoint, type CheckpointJson } from '../../core/record/checkpoint.ts';
-import { type CheckpointId, parseSessionId, type SessionId } from '../../core/record/id.ts';
-import { type Chunk, type ChunkContent, type Digest, digestText } from '../../core/tree/chunk.ts';
+import { Checkpoint, type CheckpointJson, parseCheckpointBody } from '../../core/record/checkpoint.ts';
+import type { CheckpointHeader, Tombstone } from '../../core/record/checkpoint-header.ts';
+import { parseSessionId, type SessionId } from '../../core/record/id.ts';
+import { type Chunk, type ChunkContent, createChunk, type Digest, digestText } from '../../core/tree/chunk.ts';
 import { Breather } from '../../storage/breather.ts';
-import type { CheckpointRowWithRoot, EffectRow, Ref, RefKind } from '../../storage/contract.ts';
+import type { CheckpointRowWithRoot, EffectRow, NewCheckpoint, Ref, RefKind } from '../../storage/contract.ts';
 import { parseEffect } from '../effect/effect-record.ts';
 import type { Engine } from '../engine/engine.ts';
-import { toEntry } from '../engine/lineage.ts';
-import { parseRoot } from '../engine/repository.ts';
+import { parseRoot, readPages, toEntry } from '../engine/records.ts';
 
 /** How a file of an exported session begins. */
 export type ExportStart = { readonly format: 'savestate-session'; readonly version: 1; readonly sessionId: SessionId };
@@ -32,8 +32,6 @@ const EXPORTED_KINDS: ReadonlySet<string> = new Set<RefKind>(['branch', 'tag', '
 export function isExportedKind(kind: unknown): boolean {
   return typeof kind === 'string' && EXPORTED_KINDS.has(kind);
 }
-
-const PAGE = 200;
 
 /** Chains the digests of lines, so that a missing, changed or reordered line is noticed at the end. */
 export function chainLine(digest: Digest | '', line: string): Digest {
@@ -83,7 +81,7 @@ async function* exportCheckpoints(
   sessionId: SessionId,
   { written, known }: { written: Set<Digest>; known: Set<string> },
 ): AsyncGenerator<ExportLine> {
-  for await (const row of readRows(engine, sessionId)) {
+  for await (const row of readRoots(engine, sessionId)) {
     const { parentId, checkpoint } = toEntry(row);
     if (parentId !== undefined) checkKnown(known, parentId, `the parent of ${row.id}`);
     known.add(row.id);
@@ -140,22 +138,12 @@ function checkKnown(known: ReadonlySet<string>, id: string, what: string): void 
   throw new CorruptError(`Checkpoint ${id}, ${what}, is missing from the storage. Run verify.`, { details: { id } });
 }
 
-async function* readRows({ storage }: Engine, sessionId: SessionId): AsyncGenerator<CheckpointRowWithRoot> {
-  let after: CheckpointId | undefined;
-  do {
-    const rows = await storage.listCheckpoints({
-      sessionId,
-      order: 'oldest',
-      include: 'all',
-      limit: PAGE,
-      ...(after !== undefined && { after }),
-    });
+async function* readRoots({ storage }: Engine, sessionId: SessionId): AsyncGenerator<CheckpointRowWithRoot> {
+  for await (const rows of readPages(storage, { sessionId, order: 'oldest', include: 'all' }))
     for (const { id } of rows) {
       const row = await storage.readCheckpoint(id);
       if (row !== undefined) yield row;
     }
-    after = rows.length < PAGE ? undefined : rows.at(-1)?.id;
-  } while (after !== undefined);
 }
 
 /** Chunks not written yet, those they refer to first: found level by level, written from the lowest up. */
@@ -196,4 +184,37 @@ export async function exportCheckpoint({ repository, codec }: Engine, idOrPrefix
   const { checkpoint, root } = await repository.open(idOrPrefix);
   const state = codec.decode(root, await repository.loadChunks(root));
   return new Checkpoint(checkpoint.header, checkpoint.digest, codec.encodeJson(state)).toJSON();
+}
+
+/** A record as a storage takes it. Of a deleted checkpoint an empty one is put in, and deleted again with the text that stays. */
+export type TransferRecord = { readonly checkpoint: NewCheckpoint; readonly tombstone?: string };
+
+/** Gathers the chunks of lines that were checked, for the record that comes after them. */
+export class TransferChunks {
+  #chunks: Chunk[] = [];
+
+  add({ chunk }: Extract<ExportLine, { chunk: unknown }>): void {
+    this.#chunks.push(createChunk(chunk));
+  }
+
+  take(): Chunk[] {
+    const chunks = this.#chunks;
+    this.#chunks = [];
+    return chunks;
+  }
+}
+
+/** What a line that was checked brings into a storage. */
+export function toRecord(line: Extract<ExportLine, { checkpoint: unknown } | { tombstone: unknown }>): TransferRecord {
+  if ('tombstone' in line) return toDeleted(line.tombstone);
+  const { body, digest, root } = line.checkpoint;
+  return { checkpoint: { header: parseCheckpointBody(body, digest), body, digest, root } };
+}
+
+function toDeleted({ body, digest }: Extract<ExportLine, { tombstone: unknown }>['tombstone']): TransferRecord {
+  const { id, sessionId, branch, sequence, timestampMs, stateDigest } = JSON.parse(body) as Tombstone;
+  const place = { id, sessionId, branch, sequence, timestampMs, stateDigest };
+  const header: CheckpointHeader = { ...place, type: 'deleted', stateBytes: 0 };
+  const checkpoint = { header, body: JSON.stringify(header), digest, root: { text: 'null', refs: [] } };
+  return { checkpoint, tombstone: body };
 }

@@ -155,6 +155,26 @@ const FORGED: readonly [string, readonly unknown[], unknown?][] = [
   ...[0, 2].map((sequence): [string, Line[]] => [`a root of sequence ${sequence}`, [checkpoint({ sequence }), ref()]]),
   ['a child of the sequence of its parent', [...withChild({ sequence: 1 }), ref(NEXT)]],
   ['a current branch that is not there', [checkpoint(), ref(), ref('other', { kind: 'current', name: 'branch' })]],
+  ...[
+    { name: 'n'.repeat(10_000) },
+    { note: 'n'.repeat(300_000) },
+    { metadata: { a: 'n'.repeat(2_000_000) } },
+    { timestampMs: -1 },
+    { timestampMs: 8e15 },
+    { schemaVersion: -0.5 },
+  ].map((changes): [string, Line[]] => [
+    `a header with ${JSON.stringify(changes).slice(0, 30)}`,
+    [checkpoint(changes), ref()],
+  ]),
+  ...['completed:x', `cleared:${NEXT}`, 'dropped:x'].map((name): [string, Line[]] => [
+    `the mark ${name}`,
+    [checkpoint(), ref(), ref(ID, { kind: 'mark', name })],
+  ]),
+  ['a pin of another name', [checkpoint(), ref(), ref(ID, { kind: 'pin', name: 'mine' })]],
+  ...['done', 'failed'].map((status): [string, Line[]] => [
+    `an effect that is ${status} without a result`,
+    [checkpoint(), effect({ status }), ref(), ref('1', { kind: 'log' })],
+  ]),
   ['the same branch twice', [checkpoint(), ref(), ref()]],
   ['the same tag twice', [...withChild(), ref(), ref(ID, { kind: 'tag' }), ref(NEXT, { kind: 'tag' })]],
   ['no names at all', [checkpoint()]],

@@ -6,11 +6,9 @@ import type { Commit, EffectRow } from '../../storage/contract.ts';
 import { areSameRefs } from '../../storage/ref.ts';
 import type { Engine } from '../engine/engine.ts';
 import { claimSession, type ImportClaim } from '../engine/import-claim.ts';
-import type { ExportLine } from './export.ts';
-import { LineSpool } from './line-spool.ts';
+import { type ExportLine, TransferChunks, toRecord } from './export.ts';
+import { LineSpool, splitLines } from './lines.ts';
 import { RecordReader, type SessionFile } from './record-reader.ts';
-import { TransferChunks, toRecord } from './record-writer.ts';
-import { splitLines } from './split-lines.ts';
 
 /** What an import brought in. */
 export type ImportResult = {

@@ -6,8 +6,8 @@ import { type CheckpointId, parseSessionId, type SessionId, timeOfId } from '../
 import { type ChunkContent, createChunk, type Digest, isDigest } from '../../core/tree/chunk.ts';
 import type { ValueLimits } from '../../core/value/format.ts';
 import { parseEffect } from '../effect/effect-record.ts';
-import { GROUP_TYPE } from '../engine/save-options.ts';
-import { parseTombstone } from '../engine/tombstone.ts';
+import { parseTombstone } from '../engine/records.ts';
+import { GROUP_TYPE, MAX_CHARS, SAID_FIELD_NAMES, SAID_FIELDS } from '../engine/save-options.ts';
 import { checkGroupState } from '../group/group-state.ts';
 import {
   chainLine,
@@ -17,8 +17,7 @@ import {
   type ExportStart,
   isExportedKind,
 } from './export.ts';
-import { atLine, describeFound } from './line-error.ts';
-import type { LineSpool } from './line-spool.ts';
+import { atLine, describeFound, type LineSpool } from './lines.ts';
 import { type KnownRecord, type NameLine, SessionNames } from './session-names.ts';
 
 /** An exported session that was read to its end, and holds together. */
@@ -41,6 +40,9 @@ export type ReaderOptions = {
 
 /** Clocks go wrong by hours or days. What is later than this was not made by one. */
 const FAR_MS = 366 * 24 * 3600 * 1000;
+/** What stands for a secret may be so many times as long. */
+const GROWTH = 16;
+const RESULTS = 'does not fit that it has a result, or none';
 
 /**
  * Checks the lines of an exported session, one after the other: shapes, digests, ids and names, what they refer to, and that every
@@ -148,6 +150,7 @@ export class RecordReader {
 
   #checkCheckpoint({ body, digest, root }: Extract<ExportLine, { checkpoint: unknown }>['checkpoint']): void {
     const header = parseCheckpointBody(body, digest);
+    this.#checkSaid(header);
     this.#addRecord(header, { digest, isLive: true });
     this.#checkParent(header);
     this.#addKey(header.idempotencyKey);
@@ -157,6 +160,21 @@ export class RecordReader {
     const state = this.#readValue(root);
     if (header.type === GROUP_TYPE && state !== undefined) checkGroupState(state.value);
     this.#counts.checkpoints++;
+  }
+
+  /** A header is read for every list entry. What was left out of it may be shorter than what stands there instead. */
+  #checkSaid(header: CheckpointHeader): void {
+    const { id, timestampMs, schemaVersion = 0 } = header;
+    const long = SAID_FIELD_NAMES.find((field) => {
+      const said = header[field] ?? '';
+      const chars = (typeof said === 'string' ? said : JSON.stringify(said)).length;
+      return chars > MAX_CHARS[SAID_FIELDS[field]] * GROWTH;
+    });
+    if (long !== undefined) throw new CorruptError(`The ${long} of checkpoint ${id} is too long.`);
+    if (timestampMs < 0 || timestampMs > this.#latestMs)
+      throw new CorruptError(`The time of checkpoint ${id} is ${timestampMs}, which no clock said.`);
+    if (!Number.isSafeInteger(schemaVersion) || schemaVersion < 0)
+      throw new CorruptError(`The schemaVersion of checkpoint ${id} is ${schemaVersion}.`);
   }
 
   #checkParent({ id, parentId, parentDigest, needsParent }: CheckpointHeader): void {
@@ -220,7 +238,9 @@ export class RecordReader {
   }
 
   #checkEffect(effect: Extract<ExportLine, { effect: unknown }>['effect']): void {
-    parseEffect({ ...effect, sessionId: this.#sessionId as SessionId });
+    const { status } = parseEffect({ ...effect, sessionId: this.#sessionId as SessionId });
+    if ((status === 'done' || status === 'failed') !== (effect.result !== undefined))
+      throw new CorruptError(`Effect ${effect.ordinal} of "${effect.branch}" is ${status}, which ${RESULTS}.`);
     this.#names.addEffect(effect.branch, effect.ordinal);
     if (effect.result !== undefined) this.#readValue(effect.result);
     this.#counts.effects++;

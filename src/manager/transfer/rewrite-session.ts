@@ -4,6 +4,7 @@ import { type CheckpointHeader, digestCheckpoint, type Tombstone } from '../../c
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import { type Chunk, type ChunkContent, createChunk, type Digest } from '../../core/tree/chunk.ts';
 import { formatEffect, parseEffect } from '../effect/effect-record.ts';
+import { SAID_FIELD_NAMES, SAID_FIELDS } from '../engine/save-options.ts';
 import { chainLine, type ExportEnd, type ExportLine, type ExportStart } from './export.ts';
 
 /** Takes things out of values; whatever holds nothing of the kind is given back as it is. */
@@ -14,18 +15,8 @@ export interface Rewriting {
   ofOther<Value>(value: Value): Value;
 }
 
-/** Fields of a header that hold what people and programs said; the others are names and numbers that other records refer to. */
-const SAID_FIELDS = [
-  'name',
-  'note',
-  'author',
-  'reason',
-  'metadata',
-  'collectedFields',
-  'requiredFields',
-  'contextSummary',
-  'fingerprint',
-] as const;
+/** What people and programs said in a header; the rest are names and numbers that other records refer to. */
+const REWRITTEN = SAID_FIELD_NAMES.filter((field) => ['label', 'text', 'value'].includes(SAID_FIELDS[field]));
 
 /** An exported session with everything taken out that a rewriting takes out: other content, other digests, the same ids and names. */
 export async function* rewriteSession(lines: AsyncIterable<string>, rewriting: Rewriting): AsyncGenerator<string> {
@@ -102,7 +93,7 @@ class SessionRewriter {
   }
 
   #rewriteSaid(header: CheckpointHeader): CheckpointHeader {
-    const said = SAID_FIELDS.flatMap((field) =>
+    const said = REWRITTEN.flatMap((field) =>
       header[field] === undefined ? [] : [[field, this.#rewriting.ofOther(header[field])]],
     );
     return { ...header, ...(Object.fromEntries(said) as Partial<CheckpointHeader>) };

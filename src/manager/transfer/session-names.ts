@@ -3,7 +3,8 @@ import type { CheckpointHeader } from '../../core/record/checkpoint-header.ts';
 import { type CheckpointId, isCheckpointId, isName } from '../../core/record/id.ts';
 import type { Digest } from '../../core/tree/chunk.ts';
 import type { Ref } from '../../storage/contract.ts';
-import { atLine } from './line-error.ts';
+import { groupOfPin } from '../group/group-pins.ts';
+import { atLine } from './lines.ts';
 
 /** A name in an exported session. */
 export type NameLine = Pick<Ref, 'kind' | 'name' | 'target'>;
@@ -78,9 +79,10 @@ export class SessionNames {
     const found = records.get(name.target as CheckpointId);
     if (name.kind === 'log') this.#checkLog(name);
     else if (name.kind === 'current') this.#checkCurrent(name, records);
-    // Marks may point at anything, but at no checkpoint of others.
-    else if (name.kind === 'mark') checkPointed(name, !isCheckpointId(name.target) || found !== undefined);
+    else if (name.kind === 'mark') checkMark(name, found !== undefined);
     else checkPointed(name, found?.isLive === true);
+    if (name.kind === 'pin' && name.name !== name.target && groupOfPin(name) === undefined)
+      throw new CorruptError(`The ${say(name)} is neither named after what it points at, nor a group's.`);
   }
 
   #checkLog({ name, target }: NameLine): void {
@@ -107,6 +109,16 @@ function each<Value>(placed: Iterable<Placed<Value>>, check: (value: Value) => v
     }
   }
 }
+
+/** Marks may point at anything, but at no checkpoint of others; those that retention reads, at what their names say. */
+function checkMark(mark: NameLine, isFound: boolean): void {
+  checkPointed(mark, !isCheckpointId(mark.target) || isFound);
+  const [what = '', id] = mark.name.split(':');
+  const isSound = what === 'dropped' ? /^\d+$/.test(mark.target) : !READ_MARKS.has(what) || id === mark.target;
+  if (!isSound) throw new CorruptError(`The ${say(mark)} says ${JSON.stringify(mark.target)}.`);
+}
+
+const READ_MARKS: ReadonlySet<string> = new Set(['completed', 'cleared']);
 
 function checkPointed(name: NameLine, isFound: boolean): void {
   if (isFound) return;

@@ -7,8 +7,7 @@ import type { CheckpointRow, EffectRow, Ref } from '../../storage/contract.ts';
 import { checkRef } from '../../storage/ref.ts';
 import { parseEffect } from '../effect/effect-record.ts';
 import type { Engine } from '../engine/engine.ts';
-import { parseRow } from '../engine/repository.ts';
-import { parseTombstone } from '../engine/tombstone.ts';
+import { parseRow, parseTombstone } from '../engine/records.ts';
 import { ChunkSurvey } from './chunk-survey.ts';
 
 /** One damage, in plain words. */

@@ -1,9 +1,8 @@
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { isCheckpointId, type SessionId } from '../../core/record/id.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import { findCurrentBranch } from '../../manager/engine/current-branch.ts';
 import { type Engine, engineOf } from '../../manager/engine/engine.ts';
-import { type LineageEntry, readPath, toEntry } from '../../manager/engine/lineage.ts';
+import { findCurrentBranch, type LineageEntry, readPath, toEntry } from '../../manager/engine/records.ts';
 import type { Ref } from '../../storage/contract.ts';
 import type { LineageSegment } from '../storage/memory-storage.ts';
 import { keepRecent } from './keep-recent.ts';

@@ -258,6 +258,7 @@ describe('agents of a team restored on their own', () => {
       return new CheckpointRestorer({ checkpoints, registry }).restore(checkpointId);
     };
     await expect(make(StandardAgent)).rejects.toThrow('"ann" was of the class "Memo", and what is registered');
+    await expect(make(class Clerk extends StandardAgent {})).rejects.toThrow('makes a Clerk');
     expect((await make(Memo)).report.status).toBe('complete');
   });
 });

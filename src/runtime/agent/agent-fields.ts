@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { isRecord } from '../../core/options.ts';
 import { publicFields } from '../../manager/agent/agent.ts';
 import { putFields } from '../../manager/agent/put-fields.ts';
-import type { RestoreProblem } from '../../manager/engine/restore-report.ts';
+import type { RestoreProblem } from '../../manager/engine/loading.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { InvalidInputError } from '../../core/errors.ts';
 import { describeValue, type Optional } from '../../core/options.ts';
 import { parseName } from '../../core/record/id.ts';
-import type { RestoreProblem } from '../../manager/engine/restore-report.ts';
+import type { RestoreProblem } from '../../manager/engine/loading.ts';
 import { type CodeExecutionConfig, parseCodeExecutionConfig } from '../code/code-executor.ts';
 import type { ChatModel } from '../model/chat-model.ts';
 import type { LanguageModel } from '../model/language-model.ts';

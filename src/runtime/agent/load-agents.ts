@@ -4,7 +4,7 @@ import { describeValue, isRecord } from '../../core/options.ts';
 import { SecretRef } from '../../core/value/secret-ref.ts';
 import { checkMade } from '../../manager/agent/agent.ts';
 import { judgeLoad } from '../../manager/agent/agent-loading.ts';
-import { findLeftOutSecrets, type RestoreProblem } from '../../manager/engine/restore-report.ts';
+import { findLeftOutSecrets, type RestoreProblem } from '../../manager/engine/loading.ts';
 import type { AgentMaker, AgentRegistry } from './agent-registry.ts';
 import type { AgentState } from './agent-state.ts';
 import { StandardAgent } from './standard-agent.ts';

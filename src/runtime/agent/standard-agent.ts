@@ -2,7 +2,7 @@ import { withoutUndefined } from '../../core/defined.ts';
 import { InvalidInputError } from '../../core/errors.ts';
 import { freezeState } from '../../core/freeze.ts';
 import { COMPARES_CODE } from '../../manager/agent/agent.ts';
-import type { RestoreProblem } from '../../manager/engine/restore-report.ts';
+import type { RestoreProblem } from '../../manager/engine/loading.ts';
 import type { CodeBlock } from '../code/code-executor.ts';
 import { extractCodeBlocks } from '../code/extract-code-blocks.ts';
 import type { ChatModel } from '../model/chat-model.ts';

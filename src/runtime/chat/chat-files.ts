@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { InvalidInputError } from '../../core/errors.ts';
-import type { RestoreProblem } from '../../manager/engine/restore-report.ts';
+import type { RestoreProblem } from '../../manager/engine/loading.ts';
 import type { AgentRegistry } from '../agent/agent-registry.ts';
 import type { AgentState } from '../agent/agent-state.ts';
 import type { CodeExecutionConfig } from '../code/code-executor.ts';

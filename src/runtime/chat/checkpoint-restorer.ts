@@ -1,6 +1,6 @@
 import { checkOptions, filledString, flag, type OptionChecks, oneOf, wholeFrom } from '../../core/options.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
-import type { RestoreProblem } from '../../manager/engine/restore-report.ts';
+import type { RestoreProblem } from '../../manager/engine/loading.ts';
 import { addProblems, type DifferenceReport, report } from '../run/differences.ts';
 import { openContinuationFiles } from '../run/files/continuation-files.ts';
 import { DEFAULT_ROOT, type FilesOptions, type SessionFiles } from '../run/files/session-files.ts';

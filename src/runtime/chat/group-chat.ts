@@ -1,7 +1,7 @@
 import { InvalidInputError } from '../../core/errors.ts';
 import { freezeState } from '../../core/freeze.ts';
 import { checkOptions, type OptionChecks, record } from '../../core/options.ts';
-import type { RestoreProblem } from '../../manager/engine/restore-report.ts';
+import type { RestoreProblem } from '../../manager/engine/loading.ts';
 import { standardAgents } from '../agent/agent-checks.ts';
 import { AgentRegistry } from '../agent/agent-registry.ts';
 import { type AgentTotals, NO_TOTALS } from '../agent/agent-state.ts';

@@ -1,7 +1,7 @@
 import { InvalidInputError } from '../../core/errors.ts';
 import { freezeState } from '../../core/freeze.ts';
 import { checkValue, wholeFrom } from '../../core/options.ts';
-import type { RestoreProblem } from '../../manager/engine/restore-report.ts';
+import type { RestoreProblem } from '../../manager/engine/loading.ts';
 import { AgentRegistry } from '../agent/agent-registry.ts';
 import { type AgentTotals, NO_TOTALS } from '../agent/agent-state.ts';
 import { type ChatMessage, PERSON } from '../agent/chat-message.ts';

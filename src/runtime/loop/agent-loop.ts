@@ -1,8 +1,8 @@
 import { withoutUndefined } from '../../core/defined.ts';
 import { ClosedError, ConflictError, hasErrorCode, NotFoundError } from '../../core/errors.ts';
 import { checkOptions, delayFrom, filledString, flag, listOf, type OptionChecks } from '../../core/options.ts';
-import { type OwnSave, SAVES_ITSELF, type SelfSaving } from '../../manager/agent/self-saving.ts';
-import { isLeaseConflict } from '../../manager/lease/lease-conflict.ts';
+import { type OwnSave, SAVES_ITSELF, type SelfSaving } from '../../manager/agent/agent.ts';
+import { isLeaseConflict } from '../../manager/lease/lease-refs.ts';
 import { Inbox } from './inbox.ts';
 import { type AgentLoopOptions, type LoopParts, openParts, orClose } from './loop-options.ts';
 import type { AgentState } from './state/agent-state.ts';

@@ -18,7 +18,7 @@ import { name, parseName } from '../../core/record/id.ts';
 import type { RestoreOptions } from '../../manager/agent/agent-saving.ts';
 import { manager } from '../../manager/call-options.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import type { RestoreReport } from '../../manager/engine/restore-report.ts';
+import type { RestoreReport } from '../../manager/engine/loading.ts';
 import { runtimeFlags } from '../agent/agent-checks.ts';
 import { AgentRegistry } from '../agent/agent-registry.ts';
 import type { ChatMessage } from '../agent/chat-message.ts';

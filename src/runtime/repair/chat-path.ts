@@ -1,7 +1,7 @@
 import { NotFoundError } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import type { LineageEntry } from '../../manager/engine/lineage.ts';
+import type { LineageEntry } from '../../manager/engine/records.ts';
 import { type ChatState, parseChatState } from '../chat/chat-state.ts';
 
 /** What the checkpoints that begin an intervened branch were saved for. */

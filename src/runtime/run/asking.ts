@@ -1,5 +1,5 @@
 import { withDeadline } from '../../core/time/deadline.ts';
-import type { ManagerPorts } from '../../manager/engine/ports.ts';
+import type { ManagerPorts } from '../../manager/engine/engine.ts';
 import { type AnyRequest, findOwn, REJECT, type RequestAnswer, type RequestAnswers } from './request-answers.ts';
 
 /** What a request may say of its time. */

@@ -1,7 +1,7 @@
 import { InvalidInputError } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import { createReport, type RestoreProblem } from '../../manager/engine/restore-report.ts';
+import { createReport, type RestoreProblem } from '../../manager/engine/loading.ts';
 
 /** One thing in which the code is not what the checkpoint was saved with. */
 export type Difference = {

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { createCrew, createRunner } from '../../../test/fleet/crew.ts';
 import { Checkpoint } from '../../core/record/checkpoint.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import type { RestoreReport } from '../../manager/engine/restore-report.ts';
+import type { RestoreReport } from '../../manager/engine/loading.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { scriptedModel } from '../../testing/model/scripted-model.ts';
 import { AgentRegistry } from '../agent/agent-registry.ts';

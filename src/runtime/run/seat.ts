@@ -1,9 +1,8 @@
 import { ConflictError, hasErrorCode, type SavestateError } from '../../core/errors.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { checkRecordsSteps } from '../../manager/effect/step-recordings.ts';
-import type { Lease } from '../../manager/lease/lease.ts';
-import type { LeaseOptions } from '../../manager/lease/lease-acquisition.ts';
-import { isLeaseConflict } from '../../manager/lease/lease-conflict.ts';
+import type { Lease, LeaseOptions } from '../../manager/lease/lease.ts';
+import { isLeaseConflict } from '../../manager/lease/lease-refs.ts';
 import type { Session, SessionOptions } from '../../manager/session/session.ts';
 import { beginOwner, describeOwner, isGone } from './liveness.ts';
 

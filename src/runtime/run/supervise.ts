@@ -13,7 +13,7 @@ import {
 } from '../../core/options.ts';
 import { backoff } from '../../core/time/backoff.ts';
 import { sleep } from '../../core/time/timer.ts';
-import type { ManagerPorts } from '../../manager/engine/ports.ts';
+import type { ManagerPorts } from '../../manager/engine/engine.ts';
 import { type CheckpointingSettings, checkpointingSchema } from '../config/config-schema.ts';
 
 /** How a run is kept going. */

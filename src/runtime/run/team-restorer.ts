@@ -11,7 +11,7 @@ import type { AgentOverride } from '../agent/agent-options.ts';
 import { AgentRegistry } from '../agent/agent-registry.ts';
 import type { AgentState } from '../agent/agent-state.ts';
 import { type AgentStates, makeAgents } from '../agent/load-agents.ts';
-import { StandardAgent } from '../agent/standard-agent.ts';
+import type { StandardAgent } from '../agent/standard-agent.ts';
 import { readCheckpointFile } from './checkpoint-file.ts';
 import {
   addDifferences,
@@ -158,8 +158,6 @@ export class TeamRestorer<Of extends TeamTypes> {
       const text = `The class "${agentType}" of "${name}" is not registered.`;
       return [{ path: `$.agents.${name}`, kind: 'missing', text }];
     }
-    // A class may be registered under another name than its own.
-    if (made !== StandardAgent && this.registry.maker(made.name) === undefined) return [];
     const text = `"${name}" was of the class "${agentType}", and what is registered for it makes a ${made.name}.`;
     return [{ path: `$.agents.${name}.class`, kind: 'changed', text }];
   }

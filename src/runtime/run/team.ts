@@ -1,6 +1,6 @@
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import type { RestoreProblem } from '../../manager/engine/restore-report.ts';
+import type { RestoreProblem } from '../../manager/engine/loading.ts';
 import type { AgentRegistry } from '../agent/agent-registry.ts';
 import type { AgentState, AgentTotals } from '../agent/agent-state.ts';
 import type { ChatMessage } from '../agent/chat-message.ts';

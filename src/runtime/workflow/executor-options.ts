@@ -17,7 +17,7 @@ import {
 import { type CheckpointId, name } from '../../core/record/id.ts';
 import { manager } from '../../manager/call-options.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import { LEASE_CHECKS, type LeaseOptions } from '../../manager/lease/lease-acquisition.ts';
+import { LEASE_CHECKS, type LeaseOptions } from '../../manager/lease/lease.ts';
 import type { HumanInTheLoopSettings } from '../config/config-schema.ts';
 import type { Difference, OnDifference } from '../run/differences.ts';
 import { checkTrust, humanInTheLoop, metadataBut, onDifference } from '../run/run-options.ts';

@@ -7,7 +7,7 @@ import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { isSameInput } from '../../manager/effect/input-digest.ts';
 import { checkRecordsSteps } from '../../manager/effect/step-recordings.ts';
 import type { Lease } from '../../manager/lease/lease.ts';
-import { isLeaseConflict } from '../../manager/lease/lease-conflict.ts';
+import { isLeaseConflict } from '../../manager/lease/lease-refs.ts';
 import type { Session, SessionOptions } from '../../manager/session/session.ts';
 import { type Difference, tellRestored } from '../run/differences.ts';
 import { takeLease } from '../run/seat.ts';

@@ -3,7 +3,7 @@ import type { FindChunk } from '../../../core/codec/decode.ts';
 import { NotFoundError } from '../../../core/errors.ts';
 import type { CheckpointId, SessionId } from '../../../core/record/id.ts';
 import type { Engine } from '../../../manager/engine/engine.ts';
-import { type LineageEntry, readSession } from '../../../manager/engine/lineage.ts';
+import { type LineageEntry, readSession } from '../../../manager/engine/records.ts';
 import type { StoredCheckpoint } from '../../../manager/engine/repository.ts';
 import type { EffectRow } from '../../../storage/contract.ts';
 import { findGraphHeader } from '../record/graph-header.ts';

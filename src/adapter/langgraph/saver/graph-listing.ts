@@ -2,7 +2,7 @@ import type { RunnableConfig } from '@langchain/core/runnables';
 import type { CheckpointListOptions } from '@langchain/langgraph-checkpoint';
 import type { CheckpointId, SessionId } from '../../../core/record/id.ts';
 import type { Engine } from '../../../manager/engine/engine.ts';
-import { parseRow } from '../../../manager/engine/repository.ts';
+import { parseRow } from '../../../manager/engine/records.ts';
 import type { CheckpointQuery, CheckpointRow, ChunkStorage } from '../../../storage/contract.ts';
 import { cursorBefore } from '../record/checkpoint-id.ts';
 import { encodeFilter, findGraphHeader, type GraphHeader } from '../record/graph-header.ts';

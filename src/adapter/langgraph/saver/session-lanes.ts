@@ -3,8 +3,7 @@ import type { NearState } from '../../../core/codec/near-state.ts';
 import type { EncodedState, StateCodec } from '../../../core/codec/state-codec.ts';
 import type { Checkpoint } from '../../../core/record/checkpoint.ts';
 import type { SessionId } from '../../../core/record/id.ts';
-import type { Engine, SessionKeeper } from '../../../manager/engine/engine.ts';
-import type { ShadowBudget, ShadowHolder } from '../../../manager/engine/shadow-budget.ts';
+import type { Engine, SessionKeeper, ShadowBudget, ShadowHolder } from '../../../manager/engine/engine.ts';
 import { type Place, sessionOf } from '../record/thread-session.ts';
 import type { WriteBucket } from './write-bucket.ts';
 

@@ -5,7 +5,7 @@ import { type CheckpointId, formatCheckpointId, idAfter, type SessionId } from '
 import { type Chunk, digestText } from '../../../core/tree/chunk.ts';
 import type { Engine } from '../../../manager/engine/engine.ts';
 import { claimSession, type ImportClaim, settleImport } from '../../../manager/engine/import-claim.ts';
-import { readSession } from '../../../manager/engine/lineage.ts';
+import { readSession } from '../../../manager/engine/records.ts';
 import { deleteSession } from '../../../manager/retention/forgetting.ts';
 import type { EffectRow, RefChange } from '../../../storage/contract.ts';
 import { checkRef } from '../../../storage/ref.ts';

@@ -1,6 +1,6 @@
 import { ConflictError, InvalidInputError, NotFoundError } from '../../../core/errors.ts';
 import { parseSessionId } from '../../../core/record/id.ts';
-import { readSession } from '../../../manager/engine/lineage.ts';
+import { readSession } from '../../../manager/engine/records.ts';
 import type { Command } from '../../base/command.ts';
 import type { CommandInput } from '../../base/command-input.ts';
 import { findNamedSession, type OpenStorage, withSubgraphs } from '../../base/open-storage.ts';

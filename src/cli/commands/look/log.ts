@@ -1,6 +1,6 @@
 import type { Checkpoint } from '../../../core/record/checkpoint.ts';
 import type { SessionId } from '../../../core/record/id.ts';
-import { readSession } from '../../../manager/engine/lineage.ts';
+import { readSession } from '../../../manager/engine/records.ts';
 import type { Command } from '../../base/command.ts';
 import type { CommandInput } from '../../base/command-input.ts';
 import type { Context } from '../../base/context.ts';

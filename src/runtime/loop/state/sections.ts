@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { withoutUndefined } from '../../../core/defined.ts';
 import { InvalidInputError } from '../../../core/errors.ts';
 import { freezeState } from '../../../core/freeze.ts';
-import { findLeftOutSecrets, type RestoreProblem } from '../../../manager/engine/restore-report.ts';
+import { findLeftOutSecrets, type RestoreProblem } from '../../../manager/engine/loading.ts';
 import type { AgentState } from './agent-state.ts';
 import { errorText } from './error-text.ts';
 import { EMPTY_MAILBOX } from './mailbox.ts';

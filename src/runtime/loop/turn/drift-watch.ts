@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { InvalidInputError } from '../../../core/errors.ts';
 import { withDeadline } from '../../../core/time/deadline.ts';
-import type { ManagerPorts } from '../../../manager/engine/ports.ts';
+import type { ManagerPorts } from '../../../manager/engine/engine.ts';
 import type { DriftAssessment, DriftEvent } from '../../drift/index.ts';
 import { errorText } from '../state/error-text.ts';
 import type { LoopEvents } from './loop-events.ts';

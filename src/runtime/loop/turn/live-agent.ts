@@ -2,7 +2,7 @@ import { apply, type Patches } from 'mutative';
 import { ClosedError } from '../../../core/errors.ts';
 import { freezeState } from '../../../core/freeze.ts';
 import { marksIn } from '../../../core/secret/left-out.ts';
-import type { RestoreProblem } from '../../../manager/engine/restore-report.ts';
+import type { RestoreProblem } from '../../../manager/engine/loading.ts';
 import type { OpenWork, Work } from '../../run/work.ts';
 import {
   type AgentMind,

@@ -1,4 +1,4 @@
-import type { ManagerPorts } from '../../../manager/engine/ports.ts';
+import type { ManagerPorts } from '../../../manager/engine/engine.ts';
 
 /** Knows whether anything of a run is under way, so that those who wait for a person can tell that nothing else is left. */
 export class Activity {

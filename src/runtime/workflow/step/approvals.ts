@@ -1,4 +1,4 @@
-import type { ManagerPorts } from '../../../manager/engine/ports.ts';
+import type { ManagerPorts } from '../../../manager/engine/engine.ts';
 import type { Session } from '../../../manager/session/session.ts';
 import { REJECT } from '../../run/request-answers.ts';
 import type { ApprovalAction } from '../definition/workflow.ts';

@@ -3,7 +3,7 @@ import { backoff } from '../../../core/time/backoff.ts';
 import { withDeadline } from '../../../core/time/deadline.ts';
 import { MAX_DELAY_MS, sleep } from '../../../core/time/timer.ts';
 import { digestText } from '../../../core/tree/chunk.ts';
-import type { ManagerPorts } from '../../../manager/engine/ports.ts';
+import type { ManagerPorts } from '../../../manager/engine/engine.ts';
 import type { Session } from '../../../manager/session/session.ts';
 import type { StepContext } from '../definition/registry.ts';
 import type { WorkflowStep } from '../definition/workflow.ts';

@@ -1,5 +1,5 @@
 import { MAX_DELAY_MS, sleep } from '../../../core/time/timer.ts';
-import type { ManagerPorts } from '../../../manager/engine/ports.ts';
+import type { ManagerPorts } from '../../../manager/engine/engine.ts';
 import type { Activity } from './activity.ts';
 import { failed, OPEN, type Outcome } from './outcome.ts';
 import type { RunRecord } from './run-record.ts';

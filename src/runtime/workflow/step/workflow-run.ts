@@ -1,4 +1,4 @@
-import type { ManagerPorts } from '../../../manager/engine/ports.ts';
+import type { ManagerPorts } from '../../../manager/engine/engine.ts';
 import type { Session } from '../../../manager/session/session.ts';
 import type { WorkflowRegistry } from '../definition/registry.ts';
 import type { Workflow, WorkflowStep } from '../definition/workflow.ts';

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { trials } from '../../../test/support/trials.ts';
 import { hasErrorCode } from '../../core/errors.ts';
-import { type Channels, findInFlight } from './in-flight.ts';
+import { type Channels, findInFlight } from './group-state.ts';
 
 const NAMES = ['a', 'b', 'c'] as const;
 type Name = (typeof NAMES)[number];

@@ -1,8 +1,14 @@
 import { expect, test } from 'vitest';
-import { findInFlight, type GivenChannels, parseChannels } from './in-flight.ts';
+import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
+import { CheckpointManager } from '../checkpoint-manager.ts';
+import type { GivenChannels } from './group-member.ts';
+import { findInFlight } from './group-state.ts';
 
 function find(members: { readonly [name: string]: GivenChannels }) {
-  return findInFlight(new Map(Object.entries(members).map(([name, given]) => [name, parseChannels(name, given)])));
+  const channels = Object.entries(members).map(([name, { sent = {}, received = {} }]) => {
+    return [name, { sent: new Map(Object.entries(sent)), received: new Map(Object.entries(received)) }] as const;
+  });
+  return findInFlight(new Map(channels));
 }
 
 test('[group.4] what was sent and had not arrived is in flight, numbered, in the order of sending', () => {
@@ -30,7 +36,8 @@ test('[group.5] a message that was received but not sent, or that nobody has, na
   );
 });
 
-test('[group.5] what cannot be said of messages is refused', () => {
+test('[group.5] what cannot be said of messages is refused', async () => {
+  const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
   for (const given of [
     { sent: { b: { count: -1, unconfirmed: [] } } },
     { sent: { b: { count: 1.5, unconfirmed: [] } } },
@@ -41,5 +48,13 @@ test('[group.5] what cannot be said of messages is refused', () => {
     { sent: { stranger: { count: 0, unconfirmed: [] } } },
     { received: { stranger: 0 } },
   ])
-    expect(() => find({ a: given, b: {} })).toThrow(expect.objectContaining({ code: 'INVALID_INPUT' }));
+    await expect(
+      manager.saveGroup(
+        [
+          { name: 'a', agent: { id: 'a' }, ...given },
+          { name: 'b', agent: { id: 'b' } },
+        ],
+        { groupId: 'team' },
+      ),
+    ).rejects.toMatchObject({ code: 'INVALID_INPUT' });
 });
