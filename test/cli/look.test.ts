@@ -199,13 +199,14 @@ describe.concurrent('grep', () => {
 });
 
 describe.concurrent('stats', () => {
-  test('[cli.5] shows logical and stored bytes, and what sharing saves', async () => {
+  test('[cli.5] shows logical and stored bytes, what sharing saves, and growth as a chart', async () => {
     const { folder } = await chat.get();
     const stats = await json('stats', [], { folder });
     expect(stats).toMatchObject({ kind: 'sqlite', sessions: 2, checkpoints: ROUNDS + 2, tombstones: 0 });
     expect(stats.saved).toBeCloseTo(1 - stats.storedBytes / stats.logicalBytes, 10);
+    expect(stats.growth.at(-1)).toMatchObject({ checkpoints: ROUNDS + 2, logicalBytes: stats.logicalBytes });
     expect(await ok(['stats'], { folder })).toMatch(
-      /^storage +sqlite:.*\nholds +10 checkpoints of 2 sessions, .*\nlogical .*\nstored .*\n$/,
+      /^storage +sqlite:.*\nholds +10 checkpoints of 2 sessions, .*\nlogical .*\nstored .*\ngrowth +[▁▂▃▄▅▆▇█]{10}\n.*UTC/,
     );
   });
 });

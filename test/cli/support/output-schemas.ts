@@ -78,6 +78,7 @@ const stats = z.strictObject({
   storedBytes: count,
   /** The part of the logical bytes that is not stored; below 0 if there is more stored than that. */
   saved: z.number(),
+  growth: z.array(z.strictObject({ until: time, checkpoints: count, logicalBytes: count })),
 });
 
 /** A branch; `name` says the same as `branch`, for scripts that read it. */

@@ -72,11 +72,16 @@ export class StoreChunks {
 
   /** These chunks; one bulk read for all that are not kept. */
   async read(digests: Iterable<Digest>): Promise<Map<Digest, ChunkContent>> {
-    const wanted = [...new Set(digests)];
-    const missing = wanted.filter((digest) => this.#find(digest) === undefined);
-    const read = missing.length === 0 ? [] : await this.#repository.readChunks(missing);
-    const byDigest = new Map(read.map((chunk) => [chunk.digest, chunk]));
-    const found = new Map(wanted.map((digest) => [digest, this.#find(digest) ?? (byDigest.get(digest) as Chunk)]));
+    const found = new Map<Digest, ChunkContent>();
+    const missing = new Set<Digest>();
+    for (const digest of digests) {
+      const chunk = this.#find(digest);
+      if (chunk === undefined) missing.add(digest);
+      else found.set(digest, chunk);
+    }
+    if (missing.size === 0) return found;
+    const read = await this.#repository.readChunks([...missing]);
+    for (const chunk of read) found.set(chunk.digest, chunk);
     this.keep(read);
     return found;
   }
