@@ -2,8 +2,7 @@ export type { AgentOverride, StandardAgentOptions } from './agent/agent-options.
 export type { AgentRegistryOptions, SpeakerSelector } from './agent/agent-registry.ts';
 export { AgentRegistry } from './agent/agent-registry.ts';
 export type { ChatMessage } from './agent/chat-message.ts';
-export type { AskHuman, HumanRequest } from './agent/human.ts';
-export type { ReplyContext, ReplyOutcome } from './agent/reply.ts';
+export type { AskHuman, HumanRequest, ReplyContext, ReplyOutcome } from './agent/reply.ts';
 export { StandardAgent } from './agent/standard-agent.ts';
 export type { Tool, ToolContext } from './agent/tool.ts';
 export { defineTool } from './agent/tool.ts';

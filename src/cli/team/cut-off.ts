@@ -4,7 +4,7 @@ import type { AbandonedSession } from '../../manager/recovery/abandoned.ts';
 import type { Recovery } from '../../manager/recovery/recovery-options.ts';
 import type { Session } from '../../manager/session/session.ts';
 import type { CheckpointingSettings } from '../../runtime/config/config-schema.ts';
-import { beginOwner, isGone } from '../../runtime/run/liveness.ts';
+import { beginOwner, isGone } from '../../runtime/run/seat.ts';
 import type { Context } from '../base/context.ts';
 import { fieldsOf } from '../state/state-view.ts';
 import type { Team } from './open-team.ts';

@@ -7,9 +7,9 @@ import { CheckpointingGroupChatManager } from '../chat/checkpointing-group-chat-
 import { GroupChat } from '../chat/group-chat.ts';
 import { Fleet } from '../fleet/fleet.ts';
 import { FleetRestorer } from '../fleet/fleet-restorer.ts';
-import { Orchestrator } from '../orchestrator/orchestrator.ts';
 import { defineWorkflow } from '../workflow/definition/parse-workflow.ts';
 import { WorkflowExecutor } from '../workflow/workflow-executor.ts';
+import { Orchestrator } from './auto-save.ts';
 import { StandardAgent } from './standard-agent.ts';
 
 const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });

@@ -4,9 +4,9 @@ import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.t
 import { CheckpointRestorer } from '../chat/checkpoint-restorer.ts';
 import { CheckpointingGroupChatManager } from '../chat/checkpointing-group-chat-manager.ts';
 import { GroupChat } from '../chat/group-chat.ts';
-import { Orchestrator } from '../orchestrator/orchestrator.ts';
 import { AgentRegistry } from './agent-registry.ts';
 import type { AgentState } from './agent-state.ts';
+import { Orchestrator } from './auto-save.ts';
 import { StandardAgent } from './standard-agent.ts';
 
 class Clerk extends StandardAgent {

@@ -1,12 +1,10 @@
 import { z } from 'zod';
-import { CorruptError } from '../../core/errors.ts';
+import { CorruptError, InvalidInputError } from '../../core/errors.ts';
 import type { CodeExecutionConfig } from '../code/code-executor.ts';
 import type { LlmConfig } from '../model/llm-config.ts';
 import type { WorkspaceState } from '../workspace/workspace-state.ts';
-import { type AgentStatus, isAgentStatus } from './agent-status.ts';
 import type { ChatMessage } from './chat-message.ts';
-import type { HumanInputMode } from './human.ts';
-import type { RuntimeFlags } from './runtime-flags.ts';
+import type { HumanInputMode } from './reply.ts';
 
 /** What an agent has used so far. */
 export type AgentTotals = {
@@ -99,3 +97,52 @@ export function parseAgentState(value: unknown): AgentState {
     details: { issues: parsed.error.issues.map(({ path, message: problem }) => `${path.join('.')}: ${problem}`) },
   });
 }
+
+/** What an agent is doing. */
+export type AgentStatus =
+  | 'initializing'
+  | 'running'
+  | 'waiting_for_input'
+  | 'waiting_for_approval'
+  | 'paused'
+  | 'completed'
+  | 'error'
+  | 'cancelled';
+
+/** Which status may follow which. An agent that ended may be started again: that is what a restore is for. */
+const TRANSITIONS: Readonly<Record<AgentStatus, readonly AgentStatus[]>> = {
+  initializing: ['running', 'error', 'cancelled'],
+  running: ['waiting_for_input', 'waiting_for_approval', 'paused', 'completed', 'error', 'cancelled'],
+  waiting_for_input: ['running', 'paused', 'completed', 'error', 'cancelled'],
+  waiting_for_approval: ['running', 'paused', 'completed', 'error', 'cancelled'],
+  paused: ['initializing', 'running', 'waiting_for_input', 'waiting_for_approval', 'cancelled'],
+  completed: ['running'],
+  error: ['running', 'cancelled'],
+  cancelled: ['running'],
+};
+
+/** The status after a change; throws if it may not follow. The same status again is no change. */
+export function changeStatus(from: AgentStatus, to: AgentStatus): AgentStatus {
+  if (from === to || TRANSITIONS[from].includes(to)) return to;
+  throw new InvalidInputError(
+    `An agent that is ${from} cannot become ${to}. From ${from} it can become: ${TRANSITIONS[from].join(', ')}.`,
+    { details: { from, to } },
+  );
+}
+
+/** Whether a text is the name of a status. */
+export function isAgentStatus(value: unknown): value is AgentStatus {
+  return typeof value === 'string' && Object.hasOwn(TRANSITIONS, value);
+}
+
+/** What a runtime does with an agent's words and state. */
+export type RuntimeFlags = {
+  /** Its words are passed on while they come; default true. */
+  readonly stream: boolean;
+  /** What it says is remembered in long-term memory; default false. */
+  readonly store: boolean;
+  /** Its changes are saved by themselves; default true. */
+  readonly checkpoint: boolean;
+};
+
+export const DEFAULT_RUNTIME: RuntimeFlags = { stream: true, store: false, checkpoint: true };

@@ -8,7 +8,6 @@ import type { MemoryScope } from '../../memory/storage/memory-record.ts';
 import type { AgentState } from './agent-state.ts';
 import { type ChatMessage, PERSON } from './chat-message.ts';
 import type { Effects } from './effects.ts';
-import { type Situation, wordQuery } from './recall-query.ts';
 
 /** Long-term memory for a run, and whose it is. */
 export type RunMemory = {
@@ -116,4 +115,28 @@ function turnsOf({ message: { name, content }, speaker }: Lesson) {
 export function unsavedLessons(lessons: readonly Lesson[], isHeadForLast: boolean): readonly Lesson[] {
   const before = isHeadForLast ? lessons.slice(0, -1) : lessons;
   return lessons.slice(before.findLastIndex(({ speaker }) => speaker?.runtime.checkpoint !== false) + 1);
+}
+
+/** What somebody who is about to speak has before them. */
+export type Situation = {
+  readonly task?: string | undefined;
+  readonly plan?: string | undefined;
+  readonly heard: readonly ChatMessage[];
+};
+
+/** Beginnings are enough to say what it is about, and no part may push out the others. */
+const PART_CHARS = 400;
+const RECENT_MESSAGES = 4;
+
+/**
+ * Words the question to long-term memory: the last message alone ("Good.", "Do part 1.") says little of what it is about. What matters
+ * most comes first: the last message, the task, the messages before it, the plan.
+ */
+export function wordQuery({ task, plan, heard }: Situation): string {
+  const [last, ...earlier] = heard
+    .slice(-RECENT_MESSAGES)
+    .map(({ content }) => content)
+    .toReversed();
+  const parts = [last, task, ...earlier, plan].map((part) => part?.trim().slice(0, PART_CHARS) ?? '');
+  return [...new Set(parts)].filter((part) => part !== '').join('\n');
 }

@@ -7,10 +7,9 @@ import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.t
 import { scriptedModel } from '../../testing/model/scripted-model.ts';
 import type { StandardAgentOptions } from './agent-options.ts';
 import { AgentRegistry } from './agent-registry.ts';
-import { type AgentStatus, changeStatus } from './agent-status.ts';
+import { type AgentStatus, changeStatus } from './agent-state.ts';
 import { UnrecordedEffects } from './effects.ts';
-import { EXIT } from './human.ts';
-import type { ReplyContext } from './reply.ts';
+import { EXIT, type ReplyContext } from './reply.ts';
 import { StandardAgent } from './standard-agent.ts';
 import { callTool, defineTool, type Tool } from './tool.ts';
 

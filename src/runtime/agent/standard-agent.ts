@@ -8,10 +8,12 @@ import { extractCodeBlocks } from '../code/extract-code-blocks.ts';
 import type { ChatModel } from '../model/chat-model.ts';
 import type { LanguageModel } from '../model/language-model.ts';
 import { type LlmConfig, requestSettings } from '../model/llm-config.ts';
-import { checkAgent, checkOverride, checkReply } from './agent-checks.ts';
 import { loadFields, readFields } from './agent-fields.ts';
 import {
   type AgentOverride,
+  checkAgent,
+  checkOverride,
+  checkReply,
   compareGiven,
   createState,
   givenState,
@@ -19,14 +21,18 @@ import {
   type StandardAgentOptions,
 } from './agent-options.ts';
 import { AgentRegistry } from './agent-registry.ts';
-import { type AgentState, parseAgentState } from './agent-state.ts';
-import { type AgentStatus, changeStatus } from './agent-status.ts';
-import { takeTurn } from './agent-turn.ts';
+import { type AgentState, type AgentStatus, changeStatus, parseAgentState } from './agent-state.ts';
+import { runCode, takeTurn } from './agent-turn.ts';
 import { type ChatMessage, PERSON, toModelMessages } from './chat-message.ts';
-import { runCode } from './code-turn.ts';
 import { UnrecordedEffects } from './effects.ts';
-import { EXIT } from './human.ts';
-import { type HeardMessage, parseMessage, type ReplyContext, type ReplyOptions, type ReplyOutcome } from './reply.ts';
+import {
+  EXIT,
+  type HeardMessage,
+  parseMessage,
+  type ReplyContext,
+  type ReplyOptions,
+  type ReplyOutcome,
+} from './reply.ts';
 import type { FilledPrompt } from './run-memory.ts';
 import { fingerprintTool, type Tool } from './tool.ts';
 

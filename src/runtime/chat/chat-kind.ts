@@ -1,5 +1,5 @@
 import { InvalidInputError } from '../../core/errors.ts';
-import type { HumanRequest } from '../agent/human.ts';
+import type { HumanRequest } from '../agent/reply.ts';
 import type { TeamKind } from '../run/team.ts';
 import { adoptAgents } from '../run/team-facts.ts';
 import type { ChatEnd } from './chat-end.ts';

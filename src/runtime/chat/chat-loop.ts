@@ -1,5 +1,5 @@
 import type { ChatMessage } from '../agent/chat-message.ts';
-import { EXIT, type HumanRequest } from '../agent/human.ts';
+import { EXIT, type HumanRequest } from '../agent/reply.ts';
 import type { StandardAgent } from '../agent/standard-agent.ts';
 import type { Script, World } from '../run/team-run.ts';
 import { type ChatEnd, findEnd } from './chat-end.ts';

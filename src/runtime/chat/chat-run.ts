@@ -1,4 +1,4 @@
-import type { AskHuman, HumanRequest } from '../agent/human.ts';
+import type { AskHuman, HumanRequest } from '../agent/reply.ts';
 import type { FilesOptions, SessionFiles } from '../run/files/session-files.ts';
 import { type Hold, holdTeam, type RunOptions, type RunResult } from '../run/team-run.ts';
 import { CHAT, type ChatTypes } from './chat-kind.ts';

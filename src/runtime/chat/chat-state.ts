@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { InvalidInputError } from '../../core/errors.ts';
 import { type AgentState, type AgentTotals, parseAgentState } from '../agent/agent-state.ts';
 import type { ChatMessage } from '../agent/chat-message.ts';
-import type { HumanRequest } from '../agent/human.ts';
+import type { HumanRequest } from '../agent/reply.ts';
 import type { LlmConfig } from '../model/llm-config.ts';
 import type { RequestAnswer } from '../run/request-answers.ts';
 import type { OpenWork } from '../run/work.ts';

@@ -2,8 +2,12 @@ import { checkOptions, filledString, flag, type OptionChecks, oneOf, wholeFrom }
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { RestoreProblem } from '../../manager/engine/loading.ts';
 import { addProblems, type DifferenceReport, report } from '../run/differences.ts';
-import { openContinuationFiles } from '../run/files/continuation-files.ts';
-import { DEFAULT_ROOT, type FilesOptions, type SessionFiles } from '../run/files/session-files.ts';
+import {
+  DEFAULT_ROOT,
+  type FilesOptions,
+  openContinuationFiles,
+  type SessionFiles,
+} from '../run/files/session-files.ts';
 import { CHAT_RUN, CONTINUATION, FILES, RESTORE } from '../run/run-options.ts';
 import type { TeamFacts } from '../run/team-facts.ts';
 import {

@@ -2,7 +2,7 @@ import { InvalidInputError } from '../../core/errors.ts';
 import { freezeState } from '../../core/freeze.ts';
 import { checkOptions, type OptionChecks, record } from '../../core/options.ts';
 import type { RestoreProblem } from '../../manager/engine/loading.ts';
-import { standardAgents } from '../agent/agent-checks.ts';
+import { standardAgents } from '../agent/agent-options.ts';
 import { AgentRegistry } from '../agent/agent-registry.ts';
 import { type AgentTotals, NO_TOTALS } from '../agent/agent-state.ts';
 import { type ChatMessage, countOccurrence, editMessage, PERSON, replaceMessage } from '../agent/chat-message.ts';

@@ -4,7 +4,7 @@ import { digestText } from '../../core/tree/chunk.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { scriptedModel } from '../../testing/model/scripted-model.ts';
-import type { HumanRequest } from '../agent/human.ts';
+import type { HumanRequest } from '../agent/reply.ts';
 import { StandardAgent } from '../agent/standard-agent.ts';
 import { defineTool } from '../agent/tool.ts';
 import type { ModelRequest } from '../model/chat-model.ts';
@@ -12,7 +12,7 @@ import type { ChatState } from './chat-state.ts';
 import { CheckpointRestorer } from './checkpoint-restorer.ts';
 import { CheckpointingGroupChatManager } from './checkpointing-group-chat-manager.ts';
 import { GroupChat } from './group-chat.ts';
-import { nextRandom } from './random.ts';
+import { nextRandom } from './speaker-selection.ts';
 
 const CONVERSATIONS = 40;
 const MAX_LIVES = 200;

@@ -7,7 +7,6 @@ import type { Effects } from '../agent/effects.ts';
 import type { ModelMessage } from '../model/chat-model.ts';
 import { requestSettings } from '../model/llm-config.ts';
 import type { ChatRecord, ChatSettings } from './chat-state.ts';
-import { nextRandom } from './random.ts';
 
 /** What selecting needs to know of the group and the world. */
 export type SelectionView = {
@@ -166,4 +165,12 @@ function anyOf(names: readonly string[]): RegExp {
     .toSorted((a, b) => b.length - a.length)
     .map((name) => name.replaceAll(/[\\^$.*+?()[\]{}|/]/g, String.raw`\$&`));
   return new RegExp(`(?<![\\p{L}\\p{N}_])(?:${escaped.join('|')})(?![\\p{L}\\p{N}_])`, 'gu');
+}
+
+/** One step of a small random generator (mulberry32). The state is a number, so that chance goes on where it was after a restore. */
+export function nextRandom(state: number): { readonly value: number; readonly state: number } {
+  const next = (state + 0x6d2b79f5) | 0;
+  let mixed = Math.imul(next ^ (next >>> 15), 1 | next);
+  mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+  return { value: ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32, state: next };
 }

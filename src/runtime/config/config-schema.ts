@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { DEFAULT_RUNTIME } from '../agent/runtime-flags.ts';
+import { DEFAULT_RUNTIME } from '../agent/agent-state.ts';
 
 const count = z.int().min(0, 'must be a whole number of 0 or more');
 const positive = z.int().min(1, 'must be a whole number of 1 or more');

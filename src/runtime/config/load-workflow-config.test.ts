@@ -5,7 +5,7 @@ import { TestClock } from '../../../test/support/clock.ts';
 import { postgresUrl } from '../../../test/support/postgres.ts';
 import { temporaryFolder } from '../../../test/support/storages.ts';
 import type { SavestateError } from '../../core/errors.ts';
-import { DEFAULT_RUNTIME } from '../agent/runtime-flags.ts';
+import { DEFAULT_RUNTIME } from '../agent/agent-state.ts';
 import { createCheckpointStorage, openCheckpointManager } from './checkpoint-storage.ts';
 import type { WorkflowConfig } from './config-schema.ts';
 import { OVERRIDES } from './environment-overrides.ts';

@@ -5,11 +5,11 @@ import type { TeamKind } from '../run/team.ts';
 import { adoptAgents } from '../run/team-facts.ts';
 import { newWork } from '../run/work.ts';
 import { Fleet } from './fleet.ts';
-import type { FleetEnd } from './fleet-end.ts';
 import type { FleetTrigger } from './fleet-loop.ts';
 import { changeSettings } from './fleet-options.ts';
 import {
   type FleetAnswer,
+  type FleetEnd,
   type FleetQuestion,
   type FleetRecord,
   type FleetRequest,

@@ -3,12 +3,19 @@ import type { StandardAgent } from '../agent/standard-agent.ts';
 import { REJECT } from '../run/request-answers.ts';
 import type { Script, World } from '../run/team-run.ts';
 import type { Fleet } from './fleet.ts';
-import { describeEnd, type FleetEndReason, findLimit, mayAskForAnswer } from './fleet-end.ts';
 import type { FleetTypes } from './fleet-kind.ts';
-import { APPROVE, type FleetRecord, type TaskLedger } from './fleet-state.ts';
-import { GatedEffects, type ToolCallEvent } from './gated-effects.ts';
+import {
+  APPROVE,
+  describeEnd,
+  type FleetEndReason,
+  type FleetRecord,
+  findLimit,
+  mayAskForAnswer,
+  type TaskLedger,
+} from './fleet-state.ts';
 import { LedgerKeeper } from './ledger-keeper.ts';
 import { wordLedger, wordRequest } from './ledger-prompts.ts';
+import { GatedEffects, type ToolCallEvent } from './operation-policy.ts';
 import type { ProgressLedger } from './progress-ledger.ts';
 
 /** At which moments a fleet is saved. */

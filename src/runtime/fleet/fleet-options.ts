@@ -15,8 +15,7 @@ import {
   wholeFrom,
 } from '../../core/options.ts';
 import { name } from '../../core/record/id.ts';
-import { standardAgents } from '../agent/agent-checks.ts';
-import { overrideModel } from '../agent/agent-options.ts';
+import { overrideModel, standardAgents } from '../agent/agent-options.ts';
 import type { AgentRegistry } from '../agent/agent-registry.ts';
 import { NAMED_AS_PERSON, PERSON } from '../agent/chat-message.ts';
 import type { StandardAgent } from '../agent/standard-agent.ts';

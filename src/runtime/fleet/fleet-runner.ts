@@ -1,5 +1,13 @@
 import { InvalidInputError } from '../../core/errors.ts';
-import { checkOptions, checkValue, filledString, type OptionChecks, record, string } from '../../core/options.ts';
+import {
+  checkOptions,
+  checkValue,
+  filledString,
+  having,
+  type OptionChecks,
+  record,
+  string,
+} from '../../core/options.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { Recovery } from '../../manager/recovery/recovery-options.ts';
 import type { Session } from '../../manager/session/session.ts';
@@ -7,6 +15,7 @@ import type { DifferenceOptions } from '../run/differences.ts';
 import { type HeldOptions, type Prepared, RunHost } from '../run/host.ts';
 import type { GivenAnswer } from '../run/request-answers.ts';
 import { FLEET_RUN, HELD, RESUME } from '../run/run-options.ts';
+import { SUPERVISE, type Supervised, type SuperviseOptions, supervise } from '../run/supervise.ts';
 import type { Fleet } from './fleet.ts';
 import { FLEET, type FleetTypes } from './fleet-kind.ts';
 import { type FleetRunOptions, type FleetRunResult, firstTrigger, holdFleet } from './fleet-run.ts';
@@ -117,4 +126,27 @@ export class FleetRunner {
   async answer(given: Omit<GivenAnswer, 'sessionId' | 'branch'>): Promise<FleetAnswer> {
     return this.#host.answer(given);
   }
+}
+
+/** How a fleet is kept going. */
+export type SuperviseFleetOptions = SuperviseOptions & { readonly task: string };
+
+/** What came of a supervised fleet. */
+export type SupervisedFleetResult = Supervised<FleetRunResult>;
+
+/** Lets a fleet work, and resumes it from its last checkpoint when it fails, as often as the settings allow. */
+export async function superviseFleet(
+  runner: FleetRunner,
+  supervision: SuperviseFleetOptions,
+): Promise<SupervisedFleetResult> {
+  checkValue(runner, having('runOrResume'), 'The runner of superviseFleet()');
+  checkOptions(supervision, { ...SUPERVISE, task: { required: filledString } }, 'superviseFleet()');
+  const { task, ...options } = supervision;
+  return supervise<FleetRunResult>({
+    ...options,
+    ports: runner.checkpoints.engine.ports,
+    attempt: () => runner.runOrResume({ task }),
+    failureOf: (result) =>
+      result.status === 'failed' ? { error: result.error, mark: String(result.error) } : undefined,
+  });
 }

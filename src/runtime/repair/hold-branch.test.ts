@@ -8,8 +8,8 @@ import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.t
 import type { ScriptedAnswer } from '../../testing/model/scripted-answer.ts';
 import { scriptedModel } from '../../testing/model/scripted-model.ts';
 import { AgentRegistry } from '../agent/agent-registry.ts';
+import { findToolResults } from '../agent/chat-message.ts';
 import { StandardAgent } from '../agent/standard-agent.ts';
-import { findToolResults } from '../agent/tool-results.ts';
 import type { ChatRunOptions } from '../chat/chat-run.ts';
 import type { ChatState } from '../chat/chat-state.ts';
 import { CheckpointRestorer } from '../chat/checkpoint-restorer.ts';

@@ -11,8 +11,7 @@ import { type ChatRunOptions, type ChatRunResult, holdChat } from '../chat/chat-
 import { CheckpointRestorer, CONTINUE, type ContinueOptions, type RestoredChat } from '../chat/checkpoint-restorer.ts';
 import type { GroupChat } from '../chat/group-chat.ts';
 import { type DifferenceReport, decide } from '../run/differences.ts';
-import { openContinuationFiles } from '../run/files/continuation-files.ts';
-import { DEFAULT_ROOT, type SessionFiles } from '../run/files/session-files.ts';
+import { DEFAULT_ROOT, openContinuationFiles, type SessionFiles } from '../run/files/session-files.ts';
 import { fingerprintOf, type TeamFacts } from '../run/team-facts.ts';
 import { MoveWorks } from '../run/work.ts';
 import { applyTarget } from './apply-target.ts';

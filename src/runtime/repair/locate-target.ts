@@ -2,8 +2,7 @@ import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { AgentState } from '../agent/agent-state.ts';
-import type { ChatMessage } from '../agent/chat-message.ts';
-import { findToolResults, type ToolResult } from '../agent/tool-results.ts';
+import { type ChatMessage, findToolResults, type ToolResult } from '../agent/chat-message.ts';
 import { type LlmConfig, parseLlmConfig } from '../model/llm-config.ts';
 import { ChatPath } from './chat-path.ts';
 import {

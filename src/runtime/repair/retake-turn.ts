@@ -1,7 +1,6 @@
 import { InvalidInputError } from '../../core/errors.ts';
 import type { Effects } from '../agent/effects.ts';
-import type { HumanRequest } from '../agent/human.ts';
-import type { ReplyOutcome } from '../agent/reply.ts';
+import type { HumanRequest, ReplyOutcome } from '../agent/reply.ts';
 import type { GroupChat } from '../chat/group-chat.ts';
 import { selectSpeaker } from '../chat/speaker-selection.ts';
 import { ReplacedToolEffects } from './replaced-tool-effects.ts';

@@ -7,8 +7,7 @@ import { scriptedModel } from '../../testing/model/scripted-model.ts';
 import { StandardAgent } from '../agent/standard-agent.ts';
 import { CheckpointingGroupChatManager } from '../chat/checkpointing-group-chat-manager.ts';
 import { GroupChat } from '../chat/group-chat.ts';
-import { beginOwner, isGone } from './liveness.ts';
-import { withSeat } from './seat.ts';
+import { beginOwner, isGone, withSeat } from './seat.ts';
 
 function team(storage: InMemoryCheckpointStorage, model: ReturnType<typeof scriptedModel>) {
   const agents = ['ann', 'bob'].map((name) => new StandardAgent({ name, model }));

@@ -5,8 +5,7 @@ import type { AgentRegistry } from '../agent/agent-registry.ts';
 import type { AgentState, AgentTotals } from '../agent/agent-state.ts';
 import type { ChatMessage } from '../agent/chat-message.ts';
 import type { AgentStates } from '../agent/load-agents.ts';
-import type { Situation } from '../agent/recall-query.ts';
-import type { Lesson } from '../agent/run-memory.ts';
+import type { Lesson, Situation } from '../agent/run-memory.ts';
 import type { StandardAgent } from '../agent/standard-agent.ts';
 import type { TimedRequest } from './asking.ts';
 import {

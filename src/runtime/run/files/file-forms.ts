@@ -1,7 +1,6 @@
 import type { Checkpoint } from '../../../core/record/checkpoint.ts';
 import type { AgentState } from '../../agent/agent-state.ts';
-import type { ChatMessage } from '../../agent/chat-message.ts';
-import { findToolCalls } from '../../agent/tool-results.ts';
+import { type ChatMessage, findToolCalls } from '../../agent/chat-message.ts';
 
 /** A conversation as its files tell of it. */
 export type Conversation = {

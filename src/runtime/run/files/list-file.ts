@@ -1,5 +1,5 @@
 import { open } from 'node:fs/promises';
-import { writeFileWhole } from './write-file-whole.ts';
+import { writeFileWhole } from './session-folder.ts';
 
 /** What a list file holds besides its list. */
 type ListParts = {

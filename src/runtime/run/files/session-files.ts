@@ -1,10 +1,9 @@
 import { appendFile, readFile, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { StorageError } from '../../../core/errors.ts';
 import type { Checkpoint } from '../../../core/record/checkpoint.ts';
 import type { CheckpointManager } from '../../../manager/checkpoint-manager.ts';
 import { makeFolder } from '../../../storage/make-folder.ts';
-import { copyRedacted } from './copy-redacted.ts';
 import {
   type Conversation,
   describeEntry,
@@ -16,8 +15,15 @@ import {
   toTime,
 } from './file-forms.ts';
 import { ListFile } from './list-file.ts';
-import { createUniqueFolder, findSessionFolder, formatStamp } from './session-folder.ts';
-import { removeUnfinished, writeFileWhole, writeJsonFile } from './write-file-whole.ts';
+import {
+  createUniqueFolder,
+  findSessionFolder,
+  formatStamp,
+  readSessionId,
+  removeUnfinished,
+  writeFileWhole,
+  writeJsonFile,
+} from './session-folder.ts';
 
 /** Where the files of a session go, and which ones. */
 export type SessionFilesOptions = {
@@ -254,4 +260,56 @@ async function readList(folder: string, now: () => number): Promise<SavedList> {
 
 function formatError(error: unknown): string {
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}
+
+/** A copy of a value as a checkpoint would hold it: without the secrets that are left out when it is saved. */
+export function copyRedacted<Value>(manager: CheckpointManager, value: Value): Value {
+  if (value === undefined) return value;
+  const { codec } = manager.engine;
+  return codec.decodeJson(codec.encodeJson(value)) as Value;
+}
+
+/** What the files of a continuation are about. */
+export type ContinuationFilesOptions = SessionFilesOptions & {
+  readonly origin: Checkpoint;
+  /** The file the checkpoint was read from. */
+  readonly file?: string | undefined;
+  readonly rounds: number;
+  readonly root: string;
+  /** Where continuations go instead of the folder of their session. */
+  readonly outputRoot?: string | undefined;
+};
+
+/** Makes a folder for a continuation, which names its origin. If that fails, nothing is written, and `problems` says why. */
+export async function openContinuationFiles(options: ContinuationFilesOptions): Promise<SessionFiles> {
+  try {
+    return await openFolder(options);
+  } catch (error) {
+    return SessionFiles.unusable(options.outputRoot ?? options.root, options, error);
+  }
+}
+
+async function openFolder(options: ContinuationFilesOptions): Promise<SessionFiles> {
+  const { origin, file, sessionId, rounds, root, outputRoot, now = Date.now } = options;
+  const known = (await folderOfFile(file)) ?? (await findSessionFolder(root, origin.sessionId));
+  const parent = outputRoot ?? known ?? (await createUniqueFolder(root, `session_${formatStamp(now())}`));
+  const folder = await createUniqueFolder(parent, `continuation_${formatStamp(now())}`);
+  await writeJsonFile(join(folder, 'continuation_metadata.json'), {
+    continuation_started_at: new Date(now()).toISOString(),
+    original_session_id: origin.sessionId,
+    original_session_dir: known ?? null,
+    original_checkpoint_file: file ?? null,
+    original_checkpoint_id: origin.id,
+    original_round: (origin.metadata as { round?: unknown } | undefined)?.round ?? null,
+    max_additional_rounds: rounds,
+    session_id: sessionId,
+  });
+  return SessionFiles.open({ ...options, folder });
+}
+
+/** The session's folder that a checkpoint file lies in, `<session>/checkpoints/<file>`; undefined if it lies elsewhere. */
+async function folderOfFile(file: string | undefined): Promise<string | undefined> {
+  if (file === undefined || basename(dirname(file)) !== 'checkpoints') return undefined;
+  const folder = dirname(dirname(file));
+  return (await readSessionId(folder)) === undefined ? undefined : folder;
 }

@@ -6,10 +6,10 @@ import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { Commit } from '../../storage/contract.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { scriptedModel } from '../../testing/model/scripted-model.ts';
-import type { StandardAgentOptions } from '../agent/agent-options.ts';
-import type { AgentState } from '../agent/agent-state.ts';
-import { StandardAgent } from '../agent/standard-agent.ts';
-import { Orchestrator } from './orchestrator.ts';
+import type { StandardAgentOptions } from './agent-options.ts';
+import type { AgentState } from './agent-state.ts';
+import { Orchestrator } from './auto-save.ts';
+import { StandardAgent } from './standard-agent.ts';
 
 const agentNamed = (name: string, options: Partial<StandardAgentOptions> = {}) =>
   new StandardAgent({ name, defaultReply: 'Yes.', ...options });

@@ -6,7 +6,7 @@ import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { Commit } from '../../storage/contract.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { loadWorkflowConfig } from '../config/load-workflow-config.ts';
-import { superviseFleet } from './supervise-fleet.ts';
+import { superviseFleet } from './fleet-runner.ts';
 
 const TASK = 'Find out what is known.';
 
