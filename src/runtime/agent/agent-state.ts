@@ -62,6 +62,21 @@ export const NO_TOTALS: AgentTotals = {
   costUsd: 0,
 };
 
+/** The sum of two. */
+export function addTotals(a: AgentTotals, b: AgentTotals): AgentTotals {
+  return combine(a, b, 1);
+}
+
+/** How much more the first used than the second. */
+export function subtractTotals(a: AgentTotals, b: AgentTotals): AgentTotals {
+  return combine(a, b, -1);
+}
+
+function combine(a: AgentTotals, b: AgentTotals, sign: 1 | -1): AgentTotals {
+  const fields = Object.keys(NO_TOTALS) as (keyof AgentTotals)[];
+  return Object.fromEntries(fields.map((field) => [field, a[field] + sign * b[field]])) as AgentTotals;
+}
+
 const message = z.looseObject({ name: z.string(), content: z.string() });
 const count = z.number().nonnegative();
 

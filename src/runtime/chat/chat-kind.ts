@@ -54,6 +54,7 @@ export const CHAT: TeamKind<ChatTypes> = {
       round,
       messages: messages.length,
       speaker: pendingReply?.speaker ?? lastSpeaker,
+      ...(pendingReply !== null && { isPending: true }),
       ...(end !== undefined && { endReason: end.reason }),
       ...(end?.signal !== undefined && { signal: end.signal }),
     },

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { InvalidInputError } from '../../core/errors.ts';
-import { type AgentState, type AgentTotals, parseAgentState } from '../agent/agent-state.ts';
+import { type AgentState, type AgentTotals, addTotals, parseAgentState } from '../agent/agent-state.ts';
 import type { ChatMessage } from '../agent/chat-message.ts';
 import type { HumanRequest } from '../agent/reply.ts';
 import type { LlmConfig } from '../model/llm-config.ts';
@@ -129,4 +129,9 @@ export function parseChatState(value: unknown): ChatState {
 function withLimits(state: ChatState): ChatState {
   const { settings, roundLimit = settings.maxRounds, roundsFrom = 0 } = state.chat;
   return { ...state, chat: { ...state.chat, roundLimit, roundsFrom } };
+}
+
+/** What everybody in a conversation had used. */
+export function totalsOf({ chat, agents }: ChatState): AgentTotals {
+  return Object.values(agents).reduce((sum, { totals }) => addTotals(sum, totals), chat.selectorTotals);
 }

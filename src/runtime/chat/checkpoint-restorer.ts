@@ -3,6 +3,7 @@ import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { RestoreProblem } from '../../manager/engine/loading.ts';
 import { addProblems, type DifferenceReport, report } from '../run/differences.ts';
 import {
+  type ContinuationFilesOptions,
   DEFAULT_ROOT,
   type FilesOptions,
   openContinuationFiles,
@@ -11,19 +12,20 @@ import {
 import { CHAT_RUN, CONTINUATION, FILES, RESTORE } from '../run/run-options.ts';
 import type { TeamFacts } from '../run/team-facts.ts';
 import {
+  type BegunBranch,
   type BranchOptions,
   type CheckpointSource,
-  type Opened,
   type RestoreOptions,
   type RestorerParts,
   TeamRestorer,
 } from '../run/team-restorer.ts';
+import type { Edit } from '../run/team-run.ts';
 import { type ApplyOptions, applyRestore } from '../workspace/apply-restore.ts';
 import type { WorkspacePlan, WorkspaceReport } from '../workspace/workspace-plan.ts';
 import { describeLeft, planChatFiles } from './chat-files.ts';
 import { CHAT, type ChatTypes } from './chat-kind.ts';
 import { type ChatRunOptions, type ChatRunResult, holdChat } from './chat-run.ts';
-import type { ChatSettings, ChatState } from './chat-state.ts';
+import type { ChatSettings } from './chat-state.ts';
 import type { GroupChat } from './group-chat.ts';
 
 /** How a conversation is put back. */
@@ -90,23 +92,13 @@ export class CheckpointRestorer {
   /** Goes on from a checkpoint for a number of rounds, as a new branch; what came after it stays as it is. */
   async continue(source: CheckpointSource, options: ContinueOptions): Promise<ContinueResult> {
     checkOptions(options, CONTINUE, 'continue()');
-    const { checkpoints } = this.#restorer;
-    let left: readonly RestoreProblem[] = [];
-    const result = await this.#restorer.continue(source, {
+    return continueChat(this.#restorer, source, {
       options,
-      change: async (chat) => {
+      change: (chat) => {
         if (options.prompt === undefined) chat.reopen(options);
         else chat.prompt(options.prompt, options.rounds);
-        if (options.files === 'restore') left = describeLeft(await this.restoreFiles(source));
-      },
-      hold: async (chat, session, { opened, isChanged, metadata, ...code }) => {
-        const isOver = chat.record.end !== null;
-        const files = isOver ? undefined : await this.#openFiles(source, { opened, sessionId: session.id }, options);
-        const first = isChanged ? 'conversation_continued' : undefined;
-        return holdChat(chat, { checkpoints, session, files, first, ...code }, { ...options, metadata });
       },
     });
-    return { ...result, report: report(addProblems(result.differences, left)) };
   }
 
   /** Lists what restoring the captured working directories would change, by agent. Changes nothing. */
@@ -120,27 +112,57 @@ export class CheckpointRestorer {
     source: CheckpointSource,
     options: ApplyOptions = {},
   ): Promise<Readonly<Record<string, WorkspaceReport>>> {
-    const reports: Record<string, WorkspaceReport> = {};
-    for (const [name, plan] of Object.entries(await this.planFiles(source)))
-      reports[name] = await applyRestore(plan, options);
-    return reports;
+    return applyPlans(await this.planFiles(source), options);
   }
+}
 
-  async #openFiles(
-    source: CheckpointSource,
-    { opened, sessionId }: { opened: Opened<ChatState>; sessionId: string },
-    { logs, checkpointFiles = logs !== undefined, outputRoot, rounds }: ContinueOptions,
-  ): Promise<SessionFiles | undefined> {
-    if (logs === false && outputRoot === undefined) return undefined;
-    return openContinuationFiles({
-      checkpoints: this.#restorer.checkpoints,
-      origin: opened.checkpoint,
-      file: typeof source === 'string' ? undefined : source.file,
-      sessionId,
-      rounds,
-      root: logs === false ? '.' : (logs ?? DEFAULT_ROOT),
-      outputRoot,
-      hasStates: checkpointFiles,
-    });
-  }
+async function applyPlans(
+  plans: Readonly<Record<string, WorkspacePlan>>,
+  options: ApplyOptions = {},
+): Promise<Record<string, WorkspaceReport>> {
+  const reports: Record<string, WorkspaceReport> = {};
+  for (const [name, plan] of Object.entries(plans)) reports[name] = await applyRestore(plan, options);
+  return reports;
+}
+
+/** How a conversation goes on, and what is changed before. */
+type Continuation = {
+  readonly options: ContinueOptions & { readonly replayBranch?: string };
+  readonly change?: (chat: GroupChat) => void;
+  readonly edit?: Edit<ChatTypes>;
+};
+
+/** Goes on from a checkpoint, or in a branch that was begun, with a change. */
+export async function continueChat(
+  restorer: TeamRestorer<ChatTypes>,
+  from: CheckpointSource | BegunBranch,
+  { options, change, edit }: Continuation,
+): Promise<ContinueResult> {
+  const { checkpoints, registry } = restorer;
+  const file = typeof from === 'object' && 'file' in from ? from.file : undefined;
+  let left: readonly RestoreProblem[] = [];
+  const result = await restorer.continue(from, {
+    options,
+    change: async (chat, saved) => {
+      change?.(chat);
+      if (options.files === 'restore') left = describeLeft(await applyPlans(await planChatFiles(saved, registry)));
+    },
+    hold: async (chat, session, { origin, isChanged, metadata, ...code }) => {
+      const isOver = chat.record.end !== null && edit === undefined;
+      const place = { checkpoints, origin, file, sessionId: session.id };
+      const files = isOver ? undefined : await openFiles(place, options);
+      const first = isChanged ? 'conversation_continued' : undefined;
+      return holdChat(chat, { checkpoints, session, files, first, edit, ...code }, { ...options, metadata });
+    },
+  });
+  return { ...result, report: report(addProblems(result.differences, left)) };
+}
+
+async function openFiles(
+  place: Pick<ContinuationFilesOptions, 'checkpoints' | 'origin' | 'file' | 'sessionId'>,
+  { logs, checkpointFiles: hasStates = logs !== undefined, outputRoot, rounds }: ContinueOptions,
+): Promise<SessionFiles | undefined> {
+  if (logs === false && outputRoot === undefined) return undefined;
+  const root = logs === false ? '.' : (logs ?? DEFAULT_ROOT);
+  return openContinuationFiles({ ...place, rounds, root, outputRoot, hasStates });
 }

@@ -4,7 +4,7 @@ import { checkOptions, type OptionChecks, record } from '../../core/options.ts';
 import type { RestoreProblem } from '../../manager/engine/loading.ts';
 import { standardAgents } from '../agent/agent-options.ts';
 import { AgentRegistry } from '../agent/agent-registry.ts';
-import { type AgentTotals, NO_TOTALS } from '../agent/agent-state.ts';
+import { type AgentTotals, addTotals, NO_TOTALS } from '../agent/agent-state.ts';
 import { type ChatMessage, countOccurrence, editMessage, PERSON, replaceMessage } from '../agent/chat-message.ts';
 import { loadAgents } from '../agent/load-agents.ts';
 import type { StandardAgent } from '../agent/standard-agent.ts';
@@ -84,9 +84,7 @@ export class GroupChat {
 
   /** What everybody has used. */
   get totals(): AgentTotals {
-    return [...this.#agents.values()]
-      .map((agent) => agent.saveState().totals)
-      .reduce(addTotals, this.#record.selectorTotals);
+    return this.agents.map((agent) => agent.saveState().totals).reduce(addTotals, this.#record.selectorTotals);
   }
 
   /** Records a change of the conversation. */
@@ -260,16 +258,5 @@ function createRecord(settings: ChatSettings): ChatRecord {
     selectorTotals: NO_TOTALS,
     endOverruledAt: null,
     end: null,
-  };
-}
-
-function addTotals(a: AgentTotals, b: AgentTotals): AgentTotals {
-  return {
-    modelCalls: a.modelCalls + b.modelCalls,
-    toolCalls: a.toolCalls + b.toolCalls,
-    codeRuns: a.codeRuns + b.codeRuns,
-    inputTokens: a.inputTokens + b.inputTokens,
-    outputTokens: a.outputTokens + b.outputTokens,
-    costUsd: a.costUsd + b.costUsd,
   };
 }

@@ -3,7 +3,7 @@ import { freezeState } from '../../core/freeze.ts';
 import { checkValue, wholeFrom } from '../../core/options.ts';
 import type { RestoreProblem } from '../../manager/engine/loading.ts';
 import { AgentRegistry } from '../agent/agent-registry.ts';
-import { type AgentTotals, NO_TOTALS } from '../agent/agent-state.ts';
+import { type AgentTotals, addTotals, NO_TOTALS } from '../agent/agent-state.ts';
 import { type ChatMessage, PERSON } from '../agent/chat-message.ts';
 import { loadAgents } from '../agent/load-agents.ts';
 import type { StandardAgent } from '../agent/standard-agent.ts';
@@ -163,16 +163,5 @@ function createRecord(settings: FleetSettings): FleetRecord {
     ending: null,
     end: null,
     totals: NO_TOTALS,
-  };
-}
-
-function addTotals(a: AgentTotals, b: AgentTotals): AgentTotals {
-  return {
-    modelCalls: a.modelCalls + b.modelCalls,
-    toolCalls: a.toolCalls + b.toolCalls,
-    codeRuns: a.codeRuns + b.codeRuns,
-    inputTokens: a.inputTokens + b.inputTokens,
-    outputTokens: a.outputTokens + b.outputTokens,
-    costUsd: a.costUsd + b.costUsd,
   };
 }

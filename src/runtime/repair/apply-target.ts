@@ -3,31 +3,28 @@ import { InvalidInputError } from '../../core/errors.ts';
 import { type ChatMessage, editMessage } from '../agent/chat-message.ts';
 import type { StandardAgent } from '../agent/standard-agent.ts';
 import type { GroupChat } from '../chat/group-chat.ts';
-import { type RetakeContext, retakeTurn } from './retake-turn.ts';
+import { type Retake, retakeTurn } from './retake-turn.ts';
 import type { AgentTarget, MessageTarget, Target } from './target.ts';
 
-/** Who changes something and why, and the world in which a turn is taken again. */
-export type ApplyContext = RetakeContext & {
-  readonly reason?: string | undefined;
-  readonly author?: string | undefined;
-};
+/** Who changes something, and why. */
+type Editor = { readonly reason?: string | undefined; readonly author?: string | undefined };
 
 /** Changes a restored conversation as an intervention asks; everybody's count of replies begins anew. */
-export async function applyTarget(chat: GroupChat, target: Target, context: ApplyContext): Promise<void> {
+export async function applyTarget(chat: GroupChat, target: Target, editor: Editor & Retake): Promise<void> {
   for (const agent of chat.agents) agent.resetAutoReplies();
   switch (target.kind) {
     case 'message':
-      return replaceWords(chat, target, context);
+      return replaceWords(chat, target, editor);
     case 'agent':
       return configureAgent(chat, target);
     case 'tool_result':
       startAgain(chat);
-      return retakeTurn(chat, target, context);
+      return retakeTurn(chat, target, editor);
   }
 }
 
 /** The same words are no change: the message keeps all that its provider put on it. */
-function replaceWords(chat: GroupChat, { index, replacement }: MessageTarget, { reason, author }: ApplyContext): void {
+function replaceWords(chat: GroupChat, { index, replacement }: MessageTarget, { reason, author }: Editor): void {
   const edit = withoutUndefined({ reason, author });
   const { pendingReply, messages } = chat.record;
   const isPending = index === messages.length;

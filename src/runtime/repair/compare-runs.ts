@@ -4,14 +4,14 @@ import { formatCount } from '../../core/format-count.ts';
 import { checkOptions, type OptionChecks } from '../../core/options.ts';
 import { name } from '../../core/record/id.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import type { AgentTotals } from '../agent/agent-state.ts';
+import { type AgentTotals, subtractTotals } from '../agent/agent-state.ts';
 import type { ChatMessage } from '../agent/chat-message.ts';
 import type { ChatEnd } from '../chat/chat-end.ts';
+import { totalsOf } from '../chat/chat-state.ts';
 import type { ModelMessage } from '../model/chat-model.ts';
 import { PARTS } from '../run/run-options.ts';
 import { ChatPath } from './chat-path.ts';
-import type { RepairParts } from './hold-branch.ts';
-import { subtractTotals, totalsOf } from './totals.ts';
+import type { RepairParts } from './intervene.ts';
 
 /** A run of a conversation: the checkpoint it is looked at, or a branch at its head. */
 export type RunRef = string | { readonly sessionId: string; readonly branch: string };

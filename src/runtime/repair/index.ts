@@ -1,6 +1,6 @@
 export type { RunComparison, RunRef } from './compare-runs.ts';
 export { compareRuns, formatRunComparison } from './compare-runs.ts';
-export type { InterveneOptions, InterveneResult } from './hold-branch.ts';
+export type { InterveneOptions, InterveneResult } from './intervene.ts';
 export { intervene } from './intervene.ts';
 export type { Intervention } from './intervention.ts';
 export type { Judge, TrialOptions, Verdict } from './trial.ts';

@@ -1,9 +1,8 @@
 import { formatCount } from '../../core/format-count.ts';
-import { type AgentTotals, NO_TOTALS } from '../agent/agent-state.ts';
+import { type AgentTotals, addTotals, NO_TOTALS } from '../agent/agent-state.ts';
 import type { ChatEnd } from '../chat/chat-end.ts';
 import { type ContingencyTable, fisherExact } from './fisher-exact.ts';
 import type { InterventionRecord } from './intervention.ts';
-import { addTotals } from './totals.ts';
 
 /** With the change, or without it. */
 export type TrialArm = 'edited' | 'control';

@@ -4,17 +4,16 @@ import { InvalidInputError, messageOf } from '../../core/errors.ts';
 import { callback, checkOptions, type OptionChecks, record, wholeFrom } from '../../core/options.ts';
 import { name } from '../../core/record/id.ts';
 import { digestText } from '../../core/tree/chunk.ts';
-import { type AgentTotals, NO_TOTALS } from '../agent/agent-state.ts';
+import { type AgentTotals, NO_TOTALS, subtractTotals } from '../agent/agent-state.ts';
 import type { ChatMessage } from '../agent/chat-message.ts';
 import type { ChatRunResult } from '../chat/chat-run.ts';
-import { type ChatState, parseChatState } from '../chat/chat-state.ts';
+import { type ChatState, parseChatState, totalsOf } from '../chat/chat-state.ts';
 import { PARTS } from '../run/run-options.ts';
 import { findDivergence } from './compare-runs.ts';
-import { BRANCH, holdBranch, type InterveneOptions, type RepairParts, resumeBranch } from './hold-branch.ts';
+import { BRANCH, holdBranch, type InterveneOptions, type RepairParts, resumeBranch } from './intervene.ts';
 import type { Intervention } from './intervention.ts';
 import { locateTarget } from './locate-target.ts';
 import { type Target, toControl } from './target.ts';
-import { subtractTotals, totalsOf } from './totals.ts';
 import { conclude, summariseArm, type TrialArm, type TrialReport, type TrialRun, weighChance } from './trial-report.ts';
 
 /** What a judge says of a run. */
@@ -181,7 +180,7 @@ class Trial {
     const settings = { logs: false, ...this.#options, metadata, branch } as const;
     const result = await (headId === undefined
       ? holdBranch(this.#parts, target, settings)
-      : resumeBranch(this.#parts, { target, branch, headId }, settings));
+      : resumeBranch(this.#parts, { target, branch }, settings));
     return { ...result, newMessages: result.messages.length - this.#base.messages };
   }
 

@@ -58,6 +58,9 @@ export type RestorerParts = {
   readonly classes?: readonly ClassCodec[];
 };
 
+/** A branch that an earlier run began at a checkpoint. */
+export type BegunBranch = { readonly origin: Checkpoint; readonly branch: string };
+
 /** A checkpoint that was opened, and whether this storage has it. */
 export type Opened<State> = { readonly checkpoint: Checkpoint; readonly state: State; readonly isStored: boolean };
 
@@ -75,15 +78,18 @@ type Continuing<Of extends TeamTypes, Result> = {
     BranchOptions & {
       readonly metadata?: Readonly<Record<string, unknown>>;
       readonly prepare?: (team: Of['team']) => void;
+      /** The branch whose recordings are used; default: that of the checkpoint. */
+      readonly replayBranch?: string;
     };
   /** Lets the team go on as the caller says. */
-  readonly change: (team: Of['team']) => Promise<void>;
-  readonly hold: (team: Of['team'], session: Session, continued: Continued<Of>) => Promise<Result>;
+  readonly change: (team: Of['team'], saved: Of['state']) => Promise<void>;
+  readonly hold: (team: Of['team'], session: Session, continued: Continued) => Promise<Result>;
 };
 
 /** A team that goes on from a checkpoint, and whether it was changed before. */
-export type Continued<Of extends TeamTypes> = {
-  readonly opened: Opened<Of['state']>;
+export type Continued = {
+  /** What the branch goes on from. */
+  readonly origin: Checkpoint;
   readonly facts: TeamFacts;
   readonly differences: readonly Difference[];
   readonly isChanged: boolean;
@@ -174,31 +180,53 @@ export class TeamRestorer<Of extends TeamTypes> {
     if (settings !== undefined) this.#kind.override(team, settings);
   }
 
-  /** Goes on from a checkpoint as a new branch; what came after it stays as it is. */
+  /** Goes on from a checkpoint as a new branch, or where a branch was left; what came after the checkpoint stays as it is. */
   async continue<Result>(
-    source: CheckpointSource,
-    { options, change, hold }: Continuing<Of, Result>,
+    from: CheckpointSource | BegunBranch,
+    continuing: Continuing<Of, Result>,
   ): Promise<Result & { readonly originId: string; readonly report: DifferenceReport }> {
-    const opened = await this.open(source);
+    if (typeof from === 'object' && 'origin' in from) return this.#resume(from, continuing);
+    const opened = await this.open(from);
+    const hold = await this.#prepare(opened, opened.checkpoint, continuing);
+    return withSeat(this.checkpoints, await this.#openBranch(opened, continuing.options), hold);
+  }
+
+  async #resume<Result>({ origin, branch }: BegunBranch, continuing: Continuing<Of, Result>) {
+    return withSeat(this.checkpoints, { sessionId: origin.sessionId, branch }, async (session) => {
+      const opened = await this.open(session.head?.id ?? origin.id);
+      const hold = await this.#prepare(opened, origin, continuing);
+      return hold(session);
+    });
+  }
+
+  async #prepare<Result>(
+    opened: Opened<Of['state']>,
+    origin: Checkpoint,
+    { options, change, hold }: Continuing<Of, Result>,
+  ) {
     const { team, report: found, facts } = await this.rebuild(opened, options);
-    await change(team);
+    await change(team, opened.state);
     options.prepare?.(team);
-    const { id, sessionId } = opened.checkpoint;
+    const { id, sessionId } = origin;
     const { works: _, ...before } = opened.state;
     const continued = {
-      opened,
+      origin,
       facts,
       differences: found.differences,
       isChanged: !isDeepStrictEqual(team.saveState(), before),
       metadata: { ...options.metadata, continuedFrom: id, continuedFromSession: sessionId },
     };
-    const place = await this.#openBranch(opened, options);
-    const result = await withSeat(this.checkpoints, place, (session) => hold(team, session, continued));
-    return { ...result, originId: id, report: found };
+    return async (session: Session) => {
+      const result = await hold(team, session, continued);
+      return { ...result, originId: id, report: found };
+    };
   }
 
   /** Begins the branch in which a team goes on from a checkpoint; what came after it stays as it is. */
-  async #openBranch(opened: Opened<Of['state']>, { mode = 'live', branch, reason }: BranchOptions): Promise<SeatPlace> {
+  async #openBranch(
+    opened: Opened<Of['state']>,
+    { mode = 'live', branch, reason, replayBranch = opened.checkpoint.branch }: Continuing<Of, unknown>['options'],
+  ): Promise<SeatPlace> {
     const { checkpoint, isStored } = opened;
     if (!isStored) return this.#adoptFile(opened, { mode, reason });
     const named = { ...(branch !== undefined && { branch }), ...(reason !== undefined && { reason }) };
@@ -206,7 +234,7 @@ export class TeamRestorer<Of extends TeamTypes> {
     return {
       sessionId: forked.sessionId,
       branch: forked.branch,
-      ...(mode !== 'live' && { mode, replayBranch: checkpoint.branch }),
+      ...(mode !== 'live' && { mode, replayBranch }),
     };
   }
 

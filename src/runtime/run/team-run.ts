@@ -82,6 +82,14 @@ export interface Script {
   move(): Promise<void>;
 }
 
+/** A change that a person makes of a team: durable, with who and why, before anything else is done. */
+export type Edit<Of extends TeamTypes> = {
+  readonly trigger: string;
+  readonly author?: string | undefined;
+  readonly reason?: string | undefined;
+  readonly make: (team: Of['team'], world: World<Of>) => Promise<void>;
+};
+
 /** Told of every checkpoint, and of how the run stopped. */
 export type RunFiles = {
   add(checkpoint: Checkpoint): Promise<void>;
@@ -101,6 +109,8 @@ export type Hold<Of extends TeamTypes> = {
   readonly files?: RunFiles | undefined;
   /** The team is not what the head says: it is saved for this before anything is done, or a crash would take the change with it. */
   readonly first?: Of['trigger'] | undefined;
+  /** In place of that. */
+  readonly edit?: Edit<Of> | undefined;
   /** The code that it runs with. */
   readonly facts: TeamFacts;
   readonly differences?: readonly Difference[];
@@ -216,10 +226,11 @@ class TeamRun<Of extends TeamTypes> implements World<Of> {
 
   /** Runs until the team ends, waits for a person, fails, or is stopped. */
   async run(): Promise<Stop<Of['end'], Of['request']>> {
-    const { team, first, script, answers = {} } = this.#hold;
+    const { team, first, edit, script, answers = {} } = this.#hold;
     await this.#inbox.giveAll(this.#place, answers, this.#by);
     await this.#remember();
-    if (first !== undefined && team.record.end === null) await this.#save(first, {}, this.#works.open);
+    if (edit !== undefined) await this.#edit(edit);
+    else if (first !== undefined && team.record.end === null) await this.#save(first, {}, this.#works.open);
     try {
       const moves = script(this);
       for (let { end } = team.record; ; { end } = team.record) {
@@ -231,6 +242,14 @@ class TeamRun<Of extends TeamTypes> implements World<Of> {
     } catch (error) {
       return this.#stop(error);
     }
+  }
+
+  async #edit({ make, ...said }: Edit<Of>): Promise<void> {
+    const { team } = this.#hold;
+    await make(team, this);
+    this.#taught = team.record.messages.at(-1); // what was changed was said before
+    await this.#store({ ...this.#describe(said.trigger, {}), ...said, type: 'manual' }, this.#works.open);
+    await this.#tell();
   }
 
   /** Leaves the team in a state that can be continued, and says why it stopped. */
@@ -274,17 +293,21 @@ class TeamRun<Of extends TeamTypes> implements World<Of> {
   }
 
   async #save(trigger: string, facts: SaveFacts<Of['end']>, works: MoveWorks['open']): Promise<void> {
-    const { session, team } = this.#hold;
-    const state = team.saveState();
     try {
-      await session.save(works.length === 0 ? state : { ...state, works }, this.#describe(trigger, facts));
+      await this.#store(this.#describe(trigger, facts), works);
     } catch (error) {
       // The disk may be back at the next move; whoever lost the branch must stop.
       if (!hasErrorCode(error, 'STORAGE')) throw error;
       this.failedSaves.push(error);
       return;
     }
-    if (session.head !== undefined) await this.#tell(session.head);
+    await this.#tell();
+  }
+
+  async #store(header: SaveOptions, works: MoveWorks['open']): Promise<void> {
+    const { session, team } = this.#hold;
+    const state = team.saveState();
+    await session.save(works.length === 0 ? state : { ...state, works }, header);
   }
 
   #describe(trigger: string, facts: SaveFacts<Of['end']>): SaveOptions {
@@ -302,8 +325,10 @@ class TeamRun<Of extends TeamTypes> implements World<Of> {
     };
   }
 
-  async #tell(head: Checkpoint): Promise<void> {
-    const { kind, team, files } = this.#hold;
+  async #tell(): Promise<void> {
+    const { kind, team, files, session } = this.#hold;
+    const { head } = session;
+    if (head === undefined) return;
     await files?.add(head);
     const { messages } = team.record;
     const said = messages.slice((this.#taught === undefined ? -1 : messages.lastIndexOf(this.#taught)) + 1);

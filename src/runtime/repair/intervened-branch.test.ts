@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { temporaryFolder } from '../../../test/support/storages.ts';
 import { createTeam, type Team } from '../../../test/support/team.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
+import { Memory } from '../../memory/memory.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import type { ScriptedAnswer } from '../../testing/model/scripted-answer.ts';
 import { scriptedModel } from '../../testing/model/scripted-model.ts';
@@ -67,6 +68,20 @@ describe('an intervened branch', () => {
       expect(again.messages).toEqual(result.messages);
     }
     expect(countCalls()).toEqual(calls);
+  });
+
+  test('[repair.6] a turn with a prompt filled from long-term memory is taken again from its recording', async () => {
+    const checkpoints = open();
+    const known = new Memory({ path: join(temporaryFolder(), 'memory.db'), manager: checkpoints });
+    const memory = { memory: known, scope: { userId: 'eve' } };
+    const team = createTeam({ maxRounds: 2 });
+    team.chat.agent('solver')?.configure({ systemMessage: 'You solve problems.\n{memory}' });
+    const { parts, id, result } = await hold(team, checkpoints, { memory });
+    const calls = team.model.requests.length;
+    const request = { logs: false, mode: 'recorded', rounds: 2, memory, toolResult: { message: 1 } } as const;
+    const again = await intervene(parts, id, { ...request, replacement: '4' });
+    expect(again.messages).toEqual(result.messages);
+    expect(team.model.requests.length).toBe(calls);
   });
 
   test('[repair.2] belongs to the user of the conversation', async () => {
