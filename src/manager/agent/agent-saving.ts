@@ -1,6 +1,6 @@
 import type { EncodedState } from '../../core/codec/state-codec.ts';
 import { withoutUndefined } from '../../core/defined.ts';
-import { InvalidInputError } from '../../core/errors.ts';
+import { ConflictError, InvalidInputError } from '../../core/errors.ts';
 import { callback, checkValue, describeValue, isRecord } from '../../core/options.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import {
@@ -23,6 +23,7 @@ import {
 import { DEFAULT_BRANCH } from '../engine/records.ts';
 import type { StoredCheckpoint } from '../engine/repository.ts';
 import type { SaveOptions } from '../engine/save-options.ts';
+import type { Session } from '../session/session.ts';
 import type { SessionOpener } from '../session/session-opener.ts';
 import {
   type AgentFactory,
@@ -109,7 +110,9 @@ export class AgentSaving {
     const { state, encoded } = read;
     if (session !== undefined) return session.save(state, whole);
     return this.#agentSessions.whenOpen(agentOrState, (opened) =>
-      encoded === undefined ? opened.save(state, whole) : opened.saveEncoded(state, encoded, whole),
+      encoded === undefined
+        ? opened.save(state, whole)
+        : opened.saveEncoded(state, this.#complete(state, encoded, opened), whole),
     );
   }
 
@@ -119,6 +122,14 @@ export class AgentSaving {
     const state = stateOf(agent, codec);
     if (!isEncoded) return { state, encoded: undefined };
     return { state, encoded: this.#agentSessions.capture(agent, (before) => codec.encode(state, before)) };
+  }
+
+  /** What a session that begins needs: an encoded state may lack the chunks of one it was restored from, deleted since with its session. */
+  #complete(state: unknown, encoded: EncodedState, { id, head }: Session): EncodedState {
+    if (head !== undefined) return encoded;
+    const whole = this.#engine.codec.encode(state);
+    if (whole.root.digest === encoded.root.digest) return whole;
+    throw new ConflictError(`Session "${id}" was deleted, and the state changed while it began anew. Save it again.`);
   }
 
   /** Where an object's saves go: where the caller says now, where they went before, or to a session of its own. */

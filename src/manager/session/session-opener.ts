@@ -1,4 +1,4 @@
-import { NotFoundError } from '../../core/errors.ts';
+import { ConflictError, hasErrorCode, NotFoundError } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { parseName, parseSessionId, type SessionId } from '../../core/record/id.ts';
 import type { Branching } from '../branch/branching.ts';
@@ -94,11 +94,23 @@ export class SessionOpener implements SessionKeeper {
     });
   }
 
-  /** The session to go on in from a checkpoint: on its branch if it is the head there, on a new one otherwise. */
-  async resumeAt({ id, sessionId, branch }: Checkpoint): Promise<Session> {
+  /**
+   * The session to go on in from a checkpoint: on its branch if it is the head there, on a new one otherwise. If the whole session was
+   * deleted meanwhile it begins anew.
+   */
+  async resumeAt(checkpoint: Checkpoint): Promise<Session> {
+    const { id, sessionId, branch } = checkpoint;
     const headId = await this.#engine.repository.readRef(sessionId, 'branch', branch);
-    const name = headId === id ? branch : (await this.#branching.fork(id)).branch;
-    return this.open(sessionId, { branch: name }, { withState: false });
+    if (headId === id) return this.open(sessionId, { branch }, { withState: false });
+    try {
+      const forked = await this.#branching.fork(id);
+      return await this.open(sessionId, { branch: forked.branch }, { withState: false });
+    } catch (error) {
+      if (!hasErrorCode(error, 'NOT_FOUND')) throw error;
+      if ((await this.#engine.repository.readRefs({ sessionId, kind: 'branch' })).length > 0)
+        throw deletedError(checkpoint);
+      return this.shared(sessionId);
+    }
   }
 
   /** The manager's own session of this name: opened once, shared by all objects whose saves go there. */
@@ -122,6 +134,13 @@ export class SessionOpener implements SessionKeeper {
     const failed = outcomes.find((outcome) => outcome.status === 'rejected');
     if (failed !== undefined) throw failed.reason;
   }
+}
+
+function deletedError({ id, sessionId }: Checkpoint): ConflictError {
+  return new ConflictError(
+    `Checkpoint ${id}, which this was restored from, was deleted meanwhile, so a save cannot follow it. Restore another one, or pass a sessionId of its own.`,
+    { details: { checkpointId: id, sessionId } },
+  );
 }
 
 type Opening = { readonly withState?: boolean; readonly lease?: HeldLease };
