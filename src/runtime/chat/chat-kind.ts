@@ -1,5 +1,6 @@
 import { InvalidInputError } from '../../core/errors.ts';
 import type { HumanRequest } from '../agent/reply.ts';
+import { findOwn } from '../run/request-answers.ts';
 import type { TeamKind } from '../run/team.ts';
 import { adoptAgents } from '../run/team-facts.ts';
 import type { ChatEnd } from './chat-end.ts';
@@ -68,7 +69,7 @@ export const CHAT: TeamKind<ChatTypes> = {
     parse: parseChatState,
     requestsOf: ({ chat: { pendingInput } }) =>
       pendingInput === null ? {} : { [pendingInput.id]: { ...pendingInput, options: [] } },
-    answersOf: ({ chat: { answers = {} } }) => answers,
+    answerOf: ({ chat: { answers = {} } }, id) => findOwn(answers, id),
     withAnswer: (state, { id }, answer) => ({
       ...state,
       chat: { ...state.chat, pendingInput: null, answers: { ...state.chat.answers, [id]: answer } },

@@ -1,6 +1,6 @@
 import { InvalidInputError } from '../../core/errors.ts';
 import { PERSON } from '../agent/chat-message.ts';
-import type { GivenAnswer } from '../run/request-answers.ts';
+import { findOwn, type GivenAnswer } from '../run/request-answers.ts';
 import type { TeamKind } from '../run/team.ts';
 import { adoptAgents } from '../run/team-facts.ts';
 import { newWork } from '../run/work.ts';
@@ -72,7 +72,7 @@ export const FLEET: TeamKind<FleetTypes> = {
   requests: {
     parse: parseFleetState,
     requestsOf: ({ fleet }) => fleet.requests,
-    answersOf: ({ fleet }) => fleet.answers,
+    answerOf: ({ fleet }, id) => findOwn(fleet.answers, id),
     withAnswer: (state, { id }, answer) => ({
       ...state,
       fleet: { ...state.fleet, ...withoutRequest(state.fleet, id, answer) },

@@ -1,4 +1,5 @@
 import type { AskNow } from '../run/asking.ts';
+import { deadlineOf } from '../run/request-answers.ts';
 import { type Hold, holdTeam, type RunOptions, type RunResult } from '../run/team-run.ts';
 import type { Fleet } from './fleet.ts';
 import { FLEET, type FleetTypes } from './fleet-kind.ts';
@@ -48,7 +49,7 @@ export async function holdFleet(fleet: Fleet, hold: FleetHold, options: FleetRun
   );
   const { taskLedger, progressLedger, rounds, stalls, resets } = fleet.record;
   const request = result.status === 'waiting' ? result.request : undefined;
-  const wakeAtMs = request?.onTimeout === 'reject' ? request.deadlineMs : undefined;
+  const wakeAtMs = request && deadlineOf(request);
   const wake = wakeAtMs === undefined ? {} : { wakeAtMs };
   return { ...result, taskLedger, progressLedger, rounds, stalls, resets, ...wake };
 }

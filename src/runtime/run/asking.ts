@@ -1,13 +1,9 @@
 import { withDeadline } from '../../core/time/deadline.ts';
 import type { ManagerPorts } from '../../manager/engine/engine.ts';
-import { type AnyRequest, findOwn, REJECT, type RequestAnswer, type RequestAnswers } from './request-answers.ts';
+import { type AnyRequest, deadlineOf, findOwn, type RequestAnswer, type RequestAnswers } from './request-answers.ts';
 
-/** What a request may say of its time. */
-export type TimedRequest = AnyRequest & {
-  readonly agent: string;
-  readonly deadlineMs?: number;
-  readonly onTimeout?: 'wait' | 'reject';
-};
+/** What an agent asks a person. */
+export type AgentRequest = AnyRequest & { readonly agent: string };
 
 /** Asks a person now; undefined if there is no answer yet: then the run stops, and goes on when there is one. */
 export type AskNow<Request> = (
@@ -15,7 +11,7 @@ export type AskNow<Request> = (
   options: { readonly signal: AbortSignal },
 ) => Promise<(Pick<RequestAnswer, 'answer' | 'value'> & { readonly by?: string }) | undefined>;
 
-type AskingParts<State, Request extends TimedRequest> = {
+type AskingParts<State, Request extends AgentRequest> = {
   readonly inbox: RequestAnswers<State, Request>;
   readonly place: { readonly sessionId: string; readonly branch: string };
   readonly ports: ManagerPorts;
@@ -31,7 +27,7 @@ type AskingParts<State, Request extends TimedRequest> = {
 export class WaitingForInput extends Error {
   readonly request: AnyRequest;
 
-  constructor(request: TimedRequest) {
+  constructor(request: AgentRequest) {
     super(`Waiting for ${request.agent} to answer "${request.id}".`);
     this.name = 'WaitingForInput';
     this.request = request;
@@ -44,7 +40,7 @@ export function isWaitingForInput(error: unknown): error is WaitingForInput {
 }
 
 /** Asks people, once each: whoever answers first, here or elsewhere, is heard. */
-export class Asking<State, Request extends TimedRequest> {
+export class Asking<State, Request extends AgentRequest> {
   readonly #parts: AskingParts<State, Request>;
 
   constructor(parts: AskingParts<State, Request>) {
@@ -57,13 +53,13 @@ export class Asking<State, Request extends TimedRequest> {
     { isAnnounced, signal }: { readonly isAnnounced: boolean; readonly signal: AbortSignal | undefined },
   ): Promise<RequestAnswer> {
     const { inbox, place, state, open } = this.#parts;
-    const known = findOwn(inbox.form.answersOf(state()), request.id) ?? (await inbox.read(place, request.id));
+    const known = await inbox.find(place, state(), request.id);
     if (known !== undefined) return known;
     const opened = findOwn(inbox.form.requestsOf(state()), request.id);
     if (opened === undefined && isAnnounced) await open(request);
     const isOpen = opened !== undefined || isAnnounced;
     const asked = opened ?? request;
-    const answer = (await this.#askNow(asked, isOpen, signal)) ?? (await this.#timeOut(asked));
+    const answer = (await this.#askNow(asked, isOpen, signal)) ?? (await inbox.timeOut(place, asked));
     if (answer !== undefined) return answer;
     // Saved while the call is in flight: the answer takes its place in the recording, and a replay waits for nobody.
     if (!isOpen) await open(request);
@@ -71,32 +67,19 @@ export class Asking<State, Request extends TimedRequest> {
   }
 
   async #askNow(request: Request, isOpen: boolean, signal: AbortSignal | undefined) {
-    const { ask, ports, by } = this.#parts;
-    if (ask === undefined || this.#isLate(request)) return undefined;
-    const { onTimeout = 'wait', deadlineMs = 0 } = request;
-    const timeoutMs = onTimeout === 'wait' ? Number.POSITIVE_INFINITY : deadlineMs - ports.now();
+    const { ask, ports, by, inbox, place } = this.#parts;
+    const timeoutMs = (deadlineOf(request) ?? Number.POSITIVE_INFINITY) - ports.now();
+    if (ask === undefined || timeoutMs <= 0) return undefined;
     const late = new Error('Nobody answered in time.');
     try {
       const deadline = { signal, timeoutMs, onTimeout: () => late };
       const said = await withDeadline(deadline, (aborted) => ask(request, { signal: aborted }));
       if (said === undefined) return undefined;
-      return isOpen ? await this.#give(request, { by, ...said }) : { by, ...said, atMs: ports.now() };
+      if (!isOpen) return { by, ...said, atMs: ports.now() };
+      return await inbox.giveOrRead({ ...place, requestId: request.id, by, ...said });
     } catch (error) {
       if (error !== late) throw error;
       return undefined;
     }
-  }
-
-  #isLate({ onTimeout, deadlineMs }: TimedRequest): boolean {
-    return onTimeout === 'reject' && deadlineMs !== undefined && this.#parts.ports.now() >= deadlineMs;
-  }
-
-  async #timeOut(request: Request): Promise<RequestAnswer | undefined> {
-    return this.#isLate(request) ? this.#give(request, { answer: REJECT, by: 'timeout' }) : undefined;
-  }
-
-  async #give({ id }: Request, said: Omit<RequestAnswer, 'atMs'>): Promise<RequestAnswer> {
-    const { inbox, place } = this.#parts;
-    return inbox.giveOrRead({ ...place, requestId: id, ...said });
   }
 }

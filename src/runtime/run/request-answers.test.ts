@@ -9,7 +9,7 @@ import { CheckpointingGroupChatManager } from '../chat/checkpointing-group-chat-
 import { GroupChat } from '../chat/group-chat.ts';
 import { FLEET } from '../fleet/fleet-kind.ts';
 import { defineWorkflow } from '../workflow/definition/parse-workflow.ts';
-import { Answers } from '../workflow/step/answers.ts';
+import { APPROVALS } from '../workflow/step/approvals.ts';
 import { WorkflowExecutor } from '../workflow/workflow-executor.ts';
 import { type AnyRequest, RequestAnswers } from './request-answers.ts';
 
@@ -68,7 +68,11 @@ describe.each<[string, Open, Begin]>([
     (manager) => new RequestAnswers<object, AnyRequest>(manager, CHAT.requests as never),
     beginChat,
   ],
-  ['[run.1] a workflow', (manager) => new Answers(manager), beginWorkflow],
+  [
+    '[run.1] a workflow',
+    (manager) => new RequestAnswers<object, AnyRequest>(manager, APPROVALS as never),
+    beginWorkflow,
+  ],
   [
     '[run.1] a fleet',
     (manager) => new RequestAnswers<object, AnyRequest>(manager, FLEET.requests as never),

@@ -33,14 +33,25 @@ const GIVEN: OptionChecks<GivenAnswer> = {
 };
 
 /** What every request has: a name, and what can be answered; no options: any text. */
-export type AnyRequest = { readonly id: string; readonly options: readonly string[] };
+export type AnyRequest = {
+  readonly id: string;
+  readonly options: readonly string[];
+  readonly deadlineMs?: number;
+  /** What counts as the answer from then on; default `wait`: nothing. */
+  readonly onTimeout?: 'wait' | 'reject' | 'approve';
+};
+
+/** When a request answers itself; undefined: never. */
+export function deadlineOf({ deadlineMs, onTimeout = 'wait' }: AnyRequest): number | undefined {
+  return onTimeout === 'wait' ? undefined : deadlineMs;
+}
 
 /** How a state holds requests and answers. */
 export interface RequestForm<State, Request extends AnyRequest> {
   /** Accepts the state of a session or throws: a session may be anybody's. */
   parse(state: unknown, sessionId: string): State;
   requestsOf(state: State): Readonly<Record<string, Request>>;
-  answersOf(state: State): Readonly<Record<string, RequestAnswer | undefined>>;
+  answerOf(state: State, requestId: string): RequestAnswer | undefined;
   withAnswer(state: State, request: Request, answer: RequestAnswer): State;
   /** Throws if the answer lacks something, beyond being one of the options. */
   check?(request: Request, given: GivenAnswer): void;
@@ -63,10 +74,26 @@ export class RequestAnswers<State, Request extends AnyRequest> {
   /** What people are asked now. */
   async pending(place: RequestPlace): Promise<Request[]> {
     checkOptions(place, { sessionId: GIVEN.sessionId, branch: name }, 'pending()');
-    const { sessionId, branch, requests, answers } = await this.#open(place);
-    const open = Object.values(requests).filter(({ id }) => findOwn(answers, id) === undefined);
-    const found = await Promise.all(open.map(({ id }) => this.read({ sessionId, branch }, id)));
-    return open.filter((_, at) => found[at] === undefined);
+    const { sessionId, branch, state } = await this.#open(place);
+    const requests = Object.values(this.form.requestsOf(state));
+    const found = await Promise.all(requests.map(({ id }) => this.find({ sessionId, branch }, state, id)));
+    return requests.filter((_, at) => found[at] === undefined);
+  }
+
+  /** What was answered so far: in the state, or beside it. */
+  async find(place: RequestPlace, state: State, requestId: string): Promise<RequestAnswer | undefined> {
+    return this.form.answerOf(state, requestId) ?? this.read(place, requestId);
+  }
+
+  /** The state with what was answered beside it; the same if that is nothing. */
+  async collect(place: RequestPlace, state: State): Promise<State> {
+    let collected = state;
+    for (const request of Object.values(this.form.requestsOf(state))) {
+      const isKnown = this.form.answerOf(state, request.id) !== undefined;
+      const answer = isKnown ? undefined : await this.read(place, request.id);
+      if (answer !== undefined) collected = this.form.withAnswer(collected, request, answer);
+    }
+    return collected;
   }
 
   /** The answer that was left for a request, if there is one. */
@@ -75,7 +102,7 @@ export class RequestAnswers<State, Request extends AnyRequest> {
     const { sessionId, branch } = await this.#locate(place);
     const headId = await repository.readRef(sessionId, 'branch', answerBranch(branch, requestId));
     if (headId === undefined) return undefined;
-    return findOwn(this.form.answersOf(this.form.parse(await this.#manager.load(headId), sessionId)), requestId);
+    return this.form.answerOf(this.form.parse(await this.#manager.load(headId), sessionId), requestId);
   }
 
   /** Leaves an answer; the second one is a ConflictError that says who was faster. */
@@ -104,10 +131,11 @@ export class RequestAnswers<State, Request extends AnyRequest> {
   /** What is asked under an id, if nobody has answered yet. */
   async #openRequest(given: GivenAnswer) {
     const { requestId } = given;
-    const { requests, answers, ...place } = await this.#open(given);
+    const { state, ...place } = await this.#open(given);
+    const requests = this.form.requestsOf(state);
     const request = findOwn(requests, requestId);
     const known =
-      findOwn(answers, requestId) ?? (request === undefined ? await this.read(place, requestId) : undefined);
+      this.form.answerOf(state, requestId) ?? (request === undefined ? await this.read(place, requestId) : undefined);
     if (known !== undefined) throw alreadyAnswered(requestId, known);
     if (request === undefined) throw unknownRequest(place.sessionId, requestId, Object.keys(requests));
     return { ...place, request };
@@ -122,6 +150,15 @@ export class RequestAnswers<State, Request extends AnyRequest> {
       if (faster === undefined) throw error;
       return faster;
     }
+  }
+
+  /** Answers a request whose time is over as a person would; undefined before that. */
+  async timeOut(place: RequestPlace, request: Request): Promise<RequestAnswer | undefined> {
+    const { now } = this.#manager.engine.ports;
+    if (now() < (deadlineOf(request) ?? Number.POSITIVE_INFINITY)) return undefined;
+    const yes = request.options.find((option) => option !== REJECT) ?? REJECT;
+    const answer = request.onTimeout === 'reject' ? REJECT : yes;
+    return this.giveOrRead({ ...place, requestId: request.id, answer, by: 'timeout' });
   }
 
   /** Leaves answers by the ids of their requests. One that says what was answered before is no news. */
@@ -149,8 +186,7 @@ export class RequestAnswers<State, Request extends AnyRequest> {
     if (headId === undefined)
       throw new NotFoundError(`Session "${sessionId}" has no branch "${branch}".`, { details: { sessionId, branch } });
     const state = this.form.parse(await this.#manager.load(headId), sessionId);
-    const [requests, answers] = [this.form.requestsOf(state), this.form.answersOf(state)];
-    return { sessionId, branch, headId, requests, answers };
+    return { sessionId, branch, headId, state };
   }
 }
 

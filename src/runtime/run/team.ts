@@ -7,7 +7,7 @@ import type { ChatMessage } from '../agent/chat-message.ts';
 import type { AgentStates } from '../agent/load-agents.ts';
 import type { Lesson, Situation } from '../agent/run-memory.ts';
 import type { StandardAgent } from '../agent/standard-agent.ts';
-import type { TimedRequest } from './asking.ts';
+import type { AgentRequest } from './asking.ts';
 import {
   addDifferences,
   addProblems,
@@ -51,7 +51,7 @@ export type TeamTypes = {
   readonly end: object;
   /** What a person is asked, the same in every run; and from the moment it is. */
   readonly question: { readonly id: string; readonly agent: string };
-  readonly request: TimedRequest;
+  readonly request: AgentRequest;
   readonly answer: unknown;
 };
 

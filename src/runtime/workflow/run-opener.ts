@@ -15,7 +15,7 @@ import { fingerprintOf } from './definition/fingerprint.ts';
 import type { Workflow } from './definition/workflow.ts';
 import type { RunOptions, WorkflowExecutorOptions } from './executor-options.ts';
 import { type Adopted, adoptChange } from './migration.ts';
-import type { Answers } from './step/answers.ts';
+import type { Answers } from './step/approvals.ts';
 import { absorbAttempts, readRecordedAttempts } from './step/recorded-attempts.ts';
 import { RunRecord } from './step/run-record.ts';
 import { newRunState, parseRunState, type RunState } from './step/run-state.ts';

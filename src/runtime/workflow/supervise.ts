@@ -20,25 +20,21 @@ export async function superviseWorkflow(
   const { signal: _, ...checks } = SUPERVISE;
   checkOptions(supervision, checks, 'superviseWorkflow()');
   const { ports } = executor.manager.engine;
-  const from = withPlace(options, () => `run-${ports.nextId().slice(4)}`);
+  // A run without a name gets one now, so that it can be found again.
+  const isPlaced = options.sessionId !== undefined || options.checkpointId !== undefined;
+  const from = isPlaced ? options : { ...options, sessionId: `run-${ports.nextId().slice(4)}` };
   return supervise<WorkflowResult>({
     ...supervision,
     signal: options.signal,
     ports,
-    attempt: (before) => executor.run(before === undefined ? from : { ...from, ...placeOf(before) }),
+    attempt: (before) => {
+      if (before === undefined) return executor.run(from);
+      const { sessionId, checkpointId } = before;
+      return executor.run({ ...from, sessionId, checkpointId });
+    },
     failureOf: ({ failure, status }) =>
       status === 'failed' && failure !== undefined
         ? { error: failure.error, mark: `${failure.path} ${failure.error.digest}`, isFinal: failure.isFinal }
         : undefined,
   });
-}
-
-/** A run without a name gets one now, so that it can be found again. */
-function withPlace(options: RunOptions, nextName: () => string): RunOptions {
-  const isPlaced = options.sessionId !== undefined || options.checkpointId !== undefined;
-  return isPlaced ? options : { ...options, sessionId: nextName() };
-}
-
-function placeOf({ sessionId, checkpointId }: WorkflowResult): Pick<RunOptions, 'sessionId' | 'checkpointId'> {
-  return { sessionId, checkpointId };
 }

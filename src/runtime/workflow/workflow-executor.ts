@@ -7,7 +7,7 @@ import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { Lease } from '../../manager/lease/lease.ts';
 import type { Recovery } from '../../manager/recovery/recovery-options.ts';
 import type { Session } from '../../manager/session/session.ts';
-import type { GivenAnswer, RequestPlace } from '../run/request-answers.ts';
+import { deadlineOf, type GivenAnswer, RequestAnswers, type RequestPlace } from '../run/request-answers.ts';
 import { beginOwner } from '../run/seat.ts';
 import { parseWorkflow } from './definition/parse-workflow.ts';
 import { checkRegistry } from './definition/registry.ts';
@@ -20,10 +20,10 @@ import {
   type WorkflowResult,
 } from './executor-options.ts';
 import { type OpenRun, RunOpener } from './run-opener.ts';
-import { Answers } from './step/answers.ts';
+import { type Answers, APPROVALS } from './step/approvals.ts';
 import { LeftOutSecrets } from './step/left-out-secrets.ts';
 import { RunRecord } from './step/run-record.ts';
-import { type ApprovalAnswer, type ApprovalRequest, parseRunState, type RunState } from './step/run-state.ts';
+import { type ApprovalAnswer, type ApprovalRequest, parseRunState } from './step/run-state.ts';
 import { Scope } from './step/scope.ts';
 import { WorkflowRun } from './step/workflow-run.ts';
 
@@ -40,7 +40,7 @@ export class WorkflowExecutor {
   constructor(options: WorkflowExecutorOptions) {
     this.#options = options;
     this.#terms = parseExecutorOptions(options);
-    this.#answers = new Answers(options.manager);
+    this.#answers = new RequestAnswers(options.manager, APPROVALS);
     this.#opener = new RunOpener(options, this.#answers);
   }
 
@@ -121,8 +121,10 @@ export class WorkflowExecutor {
     };
     const run = new WorkflowRun({ ...parts, ...this.#terms, ports: manager.engine.ports }, workflow);
     let end = await run.run(new Scope(workflow, { input: state.input }));
-    while (end.status === 'open' && (await this.#hasNews(session, record.state)))
-      end = await run.run(new Scope(workflow, { input: state.input }));
+    // Somebody may have answered in the moment between the last look and the end.
+    const place = { sessionId: session.id, branch: session.branch };
+    const hasNews = async () => (await this.#answers.collect(place, record.state)) !== record.state;
+    while (end.status === 'open' && (await hasNews())) end = await run.run(new Scope(workflow, { input: state.input }));
     const status = STATUS[end.status];
     const id = await record.finish(status, end.status === 'done' ? end.output : undefined);
     return this.#resultOf({ session, state: record.state, differences }, id, record.checkpoints);
@@ -147,13 +149,6 @@ export class WorkflowExecutor {
     const path = await this.manager.pathToRoot(head);
     const ofSteps = path.filter(({ checkpoint }) => checkpoint?.trigger === 'step_completed').toReversed();
     return new Map(ofSteps.map(({ id, checkpoint }) => [String(checkpoint?.metadata?.step), id]));
-  }
-
-  /** Whether somebody answered in the moment between the last look and the end. */
-  async #hasNews({ id: sessionId, branch }: Session, state: RunState): Promise<boolean> {
-    const open = Object.values(state.requests).filter(({ answer }) => answer === undefined);
-    const answers = await Promise.all(open.map((request) => this.#answers.read({ sessionId, branch }, request.id)));
-    return answers.some((answer) => answer !== undefined);
   }
 
   async #findWorkflow(workflow: Workflow | string): Promise<Workflow> {
@@ -186,7 +181,7 @@ function resultOf({ session, state, differences }: OpenRun, checkpointId: Checkp
   const status = state.status === 'completed' || state.status === 'failed' ? state.status : 'waiting';
   const approvals = Object.values(state.requests).filter(({ answer }) => answer === undefined);
   const timers = Object.entries(state.timers).map(([path, atMs]) => ({ path, atMs }));
-  const times = [...timers.map(({ atMs }) => atMs), ...approvals.flatMap(deadlineOf)];
+  const times = [...timers.map(({ atMs }) => atMs), ...approvals.flatMap((request) => deadlineOf(request) ?? [])];
   const [failure] = state.failures;
   return {
     status,
@@ -199,9 +194,4 @@ function resultOf({ session, state, differences }: OpenRun, checkpointId: Checkp
     ...(status === 'waiting' && times.length > 0 && { wakeAtMs: Math.min(...times) }),
     differences,
   };
-}
-
-/** When a request is answered by its own policy. */
-function deadlineOf({ deadlineMs, onTimeout }: ApprovalRequest): number[] {
-  return deadlineMs === undefined || onTimeout === 'wait' ? [] : [deadlineMs];
 }

@@ -1,12 +1,24 @@
 import type { ManagerPorts } from '../../../manager/engine/engine.ts';
 import type { Session } from '../../../manager/session/session.ts';
-import { REJECT } from '../../run/request-answers.ts';
+import { findOwn, REJECT, type RequestAnswers, type RequestForm } from '../../run/request-answers.ts';
 import type { ApprovalAction } from '../definition/workflow.ts';
 import type { Activity } from './activity.ts';
-import type { Answers } from './answers.ts';
 import { failed, OPEN, type Outcome } from './outcome.ts';
 import type { RunRecord } from './run-record.ts';
-import type { ApprovalAnswer, ApprovalRequest } from './run-state.ts';
+import { type ApprovalAnswer, type ApprovalRequest, parseRunState, type RunState } from './run-state.ts';
+
+/** Where answers to what a run asks are left and found, once each. */
+export type Answers = RequestAnswers<RunState, ApprovalRequest>;
+
+export const APPROVALS: RequestForm<RunState, ApprovalRequest> = {
+  parse: parseRunState,
+  requestsOf: ({ requests }) => requests,
+  answerOf: ({ requests }, id) => findOwn(requests, id)?.answer,
+  withAnswer: (state, request, answer) => ({
+    ...state,
+    requests: { ...state.requests, [request.id]: { ...request, answer } },
+  }),
+};
 
 type ApprovalParts = {
   readonly session: Session;
@@ -17,7 +29,7 @@ type ApprovalParts = {
 };
 
 /** What a person is asked, and for which step. */
-export type Question = Pick<ApprovalAction, 'options' | 'timeoutMs' | 'onTimeout'> & {
+type Question = Pick<ApprovalAction, 'options' | 'timeoutMs' | 'onTimeout'> & {
   readonly id: string;
   readonly path: string;
   readonly message: string;
@@ -26,51 +38,31 @@ export type Question = Pick<ApprovalAction, 'options' | 'timeoutMs' | 'onTimeout
 /** How often an answer is looked for while other steps go on. */
 const POLL_MS = 500;
 
-/** Asks people, once each, and waits for them as long as anything else goes on. */
-export class Approvals {
-  readonly #parts: ApprovalParts;
-
-  constructor(parts: ApprovalParts) {
-    this.#parts = parts;
+/**
+ * Asks a person, once, and waits as long as anything else goes on: `done` with the answer, `failed` if it is no, and `open` if there is
+ * none and nothing else is left to do.
+ */
+export async function askPerson(parts: ApprovalParts, question: Question): Promise<Outcome> {
+  const { session, record, answers, activity, ports } = parts;
+  const place = { sessionId: session.id, branch: session.branch };
+  const request =
+    record.request(question.id) ?? (await activity.during(() => record.open(toRequest(question, ports.now()))));
+  const look = async () =>
+    (await answers.find(place, record.state, request.id)) ?? (await answers.timeOut(place, request));
+  for (;;) {
+    const answer = await activity.during(look);
+    if (answer !== undefined) return take(record, request, answer);
+    if (await activity.rest(POLL_MS)) return OPEN;
   }
+}
 
-  /** Ends `done` with the answer, `failed` if it is no, and `open` if there is none and nothing else is left to do. */
-  async ask(question: Question): Promise<Outcome> {
-    const { record, activity } = this.#parts;
-    const request = record.request(question.id) ?? (await activity.during(() => record.open(this.#request(question))));
-    for (;;) {
-      const answer = request.answer ?? (await activity.during(() => this.#look(request)));
-      if (answer !== undefined) return this.#take(request, answer);
-      if (await activity.rest(POLL_MS)) return OPEN;
-    }
-  }
+function toRequest({ timeoutMs, ...question }: Question, askedAtMs: number): ApprovalRequest {
+  return { ...question, askedAtMs, ...(timeoutMs !== undefined && { deadlineMs: askedAtMs + timeoutMs }) };
+}
 
-  #request({ timeoutMs, ...question }: Question): ApprovalRequest {
-    const askedAtMs = this.#parts.ports.now();
-    return { ...question, askedAtMs, ...(timeoutMs !== undefined && { deadlineMs: askedAtMs + timeoutMs }) };
-  }
-
-  async #look(request: ApprovalRequest): Promise<ApprovalAnswer | undefined> {
-    const { answers, session, ports } = this.#parts;
-    const found = await answers.read({ sessionId: session.id, branch: session.branch }, request.id);
-    const isLate = request.deadlineMs !== undefined && ports.now() >= request.deadlineMs;
-    if (found !== undefined || !isLate || request.onTimeout === 'wait') return found;
-    return this.#timeOut(request);
-  }
-
-  /** The policy answers as a person would, so that either it is heard or a person who was faster. */
-  async #timeOut(request: ApprovalRequest): Promise<ApprovalAnswer> {
-    const { answers, session } = this.#parts;
-    const place = { sessionId: session.id, branch: session.branch };
-    const accept = request.options.find((option) => option !== REJECT) ?? REJECT;
-    const answer = request.onTimeout === 'reject' ? REJECT : accept;
-    return answers.giveOrRead({ ...place, requestId: request.id, answer, by: 'timeout' });
-  }
-
-  #take(request: ApprovalRequest, answer: ApprovalAnswer): Outcome {
-    if (request.answer === undefined) this.#parts.record.answered(request, answer);
-    const output = { approved: answer.answer !== REJECT, ...answer };
-    if (output.approved) return { status: 'done', output };
-    return { ...failed('ApprovalRejected', `"${request.path}" was rejected by ${answer.by}.`), output, isFinal: true };
-  }
+function take(record: RunRecord, request: ApprovalRequest, answer: ApprovalAnswer): Outcome {
+  if (request.answer === undefined) record.answered(request, answer);
+  const output = { approved: answer.answer !== REJECT, ...answer };
+  if (output.approved) return { status: 'done', output };
+  return { ...failed('ApprovalRejected', `"${request.path}" was rejected by ${answer.by}.`), output, isFinal: true };
 }

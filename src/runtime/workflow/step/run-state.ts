@@ -1,6 +1,7 @@
 import { InvalidInputError } from '../../../core/errors.ts';
 import { digestText } from '../../../core/tree/chunk.ts';
 import type { InputDigest } from '../../../manager/effect/input-digest.ts';
+import type { RequestAnswer } from '../../run/request-answers.ts';
 import type { Fingerprint } from '../definition/fingerprint.ts';
 
 /** An error as data. The digest is the same for the same name, code and message. */
@@ -50,13 +51,7 @@ export type Tries = {
 export const UNTRIED: Tries = Object.freeze({ turn: 0, attempts: 0, isFinal: false, atMs: 0 });
 
 /** What a person said. */
-export type ApprovalAnswer = {
-  readonly answer: string;
-  readonly by: string;
-  readonly atMs: number;
-  /** Anything else the person had to say, such as a changed plan. */
-  readonly value?: unknown;
-};
+export type ApprovalAnswer = RequestAnswer;
 
 /** Something a person is asked, from the moment it is asked. */
 export type ApprovalRequest = {

@@ -5,7 +5,7 @@ import type { StepContext, WorkflowAgent } from '../definition/registry.ts';
 import { expressionsOf, formatValue, render } from '../definition/template.ts';
 import type { ApprovalAction, NamedAction, WorkflowStep } from '../definition/workflow.ts';
 import type { Activity } from './activity.ts';
-import { Approvals } from './approvals.ts';
+import { askPerson } from './approvals.ts';
 import type { Outcome } from './outcome.ts';
 import type { Scope } from './scope.ts';
 import { StepAttempts } from './step-attempts.ts';
@@ -31,12 +31,10 @@ type ActionParts = RunParts & {
 export class StepActions {
   readonly #parts: ActionParts;
   readonly #attempts: StepAttempts;
-  readonly #approvals: Approvals;
 
   constructor(parts: ActionParts) {
     this.#parts = parts;
     this.#attempts = new StepAttempts(parts);
-    this.#approvals = new Approvals(parts);
   }
 
   async act(place: Place): Promise<Outcome> {
@@ -68,7 +66,7 @@ export class StepActions {
 
   #ask({ options, timeoutMs, onTimeout, ...action }: ApprovalAction, { path, lookup }: Place): Promise<Outcome> {
     const message = formatValue(render(action.message, lookup));
-    return this.#approvals.ask({ id: path, path, message, options, timeoutMs, onTimeout });
+    return askPerson(this.#parts, { id: path, path, message, options, timeoutMs, onTimeout });
   }
 
   /** Asks before an operation that needs it; undefined if it may go on. */
@@ -76,7 +74,7 @@ export class StepActions {
     const { requireFor, timeoutMs, onTimeout = 'wait' } = this.#parts.approvals;
     if (operation === undefined || !requireFor.includes(operation)) return undefined;
     const question = { id: `${path}?${operation}`, path, message: `May "${title}" do ${operation}?` };
-    const outcome = await this.#approvals.ask({ ...question, options: ['approve', 'reject'], timeoutMs, onTimeout });
+    const outcome = await askPerson(this.#parts, { ...question, options: ['approve', 'reject'], timeoutMs, onTimeout });
     return outcome.status === 'done' ? undefined : outcome;
   }
 

@@ -3,7 +3,7 @@ import type { Session } from '../../../manager/session/session.ts';
 import type { WorkflowRegistry } from '../definition/registry.ts';
 import type { Workflow, WorkflowStep } from '../definition/workflow.ts';
 import { Activity } from './activity.ts';
-import type { Answers } from './answers.ts';
+import type { Answers } from './approvals.ts';
 import { isSecretLeftOut, type LeftOutSecrets } from './left-out-secrets.ts';
 import { forEach, repeat, settle, type Turn } from './loops.ts';
 import type { Outcome } from './outcome.ts';
