@@ -25,11 +25,14 @@ export type ProcessOptions = {
   readonly mark: RunMark;
   readonly timeoutMs: number;
   readonly maxOutputBytes: number;
-  /** How long it may tidy up after SIGTERM. */
-  readonly killGraceMs: number;
-  /** What is beyond `maxOutputBytes` is read and dropped up to here; then the process is killed. */
-  readonly drainBytes: number;
+  /** What is beyond `maxOutputBytes` is read and dropped up to here; then the process is killed. Default 1 GiB. */
+  readonly drainBytes?: number;
 };
+
+const DRAIN_BYTES = 2 ** 30;
+
+/** How long a process may tidy up after SIGTERM. */
+const KILL_GRACE_MS = 500;
 
 /** How long to wait, after all was killed, for the last output, or for a process that does not die. */
 const PIPE_GRACE_MS = 500;
@@ -77,7 +80,7 @@ export class CodeProcess {
       return;
     }
     this.#signal('SIGTERM');
-    this.#timers.push(setTimeout(() => this.#signal('SIGKILL'), this.#options.killGraceMs));
+    this.#timers.push(setTimeout(() => this.#signal('SIGKILL'), KILL_GRACE_MS));
   }
 
   #signal(signal: NodeJS.Signals): void {
@@ -102,11 +105,11 @@ export class CodeProcess {
   }
 
   #exit(): Promise<Pick<ProcessOutcome, 'exitCode' | 'signal' | 'error'>> {
-    const { timeoutMs, killGraceMs } = this.#options;
+    const { timeoutMs } = this.#options;
     return new Promise((resolve) => {
       this.#child.once('error', (error) => resolve({ exitCode: null, signal: null, error }));
       this.#child.once('exit', (exitCode, signal) => resolve({ exitCode, signal, error: undefined }));
-      const giveUpMs = Math.min(timeoutMs + killGraceMs + UNKILLABLE_MS, MAX_DELAY_MS);
+      const giveUpMs = Math.min(timeoutMs + KILL_GRACE_MS + UNKILLABLE_MS, MAX_DELAY_MS);
       const giveUp = () =>
         resolve({ exitCode: null, signal: null, error: new Error('The process could not be killed.') });
       this.#timers.push(setTimeout(giveUp, giveUpMs));
@@ -114,9 +117,10 @@ export class CodeProcess {
   }
 
   #drain(stdout: Readable): Promise<void> {
+    const { drainBytes = DRAIN_BYTES } = this.#options;
     stdout.on('data', (chunk: Buffer) => {
       this.#output.add(chunk);
-      if (this.#output.totalBytes > this.#options.drainBytes) this.stop('flood');
+      if (this.#output.totalBytes > drainBytes) this.stop('flood');
     });
     return new Promise((resolve) => {
       stdout.once('close', resolve);

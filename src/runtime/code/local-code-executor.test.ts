@@ -16,6 +16,8 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { digestText } from '../../core/tree/chunk.ts';
 import type { CodeExecutionConfig } from './code-executor.ts';
 import { parseCodeExecutionConfig } from './code-executor.ts';
+import { CodeProcess } from './code-process.ts';
+import { describeOutcome } from './describe-outcome.ts';
 import { LocalCodeExecutor, type LocalExecutorOptions } from './local-code-executor.ts';
 import { formatMark, isAlive, RUN_MARK } from './marked-processes.ts';
 
@@ -179,10 +181,17 @@ describe('[code.3] a flood', () => {
   });
 
   test('without end is stopped', async () => {
-    const result = await executor({ maxOutputBytes: 100 }, { drainBytes: 20_000_000 }).run({
-      language: 'sh',
-      code: 'while :; do echo flood; done & yes flood',
-    });
+    const outcome = await new CodeProcess({
+      program: 'sh',
+      args: ['-c', 'while :; do echo flood; done & yes flood'],
+      cwd: workDir,
+      env: { PATH: process.env.PATH ?? '' },
+      mark: { place: digestText(workDir), ownerPid: process.pid, run: 'flood' },
+      timeoutMs: 20_000,
+      maxOutputBytes: 100,
+      drainBytes: 20_000_000,
+    }).finished;
+    const result = describeOutcome(outcome, { language: 'sh', file: 'flood.sh', durationMs: 0, timeoutMs: 20_000 });
     expect(result.failure?.message).toMatch(/^The code was stopped because it had printed \d+ bytes\.$/);
     expect(result.signal).toBe('SIGKILL');
   });

@@ -2,15 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { realpath } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { InvalidInputError, messageOf } from '../../core/errors.ts';
-import {
-  checkOptions,
-  delayFrom,
-  filledString,
-  type OptionChecks,
-  record,
-  signal,
-  wholeFrom,
-} from '../../core/options.ts';
+import { checkOptions, filledString, type OptionChecks, record, signal } from '../../core/options.ts';
 import { digestText } from '../../core/tree/chunk.ts';
 import { makeFolder } from '../../storage/make-folder.ts';
 import { OpenFolder } from '../workspace/open-folder.ts';
@@ -31,17 +23,9 @@ import { killOrphans } from './marked-processes.ts';
 export type LocalExecutorOptions = {
   /** Where `PATH` and the variables that the configuration names are looked up; a command line passes its own environment. */
   readonly environment?: Readonly<Record<string, string | undefined>>;
-  /** How long code may tidy up after SIGTERM, before SIGKILL; default 500. */
-  readonly killGraceMs?: number;
-  /** How much output is read at all before the code is killed; default 1 GiB. */
-  readonly drainBytes?: number;
 };
 
-const OPTIONS: OptionChecks<LocalExecutorOptions> = {
-  environment: record,
-  killGraceMs: delayFrom(0),
-  drainBytes: wholeFrom(1),
-};
+const OPTIONS: OptionChecks<LocalExecutorOptions> = { environment: record };
 const RUN: OptionChecks<CodeRunOptions> = { signal, idempotencyKey: filledString };
 
 type Config = Exclude<CodeExecutionConfig, false>;
@@ -56,8 +40,6 @@ type Prepared = {
 
 const DEFAULT_TIMEOUT_MS = 60_000;
 const DEFAULT_OUTPUT_BYTES = 100_000;
-const DEFAULT_GRACE_MS = 500;
-const DEFAULT_DRAIN_BYTES = 2 ** 30;
 
 /** Where programs are when no environment was given. */
 const SYSTEM_PATH = `${dirname(process.execPath)}:/usr/local/bin:/usr/bin:/bin`;
@@ -165,8 +147,6 @@ export class LocalCodeExecutor implements CodeExecutor {
       mark: { place: digestText(cwd), ownerPid: process.pid, run: randomUUID() },
       timeoutMs: this.#timeoutMs,
       maxOutputBytes: this.#config.maxOutputBytes ?? DEFAULT_OUTPUT_BYTES,
-      killGraceMs: this.#options.killGraceMs ?? DEFAULT_GRACE_MS,
-      drainBytes: this.#options.drainBytes ?? DEFAULT_DRAIN_BYTES,
     });
     const abort = () => running.stop('abort');
     options.signal?.addEventListener('abort', abort, { once: true });
