@@ -55,7 +55,7 @@ export function checkValue(value: unknown, check: OptionCheck, name: string): vo
   const problem = check(value);
   if (problem === undefined) return;
   const { at, problem: text } = toInner(problem);
-  throw new InvalidInputError(`${name}${at} ${text}.`, { details: { option: `${name}${at}` } });
+  throw new InvalidInputError(ended(`${name}${at} ${text}`), { details: { option: `${name}${at}` } });
 }
 
 function checkOf(checks: OptionChecks, key: string): OptionCheck | undefined {
@@ -110,10 +110,13 @@ function meant(suggestion: string | undefined, known: readonly string[]): string
 
 function badOption(key: string, problem: string | InnerProblem, of: string): InvalidInputError {
   const { at, problem: text } = toInner(problem);
-  const end = text.endsWith('?') || text.endsWith('.') ? '' : '.';
-  return new InvalidInputError(`The option "${key}${at}" of ${of} ${text}${end}`, {
+  return new InvalidInputError(ended(`The option "${key}${at}" of ${of} ${text}`), {
     details: { option: `${key}${at}` },
   });
+}
+
+function ended(sentence: string): string {
+  return /[.?]$/.test(sentence) ? sentence : `${sentence}.`;
 }
 
 function toInner(problem: string | InnerProblem): InnerProblem {

@@ -1,36 +1,75 @@
 import { join, resolve } from 'node:path';
 import { InvalidInputError } from '../../core/errors.ts';
+import {
+  checkOptions,
+  checkValue,
+  describeValue,
+  isRecord,
+  type OptionCheck,
+  type OptionChecks,
+  record,
+  string,
+} from '../../core/options.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { CheckpointManagerOptions } from '../../manager/manager-options.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
 import type { StorageAddress } from '../../storage/open/address.ts';
 import { openStorage } from '../../storage/open/open.ts';
-import type { CheckpointingSettings } from './config-schema.ts';
+import { type CheckpointingSettings, checkpointingSchema, type GivenCheckpointing } from './config-schema.ts';
 import type { Environment } from './environment-overrides.ts';
+import { formatProblem } from './problem.ts';
+import { checkSchema } from './schema-problems.ts';
+import { dataSource } from './yaml-source.ts';
 
 /** Where references in settings (`env:NAME`) are looked up, and what their paths are relative to (default: the working folder). */
 export type StorageSource = { readonly env?: Environment; readonly folder?: string };
 
-/** The storage that settings ask for, its folder made; undefined only if they say `enabled: false`. */
+const SOURCE: OptionChecks<StorageSource> = { env: record, folder: string };
+
+/** The storage that settings ask for, its folder made; undefined only if they say `enabled: false`. What they leave out is as in a file. */
 export async function createCheckpointStorage(
-  settings: CheckpointingSettings,
+  settings: GivenCheckpointing,
   source: StorageSource = {},
 ): Promise<ChunkStorage | undefined> {
+  checkOptions(source, SOURCE, 'createCheckpointStorage()');
+  return openSettings(parseSettings(settings, 'createCheckpointStorage()'), source);
+}
+
+async function openSettings(settings: CheckpointingSettings, source: StorageSource): Promise<ChunkStorage | undefined> {
   return settings.enabled ? openStorage(addressOf(settings, source)) : undefined;
 }
 
+const WANTED = 'config.workflow.checkpointing of loadWorkflowConfig(), or settings such as { storage_type: "memory" }';
+
+const checkpointing: OptionCheck = (value) => {
+  if (!isRecord(value)) return `must be ${WANTED}; found ${describeValue(value)}`;
+  const source = dataSource(value);
+  const [first] = checkSchema({ source, schema: checkpointingSchema, value, path: [] }).problems;
+  if (first === undefined) return undefined;
+  return `must be ${WANTED}; found ${formatProblem(first)}`;
+};
+
+function parseSettings(settings: GivenCheckpointing, of: string): CheckpointingSettings {
+  checkValue(settings, checkpointing, `The settings of ${of}`);
+  return checkpointingSchema.parse(settings);
+}
+
+/** How a manager is opened by settings. */
+type OpenManagerOptions = StorageSource & { readonly manager?: Omit<CheckpointManagerOptions, 'storage'> };
+
+const OPEN: OptionChecks<OpenManagerOptions> = { ...SOURCE, manager: record };
+
 /** Opens the storage and a manager on it, and prunes what is older than `cleanup_after_days`: call it when the process starts. */
 export async function openCheckpointManager(
-  settings: CheckpointingSettings,
-  {
-    manager: options = {},
-    ...source
-  }: StorageSource & { readonly manager?: Omit<CheckpointManagerOptions, 'storage'> } = {},
+  settings: GivenCheckpointing,
+  options: OpenManagerOptions = {},
 ): Promise<CheckpointManager | undefined> {
-  const storage = await createCheckpointStorage(settings, source);
+  checkOptions(options, OPEN, 'openCheckpointManager()');
+  const parsed = parseSettings(settings, 'openCheckpointManager()');
+  const storage = await openSettings(parsed, options);
   if (storage === undefined) return undefined;
-  const manager = new CheckpointManager({ ...options, storage });
-  const { cleanup_after_days: maxAgeDays } = settings;
+  const manager = new CheckpointManager({ ...options.manager, storage });
+  const { cleanup_after_days: maxAgeDays } = parsed;
   if (maxAgeDays !== undefined) await manager.cleanupOldCheckpoints({ maxAgeDays });
   return manager;
 }

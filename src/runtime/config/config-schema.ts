@@ -104,6 +104,9 @@ export type WorkflowConfig = z.output<typeof configSchema>;
 /** Where and how long checkpoints are kept. */
 export type CheckpointingSettings = WorkflowConfig['workflow']['checkpointing'];
 
+/** Checkpointing settings as they may be written; what they leave out is as by default. */
+export type GivenCheckpointing = z.input<typeof checkpointingSchema>;
+
 /** Which operations a person must agree to. */
 export type HumanInTheLoopSettings = WorkflowConfig['workflow']['human_in_the_loop'];
 

@@ -288,6 +288,51 @@ describe('storages', () => {
     expect(await openCheckpointManager(settings({ enabled: false }))).toBeUndefined();
   });
 
+  test.each<[what: string, settings: unknown, found: string]>([
+    ['nothing', undefined, 'found undefined.'],
+    ['a path', 'checkpoints.db', 'found "checkpoints.db".'],
+    ['a list', [], 'found a list.'],
+    ['the whole config', DEFAULTS, 'found workflow: unknown key "workflow".'],
+    ['the workflow part', DEFAULTS.workflow, 'found checkpointing: unknown key "checkpointing".'],
+    ['a storage that nobody knows', { enabled: true, storage_type: 'zz' }, 'storage_type: must be one of file, memory'],
+    ['no flag', { enabled: 'no' }, 'enabled: must be a boolean; found "no".'],
+  ])('[settings.4] %s is refused and does not switch checkpointing off', async (_, wrong, found) => {
+    for (const open of [createCheckpointStorage, openCheckpointManager]) {
+      const message = await open(wrong as never).then(
+        String,
+        (error: SavestateError) => `${error.code} ${error.message}`,
+      );
+      expect(message).toContain(
+        `INVALID_INPUT The settings of ${open.name}() must be config.workflow.checkpointing of loadWorkflowConfig()`,
+      );
+      expect(message).toContain(found);
+      await expect(open({ storage_type: 'memory' }, { fodler: 'x' } as never)).rejects.toThrow(
+        /did you mean "folder"\?$/,
+      );
+    }
+  });
+
+  test('[settings.4] what settings leave out is as in a file', async () => {
+    const manager = await openCheckpointManager({ storage_type: 'memory' });
+    expect((await manager?.stats())?.sessions).toBe(0);
+    await manager?.close();
+    const folder = temporaryFolder();
+    const storage = await createCheckpointStorage({}, { folder });
+    expect([storage?.kind, existsSync(join(folder, 'checkpoints'))]).toEqual(['file', true]);
+  });
+
+  test.each<[call: string, read: () => unknown, message: string]>([
+    [
+      'bytes',
+      () => loadWorkflowConfig(Buffer.from('') as never),
+      'must be YAML as a string, such as readFileSync(path',
+    ],
+    ['nothing', () => loadWorkflowConfig(undefined as never), 'The text of loadWorkflowConfig() must be YAML'],
+    ['an unknown option', () => loadWorkflowConfig('', { sorce: 'x' } as never), 'did you mean "source"?'],
+  ])('[settings.1] settings are not read from %s', (_, read, message) => {
+    expect(read).toThrow(expect.objectContaining({ code: 'INVALID_INPUT', message: expect.stringContaining(message) }));
+  });
+
   test('[settings.4] a folder that cannot be made is an error that says why', async () => {
     await expect(createCheckpointStorage(settings({ storage_path: '/dev/null/x' }))).rejects.toMatchObject({
       code: 'STORAGE',

@@ -1,12 +1,12 @@
 import { z } from 'zod';
 import { withoutUndefined } from '../../core/defined.ts';
-import { isRecord } from '../../core/options.ts';
+import { checkOptions, checkValue, isRecord, type OptionChecks, record, string } from '../../core/options.ts';
 import { configSchema, SETTINGS, type WorkflowConfig } from './config-schema.ts';
 import { findContradictions } from './contradictions.ts';
 import { applyEnvironment, type Environment } from './environment-overrides.ts';
 import { type Problem, problemsError } from './problem.ts';
 import { checkSchema } from './schema-problems.ts';
-import { yamlSource } from './yaml-source.ts';
+import { yamlSource, yamlText } from './yaml-source.ts';
 
 /** Where settings come from besides the text. */
 export type ConfigSource = {
@@ -39,8 +39,12 @@ const fileSchema = z.strictObject({
 
 const settingsSchema = z.strictObject({ ...SETTINGS.top, workflow: z.strictObject(SETTINGS.workflow).prefault({}) });
 
+const SOURCE: OptionChecks<ConfigSource> = { env: record, source: string };
+
 /** Reads the settings of `workflow.yaml`; throws an InvalidInputError with all problems, by line and column. Nothing is ever ignored. */
 export function loadWorkflowConfig(text: string, options: ConfigSource = {}): WorkflowConfig {
+  checkValue(text, yamlText, 'The text of loadWorkflowConfig()');
+  checkOptions(options, SOURCE, 'loadWorkflowConfig()');
   return readWorkflowConfig(text, options).config;
 }
 

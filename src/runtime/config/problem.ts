@@ -31,7 +31,8 @@ export function problemsError(what: string, problems: readonly Problem[]): Inval
   return new InvalidInputError(`${what} has ${count}:\n${lines.join('\n')}`, { details: { problems: sorted } });
 }
 
-function formatProblem({ path, message, line, column }: Problem): string {
+/** A problem in one line, after its place. */
+export function formatProblem({ path, message, line, column }: Problem): string {
   const place = line === undefined ? '' : `${line}:${column} `;
   return `${place}${path === '' ? '' : `${path}: `}${message}`;
 }

@@ -1,4 +1,5 @@
 import { Document, isMap, isNode, isScalar, Lexer, LineCounter, type Node, Parser, parseDocument, visit } from 'yaml';
+import { accepts, type OptionCheck } from '../../core/options.ts';
 import { formatPath, type KeyPath, type Problem } from './problem.ts';
 
 /** A document whose problems can be placed. */
@@ -23,6 +24,12 @@ export function dataSource(data: unknown): ProblemSource {
     }),
   };
 }
+
+/** Accepts what YAML is read from. */
+export const yamlText: OptionCheck = accepts(
+  "YAML as a string, such as readFileSync(path, 'utf8')",
+  (value) => typeof value === 'string',
+);
 
 /** Reads YAML; problems found in its data later can be placed by line and column. */
 export function yamlSource(text: string): ProblemSource {

@@ -8,7 +8,7 @@ import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.t
 import { scriptedModel } from '../../testing/model/scripted-model.ts';
 import { StandardAgent } from '../agent/standard-agent.ts';
 import type { StepDefinition } from './definition/definition-schema.ts';
-import { defineWorkflow } from './definition/parse-workflow.ts';
+import { defineWorkflow, parseWorkflow } from './definition/parse-workflow.ts';
 import type { StepContext, WorkflowRegistry } from './definition/registry.ts';
 import { WorkflowExecutor } from './workflow-executor.ts';
 
@@ -124,6 +124,21 @@ describe('running', () => {
       'c done',
     ]);
     expect((await run({ go: true })).steps.every(({ status }) => status === 'done')).toBe(true);
+  });
+
+  test.each<[what: string, items: StepDefinition['for_each']]>([
+    ['a list', [1, '{{ input[1] }}', 3]],
+    ['a reference', '{{ input }}'],
+    ['items', { items: [1, '{{ input[1] }}', 3], concurrency: 2 }],
+  ])('[workflow.6] for_each takes %s, in code and in YAML', async (_, items) => {
+    const steps: StepDefinition[] = [{ id: 'each', function: 'f', for_each: items, input: '{{ item }}' }];
+    const functions = { f: (item: number) => item * 2 };
+    const { executor } = setUp(steps, { functions });
+    for (const workflow of [defineWorkflow({ steps }), parseWorkflow(JSON.stringify({ steps }))])
+      expect(await executor.run({ workflow, input: [1, 2, 3] })).toMatchObject({
+        status: 'completed',
+        output: [2, 4, 6],
+      });
   });
 
   test('[workflow.6] for_each does something for every item, a few at a time, and answers in the order of the items', async () => {

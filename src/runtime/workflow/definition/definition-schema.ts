@@ -50,9 +50,10 @@ const fields = {
   when: condition.optional(),
   repeat: z.strictObject({ until: condition, limit: count }).optional(),
   for_each: z
-    .union([z.string().min(1), z.strictObject({ items: z.unknown(), concurrency: count.optional() })], {
-      error: 'must be a reference to a list, or { items, concurrency }',
-    })
+    .union(
+      [z.string().min(1), z.array(z.unknown()), z.strictObject({ items: z.unknown(), concurrency: count.optional() })],
+      { error: 'must be a list, a reference to a list, or { items, concurrency }' },
+    )
     .optional(),
   retry: retry.optional(),
   timeout: duration.optional(),

@@ -240,6 +240,20 @@ steps:
     expect(problems).toEqual([{ path: 'steps[0].needs', message: 'there is no step "b".' }]);
   });
 
+  test.each<[call: string, read: () => unknown, message: string]>([
+    ['bytes', () => parseWorkflow(Buffer.from('') as never), 'must be YAML as a string, such as readFileSync(path'],
+    ['no text', () => parseWorkflow(undefined as never), 'The text of parseWorkflow() must be YAML'],
+    ['an unknown option', () => parseWorkflow('', { sorce: 'x' } as never), 'did you mean "source"?'],
+    [
+      'no definition',
+      () => defineWorkflow(undefined as never),
+      'must be an object: { workflow, steps }; found undefined.',
+    ],
+    ['a text for a definition', () => defineWorkflow('steps: []' as never), 'found "steps: []".'],
+  ])('[workflow.2] %s is refused', (_, read, message) => {
+    expect(read).toThrow(expect.objectContaining({ code: 'INVALID_INPUT', message: expect.stringContaining(message) }));
+  });
+
   test('[workflow.2] references from afar are checked without walking the graph for each of them', () => {
     let looks = 0;
     const size = 4_000;

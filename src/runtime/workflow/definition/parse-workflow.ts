@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import { messageOf } from '../../../core/errors.ts';
-import { isRecord } from '../../../core/options.ts';
+import { accepts, checkOptions, checkValue, isRecord, type OptionChecks, string } from '../../../core/options.ts';
 import { SETTINGS } from '../../config/config-schema.ts';
 import { type Problem, problemsError } from '../../config/problem.ts';
 import { checkSchema } from '../../config/schema-problems.ts';
-import { dataSource, type ProblemSource, yamlSource } from '../../config/yaml-source.ts';
+import { dataSource, type ProblemSource, yamlSource, yamlText } from '../../config/yaml-source.ts';
 import { headerSchema, type WorkflowDefinition } from './definition-schema.ts';
 import { checkGraph, orderSteps } from './graph-check.ts';
 import { StepReader } from './read-steps.ts';
@@ -21,13 +21,20 @@ const outlineSchema = z.strictObject({
   steps: z.array(z.unknown()).min(1, 'must have a step'),
 });
 
+const SOURCE: OptionChecks<WorkflowSource> = { source: string };
+
 /** Reads a workflow from YAML; throws an InvalidInputError with all problems, by line and column. */
-export function parseWorkflow(text: string, { source = 'workflow.yaml' }: WorkflowSource = {}): Workflow {
-  return readWorkflow(yamlSource(text), source);
+export function parseWorkflow(text: string, options: WorkflowSource = {}): Workflow {
+  checkValue(text, yamlText, 'The text of parseWorkflow()');
+  checkOptions(options, SOURCE, 'parseWorkflow()');
+  return readWorkflow(yamlSource(text), options.source ?? 'workflow.yaml');
 }
+
+const definitionObject = accepts('an object: { workflow, steps }', isRecord);
 
 /** Makes a workflow from a definition in code; the keys are those of the YAML. */
 export function defineWorkflow(definition: WorkflowDefinition): Workflow {
+  checkValue(definition, definitionObject, 'The definition of defineWorkflow()');
   return readWorkflow(dataSource(definition), definition.workflow?.name ?? 'workflow');
 }
 

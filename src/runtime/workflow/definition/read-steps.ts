@@ -156,7 +156,7 @@ export class StepReader {
       return { kind: 'repeat', until, limit: repeat.limit };
     }
     if (forEach === undefined) return undefined;
-    const { items, concurrency = 1 } = typeof forEach === 'string' ? { items: forEach } : forEach;
+    const { items, concurrency = 1 } = toItems(forEach);
     return { kind: 'for_each', items: this.#template(items, [...path, 'for_each']), concurrency };
   }
 
@@ -212,6 +212,13 @@ function toList(needs: string | readonly string[]): readonly string[] {
   return typeof needs === 'string' ? [needs] : needs;
 }
 
+function toItems(forEach: StepDefinition['for_each']): {
+  readonly items?: unknown;
+  readonly concurrency?: number | undefined;
+} {
+  return typeof forEach === 'object' && !Array.isArray(forEach) ? forEach : { items: forEach };
+}
+
 function toRetry(retry: StepDefinition['retry']): RetryPolicy {
   const { max_attempts: maxAttempts = 1, delay, factor = 2, max_delay: maxDelay } = retry ?? {};
   return {
@@ -231,7 +238,7 @@ function toOnError(onError: StepDefinition['on_error']): OnError {
 function meaningOf(written: Written): unknown {
   const { definition, needs, members } = written;
   const { agent, function: called, workflow, approval, wait, input, repeat, on_error, operation } = definition;
-  const forEach = typeof definition.for_each === 'object' ? definition.for_each.items : definition.for_each;
+  const forEach = toItems(definition.for_each).items;
   const ask = approval === undefined ? undefined : [approval.message, approval.options];
   const conditions = conditionsOf(written).map(({ text }) => text);
   const does = { agent, called, workflow, ask, wait, input, repeat, forEach, on_error, operation };
