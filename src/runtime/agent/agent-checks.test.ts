@@ -82,6 +82,30 @@ test.each<[call: string, wrong: () => unknown, message: string]>([
     () => new Orchestrator({ agents: [ann()], checkpointManager: manager, runtime: { anne: { checkpoint: false } } }),
     'did you mean "ann"?',
   ],
+  [
+    'heard nothing',
+    () => ann().receive({ name: 'user' } as never, 'user'),
+    'The content of a message must be a string',
+  ],
+  ['heard a number', () => ann().receive(5 as never, 'user'), 'A message must be an object; found 5'],
+  ['heard from nobody', () => ann().receive('Hello', undefined as never), 'The partner of a conversation must be'],
+  ['a role', () => ann().receive({ role: 'system', content: 'x' } as never, 'user'), 'without the name of who speaks'],
+  ['a turn', () => ann().receive({ name: 'b', content: 'x', turn: 5 } as never, 'user'), '"turn" of a message must be'],
+  ['a copy', () => ann().rewriteHistory('user', [{ name: 'user' }] as never), 'The content of a message must be'],
+  [
+    'said a number',
+    () => new GroupChat({ agents: [ann()] }).append(5 as never),
+    'A message must be an object; found 5',
+  ],
+  [
+    'an edit',
+    () => {
+      const chat = new GroupChat({ agents: [ann()] });
+      chat.append('Hello');
+      chat.edit(0, 5 as never);
+    },
+    'The content of a message must be a string; found 5',
+  ],
   ['no source', () => new FleetRestorer({ checkpoints: manager }).continue(undefined as never), 'named by no id'],
   [
     'a path',

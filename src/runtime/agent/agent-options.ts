@@ -27,7 +27,7 @@ import { type CodeExecutionConfig, parseCodeExecutionConfig } from '../code/code
 import type { ChatModel } from '../model/chat-model.ts';
 import type { LanguageModel } from '../model/language-model.ts';
 import { type LlmConfig, parseLlmConfig } from '../model/llm-config.ts';
-import { modelIdOf } from './agent-registry.ts';
+import { type AgentRegistry, modelIdOf } from './agent-registry.ts';
 import { type AgentState, DEFAULT_RUNTIME, NO_TOTALS, type RuntimeFlags } from './agent-state.ts';
 import type { HumanInputMode, ReplyOptions } from './reply.ts';
 import { fingerprintTool, type Tool } from './tool.ts';
@@ -100,20 +100,67 @@ const FROM_CODE = {
   maxConsecutiveAutoReplies: ['maxConsecutiveAutoReplies', 'maxConsecutiveAutoReplies'],
   maxToolRounds: ['maxToolRounds', 'maxToolRounds'],
   defaultReply: ['defaultReply', 'defaultReply'],
+  codeExecution: ['codeExecution', 'codeExecution'],
 } as const satisfies Partial<Record<keyof StandardAgentOptions, readonly [keyof AgentState, string]>>;
 
-/** What of a new agent's state its options said: the rest has no opinion of the code. */
-export function givenState(options: StandardAgentOptions, state: AgentState): Partial<AgentState> {
+/** What of an agent's state its options said: the rest has no opinion of the code. */
+export type GivenState = Partial<Omit<AgentState, 'runtime'>> & Pick<StandardAgentOptions, 'runtime'>;
+
+export function givenState(options: StandardAgentOptions, state: AgentState): GivenState {
   const said = Object.entries(FROM_CODE).filter(([option]) => options[option as keyof typeof FROM_CODE] !== undefined);
-  return Object.fromEntries(said.map(([, [key]]) => [key, state[key]]));
+  return {
+    ...Object.fromEntries(said.map(([, [key]]) => [key, state[key]])),
+    tools: state.tools,
+    ...(options.runtime !== undefined && { runtime: options.runtime }),
+  };
 }
 
-/** Names what options said and a state has otherwise. */
-export function compareGiven(given: Partial<AgentState>, saved: AgentState): RestoreProblem[] {
-  return Object.values(FROM_CODE).flatMap(([key, word]) => {
-    if (!Object.hasOwn(given, key) || isDeepStrictEqual(given[key], saved[key])) return [];
+/** Names what options said and a state has otherwise, and the model and code that a state needs and the registry lacks. */
+export function compareGiven(given: GivenState, saved: AgentState, registry: AgentRegistry): RestoreProblem[] {
+  const at = `$.agents.${saved.name}`;
+  const changed = (word: string): RestoreProblem => {
     const problem = `The ${word} of "${saved.name}" changed in the code, or had secrets in it: the agent has what the checkpoint says.`;
-    return [{ path: `$.agents.${saved.name}.${word}`, problem }];
+    return { path: `${at}.${word}`, problem };
+  };
+  const missing = [...findMissingModel(saved, registry), ...refuseCode(saved, registry)];
+  const settings = Object.values(FROM_CODE).flatMap(([key, word]) => {
+    return !Object.hasOwn(given, key) || isDeepStrictEqual(given[key], saved[key]) ? [] : [changed(word)];
+  });
+  const flags = Object.entries(given.runtime ?? {}).flatMap(([flag, value]) => {
+    return value === undefined || value === saved.runtime[flag as keyof RuntimeFlags]
+      ? []
+      : [changed(`runtime.${flag}`)];
+  });
+  const tools = Object.keys(given.tools ?? {}).flatMap((name) => {
+    if (Object.hasOwn(saved.tools, name)) return [];
+    const problem = `The checkpoint does not have the tool "${name}", so that "${saved.name}" does not offer it to its model.`;
+    return [{ path: `${at}.tools.${name}`, problem }];
+  });
+  const known = new Set(missing.map(({ path }) => path));
+  return [...missing, ...[...settings, ...flags, ...tools].filter(({ path }) => !known.has(path))];
+}
+
+function findMissingModel({ name, modelId }: AgentState, registry: AgentRegistry): RestoreProblem[] {
+  if (modelId === null || registry.hasModel(modelId)) return [];
+  const problem = `Agent "${name}" needs the model "${modelId}", which is not registered. Give the agent this model, or add it to the models of the registry that it replies with.`;
+  return [{ path: `$.agents.${name}.model`, problem }];
+}
+
+/** Names code that a state asks to run and nobody here allows. */
+export function refuseCode({ name, codeExecution }: AgentState, registry: AgentRegistry): RestoreProblem[] {
+  if (codeExecution === false || registry.allowsCode(codeExecution)) return [];
+  const problem = `"${name}" asks to run code in "${codeExecution.workDir}": code execution is not allowed here. Allow the folder with allowCode of the registry (--allow-code at the command line).`;
+  return [{ path: `$.agents.${name}.codeExecution`, problem }];
+}
+
+/** Names the tools of a state that an agent lacks, or describes otherwise. */
+export function compareTools({ name, tools }: AgentState, own: ReadonlyMap<string, Tool>): RestoreProblem[] {
+  return Object.entries(tools).flatMap(([key, fingerprint]) => {
+    const path = `$.agents.${name}.tools.${key}`;
+    const found = own.get(key);
+    if (found === undefined) return [{ path, problem: `The tool "${key}" is not registered.` }];
+    if (fingerprintTool(found) === fingerprint) return [];
+    return [{ path, problem: `The tool "${key}" is described to models in another way than before.` }];
   });
 }
 

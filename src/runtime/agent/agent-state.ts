@@ -161,3 +161,13 @@ export type RuntimeFlags = {
 };
 
 export const DEFAULT_RUNTIME: RuntimeFlags = { stream: true, store: false, checkpoint: true };
+
+const MAX_INTRODUCTION_CHARS = 200;
+
+/** What others are told of an agent: its description; without one, the first sentence of its prompt. The rest of that is for itself alone. */
+export function introduce({ description, systemMessage }: AgentState): string {
+  if (description !== systemMessage) return description;
+  const text = systemMessage.replaceAll(/\{memory[^}]*\}/g, '').trim(); // memory is not filled in yet
+  const sentence = /^.*?(?:[.!?](?=\s|$)|\n|$)/s.exec(text)?.[0].trim() ?? '';
+  return sentence.slice(0, MAX_INTRODUCTION_CHARS);
+}

@@ -197,7 +197,7 @@ export class Orchestrator {
     if (this.#agents.has(name))
       throw new InvalidInputError(`Two agents have the name "${name}". Give one of them another.`);
     this.#agents.set(name, agent);
-    if (agent instanceof StandardAgent) this.#registry.addAgent(agent);
+    if (agent instanceof StandardAgent) agent.useRegistry(this.#registry);
     this.#equip(agent);
     if (this.#options.autoCheckpoint === true && isWatchable(agent))
       this.#unwatch.push(agent.onChange(() => this.changed(agent)));

@@ -5,6 +5,7 @@ import { SecretRef } from '../../core/value/secret-ref.ts';
 import { checkMade } from '../../manager/agent/agent.ts';
 import { judgeLoad } from '../../manager/agent/agent-loading.ts';
 import { findLeftOutSecrets, type RestoreProblem } from '../../manager/engine/loading.ts';
+import { refuseCode } from './agent-options.ts';
 import type { AgentMaker, AgentRegistry } from './agent-registry.ts';
 import type { AgentState } from './agent-state.ts';
 import { StandardAgent } from './standard-agent.ts';
@@ -78,10 +79,4 @@ function isPlainObject(value: unknown): value is Readonly<Record<string, unknown
 function findSecrets({ name, fields, custom }: AgentState, agent: StandardAgent): RestoreProblem[] {
   const found = findLeftOutSecrets({ fields, custom }, { fields: agent, custom: agent.saveState().custom });
   return found.map(({ path, problem }) => ({ path: `$.agents.${name}${path.slice(1)}`, problem }));
-}
-
-function refuseCode({ name, codeExecution }: AgentState, registry: AgentRegistry): RestoreProblem[] {
-  if (codeExecution === false || registry.allowsCode(codeExecution)) return [];
-  const problem = `"${name}" asks to run code in "${codeExecution.workDir}": code execution is not allowed here. Allow the folder with allowCode of the registry (--allow-code at the command line).`;
-  return [{ path: `$.agents.${name}.codeExecution`, problem }];
 }

@@ -1,5 +1,5 @@
 import { InvalidInputError } from '../../core/errors.ts';
-import { checkValue, filledString, string } from '../../core/options.ts';
+import { checkValue, filledString, listOf, oneOf, record, string } from '../../core/options.ts';
 import type { AgentRegistry } from './agent-registry.ts';
 import { type ChatMessage, PERSON } from './chat-message.ts';
 import type { Effects } from './effects.ts';
@@ -20,7 +20,7 @@ export type ReplyContext = {
 };
 
 /** What is said to an agent, by the user unless it has a name. */
-export type HeardMessage = { readonly name?: string; readonly content: string };
+export type HeardMessage = { readonly name?: string; readonly role?: 'user'; readonly content: string };
 
 /** How an agent is asked outside of a team. */
 export type ReplyOptions = {
@@ -41,17 +41,31 @@ export type ReplyOutcome =
   | { readonly message: ChatMessage }
   | { readonly message?: undefined; readonly silence: 'exit' | 'limit' | 'nothing_to_say' };
 
-/** Accepts what is said to an agent of this name, or throws. */
+/** What is said to an agent of this name, by the user unless it says by whom; throws if it is no message. */
 export function parseMessage(message: string | HeardMessage, agent: string): ChatMessage {
-  const { name = PERSON, content } = typeof message === 'object' ? message : { content: message };
-  checkValue(name, filledString, 'The name of who speaks');
-  checkValue(content, string, 'A message');
+  const { name, content } = toMessage(message, PERSON);
   if (name === agent)
     throw new InvalidInputError(
       `The message is from "${name}", which is the name of the agent itself. Give the agent another name, or say who speaks.`,
     );
   return Object.freeze({ name, content });
 }
+
+/** What was said, as a conversation holds it: by the sender, unless it has a name. Throws if it could not be restored. */
+export function toMessage(said: string | HeardMessage | ChatMessage, sender: string): ChatMessage {
+  if (typeof said === 'string') return { name: sender, content: said };
+  checkValue(said, record, 'A message');
+  const { role, name, ...rest }: Partial<ChatMessage> & HeardMessage = said;
+  if (name === undefined && role !== undefined)
+    checkValue(role, oneOf('user'), 'The role of a message without the name of who speaks');
+  checkValue(name ?? sender, filledString, 'The name of who speaks');
+  checkValue(rest.content, string, 'The content of a message');
+  for (const part of ['turn', 'code'] as const)
+    if (rest[part] !== undefined) checkValue(rest[part], parts, `"${part}" of a message`);
+  return name === undefined ? { name: sender, ...rest } : (said as ChatMessage);
+}
+
+const parts = listOf(record);
 
 /** When a person is asked: never; when the conversation would end or the agent has replied often enough; before every reply. */
 export type HumanInputMode = 'NEVER' | 'TERMINATE' | 'ALWAYS';

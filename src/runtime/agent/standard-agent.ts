@@ -1,6 +1,7 @@
 import { withoutUndefined } from '../../core/defined.ts';
 import { InvalidInputError } from '../../core/errors.ts';
 import { freezeState } from '../../core/freeze.ts';
+import { checkValue, filledString } from '../../core/options.ts';
 import { COMPARES_CODE } from '../../manager/agent/agent.ts';
 import type { RestoreProblem } from '../../manager/engine/loading.ts';
 import type { CodeBlock } from '../code/code-executor.ts';
@@ -15,13 +16,15 @@ import {
   checkOverride,
   checkReply,
   compareGiven,
+  compareTools,
   createState,
+  type GivenState,
   givenState,
   overrideModel,
   type StandardAgentOptions,
 } from './agent-options.ts';
 import { AgentRegistry } from './agent-registry.ts';
-import { type AgentState, type AgentStatus, changeStatus, parseAgentState } from './agent-state.ts';
+import { type AgentState, type AgentStatus, changeStatus, introduce, parseAgentState } from './agent-state.ts';
 import { runCode, takeTurn } from './agent-turn.ts';
 import { type ChatMessage, PERSON, toModelMessages } from './chat-message.ts';
 import { UnrecordedEffects } from './effects.ts';
@@ -32,6 +35,7 @@ import {
   type ReplyContext,
   type ReplyOptions,
   type ReplyOutcome,
+  toMessage,
 } from './reply.ts';
 import type { FilledPrompt } from './run-memory.ts';
 import { fingerprintTool, type Tool } from './tool.ts';
@@ -42,8 +46,8 @@ export class StandardAgent {
   readonly #model: ChatModel | LanguageModel | undefined;
   readonly #listeners = new Set<() => void>();
   readonly #codeFolder: string | undefined;
-  #ownRegistry: AgentRegistry | undefined;
-  readonly #given: Partial<AgentState>;
+  #registry: AgentRegistry | undefined;
+  readonly #given: GivenState;
   #state: AgentState;
 
   constructor(options: StandardAgentOptions) {
@@ -76,8 +80,7 @@ export class StandardAgent {
 
   /** What others are told of it: its description; without one, the first sentence of its prompt. */
   get introduction(): string {
-    const { description, systemMessage } = this.#state;
-    return description === systemMessage ? firstSentence(systemMessage) : description;
+    return introduce(this.#state);
   }
 
   get llmConfig(): LlmConfig | undefined {
@@ -122,15 +125,18 @@ export class StandardAgent {
     if (this.#state.status === 'paused') this.setStatus(this.#state.statusBeforePause ?? 'running');
   }
 
-  /** Hears a message. */
-  receive(message: ChatMessage, partner: string): void {
-    this.#change({ histories: { ...this.#state.histories, [partner]: [...this.history(partner), message] } });
+  /** Hears a message of a conversation; without a name it is from the partner. */
+  receive(message: string | HeardMessage | ChatMessage, partner: string): void {
+    checkValue(partner, filledString, 'The partner of a conversation');
+    const heard = toMessage(message, partner);
+    this.#change({ histories: { ...this.#state.histories, [partner]: [...this.history(partner), heard] } });
   }
 
   /** Puts another copy of a conversation in place of the agent's own. */
   rewriteHistory(partner: string, messages: readonly ChatMessage[]): void {
-    if (messages !== this.history(partner))
-      this.#change({ histories: { ...this.#state.histories, [partner]: messages } });
+    if (messages === this.history(partner)) return;
+    const rewritten = messages.map((message) => toMessage(message, partner));
+    this.#change({ histories: { ...this.#state.histories, [partner]: rewritten } });
   }
 
   /** Changes what the agent is told to be, for what-if experiments. */
@@ -157,7 +163,7 @@ export class StandardAgent {
       if (before.status !== 'paused') this.setStatus('running');
       this.receive(heard, partner);
       const effects = new UnrecordedEffects(options.idempotencyKey);
-      const registry = options.registry ?? this.#createRegistry();
+      const registry = options.registry ?? this.#openRegistry();
       const outcome = await this.respond({ effects, registry, partner, ask: async () => '', signal, onText });
       isForgotten = !remembers;
       if (this.#state.status === 'running') this.setStatus('waiting_for_input');
@@ -168,12 +174,15 @@ export class StandardAgent {
     }
   }
 
-  #createRegistry(): AgentRegistry {
-    if (this.#ownRegistry === undefined) {
-      this.#ownRegistry = new AgentRegistry();
-      this.#ownRegistry.addAgent(this);
-    }
-    return this.#ownRegistry;
+  /** Replies with this registry unless another is given, and looks for what a restored state needs in it. */
+  useRegistry(registry: AgentRegistry): AgentRegistry {
+    registry.addAgent(this);
+    this.#registry = registry;
+    return registry;
+  }
+
+  #openRegistry(): AgentRegistry {
+    return this.#registry ?? this.useRegistry(new AgentRegistry());
   }
 
   /** Makes a conversation what it was in another state. */
@@ -303,22 +312,14 @@ export class StandardAgent {
     const { fields, ...parsed } = parseAgentState(state);
     this.#state = freeze(parsed);
     return [
-      ...Object.entries(parsed.tools).flatMap(([name, fingerprint]) => this.#checkTool(name, fingerprint)),
+      ...compareTools(parsed, this.#tools),
       ...(fields === undefined ? [] : loadFields(this, fields, `$.agents.${parsed.name}.fields`)),
     ];
   }
 
-  /** Names what the code gives the agent and a state has otherwise; the state is put back all the same. */
+  /** Names what the code gives the agent and a state has otherwise, or needs besides; the state is put back all the same. */
   [COMPARES_CODE](state: unknown): readonly RestoreProblem[] {
-    return compareGiven(this.#given, parseAgentState(state));
-  }
-
-  #checkTool(name: string, fingerprint: string): RestoreProblem[] {
-    const path = `$.agents.${this.name}.tools.${name}`;
-    const tool = this.#tools.get(name);
-    if (tool === undefined) return [{ path, problem: `The tool "${name}" is not registered.` }];
-    if (fingerprintTool(tool) === fingerprint) return [];
-    return [{ path, problem: `The tool "${name}" is described to models in another way than before.` }];
+    return compareGiven(this.#given, parseAgentState(state), this.#openRegistry());
   }
 
   /** Calls a listener after every change of the state, except that a whole state is loaded; answers how to stop. */
@@ -347,15 +348,6 @@ export class StandardAgent {
 
 function statusOf({ status, statusBeforePause }: AgentState): Pick<AgentState, 'status' | 'statusBeforePause'> {
   return { status, statusBeforePause };
-}
-
-const MAX_INTRODUCTION_CHARS = 200;
-
-/** The rest of a prompt is for its agent alone, and what stands for memory is not filled in yet. */
-function firstSentence(prompt: string): string {
-  const text = prompt.replaceAll(/\{memory[^}]*\}/g, '').trim();
-  const sentence = /^.*?(?:[.!?](?=\s|$)|\n|$)/s.exec(text)?.[0].trim() ?? '';
-  return sentence.slice(0, MAX_INTRODUCTION_CHARS);
 }
 
 /** Frozen parts are skipped by identity when they are saved again. */

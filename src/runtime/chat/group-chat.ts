@@ -1,12 +1,13 @@
 import { InvalidInputError } from '../../core/errors.ts';
 import { freezeState } from '../../core/freeze.ts';
-import { checkOptions, type OptionChecks, record } from '../../core/options.ts';
+import { checkOptions, checkValue, type OptionChecks, record, string } from '../../core/options.ts';
 import type { RestoreProblem } from '../../manager/engine/loading.ts';
 import { standardAgents } from '../agent/agent-options.ts';
 import { AgentRegistry } from '../agent/agent-registry.ts';
 import { type AgentTotals, addTotals, NO_TOTALS } from '../agent/agent-state.ts';
 import { type ChatMessage, countOccurrence, editMessage, PERSON, replaceMessage } from '../agent/chat-message.ts';
 import { loadAgents } from '../agent/load-agents.ts';
+import { type HeardMessage, toMessage } from '../agent/reply.ts';
 import type { StandardAgent } from '../agent/standard-agent.ts';
 import type { ChatModel } from '../model/chat-model.ts';
 import type { LanguageModel } from '../model/language-model.ts';
@@ -94,19 +95,21 @@ export class GroupChat {
     this.#record = record;
   }
 
-  /** Says something to the group: it is in the transcript, and everybody but its speaker hears it. */
-  append(message: ChatMessage): void {
+  /** Says something to the group, by the person unless it has a name: it is in the transcript, and all but its speaker hear it. */
+  append(said: string | HeardMessage | ChatMessage): void {
+    const message = toMessage(said, PERSON);
     this.change({ messages: [...this.#record.messages, message] });
     for (const agent of this.#agents.values()) if (agent.name !== message.name) this.tell(agent, message);
   }
 
   /** Says something to one agent alone. */
-  tell(agent: StandardAgent, message: ChatMessage): void {
+  tell(agent: StandardAgent, message: string | HeardMessage | ChatMessage): void {
     agent.receive(message, this.#record.settings.managerName);
   }
 
   /** Changes a message in the transcript and in every agent's copy of it; answers the message as it is now. */
   edit(index: number, content: string, edit: { readonly reason?: string; readonly author?: string } = {}): ChatMessage {
+    checkValue(content, string, 'The content of a message');
     const { messages, settings } = this.#record;
     const message = messages[index];
     if (message === undefined) {

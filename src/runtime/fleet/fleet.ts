@@ -6,6 +6,7 @@ import { AgentRegistry } from '../agent/agent-registry.ts';
 import { type AgentTotals, addTotals, NO_TOTALS } from '../agent/agent-state.ts';
 import { type ChatMessage, PERSON } from '../agent/chat-message.ts';
 import { loadAgents } from '../agent/load-agents.ts';
+import { type HeardMessage, toMessage } from '../agent/reply.ts';
 import type { StandardAgent } from '../agent/standard-agent.ts';
 import { checkFleet, createSettings, type FleetOptions } from './fleet-options.ts';
 import {
@@ -56,8 +57,9 @@ export class Fleet {
     this.#record = record;
   }
 
-  /** Says something to everybody: it is in the conversation, and all but its speaker hear it. */
-  append(message: ChatMessage): void {
+  /** Says something to everybody, by the person unless it has a name: it is in the conversation, and all but its speaker hear it. */
+  append(said: string | HeardMessage | ChatMessage): void {
+    const message = toMessage(said, PERSON);
     this.change({ messages: [...this.#record.messages, message] });
     const { orchestratorName } = this.#record.settings;
     for (const agent of this.agents) if (agent.name !== message.name) agent.receive(message, orchestratorName);

@@ -1,0 +1,98 @@
+import { expect, test } from 'vitest';
+import { z } from 'zod';
+import type { Optional } from '../../core/options.ts';
+import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
+import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
+import { scriptedModel } from '../../testing/model/scripted-model.ts';
+import { CheckpointRestorer } from '../chat/checkpoint-restorer.ts';
+import { CheckpointingGroupChatManager } from '../chat/checkpointing-group-chat-manager.ts';
+import { GroupChat } from '../chat/group-chat.ts';
+import type { StandardAgentOptions } from './agent-options.ts';
+import { AgentRegistry } from './agent-registry.ts';
+import { Orchestrator } from './auto-save.ts';
+import { StandardAgent } from './standard-agent.ts';
+import { defineTool } from './tool.ts';
+
+const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
+
+test('[agent.5] what an agent hears without a name is from its partner, and comes back', async () => {
+  const ann = new StandardAgent({ name: 'ann', defaultReply: 'Fine.' });
+  ann.receive('Hello', 'user');
+  ann.receive({ role: 'user', content: 'Are you there?' }, 'bob');
+  const id = await manager.save(ann);
+  const back = (await manager.restore(id, {
+    factory: () => new StandardAgent({ name: 'ann', defaultReply: 'Fine.' }),
+  })) as StandardAgent;
+  expect(manager.reportOf(back)?.status).toBe('complete');
+  expect(back.history('user')).toEqual([{ name: 'user', content: 'Hello' }]);
+  expect(back.history('bob')).toEqual([{ name: 'bob', content: 'Are you there?' }]);
+  expect((await back.reply({ role: 'user', content: 'Still?' })).content).toBe('Fine.');
+});
+
+test('[chat.1] what is said to a group without a name is from the person, and can be continued from', async () => {
+  const agents = ['ann', 'bob'].map((name) => new StandardAgent({ name, defaultReply: `I am ${name}.` }));
+  const chat = new GroupChat({ agents, speakerSelection: 'round_robin', maxRounds: 2 });
+  const place = { checkpoints: manager, sessionId: 'nameless', logs: false } as const;
+  const first = await new CheckpointingGroupChatManager({ chat, ...place }).run({ message: 'Hello' });
+  const restorer = new CheckpointRestorer({ checkpoints: manager });
+  const more = await restorer.continue(first.checkpointId ?? '', {
+    rounds: 1,
+    logs: false,
+    prepare: (prepared) => prepared.append({ role: 'user', content: 'And now?' }),
+  });
+  expect(more.messages.at(-2)).toEqual({ name: 'user', content: 'And now?' });
+  const again = await restorer.continue(more.checkpointId ?? '', { rounds: 1, logs: false });
+  expect(again.newMessages).toBe(1);
+});
+
+const model = scriptedModel(() => 'Hello', { id: 'm' });
+const [search, write] = ['search', 'write'].map((name) =>
+  defineTool({ name, description: name, input: z.object({}), run: () => 1 }),
+) as [ReturnType<typeof defineTool>, ReturnType<typeof defineTool>];
+const saved: StandardAgentOptions = {
+  name: 'ann',
+  model,
+  tools: [search],
+  runtime: { store: true },
+  codeExecution: { workDir: '/work/ann' },
+};
+
+test.each<[code: string, options: Optional<StandardAgentOptions>, paths: readonly string[]]>([
+  ['the same', {}, []],
+  ['no opinion of flags', { runtime: undefined }, []],
+  ['no model', { model: undefined }, ['model']],
+  ['another model', { model: scriptedModel(() => 'x', { id: 'other' }) }, ['model']],
+  ['one more tool', { tools: [search, write] }, ['tools.write']],
+  ['no tool', { tools: [] }, ['tools.search']],
+  ['other flags', { runtime: { store: false, checkpoint: false } }, ['runtime.store', 'runtime.checkpoint']],
+  ['no code', { codeExecution: undefined }, ['codeExecution']],
+  ['code switched off', { codeExecution: false }, ['codeExecution']],
+  ['code in another folder', { codeExecution: { workDir: '/work/bob' } }, ['codeExecution']],
+  ['other limits of code', { codeExecution: { workDir: '/work/ann', timeoutMs: 5 } }, ['codeExecution']],
+])('[agent.5] a restore names what the code has otherwise: %s', async (_, options, paths) => {
+  const id = await manager.save(new StandardAgent(saved));
+  const given = Object.fromEntries(Object.entries({ ...saved, ...options }).filter(([, value]) => value !== undefined));
+  const ann = await manager.restore(id, { factory: () => new StandardAgent(given as StandardAgentOptions) });
+  const report = manager.reportOf(ann as object);
+  expect(report?.problems.map(({ path }) => path)).toEqual(paths.map((path) => `$.agents.ann.${path}`));
+  expect(report?.status).toBe(paths.length === 0 ? 'complete' : 'partial');
+});
+
+test('[agent.5] code that the checkpoint does not have is named as well', async () => {
+  const id = await manager.save(new StandardAgent({ name: 'bob', defaultReply: 'x' }));
+  const options = { name: 'bob', defaultReply: 'x', codeExecution: { workDir: '/work/bob' } };
+  const bob = await manager.restore(id, { factory: () => new StandardAgent(options) });
+  expect(manager.reportOf(bob as object)?.problems).toMatchObject([{ path: '$.agents.bob.codeExecution' }]);
+});
+
+test('[orchestrator.2] the registry of an orchestrator has what its agents need', async () => {
+  const own = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
+  const make = (options: Partial<StandardAgentOptions>) =>
+    new Orchestrator({
+      agents: [new StandardAgent({ name: 'ann', ...options })],
+      checkpointManager: own,
+      registry: new AgentRegistry({ models: { m: model }, allowCode: ['/work'] }),
+    });
+  await own.save(make({ model, codeExecution: { workDir: '/work/ann' } }).agent('ann'));
+  expect(await make({}).restore()).toMatchObject({ ann: { status: 'complete' } });
+});
