@@ -46,6 +46,9 @@ export type WorkPlace = {
   readonly formerly?: string | undefined;
 };
 
+/** A step of a work that ended, as it was recorded. */
+export type FinishedStep = Pick<WorkPlace, 'digest' | 'nth'> & { readonly name: string; readonly result: unknown };
+
 /** The branch that a log belongs to, as far as a log needs it. */
 export type EffectLine = {
   /** What the branch is at in the storage. */
@@ -136,6 +139,19 @@ export class EffectLog {
       return 'input' in options ? { name, inputDigest: digestInput(this.#engine.codec, options.input) } : { name };
     const { digest, nth, key, formerly } = work;
     return { name, work: work.name, inputDigest: digest ?? undefined, nth, key, formerly };
+  }
+
+  /** The steps of a work that ended in an earlier process, and that the work has not asked for yet. */
+  async finishedOf(work: string): Promise<FinishedStep[]> {
+    const done = this.#recordings.unseenOf(work).filter(({ status }) => status === 'done');
+    return Promise.all(
+      done.map(async ({ name, inputDigest, nth = 0, result }) => ({
+        name,
+        digest: inputDigest ?? null,
+        nth,
+        result: await this.#decode(result),
+      })),
+    );
   }
 
   /** Lets go of the recordings of a work that is over: nobody asks for them any more. */

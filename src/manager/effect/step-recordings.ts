@@ -39,6 +39,11 @@ export class StepRecordings {
     return [...this.#works.values()].flatMap((ofWork) => [...ofWork]);
   }
 
+  /** Those of one work that it has not asked for yet. */
+  unseenOf(work: string): RecordedEffect[] {
+    return [...(this.#works.get(work) ?? [])];
+  }
+
   /** Lets go of the recordings of a work that is over. */
   settle(work: string): void {
     for (const recorded of this.#works.get(work) ?? []) this.#remove(recorded);

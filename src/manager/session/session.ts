@@ -9,6 +9,7 @@ import {
   type Delivered,
   EffectLog,
   type EffectMode,
+  type FinishedStep,
   STEP_CHECKS,
   type StepAttempt,
   type StepOptions,
@@ -245,6 +246,11 @@ export class Session {
   /** @internal The digest of a value as a step's input has it. Throws if it cannot be saved. */
   digestOf(value: unknown): InputDigest {
     return digestInput(this.#engine.codec, value);
+  }
+
+  /** @internal What an earlier process recorded of a named work, and the work has not asked for yet. */
+  finishedStepsOf(work: string): Promise<FinishedStep[]> {
+    return this.#effects.finishedOf(work);
   }
 
   /** @internal Lets go of what was recorded of a named work that is over; until then checkpoints keep it. */

@@ -291,12 +291,19 @@ const MAX_CALLS = 10;
 
 /** Says which calls of the turn that drifted are not made again, and which are. */
 function describeCalls({ kept, dropped }: CallsAfterDrift): string {
-  const done = kept.map(({ name, label = name }) => label);
-  const again = dropped.map(({ name }) => name);
+  const done = countEach(kept.map(({ name, label = name }) => label));
+  const again = countEach(dropped.map(({ name }) => name));
   return [
     ...(done.length > 0 ? [`Done already, and not done again: ${listOf(done)}.`] : []),
     ...(again.length > 0 ? [`Done again if you ask for it: ${listOf(again)}.`] : []),
   ].join(' ');
+}
+
+/** Each of them once, with how often it is there. */
+function countEach(names: readonly string[]): string[] {
+  const counts = new Map<string, number>();
+  for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);
+  return [...counts].map(([name, times]) => (times === 1 ? name : `${name} (${times} times)`));
 }
 
 function listOf(names: readonly string[]): string {

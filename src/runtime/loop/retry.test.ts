@@ -95,6 +95,38 @@ describe('a message that is tried again', () => {
     expect(charged).toBe(1);
   });
 
+  test('[loop.3] that was set aside because its process died again and again does not repeat them either', async () => {
+    const world = new World();
+    const done: string[] = [];
+    let kill: (() => void) | undefined;
+    const createAgent = handling(
+      async (_, turn) => {
+        await turn.step('book', () => void done.push('book'));
+        await turn.call('pay', 17);
+        kill?.();
+        if (kill !== undefined) await new Promise(() => undefined);
+      },
+      { pay: { run: () => void done.push('pay') } },
+    );
+    for (let death = 1; death <= 3; death++) {
+      const life = await world.start({ createAgent }, { run: false });
+      kill = () => life.die();
+      void life.loop.run();
+      void life.loop.deliver({ id: 'm1', body: null });
+      await world.clock.settle();
+    }
+    kill = undefined;
+    const { loop } = await world.start({ createAgent });
+    await world.clock.settle();
+    expect(loop.state.mailbox.setAside).toMatchObject([
+      { error: { name: 'Interrupted' }, work: { name: 'message m1', done: [{ name: 'book' }, { name: 'pay' }] } },
+    ]);
+    await loop.resume({ retry: ['m1'] });
+    await world.clock.pass(MINUTE);
+    expect(loop.state.mailbox.processedCount).toBe(1);
+    expect(done).toEqual(['book', 'pay']);
+  });
+
   test('[loop.3] a task whose work fails does not repeat what the work had done', async () => {
     const world = new World();
     const done: string[] = [];
@@ -205,9 +237,46 @@ describe('the drift watch and the loop itself', () => {
     expect(life.loop.state.mailbox.processedCount).toBe(1);
     expect([keys.length, thoughts]).toEqual([1, 2]);
     const [note] = life.loop.state.context.notes;
-    expect(note?.text).toContain('not done again: charge({"order":17}), poll({"order":17}).');
+    expect(note?.text).toContain('not done again: charge({"order":17}), poll({"order":17}) (3 times).');
     expect(note?.text).toContain('Done again if you ask for it: think.');
     expect(note?.text).not.toContain('fails'); // its own abort is no failure of a call
+  });
+
+  test('[loop.18] after a drift, none of several equal calls is made again', async () => {
+    const world = new World();
+    const keys: string[] = [];
+    const createAgent = handling(
+      async (_, turn) => {
+        for (let at = 0; at < 2; at++) await turn.call('charge', { customer: 'ann' });
+        if (turn.state.context.notes.length === 0) for (;;) await turn.call('look', { at: 'shelf' });
+      },
+      {
+        charge: { run: (_, { idempotencyKey }) => void keys.push(idempotencyKey) },
+        look: { run: () => 'nothing' },
+      },
+    );
+    const life = await world.start({ createAgent });
+    await life.loop.deliver({ id: 'm1', body: null });
+    await world.clock.pass(MINUTE);
+    expect(life.loop.state.mailbox.processedCount).toBe(1);
+    expect([keys.length, new Set(keys).size]).toEqual([2, 2]);
+    expect(life.loop.state.context.notes[0]?.text).toContain('charge({"customer":"ann"}) (2 times)');
+  });
+
+  test('[loop.18] a loop that goes on after the restore is noticed again', async () => {
+    const world = new World();
+    let runs = 0;
+    const createAgent = handling(
+      async (_, turn) => {
+        for (let at = 0; at < 300; at++) await turn.call('look', { at: 'shelf' });
+      },
+      { look: { run: () => (++runs > 0 ? 'nothing' : '') } },
+    );
+    const life = await world.start({ createAgent });
+    await life.loop.deliver({ id: 'm1', body: null });
+    await world.clock.pass(MINUTE);
+    expect(life.kinds().filter((kind) => kind === 'drift').length).toBe(2);
+    expect(runs).toBeLessThan(30);
   });
 });
 

@@ -77,7 +77,7 @@ export class TurnTaker {
       // What made it drift is dealt with, and counted, as drift.
       const isFinal = !run.isDrifting && live.failuresOf(job) + 1 >= settings.maxFailures;
       run.fail(error, isFinal);
-      return this.#fail(job, errorText(error), isFinal);
+      return await this.#fail(job, errorText(error), isFinal);
     } finally {
       cancel();
       this.#running = undefined;
@@ -86,11 +86,14 @@ export class TurnTaker {
   }
 
   /** What was done for a message that is given up goes with it: a person may have it taken up again. */
-  #fail(job: Job, error: ErrorText, isFinal: boolean): TurnOutcome {
+  async #fail(job: Job, error: ErrorText, isFinal: boolean): Promise<TurnOutcome> {
     const { live, ports } = this.#parts;
     const end = { turn: live.nextTurn, job, atMs: ports.now(), status: 'failed', error, isFinal } as const;
-    const work = live.current?.work.record;
-    return isFinal && work !== undefined && work.done.length > 0 ? { ...end, work } : end;
+    if (!isFinal || live.current === undefined) return end;
+    // An attempt that died with its process left what it did in the log, which lets go of it now.
+    await live.current.work.recall();
+    const work = live.current.work.record;
+    return work.done.length > 0 ? { ...end, work } : end;
   }
 
   /** A turn at the task that ends as an earlier one did got nowhere; one that handles a message may leave everything as it is. */

@@ -49,6 +49,7 @@ const NONE: ReadonlySet<number> = new Set();
 /** What a work needs of its session. */
 export type WorkSession = Pick<Session, 'id' | 'branch' | 'step'> & {
   digestOf(value: unknown): InputDigest;
+  finishedStepsOf(name: string): Promise<readonly Omit<DoneCall, 'label' | 'undoneBy'>[]>;
   settleWork(name: string): void;
 };
 
@@ -64,8 +65,9 @@ export class Work implements Effects {
   readonly #done = new Map<string, DoneCall>();
   /** Which of equal calls this attempt has made, or is making. */
   readonly #taken = new Map<string, Set<number>>();
-  /** What earlier attempts called in this process, whatever came of it. */
-  readonly #called = new Set<string>();
+  /** How often this attempt made each call, whatever came of it, and how often an earlier one in this process did at most. */
+  readonly #calls = new Map<string, number>();
+  readonly #called = new Map<string, number>();
   #former: readonly FormerCall[];
   /** Results that were recorded by an earlier process: what was secret in them was left out. */
   readonly replayed: unknown[] = [];
@@ -117,6 +119,7 @@ export class Work implements Effects {
     const identity = this.#identify(call);
     const taken = this.#takenOf(identity);
     taken.add(identity.nth);
+    this.#calls.set(idOf(identity), (this.#calls.get(idOf(identity)) ?? 0) + 1);
     const done = this.#done.get(placeOf(identity));
     if (done !== undefined) return done.result as Result;
     try {
@@ -158,34 +161,41 @@ export class Work implements Effects {
     this.#done.set(placeOf(call), call);
   }
 
+  /** Takes in what an attempt that died with its process had recorded, for a record that outlives the recordings. */
+  async recall(): Promise<void> {
+    for (const call of await this.#session.finishedStepsOf(this.name))
+      if (!this.#done.has(placeOf(call))) this.#note(call);
+  }
+
   /** Whether this call has ended before. */
   has(call: WorkCall): boolean {
     return this.#done.has(placeOf(this.#identify(call)));
   }
 
-  /** Whether an attempt before this one made such a call, whatever came of it. */
+  /** Whether an attempt before this one made such a call as often as this one would with it, whatever came of it. */
   wasCalled(call: WorkCall): boolean {
-    return this.#called.has(idOf(this.#identify(call)));
+    const id = idOf(this.#identify(call));
+    return (this.#calls.get(id) ?? 0) < (this.#called.get(id) ?? 0);
   }
 
   /** Begins another attempt: calls that ended stay ended. */
   again(): void {
-    for (const id of this.#taken.keys()) this.#called.add(id);
+    for (const [id, times] of this.#calls) this.#called.set(id, Math.max(times, this.#called.get(id) ?? 0));
+    this.#calls.clear();
     this.#taken.clear();
     this.#attempt++;
   }
 
   /**
-   * Begins another attempt after a drift. Of equal calls with an input the last result is kept; calls without one are mostly
-   * thinking, and are let go, as are earlier equal results: what is asked for again runs again, with the key it had.
+   * Begins another attempt after a drift. Calls with an input stay ended, each of several equal ones: they may have paid for
+   * something. Calls without one are mostly thinking, and are let go: what is asked for again runs again, with the key it had.
    */
   afterDrift(): { readonly kept: readonly DoneCall[]; readonly dropped: readonly DoneCall[] } {
     this.again();
     const ended = [...this.#done.values()].filter((call) => call.undoneBy === undefined);
-    for (const call of ended) this.#done.delete(placeOf(call));
-    const kept = lastOfEach(ended.filter(({ digest }) => digest !== null));
-    for (const call of kept) this.#note({ ...call, nth: this.#nextNth(call, NONE) });
-    return { kept, dropped: lastOfEach(ended.filter(({ digest }) => digest === null)) };
+    const dropped = ended.filter(({ digest }) => digest === null);
+    for (const call of dropped) this.#done.delete(placeOf(call));
+    return { kept: ended.filter(({ digest }) => digest !== null), dropped };
   }
 
   /** Ends the work: its outcome is in the state, and nobody asks for its calls any more. */
@@ -291,8 +301,4 @@ function idOf({ name, digest }: Pick<Identity, 'name' | 'digest'>): string {
 
 function placeOf(call: Identity): string {
   return `${call.nth} ${idOf(call)}`;
-}
-
-function lastOfEach(calls: readonly DoneCall[]): DoneCall[] {
-  return [...new Map(calls.map((call) => [idOf(call), call])).values()];
 }

@@ -62,5 +62,6 @@ const NO_SESSION: WorkSession = {
   branch: 'none',
   step: refuse,
   digestOf: refuse,
+  finishedStepsOf: refuse,
   settleWork: () => undefined,
 };
