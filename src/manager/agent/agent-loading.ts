@@ -20,12 +20,7 @@ export async function loadInto(agent: object, state: unknown, loading: Loading):
   const changed = comparesCode(agent) ? agent[COMPARES_CODE](state) : [];
   if (hasMethod(agent, 'loadState'))
     return [...changed, ...(await loadByItself(agent as StatefulAgent, state, loading.codec))];
-  if (!isRecord(state)) {
-    throw new InvalidInputError(
-      'Only a state made of named fields can be put into an agent without a loadState method.',
-    );
-  }
-  return putInto(agent, state, loading);
+  return putInto(agent, state as Fields, loading); // as checkFields found
 }
 
 /** Sets the fields of an agent, and asks one with `saveState` how it is then: it may keep its state elsewhere. */

@@ -29,6 +29,7 @@ import {
   type AgentFactory,
   AgentTypes,
   COMPARES_CODE,
+  checkFields,
   checkMade,
   isSelfSaving,
   readOwnSave,
@@ -95,7 +96,7 @@ export class AgentSaving {
     if (typeof agentOrState !== 'object' || agentOrState === null) {
       return (await this.#sessions.shared(this.#toSessionId(sessionId))).save(agentOrState, described);
     }
-    const { sessionId: place, defaults } = this.#assign(agentOrState, sessionId, toText(described.agentId));
+    const { sessionId: place, defaults, before } = this.#assign(agentOrState, sessionId, toText(described.agentId));
     const whole: SaveOptions = { ...defaults, ...described };
     this.#identities.set(agentOrState, { agentId: toText(whole.agentId), agentType: whole.agentType });
     const session = this.#agentSessions.openSession(agentOrState);
@@ -109,10 +110,11 @@ export class AgentSaving {
     }
     const { state, encoded } = read;
     if (session !== undefined) return session.save(state, whole);
+    const isRestored = before !== undefined;
     return this.#agentSessions.whenOpen(agentOrState, (opened) =>
       encoded === undefined
         ? opened.save(state, whole)
-        : opened.saveEncoded(state, this.#complete(state, encoded, opened), whole),
+        : opened.saveEncoded(state, isRestored ? this.#complete(state, encoded, opened) : encoded, whole),
     );
   }
 
@@ -165,6 +167,7 @@ export class AgentSaving {
     const loaded = await loadState(this.#engine, stored);
     const agent = this.#createAgent(checkpoint, options);
     const prepared = { checkpoint, loaded, agent };
+    if (agent !== undefined) checkFields(agent, loaded.state);
     if (agent === undefined || !this.#isOther(prepared, agent, options)) return prepared;
     if (options.allowOther !== true) throw otherAgentError(checkpoint, ownerOf(prepared), this.#identify(agent));
     return { ...prepared, elsewhere: this.#elsewhere(checkpoint, agent) };

@@ -58,6 +58,19 @@ export function checkMade(made: unknown, what: string): object {
   throw new InvalidInputError(`${what} must return an agent; found ${describeValue(made)}.`);
 }
 
+/** Throws if a state cannot be put into an agent field by field: what either of them holds is in no field. */
+export function checkFields(agent: object, state: unknown): void {
+  if (hasMethod(agent, 'loadState')) return;
+  if (VALUES.some((isOne) => isOne(agent)))
+    throw new InvalidInputError(
+      `What a state is put into must be an agent; found ${describeValue(agent)}. load() returns the state.`,
+    );
+  if (!isRecord(state) || VALUES.some((isOne) => isOne(state)))
+    throw new InvalidInputError(
+      `Only a state made of named fields can be put into an agent without a loadState method; found ${describeValue(state)}. load() returns it.`,
+    );
+}
+
 /** Whether this is an agent rather than a state: anything with `saveState`, or an instance of a class that is not itself a value. */
 export function isAgent(value: unknown, codec: StateCodec): value is object {
   if (typeof value !== 'object' || value === null) return false;
@@ -100,6 +113,9 @@ const HOLDERS: readonly ((value: unknown) => boolean)[] = [
   types.isArrayBufferView,
   types.isBoxedPrimitive,
 ];
+
+/** Kinds of objects that are not made of named fields. */
+const VALUES = [...HOLDERS, types.isNativeError, (value: unknown) => value instanceof URL || value instanceof Error];
 
 /** The fields of an object that can be part of a state. */
 export function publicFields(agent: object): Record<string, unknown> {

@@ -62,18 +62,24 @@ class Putter {
   fill(target: object, saved: Fields, path: Path): void {
     this.#filled.add(target);
     for (const [key, value] of Object.entries(saved)) this.#set(target, [key, value], path);
-    for (const [key, value] of Object.entries(saved)) {
-      if (kindOf(target, [key, value]) !== 'computed' || this.#putting.isSame(Reflect.get(target, key), value))
-        continue;
-      this.#report([...path, key], 'The agent computes this field, and now to another value than was saved.');
-    }
+    for (const field of Object.entries(saved)) this.#readBack(target, field, path);
+  }
+
+  /** Code of the agent may return another value for a field than was saved, or than was set. */
+  #readBack(target: object, [key, value]: Field, path: Path): void {
+    const found = findProperty(target, key)?.property;
+    if (found?.get === undefined || value instanceof SecretRef) return;
+    if (this.#putting.isSame(Reflect.get(target, key), value)) return;
+    const place = formatPath([...path, key]);
+    if (!this.problems.some((problem) => problem.path === place))
+      this.problems.push({ path: place, problem: found.set === undefined ? COMPUTED : CHANGED });
   }
 
   #set(target: object, [key, value]: Field, path: Path): void {
     if (value instanceof SecretRef) return; // reported with all left-out secrets; the agent keeps what it has
     const kind = kindOf(target, [key, value]);
     if (kind === 'computed') return;
-    const live: unknown = kind === 'field' ? Reflect.get(target, key) : undefined;
+    const live: unknown = Reflect.getOwnPropertyDescriptor(target, key)?.value; // what it inherits is not its own to put into
     if (value === undefined && isHandle(live)) return;
     const place = [...path, key];
     const problem = assign(target, [key, kind === 'field' ? this.#place(live, value, place) : value], kind);
@@ -166,6 +172,8 @@ class Putter {
   }
 }
 
+const COMPUTED = 'The agent computes this field, and now to another value than was saved.';
+const CHANGED = 'The agent has a setter for this field, which makes another value of the saved one.';
 const NOT_MADE =
   'The agent has instances of a class here, and the checkpoint has plain data, of which none can be made. Give the agent a loadState method.';
 
@@ -275,13 +283,20 @@ type FieldKind = 'field' | 'setter' | 'computed' | 'method';
 
 /** What an assignment would meet. Data of the object's own is not met, but replaced; so is a function, by nothing. */
 function kindOf(target: object, [key, value]: Field): FieldKind {
+  const found = findProperty(target, key);
+  if (found === undefined) return 'field';
+  const isUnset = found.isOwn && (value ?? undefined) === undefined;
+  return isUnset && 'value' in found.property ? 'field' : kindOfProperty(found.property);
+}
+
+/** The property that a key leads to, of the object or its classes. `__proto__` is a key like others: it never leads to the prototype. */
+function findProperty(target: object, key: string): { property: PropertyDescriptor; isOwn: boolean } | undefined {
   for (let at: object | null = target; at !== null && at !== Object.prototype; at = Object.getPrototypeOf(at)) {
-    const found = Reflect.getOwnPropertyDescriptor(at, key);
-    if (found === undefined) continue;
-    const isUnset = at === target && (value ?? undefined) === undefined;
-    return isUnset && 'value' in found ? 'field' : kindOfProperty(found);
+    const property = Reflect.getOwnPropertyDescriptor(at, key);
+    if (property !== undefined) return { property, isOwn: at === target };
+    if (key === '__proto__') return undefined; // what is not this realm's Object.prototype may have the accessor, too
   }
-  return 'field';
+  return undefined;
 }
 
 function kindOfProperty({ get, set, value }: PropertyDescriptor): FieldKind {
