@@ -153,6 +153,7 @@ export class CheckpointManager {
   async restoreGroup(idOrPrefix: string, options: RestoreGroupOptions = {}): Promise<RestoredGroup> {
     this.#checkOpen();
     checkCall(options, 'restoreGroup()');
+    await this.engine.settled();
     return this.#groups.restore(idOrPrefix, options);
   }
 
@@ -402,6 +403,7 @@ export class CheckpointManager {
 
   async #open(idOrPrefix: string): Promise<StoredCheckpoint> {
     this.#checkOpen();
+    await this.engine.settled();
     return this.engine.repository.open(idOrPrefix);
   }
 

@@ -39,4 +39,23 @@ describe.each(STORAGES)('every checkpoint is written in one way, on %s', (_, cre
     expect(await manager.load(id)).toEqual({ n: 2 });
     await manager.close();
   });
+
+  test('[save.5] a key that was used on another branch is refused, unless its save is in the history of this one', async () => {
+    const manager = new CheckpointManager({ storage: create().storage });
+    const before = await manager.session('s');
+    const one = await before.save({ n: 1 }, { idempotencyKey: 'turn-1' });
+    const two = await before.save({ n: 2 }, { idempotencyKey: 'turn-2' });
+    const { branch } = await manager.rewind(one);
+    const session = await manager.session('s');
+    await expect(session.save({ n: 2 }, { idempotencyKey: 'turn-2' })).rejects.toMatchObject({
+      code: 'INVALID_INPUT',
+      details: { id: two },
+      message: expect.stringContaining(`another branch, "main" and not "${branch}"`),
+    });
+    expect(await session.save({ n: 1 }, { idempotencyKey: 'turn-1' })).toBe(one);
+    const again = await session.save({ n: 2 }, { idempotencyKey: 'turn-2 again' });
+    expect(await session.save({ n: 1 }, { idempotencyKey: 'turn-1' })).toBe(one);
+    expect([session.state, session.head?.id]).toEqual([{ n: 2 }, again]);
+    await manager.close();
+  });
 });

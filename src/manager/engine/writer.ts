@@ -9,7 +9,7 @@ import type { Chunk } from '../../core/tree/chunk.ts';
 import type { ChunkStorage, Commit, CommitResult, RefChange } from '../../storage/contract.ts';
 import { isRefused } from '../../storage/refusal.ts';
 import type { Engine } from './engine.ts';
-import { parseRow } from './records.ts';
+import { parseRow, readSession } from './records.ts';
 import type { StoredCheckpoint } from './repository.ts';
 import type { DescribedHeader } from './save-options.ts';
 
@@ -75,20 +75,36 @@ export class Writer {
       requires: [...(parent === undefined ? [] : [parent.id]), ...requires],
       ...(place.isUrgent === true && { isUrgent: true }),
     });
-    const stored = result.status === 'duplicate' ? await this.#openSame(result.id, content) : checkpoint;
+    const stored = result.status === 'duplicate' ? await this.#openSame(result.id, content, place) : checkpoint;
     this.stored.push(stored);
     return stored;
   }
 
   /** What was stored before under the same key. It is told of again: nobody knows whether whoever stored it came to that. */
-  async #openSame(id: CheckpointId, { described, encoded, isSame }: WriteContent): Promise<Checkpoint> {
+  async #openSame(
+    id: CheckpointId,
+    { described, encoded, isSame }: WriteContent,
+    { branch, parent }: WritePlace,
+  ): Promise<Checkpoint> {
     const stored = await this.#engine.repository.open(id);
     const { checkpoint } = stored;
     const isEqual = isSame === undefined ? checkpoint.stateDigest === encoded.root.digest : await isSame(stored);
     if (!isEqual) throw keyTaken(checkpoint, described.idempotencyKey, 'state');
     const other = findOther(described, checkpoint);
     if (other !== undefined) throw keyTaken(checkpoint, described.idempotencyKey, other);
+    if (checkpoint.branch !== branch && !(await this.#isAncestor(checkpoint, parent)))
+      throw keyTaken(checkpoint, described.idempotencyKey, `branch, "${checkpoint.branch}" and not "${branch}"`);
     return checkpoint;
+  }
+
+  /** Whether a checkpoint is in the history of another one, or is it. */
+  async #isAncestor({ id, sessionId }: Checkpoint, from: Checkpoint | undefined): Promise<boolean> {
+    let wanted = from?.id;
+    for await (const entry of readSession(this.#engine.storage, sessionId)) {
+      if (wanted === undefined || wanted === id) break;
+      if (entry.id === wanted) wanted = entry.parentId;
+    }
+    return wanted === id;
   }
 
   /** What a commit stored that got no answer; undefined if it is not there. */

@@ -39,11 +39,16 @@ describe('retention after a save', () => {
   test('[retention.13] does not make it wait; who looks does, and so does close', async () => {
     const storage = new HangingStorage();
     const manager = new CheckpointManager({ storage });
+    const group = await manager.saveGroup([{ name: 'a', agent: { id: 'a' } }], { groupId: 'g' });
     await saveRoutine(manager, 6);
     expect(await isOpen(manager.engine.settled())).toBe(true);
     expect(storage.deletions).toBe(1);
     const looks = [
-      manager.list(),
+      manager.list({ sessionId: 's' }),
+      manager.load(group.id),
+      manager.open(group.id),
+      manager.restore(group.id),
+      manager.restoreGroup(group.id),
       manager.latest(),
       manager.stats(),
       manager.tree('s'),
