@@ -154,7 +154,7 @@ export class SqliteConnection {
         return work();
       } catch (error) {
         this.#lookedAtMs = Number.NEGATIVE_INFINITY;
-        if (isDiskFailure(error)) this.#files.checkLog();
+        if (isDiskFailure(error)) this.#files.checkLengths();
         if (!isBusy(error) || Date.now() >= deadline) throw toSavestateError(error, this.path);
       }
       await sleep(waitMs);
@@ -243,7 +243,7 @@ export class SqliteConnection {
     this.#statements.clear();
     if (!this.#files.areThere()) return void ABANDONED.add(this.#db);
     try {
-      this.#files.checkLog();
+      this.#files.checkLengths();
     } catch (error) {
       ABANDONED.add(this.#db);
       throw error;

@@ -1,26 +1,32 @@
-import { type BigIntStats, statSync } from 'node:fs';
+import { type BigIntStats, closeSync, openSync, readSync, statSync } from 'node:fs';
 import { StorageError } from '../../core/errors.ts';
 import type { SqlDatabase, SqlStatement } from './sqlite-driver.ts';
+import { isBusy } from './sqlite-error.ts';
 
 const LOG = '-wal';
 const INDEX = '-shm';
 const LOG_HEADER_BYTES = 32;
 const FRAME_HEADER_BYTES = 24;
+/** The page at this byte of a database is never written: SQLite has its locks there. */
+const LOCK_BYTE = 0x4000_0000;
 
 /** Whether what was asked for may be in a file: in the one that is gone, or in the one that is there. */
 type Outcome = 'none' | 'unknown';
 
 /**
  * The files of an open database. One that is deleted or replaced still takes writes, and all of them are gone with the process; a log
- * that is cut is written on where it stopped, so that everything after the cut is lost at the next recovery. Only a look at the paths
- * tells, which costs two or three microseconds each.
+ * that is cut is written on where it stopped, so that everything after the cut is lost at the next recovery; pages cut from the file itself
+ * are missed only when they are read. Only a look at the paths tells, which costs two or three microseconds each.
  */
 export class SqliteFiles {
   readonly #path: string;
   readonly #opened: readonly { readonly suffix: string; readonly found: BigIntStats }[];
-  readonly #frameBytes: bigint;
+  readonly #pageBytes: number;
   readonly #selectFrames: SqlStatement;
   readonly #selectVersion: SqlStatement;
+  readonly #selectPages: SqlStatement;
+  /** The file as it was when it was last found whole. */
+  #file: BigIntStats | undefined;
   /** The log as it was when it was last found whole. */
   #log: BigIntStats | undefined;
 
@@ -32,34 +38,63 @@ export class SqliteFiles {
       return found === undefined ? [] : [{ suffix, found }];
     });
     const { page_size: pageBytes } = db.prepare('PRAGMA page_size').get() as { page_size: number };
-    this.#frameBytes = BigInt(FRAME_HEADER_BYTES + pageBytes);
+    this.#pageBytes = pageBytes;
+    this.#file = this.#opened.find(({ suffix }) => suffix === '')?.found;
     // Changes nothing and takes no lock: it only counts.
     this.#selectFrames = db.prepare('PRAGMA wal_checkpoint(NOOP)');
     this.#selectVersion = db.prepare('PRAGMA data_version');
+    this.#selectPages = db.prepare('PRAGMA page_count');
   }
 
   /** Throws a StorageError if a file is not the one that was opened, or was cut. `unknown`: after a write, which only we made. */
   check(outcome: Outcome): void {
-    const log = this.#checkPlaces(outcome);
+    const { file, log } = this.#checkPlaces(outcome);
+    this.#checkFile(file, outcome);
     if (log !== undefined && this.#log !== undefined && log.size < this.#log.size) this.checkLog();
     if (outcome === 'unknown') this.#log = log;
   }
 
-  /** Throws before anything is written to a log that was cut. One that nobody touched since the last look is whole. */
+  /** Throws before anything is written to a file or log that was cut. One that nobody touched since the last look is whole. */
   checkBeforeWrite(): void {
+    this.#checkFile(lookAt(this.#path), 'none');
     const now = lookAt(this.#path + LOG);
-    if (now === undefined || (now.mtimeNs === this.#log?.mtimeNs && now.size === this.#log.size)) return;
+    if (now === undefined || isSame(now, this.#log)) return;
     this.checkLog();
     this.#log = now;
   }
 
+  /** Throws if the file or the log is shorter than SQLite counts on. Not inside a transaction. */
+  checkLengths(): void {
+    this.#checkFile(lookAt(this.#path), 'none');
+    this.checkLog();
+  }
+
   /** Compares the length of the log with what SQLite counts on. Not inside a transaction. */
   checkLog(): void {
-    while (this.#isLogShort()) {
-      // Other processes may empty the log at any time, even between the two looks. That changes the version first.
-      const version = this.#version();
-      if (this.#isLogShort() && this.#version() === version) throw changedFile(this.#path + LOG, 'cut', 'none');
+    if (this.#isLasting(() => this.#isLogShort())) throw changedFile(this.#path + LOG, 'cut', 'none');
+  }
+
+  /** Only a checkpoint touches the file, so this compares its length seldom. */
+  #checkFile(now: BigIntStats | undefined, outcome: Outcome): void {
+    if (now === undefined || isSame(now, this.#file)) return;
+    let isShort: boolean;
+    try {
+      isShort = this.#isLasting(() => this.#isFileShort());
+    } catch (error) {
+      if (isBusy(error)) return; // others recover the file: the next look tells
+      throw error;
     }
+    if (isShort) throw changedFile(this.#path, 'cut', outcome);
+    this.#file = now;
+  }
+
+  /** Other processes may empty the log at any time, even between two looks. That changes the version first. */
+  #isLasting(isShort: () => boolean): boolean {
+    while (isShort()) {
+      const version = this.#version();
+      if (isShort() && this.#version() === version) return true;
+    }
+    return false;
   }
 
   /** Whether the files are still where they were opened. */
@@ -72,23 +107,60 @@ export class SqliteFiles {
     }
   }
 
-  /** SQLite never makes the index shorter. Returns how the log is. */
-  #checkPlaces(outcome: Outcome): BigIntStats | undefined {
-    let log: BigIntStats | undefined;
+  /** SQLite never makes the index shorter. Returns how the file and the log are. */
+  #checkPlaces(outcome: Outcome): Partial<Record<'file' | 'log', BigIntStats | undefined>> {
+    let [file, log]: (BigIntStats | undefined)[] = [];
     for (const { suffix, found } of this.#opened) {
       const now = lookAt(this.#path + suffix);
       const change = changeOf(found, now) ?? (suffix === INDEX && now && now.size < found.size ? 'cut' : undefined);
       if (change !== undefined) throw changedFile(this.#path + suffix, change, outcome);
+      if (suffix === '') file = now;
       if (suffix === LOG) log = now;
     }
-    return log;
+    return { file, log };
   }
 
   #isLogShort(): boolean {
-    const { log: frames } = this.#selectFrames.get() as { log: number };
+    const frames = this.#countFrames();
     if (frames <= 0) return false;
     const found = lookAt(this.#path + LOG);
-    return found !== undefined && found.size < BigInt(LOG_HEADER_BYTES) + BigInt(frames) * this.#frameBytes;
+    return (
+      found !== undefined && Number(found.size) < LOG_HEADER_BYTES + frames * (FRAME_HEADER_BYTES + this.#pageBytes)
+    );
+  }
+
+  /** Pages behind the end of the file must be in the log: a file grows, or shrinks after a VACUUM, when the log is copied into it. */
+  #isFileShort(): boolean {
+    const size = Number(lookAt(this.#path)?.size ?? 0);
+    if (size < this.#pageBytes) return true;
+    const { page_count: pages } = this.#selectPages.get() as { page_count: number };
+    const filePages = Math.floor(size / this.#pageBytes);
+    if (filePages >= pages) return false;
+    const logged = this.#readLoggedPages();
+    logged.add(LOCK_BYTE / this.#pageBytes + 1);
+    for (let page = filePages + 1; page <= pages; page++) if (!logged.has(page)) return true;
+    return false;
+  }
+
+  /** The file itself is not opened: closing it would drop the locks that SQLite holds on it. It holds none on the log. */
+  #readLoggedPages(): Set<number> {
+    const pages = new Set<number>();
+    const log = openSync(this.#path + LOG);
+    try {
+      const header = Buffer.alloc(FRAME_HEADER_BYTES);
+      const frames = this.#countFrames();
+      for (let frame = 0; frame < frames; frame++) {
+        readSync(log, header, 0, FRAME_HEADER_BYTES, LOG_HEADER_BYTES + frame * (FRAME_HEADER_BYTES + this.#pageBytes));
+        pages.add(header.readUInt32BE(0));
+      }
+    } finally {
+      closeSync(log);
+    }
+    return pages;
+  }
+
+  #countFrames(): number {
+    return (this.#selectFrames.get() as { log: number }).log;
   }
 
   #version(): number {
@@ -101,12 +173,29 @@ function changeOf(found: BigIntStats, now: BigIntStats | undefined): string | un
   return now.ino === found.ino && now.dev === found.dev ? undefined : 'replaced by another file';
 }
 
+function isSame(now: BigIntStats, before: BigIntStats | undefined): boolean {
+  return now.mtimeNs === before?.mtimeNs && now.size === before.size;
+}
+
 function changedFile(file: string, change: string, outcome: Outcome): StorageError {
   const effect = outcome === 'none' ? 'nothing is read from it or saved to it' : 'what was just saved may be lost';
   return new StorageError(
-    `The file ${file} was ${change} while it was open, so ${effect}. Put the file back, or close the storage and open it again.`,
-    { details: { path: file, ...(outcome === 'unknown' && { outcome }) } },
+    `The file ${file} was ${change} while it was open, so ${effect}. ${adviceFor(file, change)}`,
+    {
+      details: { path: file, ...(outcome === 'unknown' && { outcome }) },
+    },
   );
+}
+
+/** SQLite cannot let go of a log without copying it into the file, so that a connection whose log was changed lasts as long as its process. */
+function adviceFor(file: string, change: string): string {
+  if (file.endsWith(LOG) || file.endsWith(INDEX))
+    return change === 'cut'
+      ? 'End this process, then open it again: what was saved last may be missing.'
+      : 'Put the file back, or end this process, then open it again.';
+  return change === 'cut'
+    ? 'End this process, restore the file from a backup and open it again.'
+    : 'Put the file back, or close the storage and open it again.';
 }
 
 function lookAt(path: string): BigIntStats | undefined {

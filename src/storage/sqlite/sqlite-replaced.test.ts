@@ -1,13 +1,19 @@
+import { randomBytes } from 'node:crypto';
 import { cpSync, renameSync, rmSync, statSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { temporaryFolder } from '../../../test/support/storages.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { SqliteMemoryStorage } from '../../memory/storage/sqlite/sqlite-memory-storage.ts';
+import { openDatabase } from '../database/sqlite-driver.ts';
 import { SqliteCheckpointStorage } from './sqlite-storage.ts';
 
+/** A session of a file that holds more than its log does. */
 async function openSession() {
   const path = join(temporaryFolder(), 'a.db');
+  const before = new CheckpointManager({ storage: new SqliteCheckpointStorage({ path }) });
+  await before.save({ text: randomBytes(50_000).toString('hex') }, { sessionId: 'before' });
+  await before.close();
   const storage = new SqliteCheckpointStorage({ path });
   const manager = new CheckpointManager({ storage });
   const session = await manager.session('s');
@@ -34,6 +40,9 @@ const CHANGES: readonly [string, (path: string) => void][] = [
   ],
   ['left without its log', (path) => rmSync(`${path}-wal`)],
   ['left without the index of its log', (path) => rmSync(`${path}-shm`)],
+  ['left without its pages', (path) => truncateSync(path)],
+  ['left with half of its pages', (path) => truncateSync(path, statSync(path).size / 2)],
+  ['left without its last byte', (path) => truncateSync(path, statSync(path).size - 1)],
   ...CUTS.map(([name, cut]): [string, (path: string) => void] => [`left with ${name}`, (path) => cut(`${path}-wal`)]),
 ];
 
@@ -55,6 +64,44 @@ test.each(CHANGES)(
     await Promise.allSettled([manager.close()]);
   },
 );
+
+test('[durability.8] a database that another connection makes larger or smaller is not taken for a cut one', async () => {
+  const { path, manager, session } = await openSession();
+  const other = openDatabase(path);
+  const sizeAfter = async (...sql: readonly string[]): Promise<number> => {
+    for (const statement of sql) other.exec(statement);
+    expect(await manager.load(await session.save({ sql: [...sql] }))).toEqual({ sql });
+    return statSync(path).size;
+  };
+  const checkpoint = 'PRAGMA wal_checkpoint(TRUNCATE)';
+  const fill = ['CREATE TABLE filler (bytes)', 'INSERT INTO filler VALUES (randomblob(500000))'];
+  const filled = await sizeAfter(...fill, checkpoint);
+  const emptied = await sizeAfter('DROP TABLE filler', 'PRAGMA incremental_vacuum', checkpoint);
+  expect(emptied).toBeLessThan(filled);
+  expect(await sizeAfter(...fill)).toBe(emptied); // the pages are in the log alone
+  expect(await sizeAfter(checkpoint)).toBeGreaterThan(emptied);
+  other.close();
+  await manager.close();
+});
+
+test('[durability.8] a cut database is not written to when it is closed', async () => {
+  const { path, manager } = await openSession();
+  truncateSync(path, statSync(path).size / 2);
+  const { size } = statSync(path);
+  await expect(manager.close()).rejects.toMatchObject({ code: 'STORAGE', message: expect.stringContaining('was cut') });
+  expect(statSync(path).size).toBe(size);
+});
+
+test.each([
+  ['deleted log', (path: string) => rmSync(`${path}-wal`)],
+  ['cut log', (path: string) => truncateSync(`${path}-wal`)],
+])('[durability.8] after a %s the advice is to end the process, which keeps the file', async (_, change) => {
+  const { path, manager, session } = await openSession();
+  change(path);
+  const message = expect.stringContaining('nd this process, then open it again');
+  await expect(session.save({ n: 2 })).rejects.toMatchObject({ code: 'STORAGE', message });
+  await Promise.allSettled([manager.close()]);
+});
 
 test('[durability.8] a database that is put back is used again', async () => {
   const { path, manager, session } = await openSession();
