@@ -13,7 +13,7 @@ export async function runMain(host: NodeJS.Process, version = ''): Promise<numbe
   try {
     return await PROGRAM.run(args.length === 0 && host.stdin.isTTY && host.stdout.isTTY ? ['repl'] : args, {
       version,
-      print: (text) => void host.stdout.write(text),
+      print: (text) => void host.stdout.write(toPrintable(text)),
       note: (text) => note(host, text),
       run: (command, input, globals) => runCommand({ command, input }, globals, { host, signal }),
     });
@@ -81,5 +81,5 @@ async function explain(error: unknown, host: NodeJS.Process, isJson: boolean): P
 
 /** Errors quote what is stored, and what was typed. */
 function note({ stderr }: NodeJS.Process, text: string): void {
-  stderr.write(stderr.isTTY ? toPrintable(text) : text);
+  stderr.write(toPrintable(text));
 }

@@ -62,7 +62,7 @@ describe.concurrent('output', () => {
     const folder = newFolder();
     const manager = new CheckpointManager({ storage: new SqliteCheckpointStorage({ path: join(folder, 'evil.db') }) });
     const session = await manager.session('s');
-    const evil = 'a\u001b]0;owned\u0007\u001b[2J\rb\u009b31m\u001b[8mhidden\u202ebackwards';
+    const evil = 'a\u001b]0;owned\u0007\u001b[2J\rb\u009b31m\u001b[8mhidden\u202ebackwards\u007f';
     await session.save({ messages: [] });
     await session.save({ messages: [{ role: 'user', content: evil }], text: evil }, { note: evil, reason: evil });
     await manager.close();
@@ -90,7 +90,17 @@ describe.concurrent('output', () => {
     const colored = await watch(['show', '--storage', 'evil.db'], { folder });
     expect(colored.raw).toContain(COLOR);
     expect(colored.raw).not.toContain('\u001b[8m');
-    expect(await ok(['show', '@:text', '--storage', 'evil.db'], { folder })).toBe(`${evil}\n`); // a pipe gets it as it is
+    expect(await ok(['show', '@:text', '--raw', '--storage', 'evil.db'], { folder })).toBe(`${evil}\n`); // for programs
+    // Nor through a pipe, which may end at a terminal: `savestate show | head`.
+    const piped = await Promise.all([
+      ...lines.map((args) => ok([...args, '--storage', 'evil.db'], { folder })),
+      ok(['show', '--storage', 'evil.db'], { folder, env: { FORCE_COLOR: '1' } }),
+      ok(['show', '--json', '--storage', 'evil.db'], { folder }),
+    ]);
+    for (const text of piped)
+      for (const order of ['\u001b]', '\u001b[2J', '\u001b[8m', '\u0007', '\u009b', '\u202e', '\u007f', '\r'])
+        expect(text).not.toContain(order);
+    expect(JSON.parse(piped.at(-1) ?? '')).toMatchObject({ state: { text: evil } });
   });
 
   test('[cli.3] an error, a note and a prompt cannot either', async () => {
@@ -105,6 +115,9 @@ describe.concurrent('output', () => {
     const screens = await Promise.all(lines.map((args) => watch([...args, '--storage', 'evil.db'], { folder })));
     for (const { raw } of screens)
       for (const order of ['\u001b]', '\u0007', '\u202e']) expect(raw).not.toContain(order);
+    const piped = await Promise.all(lines.map((args) => run([...args, '--storage', 'evil.db'], { folder })));
+    for (const { stdout, stderr } of piped)
+      for (const order of ['\u001b]', '\u0007', '\u202e']) expect(stdout + stderr).not.toContain(order);
     expect(screens.at(-1)?.text).toContain('error: There is no checkpoint "no\\u001b]0;owned');
   });
 

@@ -21,11 +21,6 @@ export function toPrintable(text: string): string {
   });
 }
 
-/** A text for a pipe: as it is, with colours only where they were forced. */
-export function toPiped(text: string): string {
-  return text.replaceAll(SEALED, `${ESCAPE}[$1m`);
-}
-
 /** Paints a text; a terminal without colours gets it as it is. */
 export type Paint = (text: string) => string;
 

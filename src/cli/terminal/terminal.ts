@@ -1,5 +1,5 @@
 import { wrapWords } from './format.ts';
-import { createStyle, type Style, toPiped, toPrintable, wantsColor } from './style.ts';
+import { createStyle, type Style, toPrintable, wantsColor } from './style.ts';
 
 /** The person in front of a command: what it prints, and on what. */
 export interface Terminal {
@@ -16,6 +16,8 @@ export interface Terminal {
   now(): number;
   /** The answer of the command. */
   print(text: string): void;
+  /** The answer for a program: as it is, except on a screen. */
+  pass(text: string): void;
   /** What goes on meanwhile, and errors. */
   note(text: string): void;
   /** Puts a text in the place of the last line of notes, on a screen. */
@@ -41,8 +43,9 @@ export function createTerminal({ stdin, stdout, stderr, env }: Streams, flags: {
     rows: stdout.rows ?? DEFAULT_ROWS,
     style: createStyle(wantsColor(env, { isScreen, flag: flags.color })),
     now: () => performance.now(),
-    print: (text) => void stdout.write(isScreen ? wrapWords(toPrintable(text), columnsOf()) : toPiped(text)),
-    note: (text) => void stderr.write(isNoteScreen ? wrapWords(toPrintable(text), columnsOf()) : toPiped(text)),
+    print: (text) => void stdout.write(isScreen ? wrapWords(toPrintable(text), columnsOf()) : toPrintable(text)),
+    pass: (text) => void stdout.write(isScreen ? toPrintable(text) : text),
+    note: (text) => void stderr.write(isNoteScreen ? wrapWords(toPrintable(text), columnsOf()) : toPrintable(text)),
     overwrite: (text) => void stderr.write(ERASE_LINE + toPrintable(text)),
   };
 }

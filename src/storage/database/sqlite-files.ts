@@ -145,7 +145,7 @@ export class SqliteFiles {
   /** The file itself is not opened: closing it would drop the locks that SQLite holds on it. It holds none on the log. */
   #readLoggedPages(): Set<number> {
     const pages = new Set<number>();
-    const log = openSync(this.#path + LOG);
+    const log = openSync(this.#path + LOG, 'r');
     try {
       const header = Buffer.alloc(FRAME_HEADER_BYTES);
       const frames = this.#countFrames();

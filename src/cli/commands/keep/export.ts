@@ -1,7 +1,8 @@
-import { createWriteStream, existsSync } from 'node:fs';
+import { createWriteStream, existsSync, statSync } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { ConflictError } from '../../../core/errors.ts';
+import { ConflictError, InvalidInputError } from '../../../core/errors.ts';
 import type { Command } from '../../base/command.ts';
 import type { CommandInput } from '../../base/command-input.ts';
 import type { Context } from '../../base/context.ts';
@@ -42,7 +43,7 @@ async function write(context: Context, input: CommandInput, { sessionId, text }:
   if (file === undefined) {
     for await (const part of text) {
       await context.checkStop();
-      context.terminal.print(part);
+      context.terminal.pass(part);
     }
     return undefined;
   }
@@ -54,6 +55,11 @@ async function write(context: Context, input: CommandInput, { sessionId, text }:
 
 /** The file appears when it is whole: a command that was stopped leaves none. */
 async function writeWhole(context: Context, file: string, text: Content['text']): Promise<number> {
+  const folder = dirname(file);
+  if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory())
+    throw new InvalidInputError(
+      `${file} cannot be written: ${folder} is not a folder. Create it or choose another path.`,
+    );
   const draft = `${file}.part`;
   let bytes = 0;
   const counted = async function* () {

@@ -13,7 +13,7 @@ export const command: Command = {
   arguments: '[revision]',
   options: [
     ['--header', 'without the state'],
-    ['--raw', 'the whole state as JSON'],
+    ['--raw', 'the whole state as JSON; a string at a path as it is, in a pipe'],
   ],
   details:
     'A revision may be followed by a colon and a path into its state. Dates, maps and the like are shown as texts and lists. Of teams, fleets and threads of LangGraph the conversation, the ledgers and the other channels are shown; --raw has everything.',
@@ -27,7 +27,7 @@ export const command: Command = {
     const [revision, path] = splitPath(input.word(0) ?? '@');
     const opened = await context.open();
     const checkpoint = await resolveRevision(opened, revision);
-    if (path !== undefined) return showValue(context, checkpoint, path);
+    if (path !== undefined) return showValue(context, checkpoint, { path, isRaw: input.flag('raw') });
     const output = toOutput(checkpoint, await readNames(opened, checkpoint.sessionId));
     const state = input.flag('header') ? undefined : await opened.manager.load(checkpoint.id);
     const { style } = context.terminal;
@@ -42,10 +42,18 @@ export const command: Command = {
   },
 };
 
-async function showValue(context: Context, checkpoint: Checkpoint, text: string): Promise<undefined> {
+async function showValue(
+  context: Context,
+  checkpoint: Checkpoint,
+  asked: { readonly path: string; readonly isRaw: boolean },
+): Promise<undefined> {
   const { manager } = await context.open();
-  const path = parseStatePath(text);
+  const path = parseStatePath(asked.path);
   const value = toJsonForm(openAt(await manager.load(checkpoint.id), path)) ?? null;
+  if (asked.isRaw && !context.isJson && typeof value === 'string') {
+    context.terminal.pass(`${value}\n`);
+    return undefined;
+  }
   return context.answer({ checkpoint: toOutput(checkpoint), path: formatPath(path), value }, () =>
     typeof value === 'string' ? `${value}\n` : `${JSON.stringify(value, undefined, 2)}\n`,
   );
