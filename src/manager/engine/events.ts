@@ -1,4 +1,4 @@
-import { callback, checkValue, unknownKey } from '../../core/options.ts';
+import { callback, checkValue, oneOf, unknownKey } from '../../core/options.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import type { RestoreReport } from './loading.ts';
@@ -44,6 +44,7 @@ export class Events {
     handler: EventHandler<Name>,
     options: { readonly await?: boolean | undefined } = {},
   ): () => void {
+    if (typeof name !== 'string') checkValue(name, oneOf(...EVENT_NAMES), 'The event of on()');
     if (!EVENT_NAMES.includes(name))
       throw unknownKey(name, { known: EVENT_NAMES, of: 'CheckpointManager', kind: 'an event' });
     checkValue(handler, callback, `The handler of ${name}`);

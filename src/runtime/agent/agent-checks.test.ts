@@ -1,4 +1,6 @@
 import { expect, test } from 'vitest';
+import { z } from 'zod';
+import { z as zod3 } from 'zod/v3';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { scriptedModel } from '../../testing/model/scripted-model.ts';
@@ -7,10 +9,12 @@ import { CheckpointingGroupChatManager } from '../chat/checkpointing-group-chat-
 import { GroupChat } from '../chat/group-chat.ts';
 import { Fleet } from '../fleet/fleet.ts';
 import { FleetRestorer } from '../fleet/fleet-restorer.ts';
+import { FleetRunner } from '../fleet/fleet-runner.ts';
 import { defineWorkflow } from '../workflow/definition/parse-workflow.ts';
 import { WorkflowExecutor } from '../workflow/workflow-executor.ts';
 import { Orchestrator } from './auto-save.ts';
 import { StandardAgent } from './standard-agent.ts';
+import { defineTool } from './tool.ts';
 
 const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
 const executor = new WorkflowExecutor({ manager, registry: { functions: { f: () => 1 } } });
@@ -19,12 +23,31 @@ const impostor = { name: 'a', reply: () => 'x' };
 const model = scriptedModel(() => 'Fine.', { id: 'm' });
 const ann = () => new StandardAgent({ name: 'ann', model });
 
+let trips = 0;
+
 async function begun(): Promise<string | undefined> {
   const chat = new GroupChat({ agents: [ann()], maxRounds: 1 });
-  const place = { checkpoints: manager, sessionId: 'trip', logs: false } as const;
+  const place = { checkpoints: manager, sessionId: `trip${++trips}`, logs: false } as const;
   const { checkpointId } = await new CheckpointingGroupChatManager({ chat, ...place }).run({ message: 'Hello' });
   return checkpointId;
 }
+
+const alone = () => new GroupChat({ agents: [ann()] });
+const REGISTRY = 'must be an AgentRegistry: new AgentRegistry({ tools, models, ... }); found an object.';
+
+const look = { name: 'look', description: 'Looks.', input: z.object({}), run: () => 1 };
+const TOOL_PARTS: [what: string, part: object, message: string][] = [
+  ['a JSON Schema', { input: { type: 'object' } }, 'found an object. Of a JSON Schema, pass z.fromJSONSchema(schema).'],
+  [
+    'zod 3',
+    { input: zod3.object({}) },
+    'must be a schema of zod 4, such as z.object({ city: z.string() }); found a Zod',
+  ],
+  ['no schema', { input: 5 }, 'must be a schema of zod 4'],
+  ['no function', { run: 5 }, 'run" of '],
+  ['no description', { description: 5 }, 'must be a string; found 5.'],
+  ['a wrong name', { name: 'a b' }, 'must be 1 to 64 letters, digits, "_" or "-"; found "a b".'],
+];
 
 test.each<[call: string, wrong: () => unknown, message: string]>([
   ['run()', () => executor.run(undefined as never), 'The options of run() must be an object; found undefined'],
@@ -37,6 +60,15 @@ test.each<[call: string, wrong: () => unknown, message: string]>([
     'a model',
     () => new StandardAgent({ name: 'a', model: 'gpt-4' } as never),
     'found "gpt-4". Name a model in llmConfig',
+  ],
+  ...TOOL_PARTS.flatMap(([what, part, message]): [string, () => unknown, string][] => [
+    [`tools: ${what}`, () => new StandardAgent({ name: 'a', tools: [{ ...look, ...part }] } as never), message],
+    [`defineTool(): ${what}`, () => defineTool({ ...look, ...part } as never), message],
+  ]),
+  [
+    'defineTool()',
+    () => defineTool(undefined as never),
+    'The options of defineTool() must be an object; found undefined',
   ],
   ['a tool', () => new StandardAgent({ name: 'a', tools: [{ name: 'x' }] } as never), 'lacks description, input, run'],
   [
@@ -106,6 +138,58 @@ test.each<[call: string, wrong: () => unknown, message: string]>([
     },
     'The content of a message must be a string; found 5',
   ],
+  ['a registry', () => new GroupChat({ agents: [ann()], registry: {} } as never), REGISTRY],
+  ['a registry of a fleet', () => new Fleet({ agents: [ann()], model, registry: {} } as never), REGISTRY],
+  [
+    'a registry of an orchestrator',
+    () => new Orchestrator({ agents: [ann()], checkpointManager: manager, registry: {} } as never),
+    REGISTRY,
+  ],
+  ['a registry of a restorer', () => new FleetRestorer({ checkpoints: manager, registry: {} } as never), REGISTRY],
+  [
+    'a registry of nobody',
+    () => ann().reply('x', { registry: {} } as never),
+    '"registry" of reply() must be an AgentReg',
+  ],
+  [
+    'an agent without reply',
+    () => new WorkflowExecutor({ manager, registry: { agents: { a: {} } } } as never),
+    '"registry.agents["a"]" of new WorkflowExecutor() must be an object with reply(); found an object.',
+  ],
+  [
+    'no chat',
+    () => new CheckpointingGroupChatManager({ chat: {}, checkpoints: manager, sessionId: 's' } as never),
+    '"chat" of new CheckpointingGroupChatManager() must be a GroupChat: new GroupChat({ agents, ... }); found an object.',
+  ],
+  [
+    'no fleet',
+    () => new FleetRunner({ fleet: {}, checkpoints: manager, sessionId: 's' } as never),
+    '"fleet" of new FleetRunner() must be a Fleet: new Fleet({ agents, ... }); found an object.',
+  ],
+  ['no message', () => ann().reply(null as never), 'A message must be an object; found null.'],
+  ['no prompt', () => alone().prompt(5 as never, 1), 'The message of prompt() must be a string; found 5.'],
+  ['reopen()', () => alone().reopen(undefined as never), 'The options of reopen() must be an object; found undefined.'],
+  [
+    'reopen with a slip',
+    () => alone().reopen({ rounds: 1, stripSignals: true } as never),
+    'did you mean "stripSignal"?',
+  ],
+  ['no event', () => manager.on(undefined as never, () => 1), 'The event of on() must be one of "checkpoint_saved", '],
+  [
+    'a language',
+    () => new StandardAgent({ name: 'a', codeExecution: { workDir: 'w', languages: ['cobol'] } }),
+    'codeExecution.languages[0] must be one of javascript, js, ',
+  ],
+  [
+    'a slip in codeExecution',
+    () => new StandardAgent({ name: 'a', codeExecution: { workDir: 'w', envs: ['X'] } as never }),
+    'did you mean "env"?',
+  ],
+  [
+    'a chat for an agent',
+    async () => manager.restore((await begun()) ?? '', { factory: ann }),
+    'This is the state of a group chat, not of an agent. Restore it with a CheckpointRestorer.',
+  ],
   ['no source', () => new FleetRestorer({ checkpoints: manager }).continue(undefined as never), 'named by no id'],
   [
     'a path',
@@ -124,4 +208,19 @@ test.each<[call: string, wrong: () => unknown, message: string]>([
 ])('[input.1] %s: what cannot be used is said in a sentence', async (_, wrong, message) => {
   const error = await new Promise((resolve) => resolve(wrong())).catch((thrown: unknown) => thrown);
   expect(error).toMatchObject({ code: 'INVALID_INPUT', message: expect.stringContaining(message) });
+  expect(error).toMatchObject({ message: expect.not.stringMatching(/[.?][.?]$/) });
+});
+
+test.each([5, null, { answer: 'x' }])('[input.1] ask() that answers %j fails the run with a sentence', async (said) => {
+  const chat = new GroupChat({ agents: [new StandardAgent({ name: 'bob', humanInputMode: 'ALWAYS' })], maxRounds: 1 });
+  const options = {
+    chat,
+    checkpoints: manager,
+    sessionId: `asks${++trips}`,
+    logs: false,
+    ask: async () => said,
+  } as never;
+  const result = await new CheckpointingGroupChatManager(options).run({ message: 'Hello' });
+  const message = expect.stringMatching(/^The answer of ask\(\) must be a string, or undefined to wait; found /);
+  expect(result).toMatchObject({ status: 'failed', error: { code: 'INVALID_INPUT', message } });
 });

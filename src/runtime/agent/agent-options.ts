@@ -16,7 +16,6 @@ import {
   oneOf,
   options,
   orNull,
-  record,
   signal,
   string,
   wholeFrom,
@@ -27,10 +26,10 @@ import { type CodeExecutionConfig, parseCodeExecutionConfig } from '../code/code
 import type { ChatModel } from '../model/chat-model.ts';
 import type { LanguageModel } from '../model/language-model.ts';
 import { type LlmConfig, parseLlmConfig } from '../model/llm-config.ts';
-import { type AgentRegistry, modelIdOf } from './agent-registry.ts';
+import { type AgentRegistry, modelIdOf, registry } from './agent-registry.ts';
 import { type AgentState, DEFAULT_RUNTIME, NO_TOTALS, type RuntimeFlags } from './agent-state.ts';
 import type { HumanInputMode, ReplyOptions } from './reply.ts';
-import { fingerprintTool, type Tool } from './tool.ts';
+import { fingerprintTool, type Tool, tool } from './tool.ts';
 
 /** What an agent is made of. */
 export type StandardAgentOptions = {
@@ -209,12 +208,6 @@ const model: OptionCheck = (value) => {
   return `must be a model given as an object; found ${describeValue(value)}. Name a model in llmConfig: { provider: "openai", model: "..." }`;
 };
 
-const tool: OptionCheck = (value) => {
-  if (!isRecord(value)) return `must be a tool made with defineTool(); found ${describeValue(value)}`;
-  const missing = ['name', 'description', 'input', 'run'].filter((key) => value[key] === undefined);
-  return missing.length === 0 ? undefined : `lacks ${missing.join(', ')}; make tools with defineTool()`;
-};
-
 const humanInputMode = oneOf('ALWAYS', 'TERMINATE', 'NEVER');
 
 const MADE: OptionChecks<StandardAgentOptions> = {
@@ -259,7 +252,7 @@ export function checkOverride(given: unknown, of: string): void {
 }
 
 const REPLY: OptionChecks<ReplyOptions> = {
-  registry: record,
+  registry,
   partner: filledString,
   remembers: flag,
   idempotencyKey: filledString,

@@ -1,6 +1,17 @@
 import { isAbsolute, relative, resolve } from 'node:path';
 import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
-import { callback, checkOptions, listOf, type OptionChecks, record, recordOf, string } from '../../core/options.ts';
+import {
+  accepts,
+  callback,
+  checkOptions,
+  having,
+  listOf,
+  type OptionCheck,
+  type OptionChecks,
+  record,
+  recordOf,
+  string,
+} from '../../core/options.ts';
 import type { CodeExecutionConfig, CodeExecutor } from '../code/code-executor.ts';
 import { LocalCodeExecutor } from '../code/local-code-executor.ts';
 import { buildModel, type Environment } from '../model/build-model.ts';
@@ -12,7 +23,7 @@ import { WorkspaceCache } from '../workspace/workspace-cache.ts';
 import type { AgentState } from './agent-state.ts';
 import type { ChatMessage } from './chat-message.ts';
 import type { StandardAgent } from './standard-agent.ts';
-import type { Tool } from './tool.ts';
+import { type Tool, tool } from './tool.ts';
 
 /** Makes an empty agent of one class; its state is put in afterwards. */
 export type AgentMaker = (state: AgentState) => StandardAgent;
@@ -46,7 +57,7 @@ export type AgentRegistryOptions = {
 };
 
 const OPTIONS: OptionChecks<AgentRegistryOptions> = {
-  tools: listOf(record),
+  tools: listOf(tool),
   agents: recordOf(callback),
   predicates: recordOf(callback),
   selectors: recordOf(callback),
@@ -56,6 +67,12 @@ const OPTIONS: OptionChecks<AgentRegistryOptions> = {
   allowCode: listOf(string),
   createExecutor: callback,
 };
+
+/** Accepts a registry. */
+export const registry: OptionCheck = accepts(
+  'an AgentRegistry: new AgentRegistry({ tools, models, ... })',
+  (value) => having('addAgent', 'modelFor', 'allowsCode')(value) === undefined,
+);
 
 type CodeParts = { readonly executor: CodeExecutor; readonly cache: WorkspaceCache };
 

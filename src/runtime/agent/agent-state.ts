@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { CorruptError, InvalidInputError } from '../../core/errors.ts';
+import { isRecord } from '../../core/options.ts';
 import type { CodeExecutionConfig } from '../code/code-executor.ts';
 import type { LlmConfig } from '../model/llm-config.ts';
 import type { WorkspaceState } from '../workspace/workspace-state.ts';
@@ -104,14 +105,22 @@ const schema = z.looseObject({
   totals: z.looseObject({ modelCalls: count, toolCalls: count, codeRuns: count, costUsd: count }),
 });
 
-/** Checks the form of a stored agent; throws a CorruptError that names the first wrong field. */
+/** Checks the form of a stored agent; throws a CorruptError that names the first wrong field, or says whose state it is. */
 export function parseAgentState(value: unknown): AgentState {
   const parsed = schema.safeParse(value);
   if (parsed.success) return value as AgentState;
-  throw new CorruptError(`This is not the state of an agent: ${z.prettifyError(parsed.error)}`, {
-    details: { issues: parsed.error.issues.map(({ path, message: problem }) => `${path.join('.')}: ${problem}`) },
-  });
+  const { kind, agentType } = isRecord(value) ? value : {};
+  if (typeof kind === 'string' && agentType === undefined)
+    throw new InvalidInputError(
+      `This is the state of a ${kind.replaceAll('_', ' ')}, not of an agent. Restore it with ${RESTORERS[kind] ?? 'what saved it'}.`,
+      { details: { kind } },
+    );
+  const issues = parsed.error.issues.map(({ path, message: problem }) => `${path.join('.')}: ${problem}`);
+  throw new CorruptError(`This is not the state of an agent: ${issues[0]}.`, { details: { issues } });
 }
+
+/** What restores teams, by the kind of their states. */
+const RESTORERS: Readonly<Record<string, string>> = { group_chat: 'a CheckpointRestorer', fleet: 'a FleetRestorer' };
 
 /** What an agent is doing. */
 export type AgentStatus =

@@ -9,7 +9,6 @@ import {
   isRecord,
   listOf,
   type OptionChecks,
-  record,
   recordOf,
   signal,
   string,
@@ -21,7 +20,7 @@ import { manager } from '../../manager/call-options.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { RestoreReport } from '../../manager/engine/loading.ts';
 import { runtimeFlags } from './agent-options.ts';
-import { AgentRegistry } from './agent-registry.ts';
+import { AgentRegistry, registry } from './agent-registry.ts';
 import { DEFAULT_RUNTIME, type RuntimeFlags } from './agent-state.ts';
 import type { ChatMessage } from './chat-message.ts';
 import { StandardAgent } from './standard-agent.ts';
@@ -58,7 +57,7 @@ const OPTIONS: OptionChecks<OrchestratorOptions> = {
   runtime: recordOf(runtimeFlags),
   sessionPrefix: string,
   userId: name,
-  registry: record,
+  registry,
   onText: callback,
   onSaveFailed: callback,
 };

@@ -1,5 +1,16 @@
 import { z } from 'zod';
-import { InvalidInputError, messageOf } from '../../core/errors.ts';
+import { messageOf } from '../../core/errors.ts';
+import {
+  accepts,
+  callback,
+  checkOptions,
+  describeValue,
+  isRecord,
+  type OptionCheck,
+  type OptionChecks,
+  options,
+  string,
+} from '../../core/options.ts';
 import { findSecretRef } from '../../core/secret/left-out.ts';
 import { withDeadline } from '../../core/time/deadline.ts';
 import { digestText } from '../../core/tree/chunk.ts';
@@ -41,20 +52,44 @@ const DEFAULT_TIMEOUT_MS = 60_000;
 const DEFAULT_MAX_CHARS = 20_000;
 const MAX_TRACE_CHARS = 4_000;
 
+const atLeastNothing = accepts('a number of 0 or more', (value) => typeof value === 'number' && value >= 0);
+
+const zodSchema: OptionCheck = (value) => {
+  if (isRecord(value) && '_zod' in value && typeof value.safeParseAsync === 'function') return undefined;
+  return `must be a schema of zod 4, such as z.object({ city: z.string() }); found ${describeValue(value)}. Of a JSON Schema, pass z.fromJSONSchema(schema)`;
+};
+
+const TOOL: OptionChecks<Tool> = {
+  name: {
+    required: accepts(
+      '1 to 64 letters, digits, "_" or "-"',
+      (value) => typeof value === 'string' && TOOL_NAME.test(value),
+    ),
+  },
+  description: { required: string },
+  input: { required: zodSchema },
+  run: { required: callback },
+  timeoutMs: atLeastNothing,
+  maxResultChars: atLeastNothing,
+};
+
+/** Accepts a tool; what it has besides is its own. */
+export const tool: OptionCheck = (value) => {
+  if (!isRecord(value)) return `must be a tool made with defineTool(); found ${describeValue(value)}`;
+  const missing = ['name', 'description', 'input', 'run'].filter((key) => value[key] === undefined);
+  if (missing.length > 0) return `lacks ${missing.join(', ')}; make tools with defineTool()`;
+  return options(TOOL)(Object.fromEntries(Object.keys(TOOL).map((key) => [key, value[key]])));
+};
+
 /** Defines a tool, with the input typed by its schema. */
 export function defineTool<Schema extends z.ZodType>(
-  tool: Omit<Tool, 'input' | 'run'> & {
+  given: Omit<Tool, 'input' | 'run'> & {
     readonly input: Schema;
     readonly run: (input: z.infer<Schema>, context: ToolContext) => unknown;
   },
 ): Tool {
-  if (!TOOL_NAME.test(tool.name)) {
-    throw new InvalidInputError(
-      `A tool's name has 1 to 64 letters, digits, "_" or "-"; found ${JSON.stringify(tool.name)}.`,
-      { details: { name: tool.name } },
-    );
-  }
-  return tool as Tool;
+  checkOptions(given, TOOL, 'defineTool()');
+  return given as Tool;
 }
 
 /** A tool as a model is told of it. */

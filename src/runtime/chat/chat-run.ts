@@ -1,3 +1,4 @@
+import { accepts, checkValue } from '../../core/options.ts';
 import type { AskHuman, HumanRequest } from '../agent/reply.ts';
 import type { FilesOptions, SessionFiles } from '../run/files/session-files.ts';
 import { type Hold, holdTeam, type RunOptions, type RunResult } from '../run/team-run.ts';
@@ -54,7 +55,10 @@ export async function holdChat(
   return { ...result, newMessages, folder: files?.folder, fileProblems: files?.problems ?? [] };
 }
 
+const spoken = accepts('a string, or undefined to wait', (said) => ['string', 'undefined'].includes(typeof said));
+
 function toAnswer(said: string | undefined): { readonly answer: string } | undefined {
+  checkValue(said, spoken, 'The answer of ask()');
   return said === undefined ? undefined : { answer: said };
 }
 

@@ -95,8 +95,9 @@ export class CheckpointRestorer {
     return continueChat(this.#restorer, source, {
       options,
       change: (chat) => {
-        if (options.prompt === undefined) chat.reopen(options);
-        else chat.prompt(options.prompt, options.rounds);
+        const { prompt, rounds, stripSignal } = options;
+        if (prompt === undefined) chat.reopen({ rounds, stripSignal });
+        else chat.prompt(prompt, rounds);
       },
     });
   }

@@ -1,5 +1,5 @@
 import { InvalidInputError } from '../../core/errors.ts';
-import { checkOptions, checkValue, type OptionChecks, record, string } from '../../core/options.ts';
+import { accepts, checkOptions, checkValue, having, type OptionChecks, string } from '../../core/options.ts';
 import { parseName } from '../../core/record/id.ts';
 import type { Recovery } from '../../manager/recovery/recovery-options.ts';
 import type { Session } from '../../manager/session/session.ts';
@@ -16,7 +16,17 @@ import type { GroupChat } from './group-chat.ts';
 /** What a group is held with. */
 export type GroupChatManagerOptions = ChatRunOptions & HeldOptions & FilesOptions & { readonly chat: GroupChat };
 
-const OPTIONS: OptionChecks<GroupChatManagerOptions> = { ...CHAT_RUN, ...HELD, ...FILES, chat: { required: record } };
+const groupChat = accepts(
+  'a GroupChat: new GroupChat({ agents, ... })',
+  (value) => having('append', 'appendReply', 'saveState')(value) === undefined,
+);
+
+const OPTIONS: OptionChecks<GroupChatManagerOptions> = {
+  ...CHAT_RUN,
+  ...HELD,
+  ...FILES,
+  chat: { required: groupChat },
+};
 
 /** What a conversation begins with. */
 type Problem = { readonly message: string; readonly initiator?: string; readonly rounds?: number };

@@ -1,9 +1,9 @@
 import { InvalidInputError } from '../../core/errors.ts';
 import { freezeState } from '../../core/freeze.ts';
-import { checkOptions, checkValue, type OptionChecks, record, string } from '../../core/options.ts';
+import { anything, checkOptions, checkValue, flag, type OptionChecks, record, string } from '../../core/options.ts';
 import type { RestoreProblem } from '../../manager/engine/loading.ts';
 import { standardAgents } from '../agent/agent-options.ts';
-import { AgentRegistry } from '../agent/agent-registry.ts';
+import { AgentRegistry, registry } from '../agent/agent-registry.ts';
 import { type AgentTotals, addTotals, NO_TOTALS } from '../agent/agent-state.ts';
 import { type ChatMessage, countOccurrence, editMessage, PERSON, replaceMessage } from '../agent/chat-message.ts';
 import { loadAgents } from '../agent/load-agents.ts';
@@ -42,11 +42,15 @@ export type GroupChatOptions = {
 
 const OPTIONS: OptionChecks<GroupChatOptions> = {
   agents: { required: standardAgents },
-  registry: record,
+  registry,
   ...SETTINGS,
   // A model or a configuration is checked where it is read.
   selector: record,
 };
+
+type ReopenOptions = { readonly rounds: number; readonly stripSignal?: boolean | undefined };
+
+const REOPEN: OptionChecks<ReopenOptions> = { rounds: anything, stripSignal: flag };
 
 /** A conversation of several agents: who is in it, what was said, and whose turn it is. It does nothing by itself. */
 export class GroupChat {
@@ -128,7 +132,9 @@ export class GroupChat {
   }
 
   /** Lets a conversation go on for a number of rounds, also if it had ended. What its own words ended stays ended unless they are stripped. */
-  reopen({ rounds, stripSignal = false }: { readonly rounds: number; readonly stripSignal?: boolean }): void {
+  reopen(options: ReopenOptions): void {
+    checkOptions(options, REOPEN, 'reopen()');
+    const { rounds, stripSignal = false } = options;
     checkRounds(rounds);
     const { round, end } = this.#record;
     this.change({ roundLimit: round + rounds, roundsFrom: round });
@@ -139,6 +145,7 @@ export class GroupChat {
 
   /** Lets a person say something that the conversation goes on from for a number of rounds, also if it had ended. */
   prompt(content: string, rounds: number): void {
+    checkValue(content, string, 'The message of prompt()');
     if (content.trim() === '') throw new InvalidInputError('The prompt is empty. Say what the group is to do.');
     checkRounds(rounds);
     const { pendingReply } = this.#record;

@@ -1,15 +1,7 @@
-import {
-  accepts,
-  checkValue,
-  filledString,
-  isRecord,
-  listOf,
-  type OptionChecks,
-  options,
-  wholeFrom,
-} from '../../core/options.ts';
+import { accepts, checkValue, isRecord, listOf, type OptionChecks, options, wholeFrom } from '../../core/options.ts';
 import { MAX_DELAY_MS } from '../../core/time/timer.ts';
 import { WORKSPACE, type WorkspaceOptions } from '../workspace/workspace-options.ts';
+import { interpreterOf, KNOWN_LANGUAGES } from './interpreter.ts';
 
 /** Code that a message asks to run. */
 export type CodeBlock = { readonly language: string; readonly code: string };
@@ -53,7 +45,7 @@ export type CodeExecutionConfig =
       readonly timeoutMs?: number | undefined;
       /** Default 100,000; of a longer output the first and the last half of this are kept. */
       readonly maxOutputBytes?: number | undefined;
-      /** Which languages are run; default all that the executor knows. */
+      /** Which languages processes of this machine run; default all that are known. A `createExecutor` of yours decides itself. */
       readonly languages?: readonly string[] | undefined;
       /** Names of environment variables that the code may see. */
       readonly env?: readonly string[] | undefined;
@@ -70,7 +62,12 @@ const CONFIG: OptionChecks<Exclude<CodeExecutionConfig, false>> = {
   },
   timeoutMs: wholeFrom(1, MAX_DELAY_MS),
   maxOutputBytes: wholeFrom(0),
-  languages: listOf(filledString),
+  languages: listOf(
+    accepts(
+      `one of ${KNOWN_LANGUAGES.join(', ')}`,
+      (value) => typeof value === 'string' && interpreterOf(value) !== undefined,
+    ),
+  ),
   env: listOf(accepts('the name of a variable', (name) => typeof name === 'string' && /^[A-Za-z_]\w*$/.test(name))),
   capture: (value) => (value === false ? undefined : options(WORKSPACE)(value)),
 };

@@ -16,7 +16,7 @@ import {
 } from '../../core/options.ts';
 import { name } from '../../core/record/id.ts';
 import { overrideModel, standardAgents } from '../agent/agent-options.ts';
-import type { AgentRegistry } from '../agent/agent-registry.ts';
+import { type AgentRegistry, registry } from '../agent/agent-registry.ts';
 import { NAMED_AS_PERSON, PERSON } from '../agent/chat-message.ts';
 import type { StandardAgent } from '../agent/standard-agent.ts';
 import type { HumanInTheLoopSettings, WorkflowConfig } from '../config/config-schema.ts';
@@ -80,7 +80,7 @@ const LIMITS = {
 const OPTIONS: OptionChecks<FleetOptions> = {
   ...LIMITS,
   agents: { required: standardAgents },
-  registry: record,
+  registry,
   // A model and a configuration are checked where they are read, and settings where a checkpoint is.
   model: record,
   llmConfig: record,

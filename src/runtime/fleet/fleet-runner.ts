@@ -1,11 +1,11 @@
 import { InvalidInputError } from '../../core/errors.ts';
 import {
+  accepts,
   checkOptions,
   checkValue,
   filledString,
   having,
   type OptionChecks,
-  record,
   string,
 } from '../../core/options.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
@@ -24,7 +24,12 @@ import type { FleetAnswer, FleetRequest } from './fleet-state.ts';
 /** What a fleet works with. */
 export type FleetRunnerOptions = FleetRunOptions & HeldOptions & { readonly fleet: Fleet };
 
-const OPTIONS: OptionChecks<FleetRunnerOptions> = { ...FLEET_RUN, ...HELD, fleet: { required: record } };
+const madeFleet = accepts(
+  'a Fleet: new Fleet({ agents, ... })',
+  (value) => having('saveState', 'loadState')(value) === undefined,
+);
+
+const OPTIONS: OptionChecks<FleetRunnerOptions> = { ...FLEET_RUN, ...HELD, fleet: { required: madeFleet } };
 
 /** What a fleet is to do. */
 type Task = { readonly task: string };

@@ -76,7 +76,7 @@ export async function holdBranch(
   const make: Edit<ChatTypes>['make'] = async (chat, world) => {
     isForked = true;
     await applyTarget(chat, target, { ...given, world });
-    chat.reopen(given);
+    chat.reopen({ rounds: given.rounds, stripSignal: given.stripSignal });
   };
   try {
     const result = await continueChat(new TeamRestorer(CHAT, parts), base.id, {

@@ -1,3 +1,4 @@
+import { accepts, checkValue, isRecord } from '../../core/options.ts';
 import { withDeadline } from '../../core/time/deadline.ts';
 import type { ManagerPorts } from '../../manager/engine/engine.ts';
 import { type AnyRequest, deadlineOf, findOwn, type RequestAnswer, type RequestAnswers } from './request-answers.ts';
@@ -10,6 +11,11 @@ export type AskNow<Request> = (
   request: Request,
   options: { readonly signal: AbortSignal },
 ) => Promise<(Pick<RequestAnswer, 'answer' | 'value'> & { readonly by?: string }) | undefined>;
+
+const answered = accepts(
+  '{ answer: "..." }, or undefined to wait',
+  (said) => isRecord(said) && typeof said.answer === 'string',
+);
 
 type AskingParts<State, Request extends AgentRequest> = {
   readonly inbox: RequestAnswers<State, Request>;
@@ -75,6 +81,7 @@ export class Asking<State, Request extends AgentRequest> {
       const deadline = { signal, timeoutMs, onTimeout: () => late };
       const said = await withDeadline(deadline, (aborted) => ask(request, { signal: aborted }));
       if (said === undefined) return undefined;
+      checkValue(said, answered, 'The answer of ask()');
       if (!isOpen) return { by, ...said, atMs: ports.now() };
       return await inbox.giveOrRead({ ...place, requestId: request.id, by, ...said });
     } catch (error) {

@@ -21,6 +21,7 @@ import {
 } from '../../core/options.ts';
 import { name } from '../../core/record/id.ts';
 import { manager } from '../../manager/call-options.ts';
+import { registry } from '../agent/agent-registry.ts';
 import type { HumanInTheLoopSettings } from '../config/config-schema.ts';
 import type { DifferenceOptions } from './differences.ts';
 import type { FilesOptions } from './files/session-files.ts';
@@ -117,7 +118,7 @@ export const RESUME = { ...DIFFERENCES, rounds } as const;
 /** Where checkpoints are restored from, and the code they need. */
 export const PARTS: OptionChecks<RestorerParts> = {
   checkpoints: { required: manager },
-  registry: record,
+  registry,
   classes: anything,
 };
 

@@ -4,6 +4,7 @@ import {
   callback,
   checkOptions,
   filledString,
+  having,
   isRecord,
   listOf,
   type OptionChecks,
@@ -97,7 +98,7 @@ const EXECUTOR: OptionChecks<WorkflowExecutorOptions> = {
   registry: {
     required: optionsOf({
       functions: recordOf(callback),
-      agents: recordOf(record),
+      agents: recordOf(having('reply')),
       workflows: recordOf(record),
     } satisfies OptionChecks<WorkflowRegistry>),
   },
