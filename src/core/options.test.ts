@@ -49,6 +49,20 @@ describe('options of a call', () => {
     expect(messageOf({ toString: 1 })).toContain('"toString" is not an option');
   });
 
+  test('[input.1] a token that is passed as an option, or as its name, is not shown', () => {
+    const token = `ghp_${'a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8'}`;
+    for (const options of [{ limit: token }, { [token]: 1 }]) {
+      let refused: unknown;
+      try {
+        checkOptions(options, { limit: wholeFrom(1) }, 'list()');
+      } catch (error) {
+        refused = error;
+      }
+      expect(refused).toMatchObject({ message: expect.stringContaining('[secret ') });
+      expect(`${(refused as Error).message} ${JSON.stringify(refused)}`).not.toContain('a1B2');
+    }
+  });
+
   test('[input.1] an option of another type is refused with what was found', () => {
     expect(messageOf({ branch: 3 })).toBe('The option "branch" of session() must be a string; found 3.');
     expect(messageOf({ limit: '3' })).toBe(

@@ -187,6 +187,8 @@ describe.concurrent('export and import', () => {
       bytes: readFileSync(join(folder, 'chat.jsonl')).length,
     });
     expect((await run(['export', '-o', 'chat.jsonl'], { folder })).code).toBe(14);
+    const nowhere = await run(['export', '-o', 'no/folder/chat.jsonl'], { folder });
+    expect(nowhere.stderr).toContain('no/folder is not a folder');
     await ok(['export', '-o', 'chat.jsonl', '--force'], { folder });
     expect(await json('import', ['chat.jsonl', '--storage', 'other.db'], { folder })).toMatchObject({
       sessionId: CHAT,

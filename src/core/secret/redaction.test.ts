@@ -185,3 +185,8 @@ describe('hostile texts', () => {
     expect(redact(text, 'b')).toBe(first);
   });
 });
+
+test('[secret.5] a header is found in lower case, too', () => {
+  const credential = Buffer.from('admin:hunter2').toString('base64');
+  expect(createRedactor()(`authorization: basic ${credential}`, undefined)).not.toContain(credential);
+});

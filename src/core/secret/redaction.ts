@@ -45,7 +45,7 @@ const MIN_LIVE_CHARS = 4;
 const PASSWORD_HINT = /ass[wp]|ASS[WP]/;
 
 /** Other marks of secrets without a long word; each begins with a rare letter, so that looking for it costs next to nothing. */
-const SHORT_HINTS = ['Basic ', 'Cookie', 'Pwd='];
+const SHORT_HINTS = ['Basic ', 'basic ', 'Cookie', 'Pwd='];
 
 /** Makes the function that keeps secrets out of checkpoints. It depends on its arguments alone, so equal states stay equal. */
 export function createRedactor(options: RedactionOptions = {}): Redact {

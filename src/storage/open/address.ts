@@ -24,7 +24,9 @@ const DEFAULT_TENANT = 'default';
  */
 export function parseStorageAddress(text: string, defaults: AddressDefaults): StorageAddress {
   if (/\p{Cc}/u.test(text))
-    throw new InvalidInputError(`A storage address has no control characters; found ${JSON.stringify(text)}.`);
+    throw new InvalidInputError(
+      `A storage address has no control characters; found ${JSON.stringify(hidePassword(text))}.`,
+    );
   if (/^postgres(ql)?:\/\//i.test(text)) return parsePostgres(text, defaults);
   if (/^:?memory:$/i.test(text)) return { kind: 'memory' };
   const { scheme, written } = splitScheme(text);
@@ -46,7 +48,10 @@ function checkPath(text: string, path: string, scheme: string | undefined): void
   if (/^(memory|sqlite|file|postgres|postgresql)$/i.test(text))
     throw refusal(text, `is a kind of storage without a place; a file of this name is ./${text}`);
   if (scheme !== undefined && path.startsWith('//'))
-    throw refusal(text, `has a server's name; use ${scheme}:${path.slice(2)}, or ${scheme}:/${path} from the root`);
+    throw refusal(
+      text,
+      `has a server's name; use ${scheme}:${hidePassword(path.slice(2))}, or ${scheme}:/${hidePassword(path)} from the root`,
+    );
   if (/\?[\w-]+=/.test(path))
     throw refusal(text, 'has options; pass them to open() or to the constructor of the storage');
   if (/^~[^/\\]*([/\\]|$)/.test(path))
@@ -55,8 +60,13 @@ function checkPath(text: string, path: string, scheme: string | undefined): void
 
 function refusal(text: string, problem: string): InvalidInputError {
   return new InvalidInputError(
-    `The storage address ${JSON.stringify(text)} ${problem}. Addresses are sqlite:<file>, file:<folder>, postgres://<server>/<database>, memory: (gone when the process ends), and paths.`,
+    `The storage address ${JSON.stringify(hidePassword(text))} ${problem}. Addresses are sqlite:<file>, file:<folder>, postgres://<server>/<database>, memory: (gone when the process ends), and paths.`,
   );
+}
+
+/** An address that could not be read, without what may be its password: all from the first colon behind the scheme to the last `@`. */
+function hidePassword(text: string): string {
+  return text.replace(/^((?:[a-z][a-z0-9+.-]*:\/+)?[^:]*:).*(?=@)/is, '$1***');
 }
 
 function parsePostgres(text: string, { tenant, schema }: AddressDefaults): StorageAddress {
@@ -76,8 +86,9 @@ function parsePostgres(text: string, { tenant, schema }: AddressDefaults): Stora
 function parseUrl(text: string): URL {
   try {
     return new URL(text);
-  } catch (cause) {
-    throw new InvalidInputError('The address of the PostgreSQL server cannot be read.', { cause });
+  } catch {
+    // Without its cause, which repeats the address and its password.
+    throw new InvalidInputError('The address of the PostgreSQL server cannot be read.');
   }
 }
 
