@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { json, ok, run } from './support/cli.ts';
@@ -306,12 +306,48 @@ describe.concurrent('what is not said to the team', () => {
     screen.enter('Slower, please');
     at = await screen.shows('user: Slower, please', at);
     screen.enter('undo');
+    screen.enter('And cheaper');
     screen.enter('where');
+    screen.pressInterrupt();
     at = await screen.shows('typed while the team was talking: undo', at);
+    at = await screen.shows('typed while the team was talking: And cheaper', at);
     at = await screen.shows('session trip, branch main, round', at);
     screen.enter('quit');
     expect(await screen.ended).toBe(0);
     expect(await ok(['tag'], { folder })).toContain('v-1');
+    expect(await ok(['show', '@:chat.messages', '--json'], { folder })).not.toContain('cheaper');
+  });
+
+  test('[repl.2] numbers that mean nothing are refused in words of the REPL, and not said to the team of another session', async () => {
+    const folder = createTeamFolder();
+    await ok(['run', '-s', 'trip', '-n', '2', 'Plan a day'], { folder });
+    const before = await json('log', ['--all'], { folder });
+    for (const [line, words] of [
+      ['run -5', 'The number of rounds must be a whole number, 0 or more; found "-5".'],
+      ['/run -5', 'The number of rounds must be a whole number'],
+      ['run 1.5', 'The number of rounds must be a whole number'],
+      ['run 0', 'The number of rounds must be 1 or more; found "0".'],
+      ['checkpoints 0', 'The count must be 1 or more'],
+      ['tag 5', 'A tag cannot be called "5"'],
+    ] as const)
+      expect([line, await run(['repl', '--team', 'team.yaml', '--eval', line], { folder })]).toMatchObject([
+        line,
+        { code: 2, stderr: expect.stringContaining(words) },
+      ]);
+    expect(await run(['repl', '--eval', '""'], { folder })).toMatchObject({ code: 0, stdout: '' });
+    expect(await json('log', ['--all'], { folder })).toEqual(before);
+  });
+
+  test('[repl.1] what was chosen with --team holds for commands; new says what begins; checkpoints that there are more', async () => {
+    const folder = createTeamFolder('');
+    const lines = ['/new trip', 'where', 'run -n 2 --memory m.db "Plan a day"', 'checkpoints 2'];
+    const { code, stdout, stderr } = await run(['repl', '--team', 'team.yaml', '--eval', lines.join(';')], { folder });
+    expect([code, stderr.match(/Your next prompt begins session "trip"/g)]).toEqual([0, expect.any(Array)]);
+    expect(stderr.match(/Your next prompt begins session "trip"/g)).toHaveLength(2);
+    expect(stdout).toContain('planner: Step 1');
+    expect(stderr).toContain('There are earlier ones. For twice as many: checkpoints 4');
+    expect(existsSync(join(folder, 'm.db'))).toBe(true);
+    expect((await run(['repl', '--eval', 'checkpoints'], { folder })).stderr).not.toContain('earlier ones');
   });
 });
 

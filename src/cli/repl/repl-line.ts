@@ -21,7 +21,7 @@ export type WordLookup = (kind: WordKind, word: string) => Promise<boolean>;
 /** What looks like the id of a checkpoint was meant as one, also if there is none. */
 const ID_LIKE = /^(chk_[0-9a-z]*|(?=[0-9a-z]*\d)[0-9a-z]{6,26})$/;
 /** What nobody writes in a sentence: options, revisions, paths, numbers alone. */
-const SYMBOL = /^(--?[a-z]|[@#$/]|chk_|\d+$)|~\d|\w\[/i;
+const SYMBOL = /^(--?[a-z]|[@#$/]|chk_|-?\d+$)|~\d|\w\[/i;
 const OPTION = /^--?[a-z]/i;
 /** The name of this program: what a command prints as a hint can be typed as it is. */
 const PROGRAM = /^(?:npx\s+)?savestate(?:\s+|$)/;
@@ -45,7 +45,7 @@ export async function readLine(line: string, known: ReplWords, lookUp: WordLooku
   if (text === '') return { kind: 'empty' };
   if (text.startsWith('/')) return { kind: 'command', words: orHelp(splitWords(text.slice(1))) };
   const quoted = QUOTED.exec(text)?.[1]?.trim();
-  if (quoted) return { kind: 'prompt', text: quoted };
+  if (quoted !== undefined) return quoted === '' ? { kind: 'empty' } : { kind: 'prompt', text: quoted };
   if (PROGRAM.test(text)) return readProgram(text, known);
   const words = splitWords(text);
   const [first = ''] = words;
@@ -108,6 +108,11 @@ async function isSaid(words: readonly string[], grammar: Grammar, lookUp: WordLo
   return isSentence(words) || (words.length > 1 && words.length > grammar.takes.length);
 }
 
+/** Whether a word is an option; a number below 0 is none. */
+export function isOption(word: string): boolean {
+  return OPTION.test(word);
+}
+
 /** What to do with a line that was not said. */
 export function notSaid(text: string): string {
   return `Nothing was said to the team; to say it, put it in quotes: "${text}"`;
@@ -132,7 +137,7 @@ async function endsKnown(words: readonly string[], { takes }: Grammar, lookUp: W
 }
 
 async function fits(words: readonly string[], { takes, least = 0 }: Grammar, lookUp: WordLookup): Promise<boolean> {
-  if (words.some((word) => OPTION.test(word))) return true; // sentences have no options
+  if (words.some(isOption)) return true; // sentences have no options
   if (words.length > takes.length || words.length < least) return false;
   for (const [at, word] of words.entries()) if (!(await fitsKind(takes[at] ?? 'any', word, lookUp))) return false;
   return true;

@@ -8,7 +8,7 @@ import { resolveRevision } from '../revision/resolve-revision.ts';
 import { splitPath } from '../revision/state-path.ts';
 import { readNames, toOutput } from '../state/checkpoint-text.ts';
 import { newSessionName } from '../team/talk-options.ts';
-import { describePlace, findQuestion } from './repl-place.ts';
+import { describePlace, findHere, findQuestion } from './repl-place.ts';
 import { describeRound, formatRounds, goBack, openRound, type Round, readRounds } from './repl-rounds.ts';
 import type { ReplWords, WordKind } from './repl-words.ts';
 
@@ -77,7 +77,7 @@ export class ReplMoves {
 
   /** Lists rounds and what was said in them. */
   async showRounds(word: string | undefined): Promise<void> {
-    const limit = word === undefined ? DEFAULT_ROWS : parseCount(word, 'The count');
+    const limit = readPositive(word, 'The count') ?? DEFAULT_ROWS;
     const opened = await this.#context.open();
     const sessionId = await opened.findSession();
     if (sessionId === undefined) {
@@ -86,14 +86,17 @@ export class ReplMoves {
     }
     const rounds: Round[] = [];
     let left = limit;
+    let hasMore = false;
     for await (const { rows, ...round } of readRounds(opened, await resolveRevision(opened, '@'))) {
-      if (left <= 0) break;
-      rounds.push({ ...round, rows: rows.slice(0, left) });
+      hasMore = rows.length > left;
+      if (left > 0) rounds.push({ ...round, rows: rows.slice(0, left) });
+      if (hasMore) break;
       left -= rows.length;
     }
     const names = await readNames(opened, sessionId);
     const output = rounds.flatMap(({ rows }) => rows.map((checkpoint) => toOutput(checkpoint, names)));
     await this.#context.answer(output, () => formatRounds(rounds, names, this.#context.terminal));
+    if (hasMore) this.#context.say(`There are earlier ones. For twice as many: checkpoints ${limit * 2}`);
   }
 
   /** Goes to a checkpoint: the next prompt goes on from there. */
@@ -125,6 +128,7 @@ export class ReplMoves {
 
   /** Says where one is, and what is asked there. */
   async where(): Promise<void> {
+    if (await this.#isToBegin()) return this.#sayBegun();
     const opened = await this.#context.open();
     await opened.session();
     const here = await resolveRevision(opened, '@');
@@ -140,8 +144,27 @@ export class ReplMoves {
     const sessionId = parseSessionId(word ?? newSessionName('chat'));
     this.begun = sessionId;
     (await this.findStorage())?.select(sessionId);
-    this.#context.say(`Your next prompt begins session "${sessionId}".`);
+    this.#sayBegun();
   }
+
+  /** Whether one is at the session that `new` named, and nothing was said in it yet. */
+  async #isToBegin(): Promise<boolean> {
+    if (this.begun === undefined) return false;
+    const opened = await this.findStorage();
+    return opened === undefined || ((await opened.findSession()) === this.begun && !(await findHere(opened)));
+  }
+
+  #sayBegun(): void {
+    this.#context.say(`Your next prompt begins session "${this.begun}".`);
+  }
+}
+
+/** A number of rounds or rows, if there is one: 1 or more. */
+export function readPositive(word: string | undefined, what: string): number | undefined {
+  if (word === undefined) return undefined;
+  const count = parseCount(word, what);
+  if (count > 0) return count;
+  throw new InvalidInputError(`${what} must be 1 or more; found "${word}".`);
 }
 
 async function isRevision(opened: OpenStorage, word: string): Promise<boolean> {

@@ -30,7 +30,9 @@ export async function findReplTeam(context: Context, input: CommandInput): Promi
   const file = input.text('team') ?? (context.env.SAVESTATE_TEAM || (await context.config())?.config.team);
   if (file === undefined) {
     // They could only be ignored.
-    const stray = ['rounds', 'registry', 'user', 'allowCode', 'onDifference', 'logs'].find((name) => input.has(name));
+    const stray = ['rounds', 'registry', 'user', 'memory', 'allowCode', 'onDifference', 'logs'].find((name) =>
+      input.has(name),
+    );
     if (stray === undefined) return {};
     throw new InvalidInputError(`There is no team here that ${flagOf(stray)} could be for. Give --team <file>, too.`);
   }
@@ -49,6 +51,8 @@ export async function findReplTeam(context: Context, input: CommandInput): Promi
 export class ReplTeam {
   /** Who it is, in a few words. */
   readonly name: string;
+  /** What was chosen for it when the REPL began, as the variables that say so to other commands. */
+  readonly chosen: Readonly<Record<string, string | undefined>>;
   readonly #context: Context;
   readonly #input: CommandInput;
   readonly #team: Team;
@@ -59,6 +63,7 @@ export class ReplTeam {
     this.#context = context;
     this.#input = input;
     this.#team = team;
+    this.chosen = withoutUndefined({ SAVESTATE_TEAM: input.text('team'), SAVESTATE_MEMORY: input.text('memory') });
     const { agents, record } = team.create();
     this.name = `a ${team.kind} of ${agents.map((agent) => agent.name).join(', ')} (${file})`;
     this.#teamRounds = 'maxRounds' in record.settings ? record.settings.maxRounds : record.settings.maxRoundCount;

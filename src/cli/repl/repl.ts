@@ -2,8 +2,8 @@ import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
 import { type GlobalOptions, parseCount } from '../base/command-input.ts';
 import type { Context } from '../base/context.ts';
 import { describeError, EXIT, type ExitCode, exitCodeOf, isInterrupt } from '../base/exit-code.ts';
-import { notSaid, type ReplLine, readLine } from './repl-line.ts';
-import { ReplMoves } from './repl-moves.ts';
+import { isOption, notSaid, type ReplLine, readLine } from './repl-line.ts';
+import { ReplMoves, readPositive } from './repl-moves.ts';
 import { describeStart, findHere } from './repl-place.ts';
 import type { FoundTeam, ReplTeam } from './repl-team.ts';
 import { formatHelp, type Grammar, ReplWords } from './repl-words.ts';
@@ -78,7 +78,7 @@ export class Repl {
     this.#run = run;
     try {
       const read = await readLine(line, this.#words, (kind, word) => this.#moves.isKnown(kind, word));
-      if (isAhead && !(await this.#mayRunAhead(read))) return this.#hold(line);
+      if (isAhead && !this.#mayRunAhead(read)) return this.#hold(line);
       return await this.#act(read, { line, signal: AbortSignal.any([run.signal, this.#context.signal]) });
     } catch (error) {
       this.#context.terminal.note(isInterrupt(error) ? '\nStopped.\n' : `error: ${describeError(error)}\n`);
@@ -88,12 +88,10 @@ export class Repl {
     }
   }
 
-  /** What changes something, or answers a question, is for somebody who has read what was said. */
-  async #mayRunAhead(read: ReplLine): Promise<boolean> {
+  /** What changes something, or is said to the team, is for somebody who has read what was said before. */
+  #mayRunAhead(read: ReplLine): boolean {
     if (read.kind === 'command') return this.#words.grammarOf(read.words[0] ?? '')?.isLook === true;
-    const opened = read.kind === 'prompt' ? await this.#moves.findStorage() : undefined;
-    const here = opened && (await findHere(opened));
-    return here?.status !== 'waiting_for_input';
+    return read.kind !== 'prompt';
   }
 
   #hold(line: string): ReplStep {
@@ -158,8 +156,7 @@ export class Repl {
     resume: (word) => this.#moves.resume(word),
     back: (word) => this.#moves.back(word === undefined ? 1 : parseCount(word, 'back')),
     new: (word) => this.#moves.begin(word),
-    run: (word, signal) =>
-      this.#hear({ rounds: word === undefined ? undefined : parseCount(word, 'The number of rounds') }, signal),
+    run: (word, signal) => this.#hear({ rounds: readPositive(word, 'The number of rounds') }, signal),
     continue: (_, signal) => this.#hear({}, signal),
     branch: (word) => this.#runPlain(word === undefined ? ['branch'] : ['switch', word]),
     use: (word) => this.#moves.use(word),
@@ -194,7 +191,8 @@ export class Repl {
         const { globals } = this.#context;
         // The keys are read here, so nothing else may ask or page.
         const merged = { ...globals, json: globals.json || line.json, yes: line.yes, pager: false, input: false };
-        return command.run(this.#context.with({ globals: merged, signal }), input);
+        const env = { ...this.#context.env, ...this.#team?.chosen };
+        return command.run(this.#context.with({ globals: merged, signal, env }), input);
       },
     });
     const opened = await this.#moves.findStorage();
@@ -229,7 +227,7 @@ export class Repl {
 
 /** Whether these are as many words as a command takes here, without options. */
 function isPlainFor(grammar: Grammar | undefined, words: readonly string[]): boolean {
-  return words.length <= (grammar?.takes.length ?? 0) && !words.some((word) => word.startsWith('-'));
+  return words.length <= (grammar?.takes.length ?? 0) && !words.some(isOption);
 }
 
 /** Some things belong to the command line: it has the terminal for itself, and chooses where it works. */

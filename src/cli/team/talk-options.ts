@@ -17,6 +17,7 @@ export const TALK_OPTIONS: readonly OptionRow[] = [
   ],
   ['--registry <module>', 'the module with the code of the team or workflow; default: the one beside it'],
   ['--user <id>', 'whose conversation it is, for memory and for "forget --user"'],
+  ['--memory <place>', 'long-term memory: a file, or postgres://...; default: what savestate.yaml names, else none'],
   ALLOW_CODE,
   [
     '--on-difference <what>',
@@ -61,6 +62,7 @@ const TEAMS: readonly RunKind[] = ['chat', 'fleet'];
 const FOR_KINDS: Readonly<Record<string, readonly RunKind[]>> = {
   team: TEAMS,
   allowCode: TEAMS,
+  memory: TEAMS,
   rounds: TEAMS,
   promptFile: TEAMS,
   prompt: TEAMS,

@@ -88,16 +88,17 @@ export class Talk {
     this.#parts = parts;
   }
 
-  /** Opens the talk with a team, with the memory that savestate.yaml or SAVESTATE_MEMORY names. */
+  /** Opens the talk with a team, with the memory that --memory, SAVESTATE_MEMORY or savestate.yaml names. */
   static async open(context: Context, team: Team, input: CommandInput): Promise<Talk> {
     const opened = await context.openForRun();
     const logs = input.text('logs');
     const userId = input.text('user') ?? (context.env.SAVESTATE_USER || undefined);
+    const named = input.text('memory') ?? (context.env.SAVESTATE_MEMORY || undefined);
     return new Talk(context, {
       team,
       opened,
       settings: await context.settings(),
-      memory: await findMemory(context, opened, userId),
+      memory: await findMemory(context, opened, { named, userId }),
       logs: logs === undefined ? false : resolve(context.folder, logs),
       userId,
       onDifference: readOnDifference(input),
@@ -275,10 +276,14 @@ export class Talk {
   }
 }
 
-async function findMemory(context: Context, { manager }: OpenStorage, userId?: string): Promise<RunMemory | undefined> {
-  if (!context.env.SAVESTATE_MEMORY && (await context.config())?.config.memory === undefined) return undefined;
+async function findMemory(
+  context: Context,
+  { manager }: OpenStorage,
+  { named, userId = context.user }: { readonly named: string | undefined; readonly userId: string | undefined },
+): Promise<RunMemory | undefined> {
+  if (named === undefined && (await context.config())?.config.memory === undefined) return undefined;
   const { openMemory } = await import('../memory/open-memory.ts');
-  return { memory: await openMemory(context, { manager, isCreated: true }), scope: { userId: userId ?? context.user } };
+  return { memory: await openMemory(context, { named, manager, isCreated: true }), scope: { userId } };
 }
 
 /** A line for each assessment of the orchestrator, and for each call of a tool. */

@@ -1,5 +1,6 @@
 import type { EncodedState } from '../../core/codec/state-codec.ts';
 import { hasErrorCode } from '../../core/errors.ts';
+import { formatCount } from '../../core/format-count.ts';
 import { findLeftOut, marksIn } from '../../core/secret/left-out.ts';
 import type { StepAttempt } from '../../manager/effect/effect-log.ts';
 import { type DriftEvent, textOf } from '../drift/step/drift-event.ts';
@@ -116,7 +117,10 @@ export class TurnTaker {
     const isOnce = message?.delivery === 'at-most-once';
     const attempts = attempt + live.failuresOf(job);
     if (lost !== undefined || attempt === 1 || (!isOnce && attempts <= settings.maxFailures)) return lost;
-    return { name: 'Interrupted', message: `The process ended ${attempt - 1} times while this was done.` };
+    return {
+      name: 'Interrupted',
+      message: `The process ended ${formatCount(attempt - 1, 'time')} while this was done.`,
+    };
   }
 
   /** A string that looks as if a secret had stood there is let through if the body is what was delivered. */

@@ -34,6 +34,10 @@ async function list(context: Context): Promise<undefined> {
 async function set(context: Context, name: string, revision: string): Promise<undefined> {
   const opened = await context.open();
   const { id, sessionId } = await resolveRevision(opened, revision);
+  if (/^\d+$/.test(name))
+    throw new InvalidInputError(
+      `A tag cannot be called "${name}": in the REPL a number alone is a round. Try: v${name}`,
+    );
   const checkpointId = await opened.manager.tag(id, name);
   (await Journal.open(context)).add({
     sessionId,
