@@ -76,7 +76,7 @@ function step(value: unknown, key: Exclude<PathKey, typeof EVERY>): unknown {
   if (typeof value === 'string') return key === 'length' ? value.length : undefined;
   if (typeof value !== 'object' || value === null) return undefined;
   if (value instanceof Map) return value.get(key);
-  if (Array.isArray(value) && typeof key === 'number') return value.at(key);
+  if (Array.isArray(value) && typeof key === 'number') return Number.isInteger(key) ? value.at(key) : undefined;
   return Object.hasOwn(value, key) ? (value as Record<string | number, unknown>)[key] : undefined;
 }
 

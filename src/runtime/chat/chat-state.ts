@@ -88,7 +88,12 @@ const schema = z.looseObject({
   order: z.array(z.string()).min(1),
   agents: z.record(z.string(), z.unknown()),
   chat: z.looseObject({
-    settings: z.looseObject({ managerName: z.string(), maxRounds: z.number(), end: z.looseObject({}) }),
+    settings: z.looseObject({
+      managerName: z.string(),
+      maxRounds: z.number(),
+      speakerSelection: z.union([z.string(), z.looseObject({ selector: z.string() })]).optional(),
+      end: z.looseObject({}),
+    }),
     problem: z.string(),
     initiator: z.string(),
     stage: z.enum(['new', 'started', 'open']),

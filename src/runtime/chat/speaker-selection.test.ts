@@ -24,6 +24,16 @@ describe('speakers', () => {
     expect((await speakers({ speakerSelection: 'round_robin' })).names).toEqual([...NAMES, ...NAMES]);
   });
 
+  test('[chat.4] a state whose speakers cannot be selected is refused', () => {
+    const agents = NAMES.map((name) => new StandardAgent({ name }));
+    const chat = new GroupChat({ agents, speakerSelection: 'round_robin' });
+    const state = chat.saveState();
+    const settings = { ...state.chat.settings, speakerSelection: null };
+    expect(() => chat.loadState({ ...state, chat: { ...state.chat, settings } })).toThrow(
+      /The state of this conversation is not complete: .*[^]*speakerSelection/,
+    );
+  });
+
   test('[chat.4] by chance, the same for the same seed', async () => {
     const [one, again, other] = [
       await speakers({ speakerSelection: 'random', seed: 7 }),

@@ -116,7 +116,7 @@ describe('running', () => {
       { functions: { echo } },
     );
     const { output, steps } = await run({ go: false });
-    expect(output).toEqual({ a: 'skipped', out: undefined });
+    expect(output).toEqual({ a: 'skipped', out: null });
     expect(steps.map(({ path, status }) => `${path} ${status}`)).toEqual([
       'a skipped',
       'b skipped',

@@ -26,6 +26,27 @@ describe('templates', () => {
     });
   });
 
+  test('[workflow.4] values that JSON does not have are written out; what is not there is null', () => {
+    const values: Record<string, unknown> = {
+      big: 10n,
+      map: new Map<unknown, unknown>([['k', { n: 5n }]]),
+      odd: new Map([[1, 'a']]),
+      set: new Set([1n]),
+      date: new Date(0),
+      nan: Number.NaN,
+      list: [7, 8],
+    };
+    const rendered = (value: unknown) => render(parseTemplate(value), () => values);
+    expect(rendered('{{ v.big }} {{ v.map }} {{ v.odd }} {{ v.set }} {{ v.date }} {{ v.nan }} <{{ v.nope }}>')).toBe(
+      '10 {"k":{"n":"5"}} [[1,"a"]] ["1"] 1970-01-01T00:00:00.000Z NaN <>',
+    );
+    expect(rendered({ a: '{{ v.nope }}', b: '{{ v.list[0.5] }}', c: '{{ v.big }}' })).toEqual({
+      a: null,
+      b: null,
+      c: 10n,
+    });
+  });
+
   test('[workflow.4] the braces of a condition may be left out', () => {
     for (const text of ['input.n == 3', '{{ input.n == 3 }}'])
       expect(evaluate(parseCondition(text), lookup)).toBe(true);

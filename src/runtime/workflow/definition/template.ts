@@ -74,7 +74,7 @@ export function render(template: Template, lookup: Lookup): unknown {
     case 'constant':
       return template.value;
     case 'expression':
-      return evaluate(template.expression, lookup);
+      return evaluate(template.expression, lookup) ?? null;
     case 'text':
       return renderText(template.parts, lookup);
     case 'list':
@@ -96,14 +96,20 @@ function renderText(parts: readonly (string | Expression)[], lookup: Lookup): st
 
 /** A value as part of a text: texts as they are, nothing as nothing, the rest as JSON. */
 export function formatValue(value: unknown): string {
-  const given = nameSecret('', value);
+  const given = toJson('', value);
   if (typeof given === 'string') return given;
-  return given === undefined || given === null ? '' : (JSON.stringify(given, nameSecret) ?? '');
+  return given === undefined || given === null ? '' : (JSON.stringify(given, toJson) ?? '');
 }
 
-/** A secret that was left out is written as it is in stored strings. */
-function nameSecret(_: string, value: unknown): unknown {
-  return value instanceof SecretRef ? String(value) : value;
+/** What JSON does not have, as text, list or object. A secret that was left out is written as it is in stored strings. */
+function toJson(_: string, value: unknown): unknown {
+  if (typeof value === 'bigint' || (typeof value === 'number' && !Number.isFinite(value))) return String(value);
+  if (value instanceof SecretRef || value instanceof RegExp || value instanceof Error) return String(value);
+  if (value instanceof Date || value instanceof URL) return value.toJSON();
+  if (value instanceof Set) return [...value];
+  if (!(value instanceof Map)) return value;
+  const entries: [unknown, unknown][] = [...value];
+  return entries.every(([key]) => typeof key === 'string') ? Object.fromEntries(entries) : entries;
 }
 
 /** The expressions of a template, in order. */
