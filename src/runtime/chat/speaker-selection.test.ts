@@ -30,7 +30,7 @@ describe('speakers', () => {
     const state = chat.saveState();
     const settings = { ...state.chat.settings, speakerSelection: null };
     expect(() => chat.loadState({ ...state, chat: { ...state.chat, settings } })).toThrow(
-      /The state of this conversation is not complete: .*[^]*speakerSelection/,
+      /The state of this conversation is not complete: [\s\S]*speakerSelection/,
     );
   });
 
