@@ -11,6 +11,7 @@ export function findContradictions(source: ProblemSource, read: ReadConfig): Pro
     ...storageProblems(read).map(([key, message]) => place(CHECKPOINTING, key, message)),
     ...resumeProblems(read).map(([key, message]) => place(CHECKPOINTING, key, message)),
     ...approvalProblems(read).map((message) => place(['workflow', 'human_in_the_loop'], 'trusted_operations', message)),
+    ...reviewProblems(read).map((message) => place(['fleet', 'plan_review'], 'require_human_approval', message)),
     ...limitProblems(read).map(([key, message]) => place(['fleet', 'orchestrator'], key, message)),
   ];
 }
@@ -38,10 +39,22 @@ function resumeProblems({ written }: ReadConfig): Keyed[] {
   return stray.map((key) => [key, `${key} has no effect without auto_resume_on_failure: true.`]);
 }
 
-function approvalProblems({ config }: ReadConfig): string[] {
+function approvalProblems({ config, written }: ReadConfig): string[] {
   const { require_approval_for: required, trusted_operations: trusted } = config.workflow.human_in_the_loop;
+  const lists = ['require_approval_for', 'trusted_operations'] as const;
+  const unwritten = lists.find((list) => written.workflow?.human_in_the_loop?.[list] === undefined);
+  const advice = (name: string): string =>
+    unwritten === undefined
+      ? 'Decide for one of them.'
+      : `${unwritten} has it by default: write ${unwritten} without "${name}".`;
   const both = required.filter((name) => trusted.includes(name));
-  return both.map((name) => `"${name}" is in require_approval_for and in trusted_operations. Decide for one of them.`);
+  return both.map((name) => `"${name}" is in require_approval_for and in trusted_operations. ${advice(name)}`);
+}
+
+function reviewProblems({ written }: ReadConfig): string[] {
+  const { enabled, require_human_approval: isAsked } = written.fleet?.plan_review ?? {};
+  if (enabled !== false || isAsked !== true) return [];
+  return ['is true, and enabled is false, so nobody would be asked. Leave one of them out.'];
 }
 
 const LIMITS = [

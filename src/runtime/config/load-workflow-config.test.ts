@@ -211,6 +211,20 @@ agents:
       'workflow: { max_rounds: 4 }\nfleet: { orchestrator: { max_round_count: 5 } }',
       /^2:26 .*is 5, and workflow\.max_rounds is 4\. Leave one of them out/,
     ],
+    [
+      'an operation that is trusted by default',
+      'workflow: { human_in_the_loop: { require_approval_for: [web_search] } }',
+      /trusted_operations has it by default: write trusted_operations without "web_search"\./,
+    ],
+    [
+      'a review that is off and asks a person',
+      'fleet: { plan_review: { enabled: false, require_human_approval: true } }',
+      /plan_review\.require_human_approval: is true, and enabled is false, so nobody would be asked/,
+    ],
+    ['half a day', 'workflow: { checkpointing: { cleanup_after_days: 0.5 } }', /must be a whole number; found 0\.5/],
+    ['no end', 'workflow: { checkpointing: { cleanup_after_days: .inf } }', /found Infinity/],
+    ['no path', 'workflow: { checkpointing: { storage_path: "" } }', /storage_path: must not be empty; found ""/],
+    ['no time', 'workflow: { timeout_seconds: 0 }', /must be more than 0; found 0/],
     ['a list', '[]', /must be a mapping; found a list/],
     ['bad YAML', 'workflow: {', /^\d+:\d+/],
   ])('[settings.2] %s is refused', (_, text, message) => {

@@ -74,11 +74,24 @@ function describe(issue: z.core.$ZodIssue, found: unknown): string {
     return `must be one of ${values.join(', ')}; found ${show(found)}.${formatSuggestion(suggestion)}`;
   }
   if (issue.code === 'invalid_type') return `must be ${article(issue.expected)}; found ${show(found)}.`;
-  return `${issue.message}; found ${show(found)}.`;
+  return `${describeLimit(issue) ?? issue.message}; found ${show(found)}.`;
+}
+
+/** In place of the words of the validator, where the schema has none of its own. */
+function describeLimit(issue: z.core.$ZodIssue): string | undefined {
+  if (issue.code !== 'too_small' || !issue.message.startsWith('Too small')) return undefined;
+  if (issue.origin === 'string' || issue.origin === 'array') return 'must not be empty';
+  return `must be ${issue.inclusive === true ? `${issue.minimum} or more` : `more than ${issue.minimum}`}`;
 }
 
 function article(expected: string): string {
-  const words: Record<string, string> = { object: 'a mapping', array: 'a list', record: 'a mapping', string: 'a text' };
+  const words: Record<string, string> = {
+    object: 'a mapping',
+    array: 'a list',
+    record: 'a mapping',
+    string: 'a text',
+    int: 'a whole number',
+  };
   return words[expected] ?? `a ${expected}`;
 }
 
@@ -86,6 +99,7 @@ function show(value: unknown): string {
   if (value === undefined) return 'nothing';
   if (Array.isArray(value)) return 'a list';
   if (typeof value === 'object' && value !== null) return 'a mapping';
+  if (typeof value === 'number') return String(value);
   return JSON.stringify(value)?.slice(0, 60) ?? typeof value;
 }
 

@@ -101,11 +101,14 @@ export function formatValue(value: unknown): string {
   return given === undefined || given === null ? '' : (JSON.stringify(given, toJson) ?? '');
 }
 
+/** What is best written as the text it gives. */
+const TEXT_CLASSES = [SecretRef, RegExp, Error, URL];
+
 /** What JSON does not have, as text, list or object. A secret that was left out is written as it is in stored strings. */
 function toJson(_: string, value: unknown): unknown {
   if (typeof value === 'bigint' || (typeof value === 'number' && !Number.isFinite(value))) return String(value);
-  if (value instanceof SecretRef || value instanceof RegExp || value instanceof Error) return String(value);
-  if (value instanceof Date || value instanceof URL) return value.toJSON();
+  if (TEXT_CLASSES.some((known) => value instanceof known)) return String(value);
+  if (value instanceof Date) return value.toJSON();
   if (value instanceof Set) return [...value];
   if (!(value instanceof Map)) return value;
   const entries: [unknown, unknown][] = [...value];
