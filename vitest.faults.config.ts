@@ -5,6 +5,7 @@ import { WORKERS } from './test/support/workers.ts';
 export const FAULT_LOOPS = [
   'test/faults/**/*.test.ts',
   'test/loop/crash-points.test.ts',
+  'test/loop/processes.test.ts',
   'src/**/*.property.test.ts',
   'src/storage/postgres/database/postgres-tenancy.test.ts',
 ];

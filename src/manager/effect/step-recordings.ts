@@ -50,10 +50,13 @@ export class StepRecordings {
     this.#works.delete(work);
   }
 
-  /** The next recording of a step. `isExact` keeps to the order, else a finished one goes before its failed attempts. */
+  /**
+   * The next recording of a step. `isExact` keeps to the order, else a finished one goes before its failed attempts. In a work equal
+   * recordings are attempts at one call, so there it always does.
+   */
   take(identity: StepIdentity, { isExact }: { readonly isExact: boolean }): RecordedEffect | undefined {
     const fitting = this.#recordings.get(keyOf(identity)) ?? this.#findAlike(identity);
-    const isInOrder = isExact || identity.inputDigest === undefined;
+    const isInOrder = identity.work === undefined && (isExact || identity.inputDigest === undefined);
     const taken = (isInOrder ? undefined : fitting.find(hasResult)) ?? fitting[0];
     if (taken !== undefined) this.#remove(taken);
     return taken;
