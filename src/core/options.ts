@@ -1,7 +1,7 @@
 import { InvalidInputError } from './errors.ts';
-import { SecretKeys } from './secret/redaction-keys.ts';
-import { scanWords } from './secret/redaction-scan.ts';
-import { replaceSpans } from './secret/redaction-text.ts';
+import { SecretKeys } from './secret/scan/redaction-keys.ts';
+import { scanWords } from './secret/scan/redaction-scan.ts';
+import { replaceSpans } from './secret/scan/redaction-text.ts';
 import { suggest } from './suggestion.ts';
 import { MAX_DELAY_MS } from './time/timer.ts';
 

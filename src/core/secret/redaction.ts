@@ -2,8 +2,8 @@ import type { Redact } from '../codec/compose.ts';
 import { InvalidInputError } from '../errors.ts';
 import { anything, checkOptions, isRecord, type OptionCheck, type OptionChecks } from '../options.ts';
 import { writeTag } from '../value/grammar.ts';
-import { findAssigned } from './redaction-assigned.ts';
-import { SecretKeys } from './redaction-keys.ts';
+import { findAssigned } from './scan/redaction-assigned.ts';
+import { SecretKeys } from './scan/redaction-keys.ts';
 import {
   BEARER_PATTERN,
   MYSQL_PASSWORD_PATTERN,
@@ -11,11 +11,11 @@ import {
   SAS_PATTERN,
   type SecretPattern,
   URL_PASSWORD_PATTERN,
-} from './redaction-patterns.ts';
-import { scanWords } from './redaction-scan.ts';
-import { mergeSpans, replaceSpans, type Span } from './redaction-text.ts';
+} from './scan/redaction-patterns.ts';
+import { scanWords } from './scan/redaction-scan.ts';
+import { mergeSpans, replaceSpans, type Span } from './scan/redaction-text.ts';
 
-export type { SecretPattern } from './redaction-patterns.ts';
+export type { SecretPattern } from './scan/redaction-patterns.ts';
 
 /** What to look for besides the built-in names and formats, and what to leave alone. */
 export type RedactionOptions = {
