@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers';
-import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
+import { InvalidInputError, NotFoundError, UnsupportedError } from '../../core/errors.ts';
 import {
   accepts,
   callback,
@@ -14,11 +14,13 @@ import {
   string,
   unknownKey,
 } from '../../core/options.ts';
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { name, parseName } from '../../core/record/id.ts';
 import type { RestoreOptions } from '../../manager/agent/agent-saving.ts';
 import { manager } from '../../manager/call-options.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { RestoreReport } from '../../manager/engine/loading.ts';
+import { WholeCheckpointStorage } from '../../storage/whole/whole-storage.ts';
 import { runtimeFlags } from './agent-options.ts';
 import { AgentRegistry, registry } from './agent-registry.ts';
 import { DEFAULT_RUNTIME, type RuntimeFlags } from './agent-state.ts';
@@ -87,7 +89,7 @@ export class Orchestrator {
     this.#registry = options.registry ?? new AgentRegistry();
     this.#saves = new AutoSaves({
       manager: options.checkpointManager,
-      agents: () => this.agents.filter((agent) => this.#isAutoSaved(agent)),
+      agents: () => this.agents.filter(({ name: of }) => this.runtimeOf(of).checkpoint),
       onFailure: (failed) => {
         this.#failed.push(failed);
         options.onSaveFailed?.(failed);
@@ -164,7 +166,7 @@ export class Orchestrator {
     const { checkpointManager } = this.#options;
     const reports: Record<string, RestoreReport> = {};
     for (const [name, agent] of this.#agents) {
-      const latest = await checkpointManager.latest({ sessionId: sessionOf(agent) });
+      const latest = await findLatest(agent, checkpointManager);
       if (latest === undefined) continue;
       await checkpointManager.restore(latest.id, { ...options, into: agent });
       const report = checkpointManager.reportOf(agent);
@@ -173,17 +175,17 @@ export class Orchestrator {
     return reports;
   }
 
-  /** Waits until every agent is stored as it is now; throws if one cannot be. */
+  /** Stores every agent as it is now, also without `autoCheckpoint`, but for those with `checkpoint: false`; throws if one cannot be. */
   async flush(): Promise<void> {
     await this.#saves.flush();
   }
 
-  /** Stops watching, and waits until every agent is stored as it is now. Idempotent. The manager stays open. */
+  /** Stops watching, and with `autoCheckpoint` stores every agent as it is now. Idempotent. The manager stays open. */
   async close(): Promise<void> {
     if (this.#isClosed) return;
     this.#saves.stop();
     for (const stop of this.#unwatch.splice(0)) stop();
-    await this.flush();
+    if (this.#options.autoCheckpoint === true) await this.flush();
     this.#isClosed = true;
   }
 
@@ -195,6 +197,13 @@ export class Orchestrator {
     const name = parseName(agent.name, "An agent's name");
     if (this.#agents.has(name))
       throw new InvalidInputError(`Two agents have the name "${name}". Give one of them another.`);
+    const id = this.#idFor(agent);
+    const twin = this.agents.find((other) => sessionOf(other) === id);
+    if (twin !== undefined)
+      throw new InvalidInputError(
+        `The agents "${twin.name}" and "${name}" have the same id, "${id}", and would be saved in one session. Give one of them another id.`,
+        { details: { agents: [twin.name, name], id } },
+      );
     this.#agents.set(name, agent);
     if (agent instanceof StandardAgent) agent.useRegistry(this.#registry);
     this.#equip(agent);
@@ -204,11 +213,15 @@ export class Orchestrator {
 
   /** Its own saves are to be like those of the orchestrator; and it may save itself before something risky. */
   #equip(agent: NamedAgent): void {
-    const { sessionPrefix = '', userId, checkpointManager } = this.#options;
-    if (idOf(agent) === undefined) give(agent, 'agentId', `${sessionPrefix}${agent.name}`);
+    const { userId, checkpointManager } = this.#options;
+    if (idOf(agent) === undefined) give(agent, 'agentId', this.#idFor(agent));
     if (userId !== undefined && isUnset(agent, 'userId')) give(agent, 'userId', userId);
     if ('checkpointManager' in agent && isUnset(agent, 'checkpointManager'))
       give(agent, 'checkpointManager', checkpointManager);
+  }
+
+  #idFor(agent: NamedAgent): string {
+    return idOf(agent) ?? `${this.#options.sessionPrefix ?? ''}${agent.name}`;
   }
 
   #open(name: string): NamedAgent {
@@ -237,6 +250,28 @@ function idOf(agent: NamedAgent): string | undefined {
   const { agentId, id }: { agentId?: unknown; id?: unknown } = agent as object;
   const given = agentId ?? id;
   return typeof given === 'string' && given !== '' ? given : undefined;
+}
+
+/** How many checkpoints of a user are looked at together. */
+const USER_PAGE = 200;
+
+/** The newest checkpoint of an agent. A storage of three methods lists those of a user only; throws if it cannot be found there. */
+async function findLatest(agent: NamedAgent, checkpoints: CheckpointManager): Promise<Checkpoint | undefined> {
+  const sessionId = sessionOf(agent);
+  const latest = await checkpoints.latest({ sessionId });
+  const { storage } = checkpoints.engine;
+  if (latest !== undefined || !(storage instanceof WholeCheckpointStorage) || storage.findsSessions) return latest;
+  const userId: unknown = Reflect.get(agent, 'userId');
+  if (typeof userId !== 'string')
+    throw new UnsupportedError(
+      `A storage of whole checkpoints (save, load, listByUser) cannot find session "${sessionId}" of agent "${agent.name}" without its user. Give the orchestrator a userId, or the storage a listBySession method.`,
+      { details: { agent: agent.name, sessionId } },
+    );
+  for (let offset = 0; ; offset += USER_PAGE) {
+    const page = await checkpoints.listByUser(userId, { limit: USER_PAGE, offset });
+    const found = page.find((checkpoint) => checkpoint.sessionId === sessionId);
+    if (found !== undefined || page.length < USER_PAGE) return found;
+  }
 }
 
 function isWatchable(agent: object): agent is Watchable {

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import type { Optional } from '../../core/options.ts';
+import { Checkpoint } from '../../core/record/checkpoint.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { scriptedModel } from '../../testing/model/scripted-model.ts';
@@ -95,4 +96,69 @@ test('[orchestrator.2] the registry of an orchestrator has what its agents need'
     });
   await own.save(make({ model, codeExecution: { workDir: '/work/ann' } }).agent('ann'));
   expect(await make({}).restore()).toMatchObject({ ann: { status: 'complete' } });
+});
+
+class ThreeMethods {
+  readonly #rows = new Map<string, { readonly userId: string | undefined; readonly text: string }>();
+
+  async save(checkpoint: Checkpoint): Promise<string> {
+    this.#rows.set(checkpoint.id, { userId: checkpoint.userId, text: JSON.stringify(checkpoint) });
+    return checkpoint.id;
+  }
+
+  async load(id: string): Promise<Checkpoint | null> {
+    const row = this.#rows.get(id);
+    return row === undefined ? null : Checkpoint.fromJSON(JSON.parse(row.text));
+  }
+
+  async listByUser(userId: string, limit: number, offset: number): Promise<Checkpoint[]> {
+    const rows = [...this.#rows.values()].filter((row) => row.userId === userId).toReversed();
+    return rows.slice(offset, offset + limit).map(({ text }) => Checkpoint.fromJSON(JSON.parse(text)));
+  }
+}
+
+test('[orchestrator.2] restore finds agents by their user in a storage of three methods, or is refused', async () => {
+  const storage = new ThreeMethods();
+  const make = (userId?: string) => {
+    const agent = { name: 'ann', n: 0 };
+    const checkpointManager = new CheckpointManager({ storage });
+    return { agent, orchestrator: new Orchestrator({ agents: [agent], checkpointManager, ...(userId && { userId }) }) };
+  };
+  const first = make('u');
+  first.agent.n = 41;
+  await first.orchestrator.flush(); // also without autoCheckpoint
+  const second = make('u');
+  expect(await second.orchestrator.restore()).toMatchObject({ ann: { status: 'complete' } });
+  expect(second.agent.n).toBe(41);
+  await expect(make().orchestrator.restore()).rejects.toMatchObject({
+    code: 'UNSUPPORTED',
+    message: expect.stringContaining('Give the orchestrator a userId'),
+  });
+  expect(await make('other').orchestrator.restore()).toEqual({});
+});
+
+test('[orchestrator.2] two agents of one id are refused, and both are named', () => {
+  const agents = [
+    { name: 'x', id: '1' },
+    { name: 'y', id: '1' },
+  ];
+  expect(() => new Orchestrator({ agents, checkpointManager: manager })).toThrow(
+    'The agents "x" and "y" have the same id, "1"',
+  );
+});
+
+test('[restore.2] a value that a setter of the agent changes is named', async () => {
+  const id = await manager.save({ id: 'set', items: [1, 2] });
+  let kept: readonly number[] = [];
+  const agent = {
+    id: 'set',
+    set items(items: readonly number[]) {
+      kept = items.slice(0, 1);
+    },
+    get items(): readonly number[] {
+      return kept;
+    },
+  };
+  await manager.restore(id, { into: agent });
+  expect(manager.reportOf(agent)).toMatchObject({ status: 'partial', problems: [{ path: '$.items' }] });
 });

@@ -77,9 +77,14 @@ export class WholeCheckpointStorage extends InMemoryCheckpointStorage {
     return this.#codec.encodeJson(this.#codec.decode(root, findIn(chunks)));
   }
 
+  /** Whether sessions of other processes are found. */
+  get findsSessions(): boolean {
+    return this.#inner.listBySession !== undefined;
+  }
+
   /** Throws if nobody can tell whether a session exists: it would begin anew beside its own checkpoints. */
   async checkSession(sessionId: SessionId): Promise<void> {
-    if (this.#inner.listBySession !== undefined) return;
+    if (this.findsSessions) return;
     if ((await super.readRefs({ sessionId })).length > 0) return;
     throw unsupported(`find session "${sessionId}"; give it a listBySession method, or save and restore objects`);
   }
