@@ -162,3 +162,17 @@ test('[restore.2] a value that a setter of the agent changes is named', async ()
   await manager.restore(id, { into: agent });
   expect(manager.reportOf(agent)).toMatchObject({ status: 'partial', problems: [{ path: '$.items' }] });
 });
+
+test('[chat.5] agents of one group are refused in another, whose conversation they would bring along', async () => {
+  const agents = ['ann', 'bob'].map((name) => new StandardAgent({ name, defaultReply: `I am ${name}.` }));
+  const run = (sessionId: string) => {
+    const chat = new GroupChat({ agents, speakerSelection: 'round_robin', maxRounds: 1 });
+    const team = new CheckpointingGroupChatManager({ chat, checkpoints: manager, sessionId, logs: false });
+    return team.run({ message: 'My PIN is 4711' });
+  };
+  await run('of-ann');
+  await expect(run('of-bob')).rejects.toMatchObject({
+    code: 'INVALID_INPUT',
+    message: expect.stringContaining('Agent "ann" has a conversation of another group'),
+  });
+});

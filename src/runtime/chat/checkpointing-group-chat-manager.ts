@@ -125,6 +125,7 @@ export class CheckpointingGroupChatManager {
         { details: { messages: messages.length } },
       );
     }
+    refuseReused(this.chat);
     this.chat.change({ problem: message, initiator });
     if (rounds !== undefined) this.chat.reopen({ rounds });
   }
@@ -137,4 +138,15 @@ export class CheckpointingGroupChatManager {
     const signals = signal === undefined ? {} : { signal };
     return holdChat(chat, { checkpoints, session, files, ...prepared }, { ...options, ...signals });
   }
+}
+
+/** An agent that was in another group would bring along what was said there, to the model and into the checkpoints. */
+function refuseReused({ agents, messages, record }: GroupChat): void {
+  const { managerName } = record.settings;
+  const reused = agents.find((agent) => agent.history(managerName).some((heard) => !messages.includes(heard)));
+  if (reused === undefined) return;
+  throw new InvalidInputError(
+    `Agent "${reused.name}" has a conversation of another group, which it would bring along. Make new agents for a new group.`,
+    { details: { agent: reused.name, managerName } },
+  );
 }
