@@ -11,7 +11,6 @@ export function findContradictions(source: ProblemSource, read: ReadConfig): Pro
     ...storageProblems(read).map(([key, message]) => place(CHECKPOINTING, key, message)),
     ...resumeProblems(read).map(([key, message]) => place(CHECKPOINTING, key, message)),
     ...approvalProblems(read).map((message) => place(['workflow', 'human_in_the_loop'], 'trusted_operations', message)),
-    ...reviewProblems(read).map((message) => place(['fleet', 'plan_review'], 'require_human_approval', message)),
     ...limitProblems(read).map(([key, message]) => place(['fleet', 'orchestrator'], key, message)),
   ];
 }
@@ -49,12 +48,6 @@ function approvalProblems({ config, written }: ReadConfig): string[] {
       : `${unwritten} has it by default: write ${unwritten} without "${name}".`;
   const both = required.filter((name) => trusted.includes(name));
   return both.map((name) => `"${name}" is in require_approval_for and in trusted_operations. ${advice(name)}`);
-}
-
-function reviewProblems({ written }: ReadConfig): string[] {
-  const { enabled, require_human_approval: isAsked } = written.fleet?.plan_review ?? {};
-  if (enabled !== false || isAsked !== true) return [];
-  return ['is true, and enabled is false, so nobody would be asked. Leave one of them out.'];
 }
 
 const LIMITS = [

@@ -216,11 +216,6 @@ agents:
       'workflow: { human_in_the_loop: { require_approval_for: [web_search] } }',
       /trusted_operations has it by default: write trusted_operations without "web_search"\./,
     ],
-    [
-      'a review that is off and asks a person',
-      'fleet: { plan_review: { enabled: false, require_human_approval: true } }',
-      /plan_review\.require_human_approval: is true, and enabled is false, so nobody would be asked/,
-    ],
     ['half a day', 'workflow: { checkpointing: { cleanup_after_days: 0.5 } }', /must be a whole number; found 0\.5/],
     ['no end', 'workflow: { checkpointing: { cleanup_after_days: .inf } }', /found Infinity/],
     ['no path', 'workflow: { checkpointing: { storage_path: "" } }', /storage_path: must not be empty; found ""/],
